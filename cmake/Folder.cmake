@@ -1,0 +1,43 @@
+# nereid_folder(NAME DEPS ... ): the library of one folder, and the tests that lie beside its sources.
+#
+# Every *.cpp becomes part of `nereid_NAME`, every *_test.cpp part of `NAME_test` (one ctest entry per test case),
+# every *_fuzz.cpp a fuzz target, *_main.cpp is left to the folder. PCH names headers to precompile, TEST_DEPS what only tests link.
+function(nereid_folder name)
+  cmake_parse_arguments(arg "" "" "DEPS;PCH;TEST_DEPS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS *.cpp)
+  set(tests ${sources})
+  list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
+  set(fuzzers ${sources})
+  list(FILTER fuzzers INCLUDE REGEX "_fuzz\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "_(test|fuzz|main)\\.cpp$")
+
+  if(sources)
+    add_library(nereid_${name} STATIC ${sources})
+    target_include_directories(nereid_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
+    target_link_libraries(nereid_${name} PUBLIC ${arg_DEPS})
+    if(arg_PCH)
+      target_precompile_headers(nereid_${name} PRIVATE ${arg_PCH})
+    endif()
+  else()
+    add_library(nereid_${name} INTERFACE)
+    target_include_directories(nereid_${name} INTERFACE ${CMAKE_SOURCE_DIR}/src)
+    target_link_libraries(nereid_${name} INTERFACE ${arg_DEPS})
+  endif()
+
+  if(tests AND NOT NEREID_FUZZ)
+    add_executable(${name}_test ${tests})
+    target_link_libraries(${name}_test PRIVATE nereid_${name} ${arg_TEST_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
+    target_compile_definitions(${name}_test PRIVATE NEREID_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+    include(GoogleTest)
+    gtest_discover_tests(${name}_test DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300 LABELS ${name})
+  endif()
+
+  if(NEREID_FUZZ)
+    foreach(source ${fuzzers})
+      get_filename_component(target ${source} NAME_WE)
+      add_executable(${target} ${source})
+      target_link_libraries(${target} PRIVATE nereid_${name})
+      target_link_options(${target} PRIVATE -fsanitize=fuzzer)
+    endforeach()
+  endif()
+endfunction()

@@ -1,0 +1,16 @@
+# libtorch from the pinned `torch` wheel, as the imported target `torch::cpu`.
+# Nothing here links CUDA: the replay worker opens libtorch_cuda.so at run time, where there is a GPU.
+execute_process(
+  COMMAND ${NEREID_PYTHON} -c "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
+  OUTPUT_VARIABLE torch_dir OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE torch_missing)
+if(torch_missing)
+  message(FATAL_ERROR "no torch in ${NEREID_PYTHON}: run 'make setup' first")
+endif()
+
+add_library(torch_cpu INTERFACE)
+add_library(torch::cpu ALIAS torch_cpu)
+target_include_directories(torch_cpu SYSTEM INTERFACE
+  ${torch_dir}/include ${torch_dir}/include/torch/csrc/api/include)
+target_link_directories(torch_cpu INTERFACE ${torch_dir}/lib)
+target_link_libraries(torch_cpu INTERFACE torch_cpu c10)
+target_link_options(torch_cpu INTERFACE "LINKER:--allow-shlib-undefined" "LINKER:-rpath,${torch_dir}/lib")

@@ -1,0 +1,80 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <vector>
+
+#include "nereid/base/file.h"
+#include "nereid/base/hash.h"
+#include "nereid/base/json.h"
+#include "nereid/base/thread_pool.h"
+
+namespace nereid {
+namespace {
+
+TEST(Result, PassesErrorsUp) {
+  auto half = [](int x) -> Result<int> {
+    if (x % 2 != 0) return input_error("{} is odd, expected an even number", x);
+    return x / 2;
+  };
+  auto quarter = [&](int x) -> Result<int> {
+    NEREID_TRY(int h, half(x));
+    return half(h);
+  };
+  EXPECT_EQ(quarter(12).value(), 3);
+  EXPECT_EQ(quarter(6).error().message, "3 is odd, expected an even number");
+  EXPECT_EQ(quarter(6).error().blame, Blame::kInput);
+}
+
+TEST(Json, RefusesDeepNestingInBothEncodings) {
+  EXPECT_FALSE(parse_json(std::string(100000, '['), "doc").ok());
+  EXPECT_FALSE(parse_cbor(std::string(100000, '\x81'), "doc").ok());
+  EXPECT_FALSE(parse_cbor(std::string(100000, '\x9f'), "doc").ok());
+}
+
+TEST(Json, CborRoundTripsAndRefusesEveryTruncation) {
+  const Json document = {{"a", {1, -2, 3.5, nullptr, true}}, {"b", "text"}, {"c", Json::object()}, {"d", Json::array()}};
+  const std::string bytes = to_cbor(document);
+  EXPECT_EQ(parse_cbor(bytes, "doc").value(), document);
+  for (size_t n = 0; n < bytes.size(); ++n) EXPECT_FALSE(parse_cbor(bytes.substr(0, n), "doc").ok()) << n;
+  EXPECT_FALSE(parse_cbor(bytes + "x", "doc").ok());
+}
+
+TEST(Json, Base64RoundTrips) {
+  for (int n = 0; n < 40; ++n) {
+    std::string bytes;
+    for (int i = 0; i < n; ++i) bytes += static_cast<char>(i * 37 + n);
+    EXPECT_EQ(base64_decode(base64_encode(bytes)).value(), bytes);
+  }
+  EXPECT_FALSE(base64_decode("ab=").ok());
+  EXPECT_FALSE(base64_decode("a*==").ok());
+}
+
+TEST(Hash, IsSha256) {
+  EXPECT_EQ(sha256_hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+TEST(File, WritesAtomicallyAndNamesWhatIsMissing) {
+  auto folder = TemporaryFolder::create().value();
+  const auto path = folder.path() / "x";
+  ASSERT_TRUE(write_file_atomically(path, "one").ok());
+  ASSERT_TRUE(write_file_atomically(path, "two").ok());
+  EXPECT_EQ(read_file(path).value(), "two");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
+  EXPECT_EQ(read_file(folder.path() / "y").error().message, (folder.path() / "y").string() + ": No such file or directory");
+}
+
+TEST(ThreadPool, RunsEveryIndexOnce) {
+  ThreadPool pool(4);
+  for (int64_t count : {0, 1, 3, 1000}) {
+    std::vector<std::atomic<int>> seen(static_cast<size_t>(count));
+    pool.parallel_for(count, [&](int64_t i, int thread) {
+      EXPECT_LT(thread, 4);
+      ++seen[static_cast<size_t>(i)];
+    });
+    for (auto& n : seen) EXPECT_EQ(n, 1);
+  }
+}
+
+}  // namespace
+}  // namespace nereid

@@ -1,0 +1,69 @@
+#include "nereid/base/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+namespace nereid {
+
+void Fd::reset() {
+  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+}
+
+Result<std::string> read_file(const std::filesystem::path& path, size_t max_bytes) {
+  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return input_error("{}: {}", path.string(), std::strerror(errno));
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) return input_error("{}: {}", path.string(), std::strerror(errno));
+  if (S_ISDIR(info.st_mode)) return input_error("{}: is a folder, expected a file", path.string());
+  std::string bytes;
+  char chunk[1 << 16];
+  while (true) {
+    const ssize_t got = ::read(fd.get(), chunk, sizeof chunk);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return input_error("{}: {}", path.string(), std::strerror(errno));
+    if (got == 0) return bytes;
+    bytes.append(chunk, static_cast<size_t>(got));
+    if (bytes.size() > max_bytes) return input_error("{}: more than {} bytes", path.string(), max_bytes);
+  }
+}
+
+Status write_file_atomically(const std::filesystem::path& path, std::string_view bytes) {
+  static std::atomic<unsigned> counter{0};
+  const auto temporary = fmt::format("{}.{}.{}.tmp", path.string(), ::getpid(), counter++);
+  auto fail = [&] {
+    const int cause = errno;
+    ::unlink(temporary.c_str());
+    return our_error("{}: {}", path.string(), std::strerror(cause));
+  };
+  Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (!fd.valid()) return fail();
+  for (size_t at = 0; at < bytes.size();) {
+    const ssize_t wrote = ::write(fd.get(), bytes.data() + at, bytes.size() - at);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) return fail();
+    at += static_cast<size_t>(wrote);
+  }
+  if (::fsync(fd.get()) != 0) return fail();
+  if (::rename(temporary.c_str(), path.c_str()) != 0) return fail();
+  return ok_status();
+}
+
+Result<TemporaryFolder> TemporaryFolder::create(std::string_view prefix) {
+  const char* base = std::getenv("TMPDIR");
+  std::string name = fmt::format("{}/{}.XXXXXX", base != nullptr ? base : "/tmp", prefix);
+  if (::mkdtemp(name.data()) == nullptr) return our_error("{}: {}", name, std::strerror(errno));
+  return TemporaryFolder(std::filesystem::path(name));
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+}
+
+}  // namespace nereid

@@ -1,0 +1,46 @@
+#include "nereid/base/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace nereid {
+
+Progress::Progress(std::string what, int64_t total)
+    : what_(std::move(what)), total_(total), terminal_(::isatty(STDERR_FILENO) == 1) {}
+
+Progress::~Progress() {
+  if (shown_) std::fputs("\r\033[K", stderr);
+}
+
+void Progress::advance(int64_t by) {
+  std::lock_guard lock(mutex_);
+  done_ += by;
+  draw();
+}
+
+void Progress::say(const std::string& note) {
+  std::lock_guard lock(mutex_);
+  note_ = note;
+  draw();
+}
+
+void Progress::draw() {
+  if (!terminal_ || started_.seconds() < 2 || (shown_ && drawn_.seconds() < 0.1)) return;
+  std::string line = what_;
+  if (total_ > 0) {
+    const double per_item = done_ > 0 ? started_.seconds() / static_cast<double>(done_) : 0;
+    line += fmt::format(" {}/{}", done_, total_);
+    if (done_ > 0) line += fmt::format(", {:.0f} s left", per_item * static_cast<double>(total_ - done_));
+  } else {
+    line += fmt::format(" {:.0f} s", started_.seconds());
+  }
+  if (!note_.empty()) line += ": " + note_;
+  fmt::print(stderr, "\r\033[K{}", line);
+  std::fflush(stderr);
+  shown_ = true;
+  drawn_ = Stopwatch();
+}
+
+}  // namespace nereid

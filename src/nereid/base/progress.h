@@ -1,0 +1,32 @@
+// A progress line on stderr for anything that takes longer than two seconds; silent when stderr is no terminal.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+
+#include "nereid/base/deadline.h"
+
+namespace nereid {
+
+class Progress {
+ public:
+  // `total` 0: unknown. Thread-safe. Nothing is drawn in the first two seconds.
+  explicit Progress(std::string what, int64_t total = 0);
+  ~Progress();
+  void advance(int64_t by = 1);
+  void say(const std::string& note);
+
+ private:
+  void draw();
+  std::mutex mutex_;
+  const std::string what_;
+  const int64_t total_;
+  int64_t done_ = 0;
+  std::string note_;
+  Stopwatch started_, drawn_;
+  const bool terminal_;
+  bool shown_ = false;
+};
+
+}  // namespace nereid
