@@ -6,11 +6,18 @@ PRESET ?= release
 BUILD := build/$(PRESET)
 CTEST := ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j $(JOBS)
 
-.PHONY: setup build demo test clean
+.PHONY: setup build demo test slow dist sanitize clean
 setup: ; @tools/setup
 build: setup
 	@[ -e $(BUILD)/build.ninja ] || cmake --preset $(PRESET)
 	@cmake --build $(BUILD) -j $(JOBS)
 test: build
 	@$(CTEST) -LE 'slow|gpu'
+# Minutes to hours: long fuzzing, whole model zoos, exhaustive operator tables.
+slow: build
+	@$(CTEST) -L slow
+# A wheel that carries the built program to another machine, one with a GPU for instance.
+dist: build ; @tools/dist $(BUILD)
+# The default tests under AddressSanitizer and UndefinedBehaviorSanitizer.
+sanitize: ; @$(MAKE) --no-print-directory test PRESET=sanitize
 clean: ; rm -rf build dist

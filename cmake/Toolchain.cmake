@@ -27,3 +27,4 @@ endif()
 # The built program finds its own libraries beside it when it travels in a wheel.
 set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
 set(CMAKE_BUILD_RPATH "$ORIGIN/../lib")
+set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib")

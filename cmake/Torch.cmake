@@ -13,4 +13,5 @@ target_include_directories(torch_cpu SYSTEM INTERFACE
   ${torch_dir}/include ${torch_dir}/include/torch/csrc/api/include)
 target_link_directories(torch_cpu INTERFACE ${torch_dir}/lib)
 target_link_libraries(torch_cpu INTERFACE torch_cpu c10)
-target_link_options(torch_cpu INTERFACE "LINKER:--allow-shlib-undefined" "LINKER:-rpath,${torch_dir}/lib")
+target_link_options(torch_cpu INTERFACE "LINKER:--allow-shlib-undefined")
+list(APPEND CMAKE_BUILD_RPATH "${torch_dir}/lib")  # an installed program is told by LD_LIBRARY_PATH
