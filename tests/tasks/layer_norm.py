@@ -1,0 +1,22 @@
+import torch
+import torch.nn as nn
+
+ROWS = 210
+WIDTH = 320
+
+
+class Model(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, x):
+        return self.norm(x)
+
+
+def get_inputs():
+    return [torch.randn(ROWS, WIDTH)]
+
+
+def get_init_inputs():
+    return [WIDTH]
