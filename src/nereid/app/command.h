@@ -1,0 +1,38 @@
+// What a subcommand is to the frame in nereid_main.cpp: something that registers itself, and then runs to an
+// exit code.
+//
+// A command parses nothing and prints no errors itself. It writes data to stdout (through `Output`),
+// everything else to stderr, and returns an Error where it cannot answer; the frame prints it and chooses the
+// exit code.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "nereid/base/result.h"
+
+namespace CLI {
+class App;
+}
+
+namespace nereid::app {
+
+// What the command line is told; an Error's blame gives 2, 3 or 130.
+enum class Answer : int { kYes = 0, kNo = 1 };
+
+// The frame's side of a parsed command line.
+struct Chosen {
+  bool json = false;                    // --json: errors are told as a JSON object on stdout too
+  std::function<Result<Answer>()> run;  // set by the callback of the subcommand that was given
+};
+
+// Each adds one subcommand with its options, examples and `--json`, and sets `chosen.run` when it is given.
+void add_trace_command(CLI::App& app, Chosen& chosen);
+
+// Adds the `--json` flag, which every subcommand has.
+void add_json_flag(CLI::App& command, Chosen& chosen, const std::string& description);
+
+int exit_code(Blame blame);
+
+}  // namespace nereid::app

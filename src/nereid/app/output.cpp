@@ -1,0 +1,45 @@
+#include "nereid/app/output.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+namespace nereid::app {
+
+Status write_stdout(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t wrote = ::write(STDOUT_FILENO, text.data(), text.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0 && errno == EPIPE) return ok_status();
+    if (wrote < 0) return our_error("stdout: {}", std::strerror(errno));
+    text.remove_prefix(static_cast<size_t>(wrote));
+  }
+  return ok_status();
+}
+
+Terminal Terminal::of_stdout() {
+  Terminal terminal;
+  const char* columns = std::getenv("COLUMNS");
+  const char* no_colour = std::getenv("NO_COLOR");
+  const char* term = std::getenv("TERM");
+  if (columns != nullptr && std::atoi(columns) > 0) terminal.width = std::atoi(columns);
+  if (::isatty(STDOUT_FILENO) == 1) {
+    winsize size{};
+    if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) terminal.width = size.ws_col;
+    terminal.colour =
+        (no_colour == nullptr || *no_colour == '\0') && (term == nullptr || std::strcmp(term, "dumb") != 0);
+  }
+  terminal.width = std::clamp(terminal.width, 40, 400);
+  return terminal;
+}
+
+std::string Terminal::styled(std::string_view code, std::string_view text) const {
+  if (!colour) return std::string(text);
+  return fmt::format("\x1b[{}m{}\x1b[0m", code, text);
+}
+
+}  // namespace nereid::app

@@ -1,0 +1,29 @@
+// Standard output as a command uses it: data, whole, or an error; and what the terminal behind it can show.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "nereid/base/result.h"
+
+namespace nereid::app {
+
+// All of `text` to stdout, flushed. A reader that has gone away (EPIPE, as with `| head`) is no error.
+Status write_stdout(std::string_view text);
+
+struct Terminal {
+  int width = 100;      // columns; 100 where stdout is no terminal and COLUMNS says nothing
+  bool colour = false;  // stdout is a terminal, NO_COLOR is unset and TERM is not "dumb"
+
+  static Terminal of_stdout();
+
+  // `text` in the given style where colours are shown, else as it is.
+  std::string bold(std::string_view text) const { return styled("1", text); }
+  std::string dim(std::string_view text) const { return styled("2", text); }
+  std::string red(std::string_view text) const { return styled("31", text); }
+  std::string green(std::string_view text) const { return styled("32", text); }
+  std::string cyan(std::string_view text) const { return styled("36", text); }
+  std::string styled(std::string_view code, std::string_view text) const;
+};
+
+}  // namespace nereid::app
