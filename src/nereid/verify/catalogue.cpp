@@ -1,0 +1,142 @@
+#include "nereid/verify/catalogue.h"
+
+#include <algorithm>
+#include <array>
+
+namespace nereid::verify {
+namespace {
+
+constexpr auto kRules = std::to_array<RuleEntry>({
+    // Malformed
+    {"no-code-block", Word::kMalformed, "Of a model's answer the last complete Python code block is judged.",
+     "End the answer with one ```python block that is closed."},
+    {"not-text", Word::kMalformed, "Source is UTF-8 text without NUL bytes.", "Save the file as UTF-8."},
+    {"too-long", Word::kMalformed, "Answers are bounded, so that reading one costs little.",
+     "Hand in the code alone."},
+    {"no-model-class", Word::kMalformed,
+     "A candidate is a class ModelNew with the reference's constructor and forward.",
+     "Define class ModelNew(torch.nn.Module) at the top level of the file."},
+
+    // Untraceable
+    {"python-error", Word::kUntraceable, "The candidate raised while it was imported, constructed or called.",
+     "Fix the error at the line shown. The candidate is called as the reference is: the same constructor "
+     "arguments, the same "
+     "inputs, on a device that answers as an H200."},
+    {"reads-data", Word::kUntraceable,
+     "Host code asked for the value of floating-point data, which a trace does not have: one trace must hold "
+     "for every input.",
+     "Keep the decision on the device, or derive it from shapes, constants or integer inputs."},
+    {"sandbox-limit", Word::kUntraceable,
+     "Tracing used more memory, processes or disk than the sandbox gives, or ended its own process.",
+     "A forward pass only describes work: it needs neither processes nor files nor much memory."},
+
+    // CompileFailed
+    {"triton-front-end", Word::kCompileFailed, "Triton's front end refused the kernel.",
+     "Read the diagnostics at the line shown."},
+    {"gpu-compiler", Word::kCompileFailed,
+     "The kernel compiler could not make machine code of the kernel for this GPU.",
+     "Use fewer registers or less shared memory: smaller blocks, fewer stages."},
+
+    // Disallowed
+    {"no-launch", Word::kDisallowed, "The task is to write Triton kernels, and forward launches none.",
+     "Launch a kernel that does the work."},
+    {"output-without-launch", Word::kDisallowed,
+     "Every floating-point output must come from a Triton launch; this one is made by PyTorch or by nothing "
+     "at all.",
+     "Compute that output in a kernel."},
+    {"launch-without-effect", Word::kDisallowed,
+     "Leaving the kernel out, its outputs poisoned, did not change the answer: it does no work that counts.",
+     "Use what the kernel computes, and drop the code that computes it again."},
+    {"aten-compute", Word::kDisallowed,
+     "PyTorch does work in forward that the policy reserves for Triton: under `strict` any computation, "
+     "under `mostly` contractions, "
+     "convolutions, attention, normalisations, reductions and scans over floating-point data.",
+     "Move that operation into a kernel, or judge under a wider policy."},
+    {"aten-share", Word::kDisallowed,
+     "Under `mostly` at least 90 % of the counted FLOPs and bytes must be Triton's.",
+     "Fuse the remaining pointwise operations into a kernel."},
+    {"input-written", Word::kDisallowed, "forward writes an input that the reference leaves alone.",
+     "Write to a new tensor (torch.empty_like)."},
+    {"stale-output", Word::kDisallowed,
+     "An output lies in memory from before this call: a later call would overwrite what this one returned.",
+     "Allocate outputs in forward."},
+    {"reuse-of-inputs", Word::kDisallowed,
+     "forward uses something that it made from the inputs of an earlier call.",
+     "Keep only workspace, and what derives from parameters alone, between calls."},
+    {"does-less", Word::kDisallowed,
+     "A later call of forward does less of the work than the first for having been called before.",
+     "Do all of the work in every call."},
+    {"constant-output", Word::kDisallowed,
+     "An output does not depend on the inputs, though the reference's does.",
+     "Compute the output from the inputs."},
+    {"random-draw", Word::kDisallowed,
+     "forward draws random numbers, or sets a seed, where the reference does not.",
+     "Remove the draw, or draw exactly as the reference does."},
+    {"work-outside-forward", Word::kDisallowed,
+     "Work on the inputs' values was done before forward was called.", "Do the work in forward."},
+    {"int-to-ptr", Word::kDisallowed, "The kernel makes a pointer from a number, which can reach any memory.",
+     "Compute addresses from the kernel's pointer arguments."},
+    {"inline-assembly", Word::kDisallowed,
+     "The kernel holds assembly outside the short list of known elementwise instructions.",
+     "Use Triton's own operations, or tl.extra.libdevice."},
+    {"policy-flags", Word::kDisallowed,
+     "The candidate changed a global setting of PyTorch's that changes numbers.",
+     "Leave torch.backends and default dtypes as they are."},
+
+    // Unsafe
+    {"out-of-bounds", Word::kUnsafe, "A load, store or atomic lies outside its tensor.",
+     "Mask it, or fix the index."},
+    {"uninitialized-read", Word::kUnsafe, "The kernel reads bytes that nobody wrote.",
+     "Write them first, or mask the load. torch.empty holds no zeros."},
+    {"race", Word::kUnsafe, "Two programs touch the same bytes, one of them writes, and not both atomically.",
+     "Give each program its own part of the output, or use atomics."},
+    {"misaligned", Word::kUnsafe, "An address is not divisible by its element's size.",
+     "Index in elements, not bytes."},
+    {"offset-overflow", Word::kUnsafe, "An address computation overflows its integer type.",
+     "Compute offsets in 64 bits: pid.to(tl.int64)."},
+    {"division-by-zero", Word::kUnsafe, "The kernel divides an integer by zero.", "Guard the divisor."},
+    {"assertion", Word::kUnsafe, "A tl.device_assert does not hold.",
+     "Read the assertion at the line shown."},
+    {"gpu-fault", Word::kUnsafe, "The kernel faulted on the GPU.",
+     "Mask every access; check grids and strides."},
+    {"aten-error", Word::kUnsafe, "A PyTorch call of the candidate failed when it was run on data.",
+     "Read the message: an index out of range, a shape that depends on data."},
+
+    // Mismatch
+    {"output-structure", Word::kMismatch, "The outputs differ from the reference's in number, shape or type.",
+     "Return what the reference returns, with its shapes and dtypes."},
+    {"values", Word::kMismatch,
+     "An output's error against the reference in float64 exceeds four times the reference's own error.",
+     "Look at the position shown. Accumulate in float32; check masks at the edges; use the parameters, which "
+     "are perturbed so that "
+     "gamma = 1 and beta = 0 hide nothing."},
+
+    // TimedOut
+    {"time-limit", Word::kTimedOut, "A phase of the candidate took longer than its limit.",
+     "Look for a loop that does not end; --time-limit raises the limit."},
+
+    // Error
+    {"reference", Word::kError, "The reference itself cannot be traced or run.", "Fix the reference."},
+    {"too-big", Word::kError, "The task does not fit this machine's memory.", "Use a GPU, or --shrink."},
+    {"shrink", Word::kError, "--shrink found no smaller sizes that keep the task legal.",
+     "Make the sizes module-level integer constants of the reference."},
+    {"unsupported", Word::kError, "The kernel uses an operation that our executor does not know.",
+     "Please report it."},
+    {"lost-worker", Word::kError, "A worker process was lost twice.", "Try again."},
+    {"below-roofline", Word::kError,
+     "The time measured is below what the hardware can do, so it is not believed.", "Please report it."},
+    {"no-gpu", Word::kError, "A GPU was asked for and there is none.", "Use --device cpu."},
+    {"internal", Word::kError, "A fault of ours.", "Try again; please report it if it stays."},
+});
+
+}  // namespace
+
+std::span<const RuleEntry> catalogue() { return kRules; }
+
+const RuleEntry* find_rule(std::string_view id) {
+  const auto found =
+      std::find_if(kRules.begin(), kRules.end(), [&](const RuleEntry& rule) { return rule.id == id; });
+  return found == kRules.end() ? nullptr : &*found;
+}
+
+}  // namespace nereid::verify

@@ -1,0 +1,145 @@
+#include "nereid/verify/verdict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "nereid/base/json.h"
+
+namespace nereid::verify {
+namespace {
+
+constexpr std::array<std::string_view, 9> kWords = {"Malformed",  "Untraceable", "CompileFailed",
+                                                    "Disallowed", "Unsafe",      "Mismatch",
+                                                    "TimedOut",   "Verified",    "Error"};
+
+// JSON has no infinities: they and nan are told as text.
+Json number(double x) {
+  if (std::isfinite(x)) return x;
+  return std::isnan(x) ? "nan" : x > 0 ? "inf" : "-inf";
+}
+
+Json numbers(const std::map<std::string, double>& named) {
+  Json out = Json::object();
+  for (const auto& [name, x] : named) out[name] = number(x);
+  return out;
+}
+
+Json evidence_json(const std::vector<Evidence>& list) {
+  Json out = Json::array();
+  for (const auto& e : list) {
+    Json item = {{"rule", e.rule}, {"sentence", e.sentence}};
+    if (!e.kernel.empty()) item["kernel"] = e.kernel;
+    if (!e.file.empty()) item["file"] = e.file;
+    if (e.line > 0) item["line"] = e.line;
+    if (!e.source.empty()) item["source"] = e.source;
+    if (!e.numbers.empty()) item["numbers"] = numbers(e.numbers);
+    out.push_back(std::move(item));
+  }
+  return out;
+}
+
+Json coverage_json(const Coverage& c) {
+  Json shrunk = Json::array();
+  for (const auto& s : c.shrunk) shrunk.push_back({{"constant", s.constant}, {"from", s.from}, {"to", s.to}});
+  return {{"device", c.device},
+          {"trials", c.trials},
+          {"draws", c.draws},
+          {"inputs", c.inputs},
+          {"perturbed", c.perturbed},
+          {"not_perturbed", c.not_perturbed},
+          {"shrunk", std::move(shrunk)},
+          {"kernels", c.kernels},
+          {"launches", c.launches},
+          {"alternatives", c.alternatives},
+          {"alternatives_run", c.alternatives_run},
+          {"left_out", c.left_out},
+          {"triton_share", number(c.triton_share)},
+          {"sanitized", c.sanitized},
+          {"fenced", c.fenced},
+          {"frozen_parameters", c.frozen_parameters},
+          {"degenerate", c.degenerate.empty() ? Json() : Json(c.degenerate)}};
+}
+
+Json errors_json(const Errors& e) {
+  return {{"output", e.output},
+          {"position", e.position},
+          {"inputs", e.inputs},
+          {"trial", e.trial},
+          {"expected", number(e.expected)},
+          {"got", number(e.got)},
+          {"max_error", number(e.max_error)},
+          {"max_tolerance", number(e.max_tolerance)},
+          {"norm_error", number(e.norm_error)},
+          {"norm_tolerance", number(e.norm_tolerance)}};
+}
+
+Json times_json(const Times& t) {
+  return {{"reference_ms", number(t.reference_ms)},
+          {"candidate_ms", number(t.candidate_ms)},
+          {"speedup", number(t.speedup)},
+          {"ci", {number(t.ci_low), number(t.ci_high)}},
+          {"method", t.method},
+          {"numbers", numbers(t.numbers)},
+          {"notes", t.notes}};
+}
+
+}  // namespace
+
+std::string_view to_string(Word word) { return kWords.at(static_cast<size_t>(word)); }
+
+std::string reason(const Verdict& v) {
+  if (!v.evidence.empty()) return v.evidence.front().sentence;
+  if (v.word != Word::kVerified) return "";
+  const auto& c = v.coverage;
+  std::string text = fmt::format("{} comparison{} on {} agree", c.trials, c.trials == 1 ? "" : "s", c.device);
+  if (v.times) text += fmt::format("; {:.2f} times the reference's speed", v.times->speedup);
+  return text + ".";
+}
+
+std::string headline(const Verdict& v) {
+  const std::string why = reason(v);
+  return why.empty() ? std::string(to_string(v.word)) : fmt::format("{}: {}", to_string(v.word), why);
+}
+
+nlohmann::json to_json(const Verdict& v) {
+  Json out = {{"verdict", to_string(v.word)},
+              {"reason", reason(v)},
+              {"rule", v.evidence.empty() ? Json() : Json(v.evidence.front().rule)},
+              {"evidence", evidence_json(v.evidence)},
+              {"remarks", evidence_json(v.remarks)},
+              {"coverage", coverage_json(v.coverage)},
+              {"errors", v.errors ? errors_json(*v.errors) : Json()},
+              {"times", v.times ? times_json(*v.times) : Json()},
+              {"reference", v.reference},
+              {"candidate", v.candidate},
+              {"policy", v.policy},
+              {"seed", v.seed},
+              {"seconds", number(v.seconds)}};
+  if (v.word == Word::kError) out["blame"] = v.input_to_blame ? "input" : "ours";
+  return out;
+}
+
+int exit_code(const Verdict& v) {
+  if (v.word == Word::kVerified) return 0;
+  if (v.word != Word::kError) return 1;
+  return v.input_to_blame ? 2 : 3;
+}
+
+std::string excerpt(std::string_view source, int line, int around) {
+  std::string out;
+  int number = 0;
+  for (size_t at = 0; at < source.size();) {
+    const size_t end = std::min(source.find('\n', at), source.size());
+    ++number;
+    if (number > line + around) break;
+    if (number >= line - around)
+      out += fmt::format("{} {:5} | {}\n", number == line ? '>' : ' ', number, source.substr(at, end - at));
+    at = end + 1;
+  }
+  return number < line ? "" : out;
+}
+
+}  // namespace nereid::verify

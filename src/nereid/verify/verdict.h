@@ -1,0 +1,117 @@
+// What became of one candidate: a word of the ladder, the evidence for it, and what was looked at on the way.
+//
+// A verdict is data. It has three tellings, all made here: JSON with stable field names, a few lines for a
+// person, and prose with source excerpts (`--explain`).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace nereid::verify {
+
+// The ladder, in its order: the first that applies. kError is no verdict: a fault of ours or of the
+// reference.
+enum class Word {
+  kMalformed,
+  kUntraceable,
+  kCompileFailed,
+  kDisallowed,
+  kUnsafe,
+  kMismatch,
+  kTimedOut,
+  kVerified,
+  kError,
+};
+std::string_view to_string(Word word);  // "Malformed", ..., "Verified", "Error"
+
+// One thing that speaks for a verdict. `sentence` stands alone; the rest lets a person or a program find the
+// place.
+struct Evidence {
+  std::string rule{};      // a stable id from docs/verdicts.md: "aten-compute", "out-of-bounds"
+  std::string sentence{};  // one sentence, with its full stop
+  std::string kernel{};    // the Triton function, where one is to blame
+  std::string file{};
+  int line = 0;          // 1-based; 0 where no line is to blame
+  std::string source{};  // that line of the file, where it is known
+  std::map<std::string, double> numbers{};
+};
+
+struct Shrunk {
+  std::string constant{};  // a module-level integer of the reference
+  int64_t from = 0, to = 0;
+};
+
+// What was looked at. Everything here is true of the verdict whatever its word.
+struct Coverage {
+  std::string device{};               // where the candidate ran: "", "cpu", "cuda"
+  int64_t trials = 0;                 // comparisons of all outputs with the reference's
+  int64_t draws = 0;                  // traces of the candidate, each for another draw of its integer inputs
+  std::vector<std::string> inputs{};  // kinds: "task", "zeros", "huge", ...
+  std::vector<std::string> perturbed, not_perturbed;  // parameters by qualified name
+  std::vector<Shrunk> shrunk{};
+  int64_t kernels = 0, launches = 0;               // of the judged forward call
+  int64_t alternatives = 0, alternatives_run = 0;  // autotune configurations offered, and those compared
+  int64_t left_out = 0;     // launches left out one at a time, to see that the answer changes
+  double triton_share = 0;  // of the counted work of the judged forward call, 0 to 1
+  bool sanitized = false, fenced = false;
+  bool frozen_parameters =
+      false;  // something made from the parameters in one call is used again in later ones
+  std::string
+      degenerate;  // why this task proves little: its reference is constant, or insensitive to its inputs
+};
+
+// The worst comparison: where it was and how it stood to its tolerance. Both errors are absolute, in the
+// output's unit.
+struct Errors {
+  std::string output{};             // path in the output tree: "", "0", "loss"
+  std::vector<int64_t> position{};  // index of the element
+  std::string inputs{};             // the kind of input
+  int64_t trial = 0;
+  double expected = 0, got = 0;
+  double max_error = 0, max_tolerance = 0;    // elementwise
+  double norm_error = 0, norm_tolerance = 0;  // of the whole output, relative to its norm
+};
+
+struct Times {
+  double reference_ms = 0, candidate_ms = 0;  // medians
+  double speedup = 0;                         // reference over candidate
+  double ci_low = 0, ci_high = 0;             // 95 % bootstrap interval of the speedup
+  std::string method{};                       // "graph", "launches"
+  std::map<std::string, double> numbers{};    // clocks, roofline, ...
+  std::vector<std::string> notes{};
+};
+
+struct Verdict {
+  Word word = Word::kError;
+  bool input_to_blame = false;       // of kError alone: the reference or the options, not we
+  std::vector<Evidence> evidence{};  // what decided comes first; never empty unless Verified
+  std::vector<Evidence> remarks{};   // worth knowing, deciding nothing
+  Coverage coverage;
+  std::optional<Errors> errors{};
+  std::optional<Times> times{};
+  // What was asked, so that a run can be repeated.
+  std::string reference, candidate;  // display names
+  std::string policy{};
+  uint64_t seed = 0;
+  double seconds = 0;
+};
+
+// "Mismatch: output 0 differs ..."; the reason alone, without the word, is `reason`.
+std::string headline(const Verdict& verdict);
+std::string reason(const Verdict& verdict);
+
+nlohmann::json to_json(const Verdict& verdict);
+
+// Exit code of a command whose answer this is: 0 verified, 1 not, 2 the input is to blame, 3 we are.
+int exit_code(const Verdict& verdict);
+
+// The lines of `source` around `line`, with line numbers and a mark: what a compiler prints.
+std::string excerpt(std::string_view source, int line, int around = 2);
+
+}  // namespace nereid::verify
