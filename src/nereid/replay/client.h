@@ -1,0 +1,70 @@
+// The judge's side of replay: a server that forks jailed workers, and sessions that hold one (reference,
+// candidate) pair in two of them.
+//
+//   NEREID_TRY(auto server, Server::start({}));
+//   NEREID_TRY(auto session, server->begin(reference, candidate, {}, deadline));
+//   NEREID_TRY(TrialReport report, session->trial({.seed = 1}, {}, deadline));
+//
+// No libtorch here. An Error is a fault of ours (a lost reference worker, a full disk) or a task that does not fit;
+// whatever the candidate does, a crash included, is data in the reports.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nereid/base/deadline.h"
+#include "nereid/base/result.h"
+#include "nereid/replay/report.h"
+#include "nereid/trace/trace.h"
+
+namespace nereid::replay {
+
+struct ServerOptions {
+  std::string program;  // nereid-replay; empty: beside the running program
+  bool jail = true;
+};
+
+struct SessionOptions {
+  Device device = Device::kCpu;
+  double phase_seconds = 30;  // each phase of the candidate
+  int threads = 0;            // 0: one for small tasks, else all cores
+  int64_t memory_limit = 0;   // bytes; 0: what the machine (or the cgroup) has free
+};
+
+struct SessionFacts {
+  int64_t peak_bytes = 0;         // what both workers need at most, float64 replay included
+  bool parameters_shared = false; // the candidate takes the reference's parameters by name
+  std::string parameters_note;    // if not: why not
+  std::vector<LaunchId> launches; // of the candidate's last forward
+};
+
+class Session {
+ public:
+  virtual ~Session() = default;
+  virtual const SessionFacts& facts() const = 0;
+
+  // One replay of the candidate and then of the reference, compared.
+  virtual Result<TrialReport> trial(const Trial& trial, const Tolerance& tolerance, Deadline deadline) = 0;
+
+  // The last trial's forward again, in the candidate's worker: without one launch, everything that it or anybody else
+  // would have made poisoned. Only after a trial that did not fail.
+  virtual Result<MutationReport> leave_out(LaunchId launch, Deadline deadline) = 0;
+
+  // The last trial again with the launch's alternative `index` (an autotuner's configuration), compared.
+  virtual Result<TrialReport> try_alternative(LaunchId launch, int index, const Tolerance& tolerance,
+                                              Deadline deadline) = 0;
+};
+
+class Server {
+ public:
+  static Result<std::unique_ptr<Server>> start(const ServerOptions& options);
+  virtual ~Server() = default;
+
+  // Thread-safe. A task that needs more memory than there is gives an Error that says how much; a candidate whose
+  // trace cannot be prepared (an operator that a replay refuses) gives a session whose trials report the failure.
+  virtual Result<std::unique_ptr<Session>> begin(const trace::Trace& reference, const trace::Trace& candidate,
+                                                 const SessionOptions& options, Deadline deadline) = 0;
+};
+
+}  // namespace nereid::replay

@@ -1,0 +1,73 @@
+// A call of an operator, prepared: the schema is resolved and every argument but the tensors converted, once.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nereid/replay/worker/machine.h"
+#include "nereid/trace/trace.h"
+
+namespace nereid::replay {
+
+// What the frames of one replay share while they run.
+class Operands {
+ public:
+  virtual ~Operands() = default;
+  virtual at::Tensor operand(trace::ValueId value) = 0;
+  virtual void bind(trace::ValueId value, const at::Tensor& result) = 0;
+  virtual at::Generator generator(const std::string& name) = 0;  // "cuda:1234"
+};
+
+class CallFrame {
+ public:
+  // Throws Failed (kRefused) where the operator is unknown, not to be replayed, or the arguments don't fit it.
+  static CallFrame prepare(const trace::Call& call, const trace::Trace& trace, const Machine& machine);
+
+  void run(Operands& operands) const;
+
+  // Facts for the data flow.
+  const std::vector<trace::ValueId>& reads() const { return reads_; }     // every tensor argument
+  const std::vector<trace::ValueId>& writes() const { return writes_; }   // of these, the ones the operator may write
+  const std::vector<trace::ValueId>& results() const { return results_; }
+  bool random() const { return random_; }          // draws from a generator (or sets its seed)
+  bool only_metadata() const { return only_metadata_; }  // changes a tensor's sizes and strides, no data
+  bool allocates() const { return allocates_; }    // its results hold nothing: torch.empty and its kin
+
+ private:
+  struct TensorSlot {
+    enum class Shape { kOne, kList, kOptionalList } shape{};
+    size_t argument = 0;
+    std::vector<trace::ValueId> values;  // -1: none
+  };
+  struct ResultSlot {
+    size_t position = 0;  // in the returns
+    int64_t item = -1;    // in a list that is returned
+    trace::ValueId value = -1;
+  };
+  struct GeneratorSlot {
+    size_t argument = 0;
+    std::string name;
+  };
+  class Builder;
+
+  CallFrame() = default;
+  std::optional<c10::OperatorHandle> op_;  // none for `nereid::` operators
+  std::optional<uint64_t> seed_;           // nereid::manual_seed
+  // A random operator that was lifted to float64 draws in the dtype it had: the result is copied.
+  std::optional<c10::ScalarType> draws_in_;
+  std::vector<c10::IValue> arguments_;
+  std::vector<TensorSlot> tensors_;
+  std::vector<GeneratorSlot> generators_;
+  std::vector<ResultSlot> result_slots_;
+  std::vector<trace::ValueId> reads_, writes_, results_;
+  bool random_ = false, only_metadata_ = false, allocates_ = false;
+};
+
+}  // namespace nereid::replay

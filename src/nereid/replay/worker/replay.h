@@ -1,0 +1,102 @@
+// One replay of a program: the storages, and what was done to them.
+//
+//   Replay replay(program, machine);
+//   replay.start(seed);                 // module, init, earlier calls; the judged call's inputs are made (a reference)
+//                                       // or set by the caller with set() (a candidate)
+//   replay.begin_judged();              // remembers what the judged forward may write
+//   replay.run_judged(options);         // as often as wanted, each time from the same state
+//   replay.output(i)
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "nereid/replay/worker/program.h"
+
+namespace nereid::replay {
+
+// Shared with the judge: where this replay is, so that a crash can be told. Plain words, written before each step.
+struct Position {
+  volatile int32_t phase = -1, call = -1, step = -1;
+};
+
+struct RunOptions {
+  uint64_t seed = 0;
+  bool sanitize = false;
+  Deadline deadline = Deadline::never();
+  std::set<int> leave_out;               // launches of the judged forward, by step
+  std::map<int, int> alternatives;       // of launches of the judged forward: step -> index; 0 where not named
+};
+
+class Replay : private Operands {
+ public:
+  // Fills an injected storage (see PreparedPhase::inject): state by name, pinned data.
+  using Injector = std::function<void(trace::StorageId, Replay&)>;
+
+  Replay(const Program& program, Machine& machine, Position* position = nullptr);
+
+  // Forgets everything but constants.
+  void reset();
+
+  // The phases before the judged forward, as far as it needs them. `make_inputs` has steps only in a reference; a
+  // candidate's inputs come from `inject_inputs(call)`, called where that phase stands.
+  void start(const RunOptions& options, const Injector& inject, const std::function<void(int call)>& inject_inputs);
+  // All phases and steps, needed or not (the developers' mode).
+  void start_whole(const RunOptions& options);
+
+  void begin_judged();
+  // From the state at begin_judged: restores what may have been written, poisons workspace, seeds, runs.
+  void run_judged(const RunOptions& options);
+
+  const Program& program() const { return program_; }
+  at::Tensor value(trace::ValueId value);
+  const std::vector<trace::ValueId>& outputs() const { return program_.outputs(); }
+
+  bool bound(trace::StorageId storage) const { return storages_[storage].storage.has_value(); }
+  const c10::Storage& storage(trace::StorageId storage) const;
+  void bind_storage(trace::StorageId storage, c10::Storage bytes);  // all of it counts as written
+  void create(trace::StorageId storage, trace::DType type, bool poisoned);
+  void mark_written(trace::ValueId value);
+
+  // Input storages whose bytes differ from what they were at begin_judged.
+  std::vector<trace::StorageId> changed_inputs();
+
+  const std::vector<ttir::Finding>& findings() const { return findings_; }
+  int64_t finding_count() const { return finding_count_; }
+
+ private:
+  struct Entry {
+    std::optional<c10::Storage> storage;
+    std::vector<uint8_t> written;  // empty: all of it is
+    at::Tensor saved;              // at begin_judged, where the judged forward may write it
+    std::vector<uint8_t> saved_written;
+  };
+
+  at::Tensor operand(trace::ValueId value) override;
+  void bind(trace::ValueId value, const at::Tensor& result) override;
+  at::Generator generator(const std::string& name) override;
+
+  void seed_phase(uint64_t seed, const trace::Phase& phase);
+  void run_phase(size_t phase, const RunOptions& options, const Injector& inject, bool whole);
+  void run_step(size_t phase, int step, const RunOptions& options);
+  void run_launch(const PreparedLaunch& launch, int step, bool judged, const RunOptions& options);
+
+  const Program& program_;
+  Machine& machine_;
+  Position* position_;
+  Position own_position_;
+  std::vector<Entry> storages_;
+  std::vector<at::Tensor> values_;                  // made on demand; undefined where not
+  std::vector<std::vector<trace::ValueId>> values_of_;  // by storage: which are made
+  std::vector<bool> before_judged_;                 // storages bound at begin_judged
+  std::map<std::string, at::Generator> generators_;
+  std::vector<ttir::Finding> findings_;
+  int64_t finding_count_ = 0;
+};
+
+}  // namespace nereid::replay
