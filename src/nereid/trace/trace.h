@@ -1,8 +1,8 @@
-// The trace: what a module did, once, in a process that had no data. Plain values; docs/trace_format.md is its
-// encoding, codec.h reads and writes it.
+// The trace: what a module did, once, in a process that had no data. Plain values; docs/trace_format.md is
+// its encoding, codec.h reads and writes it.
 //
-// Ids are indices into the trace's own vectors. A decoded trace has passed `validate`: every id is in range and every
-// view lies inside its storage, so code that walks a trace need not check again.
+// Ids are indices into the trace's own vectors. A decoded trace has passed `validate`: every id is in range
+// and every view lies inside its storage, so code that walks a trace need not check again.
 #pragma once
 
 #include <array>
@@ -24,8 +24,27 @@ using KernelId = int32_t;
 
 // Element types, named as in the file: "f32", "bf16", "i64", "bool", "f8e4m3fn", "c64", ...
 enum class DType : uint8_t {
-  kBool, kU8, kI8, kI16, kU16, kI32, kU32, kI64, kU64,
-  kF16, kBF16, kF32, kF64, kF8E4M3FN, kF8E5M2, kF8E4M3FNUZ, kF8E5M2FNUZ, kF8E8M0FNU, kC32, kC64, kC128,
+  kBool,
+  kU8,
+  kI8,
+  kI16,
+  kU16,
+  kI32,
+  kU32,
+  kI64,
+  kU64,
+  kF16,
+  kBF16,
+  kF32,
+  kF64,
+  kF8E4M3FN,
+  kF8E5M2,
+  kF8E4M3FNUZ,
+  kF8E5M2FNUZ,
+  kF8E8M0FNU,
+  kC32,
+  kC64,
+  kC128,
 };
 std::string_view to_string(DType type);
 std::optional<DType> dtype_from_string(std::string_view name);
@@ -33,7 +52,10 @@ int64_t element_bytes(DType type);
 bool is_floating(DType type);  // complex types too
 bool is_integral(DType type);  // bool too
 
-enum class Device : uint8_t { kCpu, kCuda };  // the trace has one GPU; a replay on the CPU maps both to the CPU
+enum class Device : uint8_t {
+  kCpu,
+  kCuda
+};  // the trace has one GPU; a replay on the CPU maps both to the CPU
 
 enum class Role : uint8_t { kTemporary, kInput, kParameter, kBuffer, kConstant };
 
@@ -42,9 +64,12 @@ struct Storage {
   int64_t bytes = 0;
   Role role = Role::kTemporary;
   Device device = Device::kCuda;
-  std::string name;   // qualified name for module state ("fc.weight"), the path in the inputs ("0", "1.mask") for inputs
-  std::string data;   // kConstant: its bytes. An integer input: the values of this draw, where they are small enough
-  bool pinned = false;  // host code read `data`: a replay must put these values there after the step that makes them
+  std::string name;  // qualified name for module state ("fc.weight"), the path in the inputs ("0", "1.mask")
+                     // for inputs
+  std::string
+      data;  // kConstant: its bytes. An integer input: the values of this draw, where they are small enough
+  bool pinned =
+      false;  // host code read `data`: a replay must put these values there after the step that makes them
 };
 
 // A strided view of a storage, in elements of its dtype.
@@ -62,15 +87,29 @@ std::pair<int64_t, int64_t> byte_extent(const Value& value);
 // An argument or a result: a tree.
 struct Arg;
 struct None {};
-struct TensorRef { ValueId value = -1; };
-struct Text { std::string text; };
+struct TensorRef {
+  ValueId value = -1;
+};
+struct Text {
+  std::string text;
+};
 // A named thing of PyTorch's: kind is "dtype", "device", "layout", "memory_format" or "generator".
-struct Named { std::string kind, name; };
-struct List { std::vector<Arg> items; bool tuple = false; };
-struct Dict { std::vector<std::pair<std::string, Arg>> items; };
-struct Opaque { std::string type; };  // an output that is no data: its Python type's name
+struct Named {
+  std::string kind, name;
+};
+struct List {
+  std::vector<Arg> items;
+  bool tuple = false;
+};
+struct Dict {
+  std::vector<std::pair<std::string, Arg>> items;
+};
+struct Opaque {
+  std::string type;
+};  // an output that is no data: its Python type's name
 struct Arg {
-  std::variant<None, bool, int64_t, double, std::complex<double>, Text, TensorRef, Named, List, Dict, Opaque> node;
+  std::variant<None, bool, int64_t, double, std::complex<double>, Text, TensorRef, Named, List, Dict, Opaque>
+      node;
 };
 // Every tensor in the tree, in order.
 std::vector<ValueId> tensors_in(const Arg& arg);
@@ -86,26 +125,38 @@ struct Call {
   std::vector<Arg> args;
   std::vector<std::pair<std::string, Arg>> kwargs;
   Arg result;
-  // For an operator whose decomposition depends on the device (linear, attention, recurrent layers, batch norm, dropout):
-  // what it became in the tracer, for analysis alone. A replay runs `op`.
+  // For an operator whose decomposition depends on the device (linear, attention, recurrent layers, batch
+  // norm, dropout): what it became in the tracer, for analysis alone. A replay runs `op`.
   std::vector<std::string> parts;
   Place place;
 };
 
 // One argument of a TTIR function.
-struct PointerArg { ValueId value = -1; int64_t offset = 0; };   // bytes past the value's first element; value -1: null
-struct IntArg { int64_t value = 0; };
-struct FloatArg { double value = 0; };
-struct DescriptorArg { ValueId value = -1; std::vector<int64_t> shape, strides, block; bool nan_padding = false; };
+struct PointerArg {
+  ValueId value = -1;
+  int64_t offset = 0;
+};  // bytes past the value's first element; value -1: null
+struct IntArg {
+  int64_t value = 0;
+};
+struct FloatArg {
+  double value = 0;
+};
+struct DescriptorArg {
+  ValueId value = -1;
+  std::vector<int64_t> shape, strides, block;
+  bool nan_padding = false;
+};
 using LaunchArg = std::variant<PointerArg, IntArg, FloatArg, DescriptorArg>;
 
 // One way to do a launch: an autotuner offers several.
 struct Alternative {
   KernelId kernel = -1;
   std::array<int64_t, 3> grid{1, 1, 1};
-  std::vector<LaunchArg> args;     // one for each parameter of the TTIR function (a descriptor covers its expansion)
-  std::vector<Call> before;        // what a configuration's pre_hook does first
-  std::string config;              // "BLOCK_M=64, BLOCK_N=64, num_warps=4", empty where nothing was offered
+  std::vector<LaunchArg>
+      args;  // one for each parameter of the TTIR function (a descriptor covers its expansion)
+  std::vector<Call> before;  // what a configuration's pre_hook does first
+  std::string config;        // "BLOCK_M=64, BLOCK_N=64, num_warps=4", empty where nothing was offered
 };
 
 struct Launch {
@@ -118,42 +169,46 @@ using Step = std::variant<Call, Launch>;
 enum class PhaseKind : uint8_t { kModule, kMakeInputs, kInit, kForward };
 struct Phase {
   PhaseKind kind{};
-  int call = 0;             // which of the forward calls this is, or makes the inputs of: 0, 1, 2
+  int call = 0;  // which of the forward calls this is, or makes the inputs of: 0, 1, 2
   std::vector<Step> steps;
-  Arg inputs;               // kMakeInputs: what get_inputs returned; kForward: what forward was given
-  Arg output;               // kForward: what it returned
+  Arg inputs;  // kMakeInputs: what get_inputs returned; kForward: what forward was given
+  Arg output;  // kForward: what it returned
 };
 
 struct Kernel {
   std::string name, ttir;
-  std::string hash;         // SHA-256 of `ttir` and `options`
-  std::map<std::string, int64_t> options;          // num_warps, num_stages, num_ctas, maxnreg, ...; flags as 0 and 1
-  std::map<std::string, std::string> text_options; // the rest, as text
-  std::vector<std::pair<std::string, std::string>> constants;  // constexpr parameters and their values, as text
+  std::string hash;                        // SHA-256 of `ttir` and `options`
+  std::map<std::string, int64_t> options;  // num_warps, num_stages, num_ctas, maxnreg, ...; flags as 0 and 1
+  std::map<std::string, std::string> text_options;  // the rest, as text
+  std::vector<std::pair<std::string, std::string>>
+      constants;  // constexpr parameters and their values, as text
   Place place;
-  std::string source;       // the Python function, for people
+  std::string source;  // the Python function, for people
 };
 
 struct State {
-  std::string name;         // qualified: "encoder.0.weight"
+  std::string name;  // qualified: "encoder.0.weight"
   ValueId value = -1;
   bool parameter = false, persistent = true;
 };
 
 struct Trace {
-  std::string file;         // the traced file
-  std::string class_name;   // Model or ModelNew
-  uint64_t draw = 0;        // the seed under which integer data was drawn
+  std::string file;        // the traced file
+  std::string class_name;  // Model or ModelNew
+  uint64_t draw = 0;       // the seed under which integer data was drawn
   std::vector<Storage> storages;
   std::vector<Value> values;
   std::vector<Kernel> kernels;
-  std::vector<Phase> phases;  // module, then init and the make_inputs and forward of each call in the order they ran
-  std::vector<State> state;   // of the module, after init
-  Arg init_inputs;            // what the constructor was given
-  // Flags of PyTorch's that change numbers, as the module left them: "matmul.allow_tf32", "cudnn.allow_tf32", "autocast", ...
+  std::vector<Phase>
+      phases;  // module, then init and the make_inputs and forward of each call in the order they ran
+  std::vector<State> state;  // of the module, after init
+  Arg init_inputs;           // what the constructor was given
+  // Flags of PyTorch's that change numbers, as the module left them: "matmul.allow_tf32", "cudnn.allow_tf32",
+  // "autocast", ...
   std::map<std::string, int64_t> flags;
-  std::vector<std::string> notes;  // what the tracer found remarkable: a patched function, a stream, a captured graph
-  double seconds = 0;         // of tracing
+  std::vector<std::string>
+      notes;           // what the tracer found remarkable: a patched function, a stream, a captured graph
+  double seconds = 0;  // of tracing
 };
 
 }  // namespace nereid::trace
