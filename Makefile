@@ -6,15 +6,16 @@ PRESET ?= release
 BUILD := build/$(PRESET)
 CTEST := ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j $(JOBS)
 
-.PHONY: setup build demo test slow dist sanitize clean
+.PHONY: setup setup-tests build demo test slow dist sanitize clean
 setup: ; @tools/setup
+setup-tests: ; @tools/setup requirements-test.txt
 build: setup
 	@[ -e $(BUILD)/build.ninja ] || cmake --preset $(PRESET)
 	@cmake --build $(BUILD) -j $(JOBS)
-test: build
+test: setup-tests build
 	@$(CTEST) -LE 'slow|gpu'
 # Minutes to hours: long fuzzing, whole model zoos, exhaustive operator tables.
-slow: build
+slow: setup-tests build
 	@$(CTEST) -L slow
 # A wheel that carries the built program to another machine, one with a GPU for instance.
 dist: build ; @tools/dist $(BUILD)
