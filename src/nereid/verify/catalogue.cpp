@@ -116,6 +116,7 @@ constexpr auto kRules = std::to_array<RuleEntry>({
      "Look for a loop that does not end; --time-limit raises the limit."},
 
     // Error
+    {"input", Word::kError, "The files or options given cannot be read.", "Read the message."},
     {"reference", Word::kError, "The reference itself cannot be traced or run.", "Fix the reference."},
     {"too-big", Word::kError, "The task does not fit this machine's memory.", "Use a GPU, or --shrink."},
     {"shrink", Word::kError, "--shrink found no smaller sizes that keep the task legal.",

@@ -1,0 +1,27 @@
+// What is judged: a reference's source and a candidate's text.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "nereid/base/result.h"
+
+namespace nereid::verify {
+
+struct Pair {
+  enum class Form { kSource, kAnswer, kEither };  // what the candidate's text is; see answer.h
+  std::string reference_name{}, reference_source{};
+  std::string candidate_name{}, candidate_text{};
+  Form form = Form::kEither;
+};
+
+// Reads both files. A candidate that ends in .py is source, any other a raw answer. A candidate that is not
+// there is an error blamed on the input; one that is too long is cut just past the limit, so that its verdict
+// says so.
+Result<Pair> read_pair(const std::filesystem::path& reference, const std::filesystem::path& candidate);
+
+// A candidate's file alone, into `pair`.
+Status read_candidate(const std::filesystem::path& path, Pair& pair);
+Status read_reference(const std::filesystem::path& path, Pair& pair);
+
+}  // namespace nereid::verify
