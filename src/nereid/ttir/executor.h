@@ -105,6 +105,9 @@ struct Cost {
 struct Parameter {
   std::string name;          // from the location, else "arg3"
   std::string type;          // as in the text: "!tt.ptr<f32>", "i32", "!tt.tensordesc<tensor<64x64xf16>>"
+  // Of a pointer or descriptor: whether a load or an atomic (a store or an atomic) may reach memory through it, followed
+  // through addptr, splat, loops and calls. True where it cannot be told, so that data flow errs on the safe side.
+  bool read = true, written = true;
 };
 
 class Kernel {
