@@ -331,14 +331,14 @@ class Decoder {
   }
 
   // [["name", ARG]...]
-  Status named_args(const JsonField& field, size_t depth,
-                    std::vector<std::pair<std::string, Arg>>& args) const {
+  template <typename Item>  // a DictItem or a pair
+  Status named_args(const JsonField& field, size_t depth, std::vector<Item>& args) const {
     return field.each(kMaxItems, [&](const JsonField& item) -> Status {
       NEREID_TRY_STATUS(pair(item, "[name, argument]"));
       NEREID_TRY(std::string name, item.item(0).text(kMaxName));
       const JsonField content = item.item(1);
       NEREID_TRY(Arg read, arg(content, depth + 1));
-      args.emplace_back(std::move(name), std::move(read));
+      args.push_back({std::move(name), std::move(read)});
       return ok_status();
     });
   }

@@ -21,7 +21,8 @@ Json list_json(const std::vector<Arg>& items) {
   return list;
 }
 
-Json named_json(const std::vector<std::pair<std::string, Arg>>& items) {
+template <typename Item>  // a DictItem or a pair
+Json named_json(const std::vector<Item>& items) {
   Json list = Json::array();
   for (const auto& [name, item] : items) list.push_back(Json::array({name, arg_json(item)}));
   return list;

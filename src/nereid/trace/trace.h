@@ -101,8 +101,9 @@ struct List {
   std::vector<Arg> items;
   bool tuple = false;
 };
+struct DictItem;
 struct Dict {
-  std::vector<std::pair<std::string, Arg>> items;
+  std::vector<DictItem> items;
 };
 struct Opaque {
   std::string type;
@@ -110,6 +111,11 @@ struct Opaque {
 struct Arg {
   std::variant<None, bool, int64_t, double, std::complex<double>, Text, TensorRef, Named, List, Dict, Opaque>
       node;
+};
+// Reads like a pair; a std::pair of the incomplete Arg is more than clang's checks of it can take.
+struct DictItem {
+  std::string first;
+  Arg second;
 };
 // Every tensor in the tree, in order.
 std::vector<ValueId> tensors_in(const Arg& arg);
