@@ -1,0 +1,32 @@
+"""Split-K with atomic adds into a zeroed output.
+
+reference: ../tasks/matmul_large_k.py
+verdict: Verified
+"""
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def matmul_kernel(a_ptr, b_ptr, c_ptr, M, N, K, BLOCK: tl.constexpr, BLOCK_K: tl.constexpr, SPLIT: tl.constexpr):
+    m = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    n = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    acc = tl.zeros((BLOCK, BLOCK), dtype=tl.float32)
+    for start in range(tl.program_id(2) * BLOCK_K, K, BLOCK_K * SPLIT):
+        k = start + tl.arange(0, BLOCK_K)
+        a = tl.load(a_ptr + m[:, None] * K + k[None, :], mask=(m[:, None] < M) & (k[None, :] < K), other=0.0)
+        b = tl.load(b_ptr + k[:, None] * N + n[None, :], mask=(k[:, None] < K) & (n[None, :] < N), other=0.0)
+        acc = tl.dot(a, b, acc, input_precision="ieee")
+    mask = (m[:, None] < M) & (n[None, :] < N)
+    tl.atomic_add(c_ptr + m[:, None] * N + n[None, :], acc, mask=mask, sem="relaxed")
+
+
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        (M, K), N = a.shape, b.shape[1]
+        c = torch.zeros((M, N), device=a.device, dtype=a.dtype)
+        grid = (triton.cdiv(M, 16), triton.cdiv(N, 16), 8)
+        matmul_kernel[grid](a, b, c, M, N, K, BLOCK=16, BLOCK_K=64, SPLIT=8)
+        return c
