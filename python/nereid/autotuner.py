@@ -1,0 +1,102 @@
+"""Triton's autotuner without a clock: every configuration that compiles becomes an alternative of the launch.
+
+What Triton's own autotuner does besides measuring stays: keys, pruning, `pre_hook`s of configurations, the zeroing of `reset_to_zero`
+tensors after tuning. Only the question which configuration is fastest is left to whoever replays.
+"""
+from triton.compiler.errors import CompilationError
+from triton.runtime import autotuner
+from triton.runtime.autotuner import Autotuner
+from triton.runtime.errors import OutOfResources
+
+from . import triton_front_end
+from .errors import Untraceable
+
+
+def run(self, *args, **kwargs):
+    session = triton_front_end.session
+    if session is None or session.collecting is not None:
+        return _original_run(self, *args, **kwargs)
+    self.nargs = dict(zip(self.arg_names, args))
+    if len(self.configs) > 1:
+        key = tuning_key(self, kwargs)
+        configs = _offered(self).get(key)
+        first_time = configs is None
+        if first_time:
+            configs = self.prune_configs(kwargs)
+    else:
+        key, configs, first_time = None, self.configs, False
+    launches, kept, failure, kernel = [], [], None, None
+    for config in configs:
+        try:
+            launch, kernel_of_config = _try(self, session, config, args, kwargs)
+        except (CompilationError, OutOfResources) as error:
+            failure = error
+            continue
+        except Exception as error:
+            if getattr(error, "nereid_kernel", None) is None:
+                raise
+            failure = error
+            continue
+        kept.append(config)
+        kernel = kernel or kernel_of_config
+        if launch is not None:
+            launches.append(launch)
+    if not kept:
+        raise failure
+    if first_time:
+        _offered(self)[key] = kept
+        self.cache[key] = kept[0]
+        self.configs_timings = {config: [1.0, 1.0, 1.0] for config in kept}
+        self.bench_time = 0.0
+        self.pre_hook({**self.nargs, **kwargs, **kept[0].all_kwargs()}, reset_only=True)
+    self.best_config = kept[0]
+    self.nargs = None
+    if launches:
+        alternatives = [alternative for alternative, _ in launches]
+        tensors = list({id(tensor): tensor for _, of_one in launches for tensor in of_one}.values())
+        session.recorder.launch(alternatives, tensors)
+    return kernel
+
+
+def tuning_key(self, kwargs):
+    """Triton's own: the key arguments' values, then the dtype of every argument that has one."""
+    named = {name: value for name, value in {**self.nargs, **kwargs}.items() if name in self.arg_names}
+    key = [named[name] for name in self.keys if name in named]
+    key.extend(str(value.dtype) for value in named.values() if hasattr(value, "dtype"))
+    return tuple(key)
+
+
+def _offered(self):
+    return self.__dict__.setdefault("nereid_offered", {})
+
+
+def _try(self, session, config, args, kwargs):
+    """(alternative, its tensors) of one configuration, and the compiled kernel."""
+    meta = config.all_kwargs()
+    conflicts = kwargs.keys() & config.kwargs.keys()
+    if conflicts:
+        raise ValueError(f"Conflicting meta-parameters: {', '.join(sorted(conflicts))}. Make sure that you don't re-define auto-tuned symbols.")
+    session.collecting = collected = []
+    try:
+        with session.recorder.diverted() as before:
+            if config.pre_hook is not None:
+                config.pre_hook({**self.nargs, **kwargs, **meta})
+            kernel = self.fn.run(*args, **kwargs, **meta)
+    finally:
+        session.collecting = None
+    if len(collected) > 1:
+        raise Untraceable("one configuration of an autotuned kernel launches several kernels")
+    if not collected:
+        return None, kernel
+    alternative, tensors = collected[0]
+    if before:
+        alternative["before"] = before
+    alternative["config"] = ", ".join(f"{name}={value}" for name, value in meta.items() if not callable(value))
+    return (alternative, tensors), kernel
+
+
+_original_run = Autotuner.run
+
+
+def install():
+    autotuner.Autotuner.run = run

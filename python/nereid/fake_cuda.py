@@ -1,0 +1,370 @@
+"""torch.cuda without a GPU: queries answer an H200's properties, streams and events are inert, graphs record and repeat.
+
+Work is traced in the order in which it is asked for, which is an order that streams and events allow.
+"""
+import contextlib
+import types
+
+import torch
+
+from . import tracing
+from .errors import Untraceable
+
+TOTAL_MEMORY = 150_754_820_096
+_FREE_MEMORY = 150_000_000_000
+
+
+class DeviceProperties(types.SimpleNamespace):
+    pass
+
+
+PROPERTIES = DeviceProperties(
+    name="NVIDIA H200", major=9, minor=0, total_memory=TOTAL_MEMORY, multi_processor_count=132, warp_size=32,
+    max_threads_per_multi_processor=2048, max_threads_per_block=1024, regs_per_multiprocessor=65536, shared_memory_per_block=49152,
+    shared_memory_per_block_optin=232448, shared_memory_per_multiprocessor=233472, L2_cache_size=62914560, is_integrated=0,
+    is_multi_gpu_board=0, gcnArchName="", clock_rate=1980000, memory_clock_rate=3201000, memory_bus_width=6144, uuid="",
+    pci_bus_id=0, pci_device_id=0, pci_domain_id=0,
+)  # fmt: skip
+
+
+class Stream:
+    cuda_stream, stream_id, device_index, device_type, priority = 0, 0, 0, 1, 0
+    device = torch.device("cuda", 0)
+
+    def __init__(self, *args, **kwargs):
+        tracing.note("a CUDA stream was made")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        return False
+
+    def wait_stream(self, stream):
+        pass
+
+    def wait_event(self, event):
+        pass
+
+    def record_event(self, event=None):
+        return event if event is not None else Event()
+
+    def synchronize(self):
+        pass
+
+    def query(self):
+        return True
+
+    def __eq__(self, other):
+        return isinstance(other, Stream)
+
+    def __hash__(self):
+        return 0
+
+    @property
+    def _as_parameter_(self):
+        return 0
+
+    @staticmethod
+    def priority_range():
+        return (0, -5)
+
+
+class CurrentStream(Stream):
+    def __init__(self, *args, **kwargs):
+        pass
+
+
+_current = CurrentStream()
+
+
+class Event:
+    device = torch.device("cuda", 0)
+    cuda_event = 0
+
+    def __init__(self, *args, **kwargs):
+        pass
+
+    def record(self, stream=None):
+        pass
+
+    def wait(self, stream=None):
+        pass
+
+    def synchronize(self):
+        pass
+
+    def query(self):
+        return True
+
+    def elapsed_time(self, other):
+        return 1.0
+
+    def ipc_handle(self):
+        raise Untraceable("CUDA events between processes")
+
+
+class Graph:
+    """A captured graph: capturing does no work, each replay does what was captured."""
+
+    def __init__(self, *args, **kwargs):
+        self._captured, self._capturing = None, None
+        tracing.note("a CUDA graph was made")
+
+    def capture_begin(self, *args, **kwargs):
+        if self._capturing is not None:
+            raise RuntimeError("this graph is being captured already")
+        self._capturing = tracing.recorder().capture_begin()
+
+    def capture_end(self):
+        if self._capturing is None:
+            raise RuntimeError("capture_end without capture_begin")
+        self._captured = tracing.recorder().capture_end(self._capturing)
+        self._capturing = None
+
+    def instantiate(self):
+        pass
+
+    def replay(self):
+        if self._captured is None:
+            raise RuntimeError("replay of a graph that was not captured")
+        tracing.recorder().repeat(self._captured)
+
+    def reset(self):
+        self._captured = None
+
+    def pool(self):
+        return (0, 0)
+
+    def enable_debug_mode(self):
+        pass
+
+    def debug_dump(self, path):
+        pass
+
+    def register_generator_state(self, generator):
+        pass
+
+
+class CaptureContext:
+    """torch.cuda.graph"""
+
+    default_capture_stream = None
+
+    def __init__(self, cuda_graph, pool=None, stream=None, capture_error_mode="global"):
+        self.cuda_graph = cuda_graph
+
+    def __enter__(self):
+        self.cuda_graph.capture_begin()
+
+    def __exit__(self, *exception):
+        self.cuda_graph.capture_end()
+        return False
+
+
+class DeviceContext:
+    """torch.cuda.device and device_of: there is one device."""
+
+    def __init__(self, device=None):
+        self.idx = self.prev_idx = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        return False
+
+
+class StreamContext(DeviceContext):
+    def __init__(self, stream=None):
+        self.stream = stream
+
+
+class MemPool:
+    def __init__(self, *args, **kwargs):
+        self.id = (0, 0)
+
+
+class Generator(torch._C.Generator):
+    """torch.Generator for either device: a CPU generator that remembers what device, seed and seeding it stands for."""
+
+    def __new__(cls, device="cpu"):
+        self = super().__new__(cls)
+        self._device = torch.device(device)
+        self._seeding = tracing.next_seeding()
+        return self
+
+    def __init__(self, device="cpu"):
+        pass
+
+    @property
+    def device(self):
+        return self._device
+
+    def manual_seed(self, seed):
+        super().manual_seed(seed)
+        self._seeding = tracing.next_seeding()
+        return self
+
+    def seed(self):
+        self.manual_seed(tracing.fresh_seed())
+        return self.initial_seed()
+
+    def get_state(self):
+        raise Untraceable("the state of a random generator")
+
+    def set_state(self, state):
+        raise Untraceable("the state of a random generator")
+
+    graphsafe_get_state = clone_state = get_state
+    graphsafe_set_state = set_state
+
+    def nereid_name(self):
+        return f"{self._device.type}:{self.initial_seed()}#{self._seeding}"
+
+
+def manual_seed(seed):
+    recorder = tracing.recorder()
+    seed = int(seed)
+    if not -(2**63) <= seed < 2**64:
+        raise ValueError("Overflow when unpacking long long")
+    if recorder is not None and recorder.steps is not None:
+        recorder.call("nereid::manual_seed", (seed,))
+    return torch.default_generator
+
+
+def seed():
+    value = tracing.fresh_seed()
+    manual_seed(value)
+    return value
+
+
+def _refuse(what):
+    def refuse(*args, **kwargs):
+        raise Untraceable(what)
+
+    return refuse
+
+
+def _nothing(*args, **kwargs):
+    return None
+
+
+def _zero(*args, **kwargs):
+    return 0
+
+
+@contextlib.contextmanager
+def _inert_context(*args, **kwargs):
+    yield
+
+
+def _set_stream(stream):
+    pass
+
+
+class CudaRuntime:
+    """torch.cuda.cudart()"""
+
+    def __getattr__(self, name):
+        if name == "cudaMemGetInfo":
+            return lambda device=0: (_FREE_MEMORY, TOTAL_MEMORY)
+        if name == "cudaError":
+            return types.SimpleNamespace(success=0)
+        return _zero
+
+
+def make_graphed_callables(callables, sample_args, *args, **kwargs):
+    return callables
+
+
+class _Generators(tuple):
+    pass
+
+
+def _answers():
+    device = torch.device("cuda", 0)
+    stats = lambda *args, **kwargs: {}  # noqa: E731
+    return {
+        "is_available": lambda: True, "is_initialized": lambda: True, "init": _nothing, "_lazy_init": _nothing,
+        "_is_in_bad_fork": lambda: False, "_lazy_call": lambda function, **kwargs: None,
+        "current_device": _zero, "device_count": lambda: 1, "set_device": _nothing, "_get_device": lambda d: device,
+        "_exchange_device": lambda d: 0, "_maybe_exchange_device": lambda d: 0, "_get_device_index": _zero,
+        "synchronize": _nothing, "ipc_collect": _nothing, "_sleep": _nothing,
+        "get_device_name": lambda *args: PROPERTIES.name, "get_device_capability": lambda *args: (9, 0),
+        "get_device_properties": lambda *args, **kwargs: PROPERTIES, "_get_device_properties": lambda *args: PROPERTIES,
+        "can_device_access_peer": lambda *args: False, "get_arch_list": lambda: ["sm_90"], "get_gencode_flags": lambda: "",
+        "is_bf16_supported": lambda *args, **kwargs: True, "is_tf32_supported": lambda: True,
+        "_check_bf16_tensor_supported": lambda *args: True, "current_blas_handle": _zero, "cudart": CudaRuntime,
+        "set_sync_debug_mode": _nothing, "get_sync_debug_mode": _zero,
+        "Stream": Stream, "ExternalStream": Stream, "Event": Event, "CUDAGraph": Graph, "graph": CaptureContext,
+        "device": DeviceContext, "device_of": DeviceContext, "StreamContext": StreamContext, "stream": StreamContext,
+        "set_stream": _set_stream, "current_stream": lambda *args: _current, "default_stream": lambda *args: _current,
+        "get_stream_from_external": lambda *args: _current, "_set_stream_by_id": _nothing,
+        "is_current_stream_capturing": lambda: tracing.recorder() is not None and tracing.recorder().capturing,
+        "graph_pool_handle": lambda: (0, 0), "make_graphed_callables": make_graphed_callables,
+        "MemPool": MemPool, "use_mem_pool": _inert_context,
+        "empty_cache": _nothing, "mem_get_info": lambda *args: (_FREE_MEMORY, TOTAL_MEMORY),
+        "memory_stats": stats, "memory_stats_as_nested_dict": stats, "host_memory_stats": stats, "memory_snapshot": lambda *a, **k: [],
+        "memory_summary": lambda *args, **kwargs: "", "list_gpu_processes": lambda *args: "",
+        "memory_usage": _zero, "utilization": _zero, "temperature": _zero, "power_draw": _zero, "device_memory_used": _zero,
+        "clock_rate": lambda *args: 1980, "get_per_process_memory_fraction": lambda *args: 1.0,
+        "manual_seed": manual_seed, "manual_seed_all": manual_seed, "seed": seed, "seed_all": seed,
+        "initial_seed": _zero, "get_rng_state": torch.get_rng_state, "get_rng_state_all": lambda: [torch.get_rng_state()],
+        "set_rng_state": lambda state, *args: torch.set_rng_state(state), "set_rng_state_all": _refuse("the state of a random generator"),
+        **{name: _zero for name in ("memory_allocated max_memory_allocated memory_reserved max_memory_reserved memory_cached "
+                                    "max_memory_cached").split()},
+        **{name: _nothing for name in ("reset_peak_memory_stats reset_accumulated_memory_stats reset_max_memory_allocated "
+                                       "reset_max_memory_cached reset_peak_host_memory_stats set_per_process_memory_fraction").split()},
+        "caching_allocator_alloc": _refuse("memory taken from CUDA's allocator by hand"),
+        "caching_allocator_delete": _refuse("memory given back to CUDA's allocator by hand"),
+        "CUDAPluggableAllocator": _refuse("an allocator of the module's own"), "change_current_allocator": _refuse("an allocator of the module's own"),
+        "_compile_kernel": _refuse("CUDA C++ kernels"),
+    }  # fmt: skip
+
+
+def install():
+    torch._C._ensureCUDADeviceGuardSet()
+    answers = _answers()
+    submodules = [torch.cuda.memory, torch.cuda.random, torch.cuda.streams, torch.cuda.graphs]
+    for name, value in answers.items():
+        setattr(torch.cuda, name, value)
+        for module in submodules:
+            if hasattr(module, name):
+                setattr(module, name, value)
+    torch.cuda._device_t = object
+    for name, value in {
+        "_cuda_getCurrentRawStream": _zero, "_cuda_getDevice": _zero, "_cuda_setDevice": _nothing, "_cuda_exchangeDevice": _zero,
+        "_cuda_maybeExchangeDevice": _zero, "_cuda_getDeviceCount": lambda: 1, "_cuda_synchronize": _nothing,
+        "_cuda_isCurrentStreamCapturing": lambda: False, "_cuda_init": _nothing, "_cuda_emptyCache": _nothing,
+    }.items():  # fmt: skip
+        setattr(torch._C, name, value)
+    torch.Generator = Generator
+    torch.Stream, torch.Event = Stream, Event
+    torch.cuda.default_generators = (torch.default_generator,)
+    for name in ("range_push", "range_pop", "mark", "range_start", "range_end", "range"):
+        setattr(torch.cuda.nvtx, name, _inert_context if name == "range" else _zero)
+    for name, value in {
+        "is_available": lambda: True, "device_count": lambda: 1, "current_device_index": _zero, "synchronize": _nothing,
+        "current_accelerator": lambda *args, **kwargs: torch.device("cuda"), "set_device_index": _nothing,
+        "current_stream": lambda *args: _current, "set_stream": _nothing,
+    }.items():  # fmt: skip
+        setattr(torch.accelerator, name, value)
+    _install_seeding()
+
+
+def _install_seeding():
+    import torch.random
+
+    for module in (torch, torch.random):
+        module.manual_seed, module.seed = manual_seed, seed
+    torch.set_rng_state = torch.random.set_rng_state = _refuse("setting the state of the random generator")
+    torch.random.fork_rng = _fork_rng
+    torch.default_generator_manual_seed = torch.default_generator.manual_seed
+
+
+@contextlib.contextmanager
+def _fork_rng(devices=None, enabled=True, *args, **kwargs):
+    if enabled:
+        raise Untraceable("torch.random.fork_rng: the state of the random generator cannot be put back in a trace")
+    yield

@@ -1,0 +1,81 @@
+"""What is switched off, or made harmless, while a module is traced: compilers, threads' own order, Python's random seeds."""
+import random
+import threading
+import zlib
+
+import torch
+
+from . import grad_modes, tracing
+
+
+def seed_python(phase, call, draw):
+    seed = zlib.crc32(f"{phase}.{call}.{draw}".encode())
+    random.seed(seed)
+    try:
+        import numpy
+
+        numpy.random.seed(seed & 0xFFFFFFFF)
+    except ImportError:
+        pass
+
+
+def _identity_compile(model=None, *args, **kwargs):
+    """torch.compile, torch.jit.script and their kin: the module as it is."""
+    if model is None:
+        return lambda model: model
+    return model
+
+
+def _identity_trace(function, *args, **kwargs):
+    return function
+
+
+_start = threading.Thread.start
+_run = threading.Thread._bootstrap_inner
+_threads = []
+
+
+def _bootstrap(self):
+    """A thread's modes are its own: one that the module starts gets those of the trace."""
+    recorder = tracing.recorder()
+    if recorder is None or recorder.steps is None:
+        return _run(self)
+    with torch.no_grad(), recorder.fake_mode, recorder:
+        grad_modes.exclude(True)
+        return _run(self)
+
+
+def _tracked_start(self):
+    recorder = tracing.recorder()
+    if recorder is not None:
+        tracing.note("a thread was started")
+        _threads.append(self)
+    return _start(self)
+
+
+def finish_threads():
+    """Work that a phase's threads have not done within a second is never done."""
+    while _threads:
+        thread = _threads.pop()
+        if thread is not threading.current_thread():
+            thread.join(1.0)
+
+
+def install():
+    torch.compile = _identity_compile
+    torch.jit.script = torch.jit.script_method = torch.jit.ignore = torch.jit.export = torch.jit.freeze = _identity_compile
+    torch.jit.optimize_for_inference = _identity_compile
+    torch.jit.trace = torch.jit.trace_module = _identity_trace
+    torch.nn.Module.compile = lambda self, *args, **kwargs: None
+    torch.nn.RNNBase.flatten_parameters = _flatten_parameters
+    torch.library.wrap_triton = lambda kernel: kernel
+    threading.Thread._bootstrap_inner = _bootstrap
+    threading.Thread.start = _tracked_start
+    torch.autograd.set_multithreading_enabled(False)
+
+
+def _flatten_parameters(self):
+    recorder = tracing.recorder()
+    weights = [weight for weight in getattr(self, "_flat_weights", ()) if isinstance(weight, torch.Tensor)]
+    if recorder is not None and recorder.steps is not None and weights:
+        recorder.call("nereid::flatten_rnn_weights", (weights,))

@@ -1,0 +1,365 @@
+"""The recorder: a dispatch mode that writes down every operator, with the storages and views it works on.
+
+It runs above FakeTensorMode, which computes shapes, strides, dtypes and devices without data. Autograd's dispatch keys are
+excluded while gradients are off (see `grad_modes.py`), so the recorder sees operators as they were called, composites included,
+also those that C++ calls. Work may come from several threads; one lock orders it.
+"""
+import contextlib
+import threading
+
+import torch
+from torch._subclasses import fake_tensor
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+
+from . import arguments, source
+from .errors import Untraceable
+from .operators import Kind, operator
+
+MAX_STEPS = 200_000
+MAX_CONSTANT_BYTES = 128 << 20
+MAX_STORAGES = 1_000_000
+
+
+class Storage:
+    """What the trace says of an allocation, and what the tracer knows of its content (see known_values.py)."""
+
+    __slots__ = ("id", "fake", "bytes", "role", "device", "name", "data", "pinned", "writes", "address", "real", "base", "integral_input")
+
+    def __init__(self, id, fake, device):
+        self.id, self.fake, self.device = id, fake, device  # fake: keeps the meta storage, and so its address, alive
+        self.bytes = fake.nbytes()
+        self.role, self.name, self.data, self.pinned = "temporary", "", None, False
+        self.writes = []     # indices into Recorder.history of what wrote here
+        self.address = 0     # what data_ptr() answered, 0 while nobody asked
+        self.real = None     # (real CPU storage, number of writes it reflects)
+        self.base = None     # the same, of a constant or an integer input as it came
+        self.integral_input = False
+
+    def encode(self):
+        out = {"bytes": max(self.bytes, self.fake.nbytes()), "role": self.role, "device": self.device}
+        if self.name:
+            out["name"] = self.name
+        if self.data is not None:
+            out["data"] = self.data
+        if self.pinned:
+            out["pinned"] = True
+        return out
+
+
+class Done:
+    """A recorded step as known_values.py needs it to do it again on real data: storage ids read and written."""
+
+    __slots__ = ("func", "step", "reads", "writes", "phase", "random")
+
+    def __init__(self, func, step, reads, writes, phase, random):
+        self.func, self.step, self.reads, self.writes, self.phase, self.random = func, step, reads, writes, phase, random
+
+
+class Recorder(TorchDispatchMode):
+    def __init__(self, path, fake_mode):
+        super().__init__()
+        self.path, self.fake_mode = path, fake_mode
+        self.storages, self._storage_ids = [], {}
+        self.values, self._value_ids = [], {}
+        self.steps = None          # the current phase's list; None outside phases
+        self.step_count = 0
+        self.history = []          # of Done, across phases
+        self.phase = ("", 0)
+        self.parts = None          # names of what a composite becomes, while one is being taken apart
+        self.lock = threading.RLock()
+        self.closed = False
+        self.capturing = False
+        self.constant_bytes = 0
+        self.notes = []
+        self.encode = arguments.Encoder(self.value_of)
+        self.known = None          # set by the tracer: KnownValues
+        self._adopted = {}
+
+    # -- storages and values ------------------------------------------------------------------------------------
+
+    def storage_of(self, tensor):
+        fake = tensor.untyped_storage()
+        key = fake._cdata
+        id = self._storage_ids.get(key)
+        if id is None:
+            id = len(self.storages)
+            if id >= MAX_STORAGES:
+                raise Untraceable(f"more than {MAX_STORAGES} tensors were allocated")
+            self._storage_ids[key] = id
+            self.storages.append(Storage(id, fake, "cpu" if tensor.fake_device.type == "cpu" else "cuda"))
+        return self.storages[id]
+
+    def value_of(self, tensor):
+        """The id of a tensor's view, or None for a tensor that is none of ours."""
+        if type(tensor) is not FakeTensor:
+            tensor = self.adopt(tensor)
+            if tensor is None:
+                return None
+        storage = self.storage_of(tensor)
+        dtype, shape, strides, offset = tensor.dtype, tensor.shape, tensor.stride(), tensor.storage_offset()
+        lazy = (tensor.is_conj(), tensor.is_neg())
+        key = (storage.id, dtype, shape, strides, offset, lazy)
+        id = self._value_ids.get(key)
+        if id is None:
+            id = self._value_ids[key] = len(self.values)
+            value = {"s": storage.id, "t": arguments.dtype_name(dtype), "n": list(shape), "d": list(strides), "o": offset}
+            if lazy[0]:
+                value["conj"] = True
+            if lazy[1]:
+                value["neg"] = True
+            self.values.append(value)
+            if 0 not in shape:
+                last = offset + 1 + sum((n - 1) * d for n, d in zip(shape, strides))
+                storage.bytes = max(storage.bytes, last * dtype.itemsize)
+        return id
+
+    def adopt(self, tensor):
+        """The fake of a tensor that is real or of another class: a real one becomes a constant."""
+        if isinstance(tensor, FakeTensor):
+            return tensor
+        key = id(tensor)
+        found = self._adopted.get(key)
+        if found is not None and found[0] is tensor:
+            return found[1]
+        if tensor.device.type == "meta" or type(tensor) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
+            fake = self._fake_behind(tensor)
+        else:
+            fake = self.constant(tensor, "cpu")
+        self._adopted[key] = (tensor, fake)
+        return fake
+
+    def _fake_behind(self, tensor):
+        """A subclass made from a fake tensor shares its meta storage."""
+        try:
+            id = self._storage_ids.get(tensor.untyped_storage()._cdata)
+        except (NotImplementedError, RuntimeError):
+            return None
+        if id is None:
+            return None
+        return self.view(self.storages[id], tensor.dtype, tensor.shape, tensor.stride(), tensor.storage_offset())
+
+    def new_fake(self, shape, strides, dtype, device):
+        """A fresh fake tensor that no step made."""
+        with _disable_current_modes():
+            meta = torch.empty_strided(tuple(shape), tuple(strides), dtype=dtype, device="meta")
+        return FakeTensor(self.fake_mode, meta, torch.device(device))
+
+    def view(self, storage, dtype, shape, strides, offset):
+        """A fake tensor over a storage of the trace."""
+        with _disable_current_modes():
+            meta = torch.empty(0, dtype=dtype, device="meta").set_(storage.fake, offset, tuple(shape), tuple(strides))
+        return FakeTensor(self.fake_mode, meta, torch.device(storage.device))
+
+    def constant(self, real, device, requires_grad=False):
+        """A fake tensor whose content is that of a real one; the trace carries the data."""
+        with self.lock:
+            with _disable_current_modes(), torch.no_grad():
+                real = real.detach()
+                if real.device.type != "cpu":
+                    raise Untraceable(f"a tensor on {real.device} came from nowhere")
+                real = real.clone(memory_format=torch.contiguous_format)
+            self.constant_bytes += real.untyped_storage().nbytes()
+            if self.constant_bytes > MAX_CONSTANT_BYTES:
+                raise Untraceable(f"the module makes more than {MAX_CONSTANT_BYTES >> 20} MiB of tensors from data")
+            fake = self.new_fake(real.shape, real.stride(), real.dtype, device)
+            storage = self.storage_of(fake)
+            storage.role = "constant"
+            storage.real = storage.base = (real.untyped_storage(), 1)
+            storage.data = arguments.base64_of(real.untyped_storage())
+            value = self.value_of(fake)
+            self._append({"call": "nereid::constant", "args": [], "result": {"v": value}}, None, (), (storage,), False)
+            return fake
+
+    # -- steps --------------------------------------------------------------------------------------------------
+
+    def _append(self, step, func, read, written, random):
+        """`read` and `written` are Storages."""
+        if self.steps is None:
+            raise Untraceable("work that was started outside of the constructor and of forward")
+        if self.step_count >= MAX_STEPS:
+            raise Untraceable(f"more than {MAX_STEPS} operators were called")
+        self.step_count += 1
+        step["at"] = source.place(self.path, 3)
+        for storage in written:
+            storage.writes.append(len(self.history))
+        self.history.append(Done(func, step, [s.id for s in read], [s.id for s in written], self.phase, random))
+        self.steps.append(step)
+
+    def note(self, text):
+        if text not in self.notes and len(self.notes) < 100:
+            self.notes.append(text)
+
+    def call(self, name, args=(), kwargs=None, result=None):
+        """Records an operator of our own."""
+        with self.lock:
+            step = {"call": name, "args": [self.encode(arg) for arg in args], "result": self.encode(result)}
+            if kwargs:
+                step["kwargs"] = [[key, self.encode(arg)] for key, arg in kwargs.items()]
+            self._append(step, None, (), (), False)
+
+    def launch(self, alternatives, tensors):
+        """Records a kernel launch; `tensors` are those it has pointers to."""
+        with self.lock:
+            touched = [self.storage_of(tensor) for tensor in tensors]
+            self._append({"launch": alternatives}, None, touched, touched, False)
+
+    @contextlib.contextmanager
+    def diverted(self):
+        """Calls made inside go to a list of their own, not to the phase."""
+        with self.lock:
+            steps, self.steps = self.steps, []
+        try:
+            yield self.steps
+        finally:
+            self.steps = steps
+
+    # -- captured graphs ------------------------------------------------------------------------------------------
+
+    def capture_begin(self):
+        with self.lock:
+            outer, self.steps = self.steps, []
+            self.capturing = True
+            return outer, self.steps, len(self.history)
+
+    def capture_end(self, token):
+        """What was captured: steps that did not run yet."""
+        outer, captured, first = token
+        with self.lock:
+            self.steps, self.capturing = outer, False
+            return captured, self.history[first:]
+
+    def repeat(self, captured):
+        """Does captured steps, now."""
+        steps, history = captured
+        with self.lock:
+            for step, done in zip(steps, history):
+                read = [self.storages[id] for id in done.reads]
+                self._append(dict(step), done.func, read, [self.storages[id] for id in done.writes], done.random)
+
+    def busy(self):
+        """Whether this thread is inside the recorder."""
+        return self.lock._is_owned()
+
+    # -- the dispatch mode ----------------------------------------------------------------------------------------
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        try:
+            facts = operator(func)
+        except AttributeError:
+            return self._higher_order(func, args, kwargs)
+        kind = facts.kind
+        if kind == Kind.QUERY:
+            return args[0].fake_device if facts.name == "prim::device" else self._query(func, args, kwargs)
+        with self.lock:
+            if self.closed:
+                raise Untraceable("work that went on after forward had returned")
+            if self.parts is not None:
+                return self._part(func, facts, args, kwargs)
+            if kind == Kind.EXPAND and (facts.recorded_when is None or not facts.recorded_when(args, kwargs)):
+                with self:
+                    return facts.composite(*args, **kwargs)
+            if kind == Kind.CUSTOM:
+                with self:
+                    return facts.composite(*args, **kwargs)
+            args, kwargs = self._adopt_all(args), {key: self._adopt_one(arg) for key, arg in kwargs.items()}
+            if kind == Kind.READ:
+                return self.known.read(func, args, kwargs)
+            return self._record(func, facts, args, kwargs)
+
+    def _query(self, func, args, kwargs):
+        with self.fake_mode:
+            return func(*args, **kwargs)
+
+    def _part(self, func, facts, args, kwargs):
+        if facts.kind == Kind.EXPAND or facts.kind == Kind.COMPOSITE:
+            with self:
+                return facts.composite(*args, **kwargs)
+        if facts.kind == Kind.READ:
+            return self.known.read(func, args, kwargs)
+        if len(self.parts) < 4096:
+            self.parts.append(facts.name)
+        return self._compute(func, facts, args, kwargs)
+
+    def _record(self, func, facts, args, kwargs):
+        encoded_args = [self.encode(arg) for arg in args]
+        encoded_kwargs = [[key, self.encode(arg)] for key, arg in kwargs.items()] if kwargs else None
+        if facts.kind == Kind.RECORD:
+            parts = None
+            result = self._compute(func, facts, args, kwargs)
+        else:
+            self.parts = parts = []
+            try:
+                with self:
+                    result = facts.composite(*args, **kwargs)
+            finally:
+                self.parts = None
+        step = {"call": facts.name, "args": encoded_args, "result": self.encode(result)}
+        if encoded_kwargs:
+            step["kwargs"] = encoded_kwargs
+        if parts:
+            step["parts"] = parts
+        read = {storage.id: storage for storage in map(self.storage_of, tensors_in(args, kwargs))}
+        written = {storage.id: storage for storage in map(self.storage_of, self._written(facts, args, kwargs))}
+        for tensor in tensors_in((result,), {}):
+            storage = self.storage_of(tensor)
+            if storage.id not in read:
+                written[storage.id] = storage
+        self._append(step, func, read.values(), written.values(), facts.random)
+        return result
+
+    def _written(self, facts, args, kwargs):
+        written = []
+        for position, name in zip(facts.written_positions, facts.written_names):
+            argument = args[position] if position < len(args) else kwargs.get(name)
+            if isinstance(argument, torch.Tensor):
+                written.append(argument)
+            elif isinstance(argument, (list, tuple)):
+                written.extend(tensor for tensor in argument if isinstance(tensor, torch.Tensor))
+        return written
+
+    def _compute(self, func, facts, args, kwargs):
+        """Shapes and strides of the result: FakeTensorMode's work, helped by what is known."""
+        if facts.generator and kwargs.get("generator") is not None:
+            kwargs = {**kwargs, "generator": None}
+        elif facts.generator and any(isinstance(arg, torch.Generator) for arg in args):
+            args = tuple(None if isinstance(arg, torch.Generator) else arg for arg in args)
+        try:
+            return func(*args, **kwargs)
+        except (fake_tensor.DynamicOutputShapeException, fake_tensor.DataDependentOutputException):
+            return self.known.shape_by_value(func, args, kwargs)
+
+    def _adopt_one(self, argument):
+        if isinstance(argument, torch.Tensor):
+            return argument if type(argument) is FakeTensor else self._adopt_or_refuse(argument)
+        if type(argument) in (list, tuple) and any(isinstance(x, torch.Tensor) and type(x) is not FakeTensor for x in argument):
+            return type(argument)(self._adopt_one(x) for x in argument)
+        return argument
+
+    def _adopt_or_refuse(self, tensor):
+        fake = self.adopt(tensor)
+        if fake is None:
+            raise Untraceable(f"a tensor of class {type(tensor).__name__} has no storage that could be traced")
+        return fake
+
+    def _adopt_all(self, args):
+        for argument in args:
+            kind = type(argument)
+            if kind is not FakeTensor and (kind is list or kind is tuple or isinstance(argument, torch.Tensor)):
+                return tuple(self._adopt_one(argument) for argument in args)
+        return args
+
+    def _higher_order(self, func, args, kwargs):
+        raise Untraceable(f"the higher-order operator {func} cannot be traced")
+
+
+def tensors_in(args, kwargs):
+    """Every tensor in an operator's arguments: they nest one level at most."""
+    found = []
+    for argument in args if not kwargs else (*args, *kwargs.values()):
+        if isinstance(argument, torch.Tensor):
+            found.append(argument)
+        elif type(argument) in (list, tuple) or isinstance(argument, tuple):
+            found.extend(item for item in argument if isinstance(item, torch.Tensor))
+    return found

@@ -1,0 +1,76 @@
+"""Loading a module's source text, and saying where in it something happened."""
+import linecache
+import sys
+import types
+
+from .errors import Malformed
+
+MODULE_NAME = "nereid_traced_module"
+_SITE_PACKAGES = ("/site-packages/", "/dist-packages/", "/lib/python")
+
+
+class Source:
+    """One file of a user's, known to tracebacks and to `inspect` by its display name."""
+
+    def __init__(self, text, path):
+        self.text, self.path = text, path
+        self.lines = text.splitlines(True)
+        linecache.cache[path] = (len(text), None, self.lines, path)
+
+    def line(self, number):
+        return self.lines[number - 1].strip() if 0 < number <= len(self.lines) else ""
+
+    def compile(self):
+        try:
+            return compile(self.text, self.path, "exec", dont_inherit=True)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            line = getattr(error, "lineno", None)
+            raise Malformed(f"{self.path}:{line or 1}: {type(error).__name__}: {error}") from None
+
+    def run(self, code, overrides):
+        """The module; `overrides` replaces module-level integer constants where the file assigns them."""
+        module = types.ModuleType(MODULE_NAME)
+        module.__file__ = self.path
+        sys.modules[MODULE_NAME] = module
+        exec(code if not overrides else compile_with_constants(self, overrides), module.__dict__)
+        return module
+
+
+def compile_with_constants(source, overrides):
+    import ast
+
+    tree = ast.parse(source.text, source.path)
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and type(node.value.value) is int:
+            for target in node.targets:
+                if isinstance(target, ast.Name) and target.id in overrides:
+                    node.value.value = int(overrides[target.id])
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id in overrides:
+            if isinstance(node.value, ast.Constant) and type(node.value.value) is int:
+                node.value.value = int(overrides[node.target.id])
+    return compile(tree, source.path, "exec", dont_inherit=True)
+
+
+def display_name(filename):
+    """A library's path below its installation; a user's file as it was named."""
+    for marker in _SITE_PACKAGES:
+        at = filename.find(marker)
+        if at >= 0:
+            return filename[at + len(marker):].split("/", 1)[-1] if marker == "/lib/python" else filename[at + len(marker):]
+    return filename
+
+
+def place(path, skip=2):
+    """[file, line] of the innermost frame in the user's file, else of the innermost frame in a library."""
+    frame = sys._getframe(skip)
+    library = None
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        if filename == path:
+            return [path, frame.f_lineno]
+        if library is None and "/torch/" not in filename and "/nereid/" not in filename and "/triton/" not in filename:
+            library = frame
+        frame = frame.f_back
+    if library is None or library.f_code.co_filename.endswith("zygote.py") or "<frozen" in library.f_code.co_filename:
+        return ["", 0]
+    return [display_name(library.f_code.co_filename), library.f_lineno]

@@ -1,0 +1,323 @@
+"""The tracer: runs a module once without data and answers what it did, as docs/trace_format.md says.
+
+`warm()` is called once in a process that then forks for every request; `handle(request)` does the work in a child.
+By hand: `python -m nereid.tracer FILE [--class ModelNew] [--reference FILE] [--json]`.
+"""
+import gc
+import time
+import traceback
+import warnings
+
+import torch
+import torch._dynamo  # noqa: F401  imported lazily by FakeTensorMode otherwise
+import torch.func  # noqa: F401
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from . import arguments, constants, fake_cuda, fake_tensors, grad_modes, inert, source, tracing, triton_front_end
+from .errors import KernelDoesNotCompile, Malformed, Untraceable
+from .known_values import KnownValues
+from .pointers import Pointers
+from .recorder import Recorder
+
+FORMAT_VERSION = 1
+_cuda_float = torch.cuda.FloatTensor  # before constants.py puts a stand-in there
+_installed = False
+
+
+def install():
+    """Patches torch and triton in this process, for good."""
+    global _installed
+    if _installed:
+        return
+    _installed = True
+    warnings.simplefilter("ignore")
+    fake_cuda.install()
+    fake_tensors.install()
+    constants.install()
+    grad_modes.install()
+    inert.install()
+    triton_front_end.install()
+    torch._C._set_default_tensor_type(_cuda_float)
+
+
+class Phases:
+    """One trace being made: the file's phases in their order."""
+
+    def __init__(self, request):
+        self._request = request
+        self._started = time.perf_counter()
+        self._source = source.Source(request["source"], request.get("path", "model.py"))
+        self._class = request.get("class", "Model")
+        self._draw = int(request.get("draw", 0))
+        self.fake_mode = FakeTensorMode(allow_non_fake_inputs=False)
+        self.recorder = Recorder(self._source.path, self.fake_mode)
+        self.recorder.known = KnownValues(self.recorder, self._draw)
+        self.pointers = Pointers(self.recorder)
+        self.launches = triton_front_end.Session(self.recorder, self.pointers)
+        self.phases, self.phase = [], "module"
+        self.init_inputs, self.state = [], []
+        tracing.start(self.recorder)
+        fake_tensors.set_pointers(self.pointers)
+        triton_front_end.set_session(self.launches)
+
+    # -- the order of things --------------------------------------------------------------------------------------
+
+    def trace(self):
+        code = self._source.compile()
+        reference = self._request.get("reference")
+        given = GivenInputs(self.recorder, reference) if reference is not None else None
+        with torch.no_grad(), self.fake_mode, self.recorder:
+            grad_modes.exclude(True)
+            module, init_inputs = self._in_phase("module", 0, lambda steps: self._load(code, given))
+            instance = self._in_phase("init", 0, lambda steps: self._construct(module, init_inputs))
+            self._take_state(instance)
+            for call in range(int(self._request.get("calls", 3))):
+                inputs = self._in_phase("make_inputs", call, lambda steps: self._make_inputs(module, given, call))
+                self.phases[-1]["inputs"] = self.recorder.encode(inputs)
+                output = self._in_phase("forward", call, lambda steps: self._call(instance, inputs))
+                self.phases[-1]["inputs"] = self.phases[-2]["inputs"]
+                self.phases[-1]["output"] = self._encode_output(output)
+        self.recorder.closed = True
+        return self._document()
+
+    def _in_phase(self, name, call, work):
+        inert.seed_python(name, call, self._draw)
+        self.phase = name
+        phase = {"phase": name, "call": call, "steps": []}
+        self.phases.append(phase)
+        self.recorder.phase, self.recorder.steps = (name, call), phase["steps"]
+        result = work(phase["steps"])
+        inert.finish_threads()
+        self.recorder.steps = None
+        return result
+
+    def _load(self, code, given):
+        module = self._source.run(code, self._request.get("globals") or {})
+        if not isinstance(getattr(module, self._class, None), type) and not callable(getattr(module, self._class, None)):
+            raise Malformed(f"no class {self._class} in {self._source.path}")
+        if given is not None:
+            init_inputs = given.init_inputs()
+        else:
+            for name in ("get_inputs", "get_init_inputs"):
+                if not callable(getattr(module, name, None)):
+                    raise Malformed(f"no function {name} in {self._source.path}")
+            init_inputs = module.get_init_inputs()
+        self.init_inputs = self.recorder.encode(init_inputs)
+        return module, init_inputs
+
+    def _construct(self, module, init_inputs):
+        make = getattr(module, self._class)
+        instance = make(**init_inputs) if isinstance(init_inputs, dict) else make(*_listed(init_inputs))
+        return instance.cuda() if isinstance(instance, torch.nn.Module) else instance
+
+    def _make_inputs(self, module, given, call):
+        if given is not None:
+            return given.inputs(call)
+        inputs = _to_cuda(module.get_inputs())
+        self._name_inputs(inputs)
+        return inputs
+
+    def _call(self, instance, inputs):
+        call = instance if callable(instance) else instance.forward
+        return call(**inputs) if isinstance(inputs, dict) else call(*_listed(inputs))
+
+    # -- what is known of storages --------------------------------------------------------------------------------
+
+    def _name_inputs(self, inputs):
+        for path, tensor in tensors_with_paths(inputs):
+            storage = self.recorder.storage_of(self.recorder.adopt(tensor))
+            if storage.role == "temporary":
+                storage.role, storage.name = "input", path
+            if tensor.dtype in arguments.INTEGRAL and storage.data is None:
+                real = self.recorder.known.materialize_input(self.recorder.adopt(tensor))
+                if real is not None:
+                    storage.data = arguments.base64_of(real)
+                    storage.real = storage.base = (real, len(storage.writes))
+                    storage.integral_input, storage.pinned = True, False
+
+    def _take_state(self, instance):
+        if not isinstance(instance, torch.nn.Module):
+            return
+        transient = set()
+        for prefix, module in instance.named_modules(remove_duplicate=False):
+            transient.update(f"{prefix}.{name}" if prefix else name for name in module._non_persistent_buffers_set)
+        named = [(name, tensor, True) for name, tensor in instance.named_parameters(remove_duplicate=False)]
+        named += [(name, tensor, False) for name, tensor in instance.named_buffers(remove_duplicate=False)]
+        for name, tensor, is_parameter in named:
+            value = self.recorder.value_of(tensor)
+            if value is None:
+                continue
+            storage = self.recorder.storages[self.recorder.values[value]["s"]]
+            if storage.role == "temporary":
+                storage.role, storage.name = "parameter" if is_parameter else "buffer", name
+            self.state.append({"name": name, "value": value, "parameter": is_parameter, "persistent": name not in transient})
+
+    def _encode_output(self, output):
+        return self.recorder.encode(output)
+
+    def _document(self):
+        recorder = self.recorder
+        return {
+            "nereid_trace": FORMAT_VERSION, "file": self._source.path, "class": self._class, "draw": self._draw,
+            "seconds": round(time.perf_counter() - self._started, 6),
+            "storages": [storage.encode() for storage in recorder.storages], "values": recorder.values,
+            "kernels": self.launches.kernels, "phases": self.phases, "state": self.state, "init_inputs": self.init_inputs,
+            "flags": flags(), "notes": recorder.notes,
+        }  # fmt: skip
+
+    # -- what went wrong ------------------------------------------------------------------------------------------
+
+    def untraceable(self, error):
+        frames = _frames(error)
+        mine = [frame for frame in frames if frame.filename == self._source.path]
+        last = mine[-1] if mine else None
+        return {"untraceable": {
+            "phase": self.phase, "type": type(error).__name__, "message": _message(error),
+            "file": self._source.path if last else "", "line": last.lineno if last else 0,
+            "code": self._source.line(last.lineno) if last else "",
+            "traceback": [f"{source.display_name(f.filename)}:{f.lineno} {(f.line or '').strip()}"[:300] for f in frames[-12:]],
+        }}  # fmt: skip
+
+
+def _frames(error):
+    try:
+        return traceback.extract_tb(error.__traceback__, limit=-60)
+    except Exception:
+        return []
+
+
+def _message(error):
+    try:
+        return str(error)[:4000]
+    except Exception:
+        return "(an exception that cannot be printed)"
+
+
+class GivenInputs:
+    """A candidate's inputs: those that the reference's trace describes."""
+
+    def __init__(self, recorder, reference):
+        self._recorder, self._reference = recorder, reference
+        self._storages = {}
+
+    def init_inputs(self):
+        return arguments.decode(self._reference.get("init_inputs"), self._tensor)
+
+    def inputs(self, call):
+        encoded = self._reference["inputs"]
+        self._storages = {}
+        return arguments.decode(encoded[call % len(encoded)], self._tensor)
+
+    def _tensor(self, value_id):
+        value = self._reference["values"][value_id]
+        storage = self._storage(value["s"])
+        return self._recorder.view(storage, arguments.DTYPE_OF_NAME[value["t"]], value["n"], value["d"], value.get("o", 0))
+
+    def _storage(self, id):
+        found = self._storages.get(id)
+        if found is not None:
+            return found
+        given = self._reference["storages"][id]
+        flat = self._recorder.new_fake((given["bytes"],), (1,), torch.uint8, given.get("device", "cuda"))
+        storage = self._storages[id] = self._recorder.storage_of(flat)
+        storage.role, storage.name = "input", given.get("name", "")
+        if given.get("data") is not None:
+            storage.data = given["data"]
+            real = arguments.storage_of_base64(given["data"], given["bytes"])
+            storage.real = storage.base = (real, 0)
+            storage.integral_input = True
+        return storage
+
+
+def _listed(inputs):
+    return inputs if isinstance(inputs, (list, tuple)) else [inputs]
+
+
+def _to_cuda(inputs, depth=0):
+    if isinstance(inputs, torch.Tensor):
+        return inputs.cuda()
+    if depth > arguments.MAX_DEPTH:
+        return inputs
+    if type(inputs) is list:
+        return [_to_cuda(item, depth + 1) for item in inputs]
+    if type(inputs) is tuple:
+        return tuple(_to_cuda(item, depth + 1) for item in inputs)
+    if type(inputs) is dict:
+        return {key: _to_cuda(item, depth + 1) for key, item in inputs.items()}
+    return inputs
+
+
+def tensors_with_paths(tree, path=""):
+    """("1.mask", tensor) for every tensor in nested inputs."""
+    if isinstance(tree, torch.Tensor):
+        yield path, tree
+    elif isinstance(tree, (list, tuple)):
+        for index, item in enumerate(tree):
+            yield from tensors_with_paths(item, f"{path}.{index}" if path else str(index))
+    elif isinstance(tree, dict):
+        for key, item in tree.items():
+            yield from tensors_with_paths(item, f"{path}.{key}" if path else str(key))
+
+
+def flags():
+    backends = torch.backends
+    return {
+        "matmul.allow_tf32": int(backends.cuda.matmul.allow_tf32), "cudnn.allow_tf32": int(backends.cudnn.allow_tf32),
+        "cudnn.enabled": int(backends.cudnn.enabled), "cudnn.benchmark": int(backends.cudnn.benchmark),
+        "cudnn.deterministic": int(backends.cudnn.deterministic),
+        "matmul.allow_fp16_reduced_precision_reduction": int(bool(backends.cuda.matmul.allow_fp16_reduced_precision_reduction)),
+        "matmul.allow_bf16_reduced_precision_reduction": int(bool(backends.cuda.matmul.allow_bf16_reduced_precision_reduction)),
+        "deterministic_algorithms": int(torch.are_deterministic_algorithms_enabled()),
+        "autocast": int(torch.is_autocast_enabled("cuda")),
+    }  # fmt: skip
+
+
+def compile_failure(error):
+    """What Triton's front end said, if that is why the module stopped."""
+    seen = 0
+    while error is not None and seen < 50:
+        failure = error if isinstance(error, KernelDoesNotCompile) else getattr(error, "nereid_kernel", None)
+        if isinstance(failure, KernelDoesNotCompile):
+            return {"compile_failed": {"kernel": failure.kernel, "message": failure.message, "file": failure.file,
+                                       "line": failure.line, "code": failure.code}}  # fmt: skip
+        error, seen = error.__cause__ or error.__context__, seen + 1
+    return None
+
+
+def handle(request):
+    install()
+    try:
+        phases = Phases(request)
+        try:
+            return {"trace": phases.trace()}
+        except Malformed as error:
+            return {"malformed": {"message": str(error)}}
+        except BaseException as error:  # SystemExit and KeyboardInterrupt of the module's own are no reason to stop answering
+            return compile_failure(error) or phases.untraceable(error)
+        finally:
+            phases.recorder.closed = True
+            grad_modes.exclude(False)
+    except Malformed as error:
+        return {"malformed": {"message": str(error)}}
+
+
+def warm():
+    """Imports and runs once whatever a trace may need, so that forked children find it done."""
+    install()
+    from . import warm_up
+
+    warm_up.run(handle)
+    gc.collect()
+
+
+def main():
+    from . import command
+
+    raise SystemExit(command.run(handle))
+
+
+if __name__ == "__main__":
+    import sys
+
+    sys.modules.setdefault("nereid.tracer", sys.modules["__main__"])
+    main()
