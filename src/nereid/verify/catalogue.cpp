@@ -72,16 +72,11 @@ constexpr auto kRules = std::to_array<RuleEntry>({
     {"random-draw", Word::kDisallowed,
      "forward draws random numbers, or sets a seed, where the reference does not.",
      "Remove the draw, or draw exactly as the reference does."},
-    {"work-outside-forward", Word::kDisallowed,
-     "Work on the inputs' values was done before forward was called.", "Do the work in forward."},
     {"int-to-ptr", Word::kDisallowed, "The kernel makes a pointer from a number, which can reach any memory.",
      "Compute addresses from the kernel's pointer arguments."},
     {"inline-assembly", Word::kDisallowed,
      "The kernel holds assembly outside the short list of known elementwise instructions.",
      "Use Triton's own operations, or tl.extra.libdevice."},
-    {"policy-flags", Word::kDisallowed,
-     "The candidate changed a global setting of PyTorch's that changes numbers.",
-     "Leave torch.backends and default dtypes as they are."},
 
     // Unsafe
     {"out-of-bounds", Word::kUnsafe, "A load, store or atomic lies outside its tensor.",
@@ -128,6 +123,18 @@ constexpr auto kRules = std::to_array<RuleEntry>({
      "The time measured is below what the hardware can do, so it is not believed.", "Please report it."},
     {"no-gpu", Word::kError, "A GPU was asked for and there is none.", "Use --device cpu."},
     {"internal", Word::kError, "A fault of ours.", "Try again; please report it if it stays."},
+
+    // Remarks: they decide nothing
+    {"float-branch", Word::kVerified,
+     "A kernel that looks at its data may do less for some of it; timing takes the slowest of several "
+     "distributions.",
+     "Nothing, if the branch is what the task needs."},
+    {"frozen-parameters", Word::kVerified, "Something was made once from the parameters and is used again.",
+     "Nothing, if the parameters stay as they are."},
+    {"flags", Word::kVerified,
+     "The candidate changed a global setting of PyTorch's. It has no effect on the reference.",
+     "Leave torch.backends as it is."},
+    {"note", Word::kVerified, "The tracer found something remarkable.", "Read the note."},
 });
 
 }  // namespace

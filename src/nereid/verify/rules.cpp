@@ -1,0 +1,425 @@
+#include "nereid/verify/rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "nereid/verify/assembly.h"
+#include "nereid/verify/flow.h"
+
+namespace nereid::verify {
+namespace {
+
+using trace::StorageId;
+using trace::ValueId;
+
+constexpr std::array<std::string_view, 3> kPolicies = {"strict", "mostly", "hybrid"};
+constexpr uint32_t kAnyInputs = kInputs0 | kInputs1 | kInputs2;
+
+struct Output {
+  size_t position = 0;  // among the tensors of the output tree
+  StorageId storage = -1;
+  bool floating = false;
+};
+
+std::vector<Output> outputs_of(const TraceFacts& facts) {
+  std::vector<Output> out;
+  if (facts.judged() < 0) return out;
+  for (const ValueId v : trace::tensors_in(facts.trace->phases[static_cast<size_t>(facts.judged())].output)) {
+    const auto& value = facts.trace->values[static_cast<size_t>(v)];
+    out.push_back({out.size(), value.storage, trace::is_floating(value.dtype)});
+  }
+  return out;
+}
+
+// The outputs that a launch has to lie behind: the floating-point ones, or all where there are none of these,
+// but not what the reference itself hands through without computing.
+std::vector<Output> outputs_to_compute(const TraceFacts& reference, const Flow& reference_flow,
+                                       const TraceFacts& candidate) {
+  auto outputs = outputs_of(candidate);
+  const auto wanted = outputs_of(reference);
+  const bool any_floating =
+      std::any_of(outputs.begin(), outputs.end(), [](const Output& o) { return o.floating; });
+  std::erase_if(outputs, [&](const Output& o) {
+    if (any_floating && !o.floating) return true;
+    if (wanted.size() != outputs.size() || o.position >= wanted.size()) return false;
+    return (reference_flow.origins[static_cast<size_t>(wanted[o.position].storage)] & kComputed) == 0;
+  });
+  return outputs;
+}
+
+std::string output_name(const Output& output, size_t count) {
+  return count == 1 ? "The output" : fmt::format("Output {}", output.position);
+}
+
+std::string storage_name(const trace::Trace& trace, StorageId id) {
+  const auto& storage = trace.storages[static_cast<size_t>(id)];
+  switch (storage.role) {
+    case trace::Role::kInput:
+      return "input " + storage.name;
+    case trace::Role::kParameter:
+      return "parameter " + storage.name;
+    case trace::Role::kBuffer:
+      return "buffer " + storage.name;
+    default:
+      return "a tensor";
+  }
+}
+
+class Checker {
+ public:
+  Checker(const TraceFacts& reference, const TraceFacts& candidate, Policy policy)
+      : reference_(reference),
+        candidate_(candidate),
+        policy_(policy),
+        reference_flow_(follow(reference)),
+        flow_(follow(candidate)),
+        steps_(candidate.phases.at(static_cast<size_t>(candidate.judged())).steps) {}
+
+  RuleReport on_the_trace() {
+    count();
+    kernels_keep_to_their_own();
+    launches_on_every_path();
+    inputs_are_left_alone();
+    reuse_between_calls();
+    outputs_are_fresh();
+    randomness();
+    constant_outputs();
+    who_does_the_work({});
+    remarks();
+    return std::move(report_);
+  }
+
+  RuleReport on_effects(const std::vector<LeftOut>& left_out) {
+    count();
+    std::set<int> idle;
+    const auto names = outputs_of(candidate_);
+    std::vector<bool> changed(names.size());
+    for (const auto& trial : left_out) {
+      bool any = false;
+      for (size_t i = 0; i < std::min(names.size(), trial.outputs_changed.size()); ++i) {
+        changed[i] = changed[i] || trial.outputs_changed[i];
+        any |= trial.outputs_changed[i];
+      }
+      if (!any) idle.insert(trial.step);
+    }
+    for (const auto& output : outputs_to_compute(reference_, reference_flow_, candidate_)) {
+      if (output.position >= changed.size() || changed[output.position]) continue;
+      const auto* blamed = idle.empty() ? nullptr : &step(*idle.begin());
+      break_rule(
+          "launch-without-effect",
+          fmt::format("{} stays the same when {} left out.", output_name(output, names.size()),
+                      left_out.size() == 1 ? "the launch is"
+                                           : fmt::format("any one of the {} launches is", left_out.size())),
+          blamed);
+    }
+    for (const int i : idle)
+      remark("launch-without-effect",
+             fmt::format("Leaving out the launch of {} changes nothing.", step(i).name), &step(i));
+    who_does_the_work(idle);
+    return std::move(report_);
+  }
+
+ private:
+  const StepFacts& step(int i) const { return steps_.at(static_cast<size_t>(i)); }
+
+  static Evidence evidence(std::string_view rule, std::string sentence, const StepFacts* step) {
+    Evidence e{.rule = std::string(rule), .sentence = std::move(sentence)};
+    if (step != nullptr) {
+      e.file = step->place.file, e.line = step->place.line;
+      if (step->work == Work::kTriton) e.kernel = step->name;
+    }
+    return e;
+  }
+  Evidence& break_rule(std::string_view rule, std::string sentence, const StepFacts* step = nullptr) {
+    return report_.broken.emplace_back(evidence(rule, std::move(sentence), step));
+  }
+  void remark(std::string_view rule, std::string sentence, const StepFacts* step = nullptr) {
+    report_.remarks.push_back(evidence(rule, std::move(sentence), step));
+  }
+
+  void count() {
+    std::set<std::string> names;
+    const auto& phase = candidate_.trace->phases[static_cast<size_t>(candidate_.judged())];
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      if (steps_[i].work != Work::kTriton) continue;
+      ++report_.launches;
+      names.insert(steps_[i].name);
+      if (flow_.live[i]) report_.live_launches.push_back(static_cast<int>(i));
+      if (const auto* launch = std::get_if<trace::Launch>(&phase.steps[i]))
+        report_.alternatives += static_cast<int64_t>(launch->alternatives.size());
+    }
+    report_.kernels = static_cast<int64_t>(names.size());
+  }
+
+  void kernels_keep_to_their_own() {
+    for (size_t k = 0; k < candidate_.kernels.size(); ++k) {
+      const auto& kernel = candidate_.trace->kernels[k];
+      const auto blame = [&](std::string_view rule, std::string sentence) {
+        auto& e = break_rule(rule, std::move(sentence));
+        e.kernel = kernel.name, e.file = kernel.place.file, e.line = kernel.place.line;
+      };
+      if (candidate_.kernels[k].int_to_ptr)
+        blame("int-to-ptr", fmt::format("Kernel {} makes a pointer from a number.", kernel.name));
+      for (const auto& assembly : candidate_.kernels[k].assembly)
+        if (const auto found = forbidden_instruction(assembly))
+          blame("inline-assembly",
+                fmt::format("Kernel {} holds the assembly `{}`.", kernel.name, found->substr(0, 120)));
+    }
+  }
+
+  void launches_on_every_path() {
+    if (report_.launches == 0) {
+      break_rule("no-launch", "forward launches no Triton kernel.");
+      return;
+    }
+    const size_t count = outputs_of(candidate_).size();
+    for (const auto& output : outputs_to_compute(reference_, reference_flow_, candidate_)) {
+      if ((flow_.origins[static_cast<size_t>(output.storage)] & kLaunchNow) != 0) continue;
+      const StepFacts* maker = nullptr;
+      for (const auto& s : steps_)
+        if (std::find(s.writes.begin(), s.writes.end(), output.storage) != s.writes.end()) maker = &s;
+      break_rule(
+          "output-without-launch",
+          fmt::format("{} comes from {}; no Triton launch lies on the way to it.", output_name(output, count),
+                      maker != nullptr ? maker->name : "outside this call"),
+          maker);
+    }
+  }
+
+  // Launches are seen to write when they are replayed (input-written is then given from what the replay
+  // found).
+  void inputs_are_left_alone() {
+    std::set<std::string> allowed;
+    const auto& steps = reference_.phases.at(static_cast<size_t>(reference_.judged())).steps;
+    for (const auto& s : steps)
+      for (const StorageId id : s.writes) allowed.insert(input_path(reference_, id));
+    for (const auto& s : steps_) {
+      if (s.work == Work::kTriton) continue;
+      for (const StorageId id : s.writes) {
+        const std::string path = input_path(candidate_, id);
+        if (path.empty() || allowed.contains(path)) continue;
+        break_rule("input-written",
+                   fmt::format("{} writes input {}, which the reference leaves alone.", s.name, path), &s);
+        return;
+      }
+    }
+  }
+
+  // The position of the storage among the tensors given to the judged call, as text; empty where it is none
+  // of them.
+  static std::string input_path(const TraceFacts& facts, StorageId id) {
+    const auto values = trace::tensors_in(facts.trace->phases[static_cast<size_t>(facts.judged())].inputs);
+    for (size_t i = 0; i < values.size(); ++i)
+      if (facts.trace->values[static_cast<size_t>(values[i])].storage == id) return std::to_string(i);
+    return "";
+  }
+
+  void reuse_between_calls() {
+    // A reference that keeps something of earlier inputs (a running average that is read) does so by
+    // definition.
+    const bool by_definition = !reference_flow_.stale_reads.empty();
+    for (const auto& stale : flow_.stale_reads) {
+      if (by_definition) break;
+      const auto& s = step(stale.step);
+      break_rule("reuse-of-inputs",
+                 fmt::format("{} reads {} made from the inputs of an earlier call.", s.name,
+                             storage_name(*candidate_.trace, stale.storage)),
+                 &s);
+      break;
+    }
+    const int call = candidate_.phases[static_cast<size_t>(candidate_.judged())].call;
+    if (const auto lost = work_lost(candidate_, call);
+        lost != nullptr && work_lost(reference_, call) == nullptr)
+      break_rule("does-less",
+                 fmt::format("The first call of forward does {}, the judged one does not.", lost->name),
+                 lost);
+    report_.frozen_parameters = !flow_.reused.empty();
+  }
+
+  // A step that worked on the inputs in call 0 and has no equal in `call`. None is looked for where host code
+  // read integer inputs: how much there is to do may then differ from draw to draw.
+  static const StepFacts* work_lost(const TraceFacts& facts, int call) {
+    for (const auto& storage : facts.trace->storages)
+      if (storage.pinned) return nullptr;
+    const PhaseFacts *first = nullptr, *judged = nullptr;
+    for (const auto& phase : facts.phases) {
+      if (phase.kind != trace::PhaseKind::kForward) continue;
+      if (phase.call == 0) first = &phase;
+      if (phase.call == call) judged = &phase;
+    }
+    if (first == nullptr || judged == nullptr || first == judged) return nullptr;
+    std::multiset<std::string> present;
+    for (const auto& s : judged->steps)
+      if (s.work != Work::kFree) present.insert(s.key);
+    const auto origins = origins_of_call(facts, 0);
+    for (size_t i = 0; i < first->steps.size(); ++i) {
+      const auto& s = first->steps[i];
+      if (s.work == Work::kFree || (origins[i] & kAnyInputs) == 0) continue;
+      const auto found = present.find(s.key);
+      if (found == present.end()) return &s;
+      present.erase(found);
+    }
+    return nullptr;
+  }
+
+  void outputs_are_fresh() {
+    const auto outputs = outputs_of(candidate_), wanted = outputs_of(reference_);
+    for (const auto& output : outputs) {
+      const auto at = static_cast<size_t>(output.storage);
+      if (!flow_.made_before[at] || !input_path(candidate_, output.storage).empty()) continue;
+      const auto& storage = candidate_.trace->storages[at];
+      // What nobody writes in the call may be handed out again: a parameter, a constant.
+      const StepFacts* writer = nullptr;
+      for (const auto& s : steps_)
+        if (std::find(s.writes.begin(), s.writes.end(), output.storage) != s.writes.end()) writer = &s;
+      const bool derived = (flow_.origins[at] & kAnyInputs) != 0;
+      if (writer == nullptr && !derived) continue;
+      if (wanted.size() == outputs.size()) {
+        const auto& theirs = reference_.trace->storages[static_cast<size_t>(wanted[output.position].storage)];
+        if (reference_flow_.made_before[static_cast<size_t>(wanted[output.position].storage)] &&
+            theirs.role == storage.role)
+          continue;
+      }
+      break_rule(
+          "stale-output",
+          fmt::format(
+              "{} lies in {} from before the call, so that the next call overwrites what this one returned.",
+              output_name(output, outputs.size()), storage_name(*candidate_.trace, output.storage)),
+          writer);
+    }
+  }
+
+  void randomness() {
+    const auto draws = [](const TraceFacts& facts, const Flow& flow) -> const StepFacts* {
+      const auto& steps = facts.phases[static_cast<size_t>(facts.judged())].steps;
+      for (size_t i = 0; i < steps.size(); ++i)
+        if (steps[i].random && flow.live[i]) return &steps[i];
+      return nullptr;
+    };
+    const auto* draw = draws(candidate_, flow_);
+    if (draw != nullptr && draws(reference_, reference_flow_) == nullptr)
+      break_rule("random-draw",
+                 fmt::format("forward draws random numbers with {}; the reference draws none.", draw->name),
+                 draw);
+  }
+
+  void constant_outputs() {
+    const auto outputs = outputs_of(candidate_), wanted = outputs_of(reference_);
+    if (outputs.size() != wanted.size()) return;
+    for (const auto& output : outputs) {
+      const bool theirs =
+          (reference_flow_.origins[static_cast<size_t>(wanted[output.position].storage)] & kAnyInputs) != 0;
+      const bool ours = (flow_.origins[static_cast<size_t>(output.storage)] & kAnyInputs) != 0;
+      if (theirs && !ours)
+        break_rule("constant-output", fmt::format("{} does not depend on the inputs; the reference's does.",
+                                                  output_name(output, outputs.size())));
+    }
+  }
+
+  void who_does_the_work(const std::set<int>& idle) {
+    double triton_flops = 0, triton_bytes = 0, flops = 0, bytes = 0;
+    const StepFacts *heavy = nullptr, *largest = nullptr;
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      const auto& s = steps_[i];
+      if (!flow_.live[i] || s.work == Work::kFree || idle.contains(static_cast<int>(i))) continue;
+      flops += s.flops, bytes += s.bytes;
+      if (s.work == Work::kTriton) {
+        triton_flops += s.flops, triton_bytes += s.bytes;
+        continue;
+      }
+      if (s.work == Work::kHeavy && heavy == nullptr) heavy = &s;
+      if (largest == nullptr || s.bytes > largest->bytes) largest = &s;
+    }
+    const double flop_share = flops > 0 ? triton_flops / flops : 1,
+                 byte_share = bytes > 0 ? triton_bytes / bytes : 1;
+    report_.triton_share = report_.launches == 0 ? 0 : std::min(flop_share, byte_share);
+    if (policy_ == Policy::kHybrid || largest == nullptr) return;
+    if (heavy == nullptr && policy_ == Policy::kStrict) heavy = largest;
+    if (heavy != nullptr) {
+      const std::string kind = heavy->kind.empty() ? "" : fmt::format(", {},", heavy->kind);
+      break_rule("aten-compute",
+                 fmt::format("PyTorch's {}{} does work that `{}` reserves for Triton.", heavy->name, kind,
+                             to_string(policy_)),
+                 heavy);
+    } else if (report_.triton_share < kTritonShare) {
+      auto& e = break_rule("aten-share",
+                           fmt::format("Triton does {:.0f} % of the FLOPs and {:.0f} % of the bytes; at "
+                                       "least {:.0f} % of both are asked. "
+                                       "The largest part of the rest is {}.",
+                                       100 * flop_share, 100 * byte_share, 100 * kTritonShare, largest->name),
+                           largest);
+      e.numbers = {{"flop_share", flop_share}, {"byte_share", byte_share}};
+    }
+  }
+
+  void remarks() {
+    for (size_t k = 0; k < candidate_.kernels.size(); ++k) {
+      if (!candidate_.kernels[k].branches_on_float_data) continue;
+      const auto& kernel = candidate_.trace->kernels[k];
+      remark("float-branch", fmt::format("Kernel {} branches on floating-point data.", kernel.name));
+      report_.remarks.back().kernel = kernel.name;
+      report_.remarks.back().file = kernel.place.file;
+      report_.remarks.back().line = kernel.place.line;
+    }
+    if (report_.frozen_parameters)
+      remark("frozen-parameters",
+             "forward uses something made once from the parameters; it must be made again when they change.");
+    for (const auto& [flag, value] : candidate_.trace->flags) {
+      const auto theirs = reference_.trace->flags.find(flag);
+      if (theirs != reference_.trace->flags.end() && theirs->second != value)
+        remark("flags", fmt::format("The candidate sets {} to {}; the reference has {}.", flag, value,
+                                    theirs->second));
+    }
+    for (const auto& note : candidate_.trace->notes) remark("note", note);
+  }
+
+  const TraceFacts& reference_;
+  const TraceFacts& candidate_;
+  const Policy policy_;
+  const Flow reference_flow_, flow_;
+  const std::vector<StepFacts>& steps_;
+  RuleReport report_;
+};
+
+}  // namespace
+
+std::string_view to_string(Policy policy) { return kPolicies.at(static_cast<size_t>(policy)); }
+
+std::optional<Policy> policy_from_string(std::string_view name) {
+  for (size_t i = 0; i < kPolicies.size(); ++i)
+    if (kPolicies[i] == name) return static_cast<Policy>(i);
+  return std::nullopt;
+}
+
+RuleReport check_rules(const TraceFacts& reference, const TraceFacts& candidate, Policy policy) {
+  return Checker(reference, candidate, policy).on_the_trace();
+}
+
+std::vector<int> launches_to_leave_out(const TraceFacts& candidate, const std::vector<int>& live,
+                                       size_t most) {
+  if (live.size() <= most) return live;
+  const auto& steps = candidate.phases.at(static_cast<size_t>(candidate.judged())).steps;
+  std::map<std::string, std::pair<int, int>> ends;  // of each kernel
+  for (const int i : live) {
+    const auto [at, fresh] = ends.try_emplace(steps[static_cast<size_t>(i)].name, i, i);
+    if (!fresh) at->second.second = i;
+  }
+  std::set<int> chosen;
+  for (const auto& [name, pair] : ends)
+    if (chosen.size() < most) chosen.insert(pair.second);
+  for (const auto& [name, pair] : ends)
+    if (chosen.size() < most) chosen.insert(pair.first);
+  for (const int i : live)
+    if (chosen.size() < most) chosen.insert(i);
+  return {chosen.begin(), chosen.end()};
+}
+
+RuleReport check_effects(const TraceFacts& reference, const TraceFacts& candidate, Policy policy,
+                         const std::vector<LeftOut>& left_out) {
+  return Checker(reference, candidate, policy).on_effects(left_out);
+}
+
+}  // namespace nereid::verify

@@ -1,0 +1,51 @@
+// The rules that are read off the trace (docs/verdicts.md, "Disallowed"), and off what leaving launches out
+// has shown.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "nereid/verify/facts.h"
+#include "nereid/verify/verdict.h"
+
+namespace nereid::verify {
+
+enum class Policy { kStrict, kMostly, kHybrid };
+std::string_view to_string(Policy policy);
+std::optional<Policy> policy_from_string(std::string_view name);
+
+// Under `mostly`, the part of the counted FLOPs and bytes that must be Triton's.
+inline constexpr double kTritonShare = 0.9;
+
+struct RuleReport {
+  std::vector<Evidence> broken;  // the first decides
+  std::vector<Evidence> remarks;
+  double triton_share = 0;  // the smaller of FLOPs' and bytes', over the live steps of the judged forward
+  bool frozen_parameters = false;
+  int64_t kernels = 0, launches = 0, alternatives = 0;  // of the judged forward
+  // Steps of the judged forward that are launches on the way to an output: leaving each out must change the
+  // answer.
+  std::vector<int> live_launches;
+};
+
+RuleReport check_rules(const TraceFacts& reference, const TraceFacts& candidate, Policy policy);
+
+// What leaving out one launch changed, output by output (in the order of the tensors in the output tree).
+struct LeftOut {
+  int step = 0;
+  std::vector<bool> outputs_changed;
+};
+// Which of the live launches to leave out when there are more than `most`: of each kernel the first and the
+// last, then the rest.
+std::vector<int> launches_to_leave_out(const TraceFacts& candidate, const std::vector<int>& live_launches,
+                                       size_t most);
+
+// A floating-point output that no launch changes, and the shares of work without the launches that change
+// nothing.
+RuleReport check_effects(const TraceFacts& reference, const TraceFacts& candidate, Policy policy,
+                         const std::vector<LeftOut>& left_out);
+
+}  // namespace nereid::verify
