@@ -20,6 +20,8 @@ class Deadline {
  public:
   static Deadline after(double seconds) { return Deadline(Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds))); }
   static Deadline never() { return Deadline(Clock::time_point::max()); }
+  static Deadline earlier(Deadline a, Deadline b) { return a.when_ < b.when_ ? a : b; }
+  Clock::time_point when() const { return when_; }
   bool passed() const { return when_ != Clock::time_point::max() && Clock::now() >= when_; }
   // Milliseconds left, at least 0; -1 (poll's "for ever") when there is no deadline.
   int poll_milliseconds() const {

@@ -1,0 +1,26 @@
+// Packets of JSON, with descriptors, over a SOCK_SEQPACKET pair between the judge and a worker of its own.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "nereid/base/file.h"
+#include "nereid/base/result.h"
+
+namespace nereid::sandbox {
+
+inline constexpr size_t kMaxPacket = size_t{1} << 16;
+
+Result<std::pair<Fd, Fd>> make_channel();
+
+Status send_packet(int socket, const nlohmann::json& packet, const std::vector<int>& descriptors = {});
+
+// The next packet that is there; nothing when the other end is closed.
+Result<std::optional<nlohmann::json>> receive_packet(int socket);
+
+// A memory file holding `bytes`, at its start.
+Result<Fd> memory_file(std::string_view bytes, const char* name);
+
+}  // namespace nereid::sandbox

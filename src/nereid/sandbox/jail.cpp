@@ -1,0 +1,208 @@
+#include "nereid/sandbox/jail.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "nereid/sandbox/landlock.h"
+#include "nereid/sandbox/outer.h"
+#include "nereid/sandbox/privileges.h"
+#include "nereid/sandbox/seccomp_filter.h"
+
+namespace nereid::sandbox {
+namespace {
+
+Status failure(const char* what) { return our_error("{}: {}", what, strerror(errno)); }
+
+// setns(CLONE_NEWPID) on oneself undoes unshare(CLONE_NEWPID) for the next fork.
+Status return_to_own_pid_namespace() {
+  const int self = static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0));
+  if (self < 0) return failure("pidfd_open of this process");
+  const int failed = ::setns(self, CLONE_NEWPID);
+  const int why = errno;
+  ::close(self);
+  if (failed != 0) return our_error("return to this process's pid namespace: {}", strerror(why));
+  return ok_status();
+}
+
+Status mount_scratch(int64_t bytes) {
+  if (::unshare(CLONE_NEWNS) != 0) return failure("unshare of mounts");
+  const std::string options = fmt::format("size={},nr_inodes=4096,mode=0700", bytes);
+  if (::mount("nereid", kScratch, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options.c_str()) != 0)
+    return failure("mount of the scratch folder");
+  return ok_status();
+}
+
+// 0, 1 and 2 become /dev/null; all others but `keep` are closed.
+Status keep_descriptors(std::vector<int> keep) {
+  const int null = ::open("/dev/null", O_RDWR);
+  if (null < 0) return failure("open /dev/null");
+  for (int fd : {0, 1, 2})
+    if (std::find(keep.begin(), keep.end(), fd) == keep.end() && ::dup2(null, fd) < 0) return failure("dup2 of /dev/null");
+  std::sort(keep.begin(), keep.end());
+  unsigned first = 3;
+  for (int fd : keep) {
+    const auto kept = static_cast<unsigned>(fd);
+    if (kept < first) continue;
+    if (kept > first && ::syscall(SYS_close_range, first, kept - 1, 0) != 0) return failure("close_range");
+    first = kept + 1;
+  }
+  if (::syscall(SYS_close_range, first, ~0U, 0) != 0) return failure("close_range");
+  return ok_status();
+}
+
+Status limit(decltype(RLIMIT_AS) resource, int64_t most, const char* what) {
+  rlimit now{};
+  ::getrlimit(resource, &now);
+  const auto value = std::min<rlim_t>(static_cast<rlim_t>(most), now.rlim_max);
+  const rlimit lowered{value, value};
+  if (::setrlimit(resource, &lowered) != 0) return our_error("limit of {}: {}", what, strerror(errno));
+  return ok_status();
+}
+
+Status set_limits(const Limits& limits, int64_t address_space, bool counts_own_tasks) {
+  NEREID_TRY_STATUS(limit(RLIMIT_AS, address_space + limits.memory_bytes, "memory"));
+  NEREID_TRY_STATUS(limit(RLIMIT_FSIZE, limits.file_bytes, "file size"));
+  NEREID_TRY_STATUS(limit(RLIMIT_CPU, limits.cpu_seconds, "processor time"));
+  NEREID_TRY_STATUS(limit(RLIMIT_NOFILE, limits.open_files, "open files"));
+  NEREID_TRY_STATUS(limit(RLIMIT_CORE, 0, "core size"));
+  NEREID_TRY_STATUS(limit(RLIMIT_MEMLOCK, 0, "locked memory"));
+  NEREID_TRY_STATUS(limit(RLIMIT_MSGQUEUE, 0, "message queues"));
+  // Without a user namespace of its own, all of the user's tasks count together, and a low limit would hit at once.
+  return limit(RLIMIT_NPROC, counts_own_tasks ? limits.tasks : 8192, "tasks");
+}
+
+int64_t own_address_space() {
+  char text[64] = {};
+  const int fd = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  // In the outer jail there is no /proc; its launcher leaves this process's statm open.
+  const ssize_t got = ::pread(fd >= 0 ? fd : kStatmDescriptor, text, sizeof text - 1, 0);
+  if (fd >= 0) ::close(fd);
+  const int64_t pages = got > 0 ? std::atoll(text) : 0;
+  return pages > 0 ? pages * ::getpagesize() : int64_t{32} << 30;
+}
+
+// Runs `body` in a forked child and returns what it failed with; it learns what works here and leaves no trace.
+template <typename Body>
+Status try_in_child(Body body) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return failure("pipe");
+  const pid_t pid = ::fork();
+  if (pid < 0) return failure("fork");
+  if (pid == 0) {
+    const Status outcome = body(ends[1]);
+    const std::string word = outcome.ok() ? "" : outcome.error().message;
+    const ssize_t written = ::write(ends[1], word.data(), word.size());
+    ::_exit(outcome.ok() && written == 0 ? 0 : 1);
+  }
+  ::close(ends[1]);
+  std::string word(512, '\0');
+  const ssize_t got = ::read(ends[0], word.data(), word.size());
+  word.resize(got > 0 ? static_cast<size_t>(got) : 0);
+  ::close(ends[0]);
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return ok_status();
+  return our_error("{}", word.empty() ? fmt::format("a trial child ended with status {}", status) : word);
+}
+
+}  // namespace
+
+Result<Jail> Jail::prepare(Policy policy) {
+  Jail jail;
+  jail.policy_ = std::move(policy);
+  jail.address_space_ = own_address_space();
+  jail.parent_ = ::getpid();
+  NEREID_TRY_STATUS(jail.probe());
+  const SeccompOptions options{.may_run_programs = !jail.policy_.executables.empty(),
+                               .own_pid_namespace = jail.walls_.pid,
+                               .writes_files = jail.walls_.scratch,
+                               .shared_memory = jail.policy_.shared_memory,
+                               .messages = jail.policy_.messages};
+  auto filter = compile_seccomp_filter(options);
+  if (!filter.ok()) return filter.error();
+  jail.filter_ = std::move(filter).value();
+  NEREID_TRY_STATUS(jail.before_fork());
+  const Status whole = try_in_child([&](int report) { return jail.enter({report}); });
+  NEREID_TRY_STATUS(jail.after_fork());
+  if (!whole.ok()) return our_error("no child can enter the jail: {}", whole.error().message);
+  return jail;
+}
+
+Status Jail::probe() {
+  const Walls outer = outer_walls();
+  auto works = [&](const char* wall, const Status& tried) {
+    if (!tried.ok()) walls_.notes.push_back(fmt::format("no {}: {}", wall, tried.error().message));
+    return tried.ok();
+  };
+  auto can_unshare = [&](const char* wall, int flag) {
+    return works(wall, try_in_child([=](int) { return ::unshare(flag) != 0 ? failure("unshare") : ok_status(); }));
+  };
+  walls_.pid = works("pid namespace", try_in_child([](int) {
+                       if (::unshare(CLONE_NEWPID) != 0) return failure("unshare");
+                       return return_to_own_pid_namespace();
+                     }));
+  walls_.scratch = outer.mount && works("private scratch folder", try_in_child([&](int) {
+                                          return mount_scratch(policy_.limits.scratch_bytes);
+                                        }));
+  private_ipc_ = can_unshare("ipc namespace", CLONE_NEWIPC);
+  private_network_ = !outer.network && can_unshare("network namespace", CLONE_NEWNET);
+  private_users_ = can_unshare("user namespace", CLONE_NEWUSER);
+  walls_.user = outer.user || private_users_;
+  walls_.mount = outer.mount;
+  walls_.network = outer.network || private_network_;
+  walls_.ipc = outer.ipc || private_ipc_;
+  walls_.landlock = landlock_abi();
+  if (!walls_.mount) walls_.notes.push_back("no root of its own, and so no scratch folder");
+  if (walls_.landlock == 0) walls_.notes.push_back("no Landlock in this kernel");
+  walls_.seccomp = walls_.limits = true;  // a child without them does not start
+  return ok_status();
+}
+
+Status Jail::before_fork() const {
+  if (walls_.pid && ::unshare(CLONE_NEWPID) != 0) return failure("unshare of the pid namespace");
+  return ok_status();
+}
+
+Status Jail::after_fork() const {
+  if (walls_.pid) return return_to_own_pid_namespace();
+  return ok_status();
+}
+
+Status Jail::enter_namespaces() const {
+  const int own = (private_ipc_ ? CLONE_NEWIPC : 0) | (private_network_ ? CLONE_NEWNET : 0);
+  if (own != 0 && ::unshare(own) != 0) return failure("unshare of ipc and network");
+  if (walls_.scratch) NEREID_TRY_STATUS(mount_scratch(policy_.limits.scratch_bytes));
+  // Without a mapping the process owns nothing in it and is nobody; its tasks are counted on their own.
+  if (private_users_ && ::unshare(CLONE_NEWUSER) != 0) return failure("unshare of users");
+  if (::chdir(walls_.scratch ? kScratch : "/") != 0) return failure("chdir");
+  return ok_status();
+}
+
+Status Jail::enter(const std::vector<int>& keep) const {
+  if (!walls_.pid && ::setsid() < 0) return failure("setsid");
+  NEREID_TRY_STATUS(keep_descriptors(keep));
+  NEREID_TRY_STATUS(enter_namespaces());
+  NEREID_TRY_STATUS(set_limits(policy_.limits, address_space_, private_users_));
+  NEREID_TRY_STATUS(drop_privileges());
+  if (walls_.landlock > 0) {
+    NEREID_TRY_STATUS(landlock_restrict({.readable = policy_.readable,
+                                         .executables = policy_.executables,
+                                         .writable = walls_.scratch ? kScratch : ""}));
+  }
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return failure("PR_SET_PDEATHSIG");
+  if (!walls_.pid && ::getppid() != parent_) return our_error("the parent is gone");
+  return load_seccomp_filter(filter_);
+}
+
+}  // namespace nereid::sandbox

@@ -1,0 +1,75 @@
+// libnereid_jail.so: the jail for whoever is not C++ (python/nereid/jail.py). Every function returns 0 or a positive
+// size, or -1 with a sentence in `message`.
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "nereid/sandbox/jail.h"
+
+namespace {
+
+using nereid::sandbox::Jail;
+using nereid::sandbox::Policy;
+
+int fail(char* message, size_t size, const std::string& text) {
+  if (size > 0) {
+    const size_t n = std::min(size - 1, text.size());
+    std::memcpy(message, text.data(), n);
+    message[n] = '\0';
+  }
+  return -1;
+}
+
+int report(const nereid::Status& status, char* message, size_t size) {
+  return status.ok() ? 0 : fail(message, size, status.error().message);
+}
+
+Policy policy_from_json(const nlohmann::json& json) {
+  Policy policy;
+  policy.readable = json.at("readable").get<std::vector<std::string>>();
+  policy.executables = json.at("executables").get<std::vector<std::string>>();
+  const auto& limits = json.at("limits");
+  auto set = [&](const char* name, int64_t& value) { value = limits.at(name).get<int64_t>(); };
+  set("memory_bytes", policy.limits.memory_bytes), set("scratch_bytes", policy.limits.scratch_bytes);
+  set("file_bytes", policy.limits.file_bytes), set("cpu_seconds", policy.limits.cpu_seconds);
+  set("open_files", policy.limits.open_files), set("tasks", policy.limits.tasks);
+  return policy;
+}
+
+}  // namespace
+
+#define NEREID_EXPORT extern "C" __attribute__((visibility("default")))
+
+NEREID_EXPORT void* nereid_jail_prepare(const char* policy, char* message, size_t size) {
+  try {
+    auto jail = Jail::prepare(policy_from_json(nlohmann::json::parse(policy)));
+    if (jail.ok()) return new Jail(std::move(jail).value());
+    fail(message, size, jail.error().message);
+  } catch (const std::exception& e) {
+    fail(message, size, std::string("the jail's policy: ") + e.what());
+  }
+  return nullptr;
+}
+
+NEREID_EXPORT int nereid_jail_walls(const void* jail, char* json, size_t size) {
+  const auto& walls = static_cast<const Jail*>(jail)->walls();
+  const nlohmann::json document = {
+      {"user", walls.user},         {"mount", walls.mount},     {"network", walls.network}, {"pid", walls.pid},
+      {"ipc", walls.ipc},           {"landlock", walls.landlock}, {"seccomp", walls.seccomp}, {"limits", walls.limits},
+      {"scratch", walls.scratch},   {"notes", walls.notes}};
+  const std::string text = document.dump();
+  if (text.size() >= size) return -1;
+  std::memcpy(json, text.c_str(), text.size() + 1);
+  return static_cast<int>(text.size());
+}
+
+NEREID_EXPORT int nereid_jail_before_fork(const void* jail, char* message, size_t size) {
+  return report(static_cast<const Jail*>(jail)->before_fork(), message, size);
+}
+
+NEREID_EXPORT int nereid_jail_after_fork(const void* jail, char* message, size_t size) {
+  return report(static_cast<const Jail*>(jail)->after_fork(), message, size);
+}
+
+NEREID_EXPORT int nereid_jail_enter(const void* jail, const int* keep, int count, char* message, size_t size) {
+  return report(static_cast<const Jail*>(jail)->enter(std::vector<int>(keep, keep + count)), message, size);
+}

@@ -1,0 +1,218 @@
+#include "nereid/sandbox/zygote.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "nereid/base/interrupt.h"
+#include "nereid/sandbox/channel.h"
+#include "nereid/sandbox/zygote_process.h"
+
+namespace nereid::sandbox {
+namespace {
+
+constexpr double kSecondsToDie = 10;  // for a killed child to be gone, before its zygote counts as lost
+
+// The answer as it comes through the pipe: 8 bytes of length, then as many.
+class AnswerReader {
+ public:
+  enum class State { kWanting, kComplete, kTooLarge, kCut };
+  explicit AnswerReader(size_t max_bytes) : max_bytes_(max_bytes) {}
+
+  State read_some(int fd) {
+    if (length_known()) buffer_.resize(filled_ + std::min<size_t>(size_t{1} << 20, 8 + length() - filled_));
+    const ssize_t got = ::read(fd, buffer_.data() + filled_, buffer_.size() - filled_);
+    if (got < 0 && errno == EINTR) return State::kWanting;
+    if (got <= 0) return State::kCut;
+    filled_ += static_cast<size_t>(got);
+    if (!length_known()) return State::kWanting;
+    if (length() > max_bytes_) return State::kTooLarge;
+    return filled_ == 8 + length() ? State::kComplete : State::kWanting;
+  }
+  std::string take() { return buffer_.substr(8); }
+
+ private:
+  bool length_known() const { return filled_ >= 8; }
+  uint64_t length() const {
+    uint64_t value = 0;
+    for (int i = 7; i >= 0; --i) value = value << 8 | static_cast<unsigned char>(buffer_[static_cast<size_t>(i)]);
+    return value;
+  }
+
+  size_t max_bytes_, filled_ = 0;
+  std::string buffer_ = std::string(8, '\0');
+};
+
+Killed killed_by(int status) {
+  if (WIFEXITED(status)) return {fmt::format("it ended with status {} and no answer", WEXITSTATUS(status))};
+  switch (const int signal = WTERMSIG(status)) {
+    case SIGKILL: return {"it was killed: out of memory, or of processor time"};
+    case SIGXCPU: return {"it was out of processor time"};
+    case SIGXFSZ: return {"it wrote too large a file"};
+    case SIGSYS: return {"it made a forbidden system call"};
+    default: return {fmt::format("it died of signal {} ({})", signal, strsignal(signal))};
+  }
+}
+
+class RealZygote : public Zygote {
+ public:
+  explicit RealZygote(ZygoteOptions options) : options_(std::move(options)) {
+    if (options_.children <= 0) options_.children = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    free_ = options_.children;
+  }
+
+  Status open() {
+    NEREID_TRY(home_, ask_python_home(options_.installation.python, Deadline::after(60)));
+    NEREID_TRY(process_, ZygoteProcess::spawn(options_, home_));
+    return ok_status();
+  }
+
+  Result<Outcome> run(std::string_view request, double seconds, Deadline deadline) override {
+    NEREID_TRY_STATUS(take_place(deadline));
+    auto outcome = run_in_place(request, seconds, deadline);
+    {
+      const std::lock_guard lock(mutex_);
+      ++free_;
+    }
+    place_free_.notify_one();
+    return outcome;
+  }
+
+  Result<Walls> walls(Deadline deadline) override {
+    NEREID_TRY(auto process, living(deadline));
+    NEREID_TRY(auto ready, process->wait_ready(deadline));
+    return ready.walls;
+  }
+  Result<std::string> about(Deadline deadline) override {
+    NEREID_TRY(auto process, living(deadline));
+    NEREID_TRY(auto ready, process->wait_ready(deadline));
+    return ready.about;
+  }
+  int children() const override { return options_.children; }
+  int launcher_pid() const override {
+    const std::lock_guard lock(mutex_);
+    return process_ ? process_->launcher() : 0;
+  }
+
+ private:
+  Status take_place(Deadline deadline) {
+    std::unique_lock lock(mutex_);
+    while (free_ == 0) {
+      if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
+      if (deadline.passed()) return our_error("no place in the {} worker was free in time", options_.module);
+      place_free_.wait_for(lock, std::chrono::milliseconds(50));
+    }
+    --free_;
+    return ok_status();
+  }
+
+  Result<Outcome> run_in_place(std::string_view request, double seconds, Deadline deadline) {
+    NEREID_TRY(const Fd file, memory_file(request, "request"));
+    std::string words;
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      NEREID_TRY(auto process, living(deadline));
+      const auto ready = process->wait_ready(Deadline::earlier(deadline, Deadline::after(options_.start_seconds)));
+      words = process->last_words();
+      if (!ready.ok() && !process->lost()) return ready.error();
+      if (!ready.ok()) {
+        words = ready.error().message;
+        continue;
+      }
+      if (!ready->walls.enough() && !options_.accept_weak_walls)
+        return our_error("this kernel lets too few walls stand around untrusted code: {}", describe(ready->walls));
+      NEREID_TRY(auto outcome, ask(*process, file.get(), seconds, deadline));
+      if (outcome) return std::move(*outcome);
+      words = process->last_words();
+    }
+    return our_error("the {} worker was lost twice: {}", options_.module, words);
+  }
+
+  // Nothing: the zygote was lost on the way.
+  Result<std::optional<Outcome>> ask(ZygoteProcess& process, int request, double seconds, Deadline deadline) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) return our_error("pipe: {}", strerror(errno));
+    const Fd answer(ends[0]);
+    Fd theirs(ends[1]);
+    const auto child = process.submit(request, theirs.get());
+    theirs.reset();
+    if (!child) return std::optional<Outcome>();
+    auto outcome = listen_to(process, *child, answer.get(), seconds, deadline);
+    process.forget(*child);
+    return outcome;
+  }
+
+  Result<std::optional<Outcome>> listen_to(ZygoteProcess& process, uint64_t child, int answer, double seconds,
+                                           Deadline deadline) {
+    const Deadline end = Deadline::earlier(deadline, Deadline::after(seconds));
+    AnswerReader reader(options_.max_answer_bytes);
+    for (;;) {
+      pollfd all[3] = {{answer, POLLIN, 0}, {process.lost_fd(), POLLIN, 0}, {interrupt_fd(), POLLIN, 0}};
+      const int ready = ::poll(all, 3, end.poll_milliseconds());
+      if (ready < 0 && errno == EINTR) continue;
+      if (all[2].revents != 0) {
+        process.kill(child);
+        return Error{"interrupted", Blame::kInterrupted};
+      }
+      if (ready == 0) return stop(process, child, Outcome(OutOfTime{seconds}));
+      if (all[0].revents == 0) return std::optional<Outcome>();
+      switch (reader.read_some(answer)) {
+        case AnswerReader::State::kWanting: break;
+        case AnswerReader::State::kComplete: return std::optional<Outcome>(Answer{reader.take()});
+        case AnswerReader::State::kTooLarge:
+          return stop(process, child, Killed{fmt::format("its answer was larger than {} bytes", options_.max_answer_bytes)});
+        case AnswerReader::State::kCut: return how_it_ended(process, child, end, seconds);
+      }
+    }
+  }
+
+  Result<std::optional<Outcome>> stop(ZygoteProcess& process, uint64_t child, Outcome outcome) {
+    process.kill(child);
+    if (process.wait_gone(child, Deadline::after(kSecondsToDie))) return std::optional<Outcome>(std::move(outcome));
+    if (process.lost()) return std::optional<Outcome>();
+    return our_error("a child of the {} worker does not die", options_.module);
+  }
+
+  // The pipe was closed before a whole answer came: by dying, or by a child that lives on.
+  Result<std::optional<Outcome>> how_it_ended(ZygoteProcess& process, uint64_t child, Deadline end, double seconds) {
+    const auto gone = process.wait_gone(child, end);
+    if (!gone && process.lost()) return std::optional<Outcome>();
+    if (!gone) return stop(process, child, Outcome(OutOfTime{seconds}));
+    if (!gone->entered) return our_error("a child could not enter its jail: {}", gone->why);
+    return std::optional<Outcome>(killed_by(gone->status));
+  }
+
+  Result<std::shared_ptr<ZygoteProcess>> living(Deadline deadline) {
+    std::shared_ptr<ZygoteProcess> old;  // goes after the lock does, since going takes a while
+    const std::lock_guard lock(mutex_);
+    if (process_ && !process_->lost()) return process_;
+    if (deadline.passed()) return our_error("the {} worker was lost, and no time is left for another", options_.module);
+    old = std::move(process_);
+    NEREID_TRY(process_, ZygoteProcess::spawn(options_, home_));
+    return process_;
+  }
+
+  ZygoteOptions options_;
+  PythonHome home_;
+  mutable std::mutex mutex_;
+  std::condition_variable place_free_;
+  int free_ = 0;
+  std::shared_ptr<ZygoteProcess> process_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Zygote>> Zygote::start(ZygoteOptions options) {
+  auto zygote = std::make_unique<RealZygote>(std::move(options));
+  NEREID_TRY_STATUS(zygote->open());
+  return std::unique_ptr<Zygote>(std::move(zygote));
+}
+
+}  // namespace nereid::sandbox

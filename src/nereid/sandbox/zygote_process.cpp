@@ -1,0 +1,237 @@
+#include "nereid/sandbox/zygote_process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "nereid/base/interrupt.h"
+#include "nereid/base/json.h"
+#include "nereid/sandbox/channel.h"
+#include "nereid/sandbox/outer.h"
+#include "nereid/sandbox/subprocess.h"
+
+namespace nereid::sandbox {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMostWords = 8192;
+
+std::vector<std::string> readable_trees(const ZygoteOptions& options, const PythonHome& home) {
+  auto trees = system_trees();
+  trees.insert(trees.end(), home.trees.begin(), home.trees.end());
+  trees.push_back(fs::weakly_canonical(options.installation.package).string());
+  for (const auto& path : options.python_path) trees.push_back(fs::weakly_canonical(path).string());
+  return trees;
+}
+
+// The programs, and the loader that starts them.
+std::vector<std::string> find_executables(const ZygoteOptions& options, const std::vector<std::string>& trees) {
+  std::vector<std::string> found;
+  for (const auto& name : options.executables)
+    for (const auto& tree : trees)
+      if (fs::exists(fs::path(tree) / name)) found.push_back((fs::path(tree) / name).string());
+  if (!options.executables.empty()) {
+    for (const char* loader : {"/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"})
+      if (fs::exists(loader)) found.push_back(fs::canonical(loader).string());
+  }
+  return found;
+}
+
+Json settings_of(const ZygoteOptions& options, const std::vector<std::string>& trees) {
+  const Limits& limits = options.limits;
+  return {{"library", (options.installation.bin / "libnereid_jail.so").string()},
+          {"policy",
+           {{"readable", trees},
+            {"executables", find_executables(options, trees)},
+            {"limits",
+             {{"memory_bytes", limits.memory_bytes},
+              {"scratch_bytes", limits.scratch_bytes},
+              {"file_bytes", limits.file_bytes},
+              {"cpu_seconds", limits.cpu_seconds},
+              {"open_files", limits.open_files},
+              {"tasks", limits.tasks}}}}}};
+}
+
+// Everything that changes what a worker does is fixed; of the user's own only where to find libraries.
+std::vector<std::string> worker_environment(const ZygoteOptions& options) {
+  std::string python_path = fs::weakly_canonical(options.installation.package).parent_path().string();
+  for (const auto& path : options.python_path) python_path += ":" + fs::weakly_canonical(path).string();
+  if (const char* inherited = std::getenv("PYTHONPATH")) python_path += std::string(":") + inherited;
+  std::vector<std::string> environment = {
+      "PATH=/usr/bin:/bin", "LANG=C.UTF-8", "USER=nobody", "PYTHONHASHSEED=0", "PYTHONDONTWRITEBYTECODE=1",
+      "OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1", "CUDA_VISIBLE_DEVICES=", "PYTHONPATH=" + python_path};
+  for (const char* name : {"HOME", "TMPDIR", "XDG_CACHE_HOME", "TRITON_HOME"})
+    environment.push_back(std::string(name) + "=" + kScratch);
+  if (const char* libraries = std::getenv("LD_LIBRARY_PATH"))
+    environment.push_back(std::string("LD_LIBRARY_PATH=") + libraries);
+  return environment;
+}
+
+Walls walls_from(const Json& json) {
+  Walls walls;
+  walls.user = json.at("user"), walls.mount = json.at("mount"), walls.network = json.at("network");
+  walls.pid = json.at("pid"), walls.ipc = json.at("ipc"), walls.landlock = json.at("landlock");
+  walls.seccomp = json.at("seccomp"), walls.limits = json.at("limits"), walls.scratch = json.at("scratch");
+  walls.notes = json.at("notes").get<std::vector<std::string>>();
+  return walls;
+}
+
+Result<std::pair<Fd, Fd>> make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return our_error("pipe: {}", strerror(errno));
+  return std::pair(Fd(ends[0]), Fd(ends[1]));
+}
+
+}  // namespace
+
+Result<std::shared_ptr<ZygoteProcess>> ZygoteProcess::spawn(const ZygoteOptions& options, const PythonHome& home) {
+  std::shared_ptr<ZygoteProcess> process(new ZygoteProcess());
+  NEREID_TRY(auto channel, make_channel());
+  NEREID_TRY(auto life, make_pipe());
+  NEREID_TRY(auto errors, make_pipe());
+  process->stop_ = Fd(::eventfd(0, EFD_CLOEXEC));
+  process->lost_event_ = Fd(::eventfd(0, EFD_CLOEXEC));
+
+  const auto trees = readable_trees(options, home);
+  OuterSpec outer{.trees = trees, .devices = {"/dev/null", "/dev/zero", "/dev/urandom"}};
+  outer.namespaces = options.namespaces;
+  outer.trees.push_back((options.installation.bin / "libnereid_jail.so").string());
+  outer.trees.push_back((options.installation.bin.parent_path() / "lib").string());
+  SpawnSpec spec{.words = {(options.installation.bin / "nereid-jail").string(), to_json(outer).dump(),
+                           options.installation.python.string(), "-m", "nereid.zygote", options.module,
+                           settings_of(options, trees).dump()},
+                 .environment = worker_environment(options),
+                 .descriptors = {{errors.second.get(), 2}, {channel.second.get(), 3}, {life.first.get(), kLifeline}},
+                 .own_session = true};
+  NEREID_TRY(process->launcher_, sandbox::spawn(spec));
+  process->control_ = std::move(channel.first);
+  process->lifeline_ = std::move(life.second);
+  process->errors_ = std::move(errors.first);
+  process->listener_ = std::thread([raw = process.get()] { raw->listen(); });
+  return process;
+}
+
+ZygoteProcess::~ZygoteProcess() {
+  lifeline_.reset();
+  if (launcher_ > 0)
+    while (::waitpid(launcher_, nullptr, 0) < 0 && errno == EINTR) continue;
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t said = ::write(stop_.get(), &one, sizeof one);
+  if (listener_.joinable()) listener_.join();
+}
+
+void ZygoteProcess::listen() {
+  bool control_open = true, errors_open = true;
+  for (;;) {
+    pollfd all[3] = {{stop_.get(), POLLIN, 0},
+                     {control_open ? control_.get() : -1, POLLIN, 0},
+                     {errors_open ? errors_.get() : -1, POLLIN, 0}};
+    if (::poll(all, 3, -1) < 0) continue;
+    if (all[2].revents != 0) {
+      char buffer[4096];
+      const ssize_t got = ::read(errors_.get(), buffer, sizeof buffer);
+      errors_open = got > 0;
+      const std::lock_guard lock(mutex_);
+      if (got > 0) words_.append(buffer, static_cast<size_t>(got));
+      if (words_.size() > kMostWords) words_.erase(0, words_.size() - kMostWords);
+    } else if (all[1].revents != 0) {
+      control_open = handle_packet();
+    }
+    // Last words first: whoever is told of the loss wants to read them.
+    if (!control_open && (!errors_open || all[2].revents == 0)) become_lost();
+    if (all[0].revents != 0) return;
+  }
+}
+
+bool ZygoteProcess::handle_packet() {
+  const auto packet = receive_packet(control_.get());
+  if (!packet.ok() || !packet->has_value()) return false;
+  try {
+    const Json& said = **packet;
+    const std::lock_guard lock(mutex_);
+    if (said.contains("ready")) {
+      ready_ = Ready{walls_from(said["ready"].at("walls")), said["ready"].at("about").dump()};
+    } else {
+      const auto found = requests_.find(said.at("gone").get<uint64_t>());
+      if (found == requests_.end()) return true;
+      found->second.gone = Gone{said.at("status"), said.at("entered"), said.at("why")};
+      if (found->second.forgotten) requests_.erase(found);
+    }
+    changed_.notify_all();
+    return true;
+  } catch (const nlohmann::json::exception&) {
+    return false;  // a zygote that makes no sense is no better than a lost one
+  }
+}
+
+void ZygoteProcess::become_lost() {
+  const std::lock_guard lock(mutex_);
+  if (lost_) return;
+  lost_ = true;
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t said = ::write(lost_event_.get(), &one, sizeof one);
+  lifeline_.reset();
+  changed_.notify_all();
+}
+
+Result<ZygoteProcess::Ready> ZygoteProcess::wait_ready(Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  while (!ready_ && !lost_) {
+    if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
+    if (deadline.passed()) return our_error("the Python worker was not warm in time");
+    changed_.wait_for(lock, std::chrono::milliseconds(50));
+  }
+  if (!ready_) return our_error("the Python worker did not start: {}", words_.empty() ? "it said nothing" : words_);
+  return *ready_;
+}
+
+std::optional<uint64_t> ZygoteProcess::submit(int request, int answer) {
+  const std::lock_guard lock(mutex_);
+  if (lost_) return {};
+  const uint64_t child = next_++;
+  if (!send_packet(control_.get(), {{"run", child}}, {request, answer}).ok()) return {};
+  requests_[child];
+  return child;
+}
+
+void ZygoteProcess::kill(uint64_t child) {
+  const std::lock_guard lock(mutex_);
+  [[maybe_unused]] const Status sent = send_packet(control_.get(), {{"kill", child}});  // a lost one is noticed elsewhere
+}
+
+std::optional<ZygoteProcess::Gone> ZygoteProcess::wait_gone(uint64_t child, Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    const auto found = requests_.find(child);
+    if (found != requests_.end() && found->second.gone) return found->second.gone;
+    if (lost_ || deadline.passed()) return {};
+    changed_.wait_for(lock, std::chrono::milliseconds(50));
+  }
+}
+
+void ZygoteProcess::forget(uint64_t child) {
+  const std::lock_guard lock(mutex_);
+  const auto found = requests_.find(child);
+  if (found == requests_.end()) return;
+  if (found->second.gone || lost_) requests_.erase(found);
+  else found->second.forgotten = true;
+}
+
+bool ZygoteProcess::lost() const {
+  const std::lock_guard lock(mutex_);
+  return lost_;
+}
+
+std::string ZygoteProcess::last_words() const {
+  const std::lock_guard lock(mutex_);
+  return words_;
+}
+
+}  // namespace nereid::sandbox

@@ -1,0 +1,75 @@
+// One living zygote: its launcher, its control socket, and the thread that listens to both. zygote.h starts another
+// when this one is lost.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "nereid/base/file.h"
+#include "nereid/sandbox/python_home.h"
+#include "nereid/sandbox/zygote.h"
+
+namespace nereid::sandbox {
+
+class ZygoteProcess {
+ public:
+  struct Ready {
+    Walls walls;
+    std::string about;
+  };
+  struct Gone {
+    int status = 0;       // as waitpid gives it
+    bool entered = false;  // it was in the jail; else `why` says why not
+    std::string why;
+  };
+
+  static Result<std::shared_ptr<ZygoteProcess>> spawn(const ZygoteOptions& options, const PythonHome& home);
+  // Cuts the lifeline and waits until the launcher, and with it everything else, is gone.
+  ~ZygoteProcess();
+
+  // Warm, or lost (an error with its last words), or past the deadline (an error), or Ctrl-C.
+  Result<Ready> wait_ready(Deadline deadline);
+
+  // A child for a request; false when the zygote is lost.
+  std::optional<uint64_t> submit(int request, int answer);
+  void kill(uint64_t child);
+  // How the child ended; nothing when the zygote is lost or `deadline` passes first.
+  std::optional<Gone> wait_gone(uint64_t child, Deadline deadline);
+  // Every submitted child is forgotten once, when nobody will ask about it any more.
+  void forget(uint64_t child);
+
+  bool lost() const;
+  int lost_fd() const { return lost_event_.get(); }  // readable once it is lost
+  std::string last_words() const;                    // the end of what it wrote to stderr
+  int launcher() const { return launcher_; }
+
+ private:
+  struct Request {
+    bool forgotten = false;
+    std::optional<Gone> gone;
+  };
+
+  ZygoteProcess() = default;
+  void listen();
+  bool handle_packet();
+  void become_lost();
+
+  pid_t launcher_ = 0;
+  Fd control_, lifeline_, errors_, stop_, lost_event_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<uint64_t, Request> requests_;
+  uint64_t next_ = 1;
+  std::optional<Ready> ready_;
+  bool lost_ = false;
+  std::string words_;
+  std::thread listener_;
+};
+
+}  // namespace nereid::sandbox
