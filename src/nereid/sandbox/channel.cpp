@@ -13,7 +13,8 @@ namespace nereid::sandbox {
 
 Result<std::pair<Fd, Fd>> make_channel() {
   int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return our_error("socketpair: {}", strerror(errno));
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+    return our_error("socketpair: {}", strerror(errno));
   return std::pair(Fd(ends[0]), Fd(ends[1]));
 }
 
@@ -57,7 +58,8 @@ Result<Fd> memory_file(std::string_view bytes, const char* name) {
   Fd file(::memfd_create(name, MFD_CLOEXEC));
   if (!file.valid()) return our_error("memory file {}: {}", name, strerror(errno));
   for (size_t done = 0; done < bytes.size();) {
-    const ssize_t wrote = ::pwrite(file.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
+    const ssize_t wrote =
+        ::pwrite(file.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote < 0) return our_error("memory file {} of {} bytes: {}", name, bytes.size(), strerror(errno));
     done += static_cast<size_t>(wrote);

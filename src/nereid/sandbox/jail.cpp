@@ -48,7 +48,8 @@ Status keep_descriptors(std::vector<int> keep) {
   const int null = ::open("/dev/null", O_RDWR);
   if (null < 0) return failure("open /dev/null");
   for (int fd : {0, 1, 2})
-    if (std::find(keep.begin(), keep.end(), fd) == keep.end() && ::dup2(null, fd) < 0) return failure("dup2 of /dev/null");
+    if (std::find(keep.begin(), keep.end(), fd) == keep.end() && ::dup2(null, fd) < 0)
+      return failure("dup2 of /dev/null");
   std::sort(keep.begin(), keep.end());
   unsigned first = 3;
   for (int fd : keep) {
@@ -78,7 +79,8 @@ Status set_limits(const Limits& limits, int64_t address_space, bool counts_own_t
   NEREID_TRY_STATUS(limit(RLIMIT_CORE, 0, "core size"));
   NEREID_TRY_STATUS(limit(RLIMIT_MEMLOCK, 0, "locked memory"));
   NEREID_TRY_STATUS(limit(RLIMIT_MSGQUEUE, 0, "message queues"));
-  // Without a user namespace of its own, all of the user's tasks count together, and a low limit would hit at once.
+  // Without a user namespace of its own, all of the user's tasks count together, and a low limit would hit at
+  // once.
   return limit(RLIMIT_NPROC, counts_own_tasks ? limits.tasks : 8192, "tasks");
 }
 
@@ -92,7 +94,8 @@ int64_t own_address_space() {
   return pages > 0 ? pages * ::getpagesize() : int64_t{32} << 30;
 }
 
-// Runs `body` in a forked child and returns what it failed with; it learns what works here and leaves no trace.
+// Runs `body` in a forked child and returns what it failed with; it learns what works here and leaves no
+// trace.
 template <typename Body>
 Status try_in_child(Body body) {
   int ends[2];
@@ -146,15 +149,16 @@ Status Jail::probe() {
     return tried.ok();
   };
   auto can_unshare = [&](const char* wall, int flag) {
-    return works(wall, try_in_child([=](int) { return ::unshare(flag) != 0 ? failure("unshare") : ok_status(); }));
+    return works(wall,
+                 try_in_child([=](int) { return ::unshare(flag) != 0 ? failure("unshare") : ok_status(); }));
   };
   walls_.pid = works("pid namespace", try_in_child([](int) {
                        if (::unshare(CLONE_NEWPID) != 0) return failure("unshare");
                        return return_to_own_pid_namespace();
                      }));
-  walls_.scratch = outer.mount && works("private scratch folder", try_in_child([&](int) {
-                                          return mount_scratch(policy_.limits.scratch_bytes);
-                                        }));
+  walls_.scratch =
+      outer.mount && works("private scratch folder",
+                           try_in_child([&](int) { return mount_scratch(policy_.limits.scratch_bytes); }));
   private_ipc_ = can_unshare("ipc namespace", CLONE_NEWIPC);
   private_network_ = !outer.network && can_unshare("network namespace", CLONE_NEWNET);
   private_users_ = can_unshare("user namespace", CLONE_NEWUSER);

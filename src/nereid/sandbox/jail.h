@@ -1,13 +1,15 @@
-// The jail of one process: prepared once by a trusted parent, entered by each forked child before it touches anything
-// hostile. There is no way out; what the child still holds afterwards is the descriptors it was told to keep.
+// The jail of one process: prepared once by a trusted parent, entered by each forked child before it touches
+// anything hostile. There is no way out; what the child still holds afterwards is the descriptors it was told
+// to keep.
 //
 //   parent:  auto jail = Jail::prepare(policy);
 //            jail.before_fork(); pid = fork(); if (pid != 0) jail.after_fork();
 //   child:   jail.enter({answer_pipe});   // or exit: a child that could not enter must not go on
 //
-// A parent that has the right to (the zygote in its outer jail, root) gives each child a pid namespace of its own, so
-// that killing the child kills whatever it started, and, in an outer jail (outer.h), a private scratch folder. A parent that
-// has not gets the walls that need no privilege: Landlock, seccomp, limits. `walls()` says which stand.
+// A parent that has the right to (the zygote in its outer jail, root) gives each child a pid namespace of its
+// own, so that killing the child kills whatever it started, and, in an outer jail (outer.h), a private
+// scratch folder. A parent that has not gets the walls that need no privilege: Landlock, seccomp, limits.
+// `walls()` says which stand.
 #pragma once
 
 #include <linux/filter.h>
@@ -28,13 +30,13 @@ class Jail {
 
   const Walls& walls() const { return walls_; }
 
-  // Around fork(), in the parent: the child forked in between is number 1 of a new pid namespace, where that is
-  // possible. Both do nothing otherwise.
+  // Around fork(), in the parent: the child forked in between is number 1 of a new pid namespace, where that
+  // is possible. Both do nothing otherwise.
   Status before_fork() const;
   Status after_fork() const;
 
-  // In the child, which has one thread: descriptors other than `keep` are closed (0, 1, 2 are /dev/null), the working
-  // directory is the scratch folder, every wall is up. The child dies with its parent.
+  // In the child, which has one thread: descriptors other than `keep` are closed (0, 1, 2 are /dev/null), the
+  // working directory is the scratch folder, every wall is up. The child dies with its parent.
   Status enter(const std::vector<int>& keep) const;
 
  private:

@@ -1,5 +1,5 @@
-// libnereid_jail.so: the jail for whoever is not C++ (python/nereid/jail.py). Every function returns 0 or a positive
-// size, or -1 with a sentence in `message`.
+// libnereid_jail.so: the jail for whoever is not C++ (python/nereid/jail.py). Every function returns 0 or a
+// positive size, or -1 with a sentence in `message`.
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -52,10 +52,11 @@ NEREID_EXPORT void* nereid_jail_prepare(const char* policy, char* message, size_
 
 NEREID_EXPORT int nereid_jail_walls(const void* jail, char* json, size_t size) {
   const auto& walls = static_cast<const Jail*>(jail)->walls();
-  const nlohmann::json document = {
-      {"user", walls.user},         {"mount", walls.mount},     {"network", walls.network}, {"pid", walls.pid},
-      {"ipc", walls.ipc},           {"landlock", walls.landlock}, {"seccomp", walls.seccomp}, {"limits", walls.limits},
-      {"scratch", walls.scratch},   {"notes", walls.notes}};
+  const nlohmann::json document = {{"user", walls.user},       {"mount", walls.mount},
+                                   {"network", walls.network}, {"pid", walls.pid},
+                                   {"ipc", walls.ipc},         {"landlock", walls.landlock},
+                                   {"seccomp", walls.seccomp}, {"limits", walls.limits},
+                                   {"scratch", walls.scratch}, {"notes", walls.notes}};
   const std::string text = document.dump();
   if (text.size() >= size) return -1;
   std::memcpy(json, text.c_str(), text.size() + 1);
@@ -70,6 +71,7 @@ NEREID_EXPORT int nereid_jail_after_fork(const void* jail, char* message, size_t
   return report(static_cast<const Jail*>(jail)->after_fork(), message, size);
 }
 
-NEREID_EXPORT int nereid_jail_enter(const void* jail, const int* keep, int count, char* message, size_t size) {
+NEREID_EXPORT int nereid_jail_enter(const void* jail, const int* keep, int count, char* message,
+                                    size_t size) {
   return report(static_cast<const Jail*>(jail)->enter(std::vector<int>(keep, keep + count)), message, size);
 }

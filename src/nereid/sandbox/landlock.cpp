@@ -20,8 +20,8 @@ struct __attribute__((packed)) PathBeneathAttr {
   uint64_t allowed;
   int32_t parent_fd;
 };
-constexpr uint64_t kExecute = 1 << 0, kWriteFile = 1 << 1, kReadFile = 1 << 2, kReadDir = 1 << 3, kRefer = 1 << 13,
-                   kTruncate = 1 << 14, kIoctlDevice = 1 << 15;
+constexpr uint64_t kExecute = 1 << 0, kWriteFile = 1 << 1, kReadFile = 1 << 2, kReadDir = 1 << 3,
+                   kRefer = 1 << 13, kTruncate = 1 << 14, kIoctlDevice = 1 << 15;
 constexpr uint64_t kAllOfAbi1 = (1 << 13) - 1;
 constexpr uint64_t kBindTcp = 1 << 0, kConnectTcp = 1 << 1;
 constexpr uint64_t kScopeAbstractSockets = 1 << 0, kScopeSignals = 1 << 1;
@@ -79,7 +79,8 @@ Status landlock_restrict(const LandlockRules& rules) {
   const int ruleset = static_cast<int>(create_ruleset(&attr, size, 0));
   if (ruleset < 0) return our_error("Landlock makes no ruleset: {}", strerror(errno));
   auto added = add_rules(ruleset, rules, attr.handled_fs);
-  if (added.ok() && ::syscall(446, ruleset, 0) != 0) added = our_error("Landlock does not restrict: {}", strerror(errno));
+  if (added.ok() && ::syscall(446, ruleset, 0) != 0)
+    added = our_error("Landlock does not restrict: {}", strerror(errno));
   ::close(ruleset);
   return added;
 }

@@ -1,4 +1,5 @@
-// Landlock: a process gives up files, TCP, and signals to processes outside, for good. Works without any privilege.
+// Landlock: a process gives up files, TCP, and signals to processes outside, for good. Works without any
+// privilege.
 #pragma once
 
 #include <string>

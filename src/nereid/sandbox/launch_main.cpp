@@ -1,5 +1,5 @@
-// nereid-jail SPEC PROGRAM [ARGUMENT...]: starts a worker in the outer jail and sees to it that it never outlives its
-// user. See outer.h.
+// nereid-jail SPEC PROGRAM [ARGUMENT...]: starts a worker in the outer jail and sees to it that it never
+// outlives its user. See outer.h.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -86,7 +86,8 @@ void leave_statm_open() {
 pid_t start_in_namespaces(const OuterSpec& spec, char** program) {
   int go[2], name[2];
   if (::pipe2(go, O_CLOEXEC) != 0 || ::pipe2(name, O_CLOEXEC) != 0) return -1;
-  const auto worker = static_cast<pid_t>(::syscall(SYS_clone, kNamespaces | SIGCHLD, nullptr, nullptr, nullptr, nullptr));
+  const auto worker =
+      static_cast<pid_t>(::syscall(SYS_clone, kNamespaces | SIGCHLD, nullptr, nullptr, nullptr, nullptr));
   if (worker == 0) {
     ::close(go[1]), ::close(name[1]);
     pid_t outer = 0;
@@ -133,7 +134,9 @@ int watch(pid_t worker) {
   while (::poll(both, life >= 0 ? 2 : 1, life >= 0 ? -1 : 50) <= 0 || both[0].revents == 0) {
     if (both[1].revents != 0 || ::kill(worker, 0) != 0) break;
     siginfo_t gone{};
-    if (::waitid(P_PID, static_cast<id_t>(worker), &gone, WEXITED | WNOHANG | WNOWAIT) == 0 && gone.si_pid != 0) break;
+    if (::waitid(P_PID, static_cast<id_t>(worker), &gone, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+        gone.si_pid != 0)
+      break;
   }
   if (both[0].revents != 0) ::kill(worker, SIGKILL);
   int status = 0;

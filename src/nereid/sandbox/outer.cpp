@@ -19,7 +19,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Status failure(const char* what, const std::string& path) { return our_error("{} {}: {}", what, path, strerror(errno)); }
+Status failure(const char* what, const std::string& path) {
+  return our_error("{} {}: {}", what, path, strerror(errno));
+}
 
 // A detached copy of the mounts at and below `path`, read-only unless it is a device.
 struct Tree {
@@ -57,7 +59,8 @@ Status place_tree(const Tree& tree) {
 std::string below(const std::string& path) { return "." + path; }
 
 bool inside(const std::string& path, const std::string& folder) {
-  return path == folder || (path.size() > folder.size() && path.starts_with(folder) && path[folder.size()] == '/');
+  return path == folder ||
+         (path.size() > folder.size() && path.starts_with(folder) && path[folder.size()] == '/');
 }
 
 // Parents first, and nothing twice.
@@ -136,7 +139,8 @@ Status enter_root(const OuterSpec& spec) {
     trees.push_back(tree);
   }
   ::setgroups(0, nullptr);  // not allowed, and not needed, for an ordinary user
-  if (::setresgid(0, 0, 0) != 0 || ::setresuid(0, 0, 0) != 0) return failure("become the namespace's user in", "/");
+  if (::setresgid(0, 0, 0) != 0 || ::setresuid(0, 0, 0) != 0)
+    return failure("become the namespace's user in", "/");
 
   NEREID_TRY_STATUS(mount_tmpfs("/tmp", 1 << 20, "0755", 0));
   if (::chdir("/tmp") != 0) return failure("enter", "/tmp");

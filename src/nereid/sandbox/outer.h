@@ -1,11 +1,13 @@
-// The outer jail: user, mount, network, pid, ipc and uts namespaces around a whole worker (a zygote with its children,
-// a replay server), with a root that holds nothing but what it was given, read-only. The program `nereid-jail` builds it:
+// The outer jail: user, mount, network, pid, ipc and uts namespaces around a whole worker (a zygote with its
+// children, a replay server), with a root that holds nothing but what it was given, read-only. The program
+// `nereid-jail` builds it:
 //
 //   nereid-jail SPEC PROGRAM [ARGUMENT...]     SPEC: an OuterSpec as JSON
 //
-// What the program finds: its descriptors 0 to 3 as given, kStatmDescriptor, the standing walls in $NEREID_WALLS, number 1
-// of its pid namespace. It dies when the other end of descriptor kLifeline closes, with everything it started.
-// Where the kernel allows no namespaces the program is started without, and $NEREID_WALLS is empty.
+// What the program finds: its descriptors 0 to 3 as given, kStatmDescriptor, the standing walls in
+// $NEREID_WALLS, number 1 of its pid namespace. It dies when the other end of descriptor kLifeline closes,
+// with everything it started. Where the kernel allows no namespaces the program is started without, and
+// $NEREID_WALLS is empty.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -17,14 +19,14 @@
 
 namespace nereid::sandbox {
 
-inline constexpr int kLifeline = 4;         // the launcher's: readable end of a pipe whose other end its user holds
+inline constexpr int kLifeline = 4;  // the launcher's: readable end of a pipe whose other end its user holds
 inline constexpr int kStatmDescriptor = 5;  // the program's own /proc/PID/statm, since its root has no /proc
 
 struct OuterSpec {
   std::vector<std::string> trees;  // files and folders the root shows, read-only, under their own names
   std::vector<std::string> devices = {"/dev/null", "/dev/zero", "/dev/urandom", "/dev/random"};
   int64_t scratch_bytes = int64_t{256} << 20;  // of the worker's own kScratch
-  bool namespaces = true;          // false: behave as on a kernel without them
+  bool namespaces = true;                      // false: behave as on a kernel without them
 };
 nlohmann::json to_json(const OuterSpec& spec);
 Result<OuterSpec> outer_spec_from_json(std::string_view text);

@@ -8,32 +8,34 @@
 namespace nereid::sandbox {
 
 struct Limits {
-  int64_t memory_bytes = int64_t{4} << 30;   // address space beyond what the process maps when it enters
+  int64_t memory_bytes = int64_t{4} << 30;    // address space beyond what the process maps when it enters
   int64_t scratch_bytes = int64_t{64} << 20;  // the private writable folder
   int64_t file_bytes = int64_t{64} << 20;     // one file
   int64_t cpu_seconds = 600;
   int64_t open_files = 128;
-  int64_t tasks = 64;                         // threads and processes together
+  int64_t tasks = 64;  // threads and processes together
 };
 
 struct Policy {
-  std::vector<std::string> readable = {};     // trees that may be read (and mapped executable)
-  std::vector<std::string> executables = {};  // files that may be run; with none the process can neither fork nor exec
-  // Allows memory to be shared and its size to be set by descriptor (memfd_create): for workers that hand out tensors.
+  std::vector<std::string> readable = {};  // trees that may be read (and mapped executable)
+  std::vector<std::string> executables =
+      {};  // files that may be run; with none the process can neither fork nor exec
+  // Allows memory to be shared and its size to be set by descriptor (memfd_create): for workers that hand out
+  // tensors.
   bool shared_memory = false;
   // Allows sendmsg and recvmsg on the sockets it already has; new sockets are never allowed.
   bool messages = false;
   Limits limits = {};
 };
 
-// The folder of the outer jail's root that a jailed process may write into; its working directory. Not /tmp, below which
-// somebody's Python may lie.
+// The folder of the outer jail's root that a jailed process may write into; its working directory. Not /tmp,
+// below which somebody's Python may lie.
 inline constexpr const char* kScratch = "/scratch";
 
 // Which walls stand. A wall that fell says why in `notes`.
 struct Walls {
   bool user = false, mount = false, network = false, pid = false, ipc = false;  // namespaces
-  int landlock = 0;  // its ABI; 0: none
+  int landlock = 0;                                                             // its ABI; 0: none
   bool seccomp = false, limits = false;
   bool scratch = false;  // a private writable folder of limited size; without it nothing can be written
   std::vector<std::string> notes;

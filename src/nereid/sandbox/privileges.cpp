@@ -20,7 +20,8 @@ Status drop_privileges() {
   ::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct none[2] = {};
-  if (::syscall(SYS_capset, &header, none) != 0) return our_error("dropping capabilities: {}", strerror(errno));
+  if (::syscall(SYS_capset, &header, none) != 0)
+    return our_error("dropping capabilities: {}", strerror(errno));
   if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return our_error("PR_SET_DUMPABLE: {}", strerror(errno));
   return ok_status();
 }

@@ -10,7 +10,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A prefix of "/usr" stands in system_trees() already; one of "/" or a bare home folder would show everything.
+// A prefix of "/usr" stands in system_trees() already; one of "/" or a bare home folder would show
+// everything.
 constexpr const char* kQuestion = R"(
 import json, os, sys, sysconfig
 paths = [p for p in sys.path if p and os.path.exists(p)]
@@ -27,7 +28,8 @@ print(json.dumps(sorted(real - forbidden)))
 }  // namespace
 
 Result<PythonHome> ask_python_home(const fs::path& python, Deadline deadline) {
-  SpawnSpec spec{.words = {python.string(), "-c", kQuestion}, .environment = own_environment(), .descriptors = {}};
+  SpawnSpec spec{
+      .words = {python.string(), "-c", kQuestion}, .environment = own_environment(), .descriptors = {}};
   NEREID_TRY(const std::string text, run_program(std::move(spec), deadline));
   NEREID_TRY(const Json json, parse_json(text, "the paths of " + python.string()));
   try {

@@ -17,43 +17,218 @@ namespace nereid::sandbox {
 namespace {
 
 // Work on one's own memory, threads, open files and time.
-constexpr const char* kAllowed[] = {
-    "read", "write", "readv", "writev", "pread64", "pwrite64", "preadv", "pwritev", "preadv2", "pwritev2", "close",
-    "close_range", "fstat", "stat", "lstat", "newfstatat", "statx", "statfs", "fstatfs", "lseek", "mmap", "mprotect",
-    "munmap", "mremap", "madvise", "mincore", "brk", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn",
-    "rt_sigpending", "rt_sigtimedwait", "rt_sigsuspend", "sigaltstack", "access", "faccessat", "faccessat2", "pipe",
-    "pipe2", "dup", "dup2", "dup3", "fcntl", "getcwd", "chdir", "fchdir", "readlink", "readlinkat", "getdents",
-    "getdents64", "umask", "futex", "set_robust_list", "get_robust_list", "set_tid_address", "rseq", "sched_yield",
-    "sched_getaffinity", "sched_getparam", "sched_getscheduler", "sched_get_priority_max", "sched_get_priority_min",
-    "getcpu", "getpid", "gettid", "getppid", "getuid", "geteuid", "getgid", "getegid", "getresuid", "getresgid",
-    "getgroups", "getpgrp", "getpgid", "getsid", "uname", "sysinfo", "getrlimit", "getrusage", "times", "gettimeofday",
-    "time", "clock_gettime", "clock_getres", "clock_nanosleep", "nanosleep", "alarm", "setitimer", "getitimer",
-    "getpriority", "epoll_create", "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "eventfd2", "poll",
-    "ppoll", "select", "pselect6", "getrandom", "exit", "exit_group", "wait4", "waitid", "membarrier", "arch_prctl",
-    "restart_syscall", "sendfile", "copy_file_range", "fadvise64", "fsync", "fdatasync", "flock"};
+constexpr const char* kAllowed[] = {"read",
+                                    "write",
+                                    "readv",
+                                    "writev",
+                                    "pread64",
+                                    "pwrite64",
+                                    "preadv",
+                                    "pwritev",
+                                    "preadv2",
+                                    "pwritev2",
+                                    "close",
+                                    "close_range",
+                                    "fstat",
+                                    "stat",
+                                    "lstat",
+                                    "newfstatat",
+                                    "statx",
+                                    "statfs",
+                                    "fstatfs",
+                                    "lseek",
+                                    "mmap",
+                                    "mprotect",
+                                    "munmap",
+                                    "mremap",
+                                    "madvise",
+                                    "mincore",
+                                    "brk",
+                                    "rt_sigaction",
+                                    "rt_sigprocmask",
+                                    "rt_sigreturn",
+                                    "rt_sigpending",
+                                    "rt_sigtimedwait",
+                                    "rt_sigsuspend",
+                                    "sigaltstack",
+                                    "access",
+                                    "faccessat",
+                                    "faccessat2",
+                                    "pipe",
+                                    "pipe2",
+                                    "dup",
+                                    "dup2",
+                                    "dup3",
+                                    "fcntl",
+                                    "getcwd",
+                                    "chdir",
+                                    "fchdir",
+                                    "readlink",
+                                    "readlinkat",
+                                    "getdents",
+                                    "getdents64",
+                                    "umask",
+                                    "futex",
+                                    "set_robust_list",
+                                    "get_robust_list",
+                                    "set_tid_address",
+                                    "rseq",
+                                    "sched_yield",
+                                    "sched_getaffinity",
+                                    "sched_getparam",
+                                    "sched_getscheduler",
+                                    "sched_get_priority_max",
+                                    "sched_get_priority_min",
+                                    "getcpu",
+                                    "getpid",
+                                    "gettid",
+                                    "getppid",
+                                    "getuid",
+                                    "geteuid",
+                                    "getgid",
+                                    "getegid",
+                                    "getresuid",
+                                    "getresgid",
+                                    "getgroups",
+                                    "getpgrp",
+                                    "getpgid",
+                                    "getsid",
+                                    "uname",
+                                    "sysinfo",
+                                    "getrlimit",
+                                    "getrusage",
+                                    "times",
+                                    "gettimeofday",
+                                    "time",
+                                    "clock_gettime",
+                                    "clock_getres",
+                                    "clock_nanosleep",
+                                    "nanosleep",
+                                    "alarm",
+                                    "setitimer",
+                                    "getitimer",
+                                    "getpriority",
+                                    "epoll_create",
+                                    "epoll_create1",
+                                    "epoll_ctl",
+                                    "epoll_wait",
+                                    "epoll_pwait",
+                                    "eventfd2",
+                                    "poll",
+                                    "ppoll",
+                                    "select",
+                                    "pselect6",
+                                    "getrandom",
+                                    "exit",
+                                    "exit_group",
+                                    "wait4",
+                                    "waitid",
+                                    "membarrier",
+                                    "arch_prctl",
+                                    "restart_syscall",
+                                    "sendfile",
+                                    "copy_file_range",
+                                    "fadvise64",
+                                    "fsync",
+                                    "fdatasync",
+                                    "flock"};
 
 // Changing files, in the scratch folder (Landlock and the read-only root keep it there).
-constexpr const char* kWriting[] = {
-    "open", "openat", "creat", "mkdir", "mkdirat", "rmdir", "unlink", "unlinkat", "rename", "renameat", "renameat2",
-    "link", "linkat", "symlink", "symlinkat", "truncate", "ftruncate", "fallocate", "chmod", "fchmod", "fchmodat",
-    "utimensat", "utime", "utimes", "futimesat"};
+constexpr const char* kWriting[] = {"open",      "openat",    "creat",     "mkdir",   "mkdirat",
+                                    "rmdir",     "unlink",    "unlinkat",  "rename",  "renameat",
+                                    "renameat2", "link",      "linkat",    "symlink", "symlinkat",
+                                    "truncate",  "ftruncate", "fallocate", "chmod",   "fchmod",
+                                    "fchmodat",  "utimensat", "utime",     "utimes",  "futimesat"};
 
 // Not needed, and worth a plain word to whoever tries.
-constexpr const char* kRefused[] = {
-    "ptrace", "socket", "socketpair", "connect", "bind", "listen", "accept", "accept4", "sendto",
-    "sendmmsg", "recvfrom", "recvmmsg", "mount", "umount2", "pivot_root", "chroot", "unshare", "setns",
-    "bpf", "kexec_load", "kexec_file_load", "reboot", "init_module", "finit_module", "delete_module", "swapon",
-    "swapoff", "keyctl", "add_key", "request_key", "perf_event_open", "process_vm_readv", "process_vm_writev",
-    "pidfd_open", "pidfd_getfd", "pidfd_send_signal", "kcmp", "userfaultfd", "open_by_handle_at", "name_to_handle_at",
-    "setuid", "setgid", "setreuid", "setregid", "setresuid", "setresgid", "setgroups", "setfsuid", "setfsgid", "capset",
-    "chown", "fchown", "lchown", "fchownat", "setsid", "setpgid", "sched_setaffinity", "sched_setscheduler",
-    "sched_setparam", "sched_setattr", "setpriority", "settimeofday", "clock_settime", "adjtimex", "clock_adjtime",
-    "sethostname", "setdomainname", "shmget", "shmat", "shmctl", "semget", "msgget", "mq_open", "mknod", "mknodat",
-    "mlock", "mlockall", "iopl", "ioperm", "quotactl", "acct", "vhangup", "personality", "seccomp"};
+constexpr const char* kRefused[] = {"ptrace",
+                                    "socket",
+                                    "socketpair",
+                                    "connect",
+                                    "bind",
+                                    "listen",
+                                    "accept",
+                                    "accept4",
+                                    "sendto",
+                                    "sendmmsg",
+                                    "recvfrom",
+                                    "recvmmsg",
+                                    "mount",
+                                    "umount2",
+                                    "pivot_root",
+                                    "chroot",
+                                    "unshare",
+                                    "setns",
+                                    "bpf",
+                                    "kexec_load",
+                                    "kexec_file_load",
+                                    "reboot",
+                                    "init_module",
+                                    "finit_module",
+                                    "delete_module",
+                                    "swapon",
+                                    "swapoff",
+                                    "keyctl",
+                                    "add_key",
+                                    "request_key",
+                                    "perf_event_open",
+                                    "process_vm_readv",
+                                    "process_vm_writev",
+                                    "pidfd_open",
+                                    "pidfd_getfd",
+                                    "pidfd_send_signal",
+                                    "kcmp",
+                                    "userfaultfd",
+                                    "open_by_handle_at",
+                                    "name_to_handle_at",
+                                    "setuid",
+                                    "setgid",
+                                    "setreuid",
+                                    "setregid",
+                                    "setresuid",
+                                    "setresgid",
+                                    "setgroups",
+                                    "setfsuid",
+                                    "setfsgid",
+                                    "capset",
+                                    "chown",
+                                    "fchown",
+                                    "lchown",
+                                    "fchownat",
+                                    "setsid",
+                                    "setpgid",
+                                    "sched_setaffinity",
+                                    "sched_setscheduler",
+                                    "sched_setparam",
+                                    "sched_setattr",
+                                    "setpriority",
+                                    "settimeofday",
+                                    "clock_settime",
+                                    "adjtimex",
+                                    "clock_adjtime",
+                                    "sethostname",
+                                    "setdomainname",
+                                    "shmget",
+                                    "shmat",
+                                    "shmctl",
+                                    "semget",
+                                    "msgget",
+                                    "mq_open",
+                                    "mknod",
+                                    "mknodat",
+                                    "mlock",
+                                    "mlockall",
+                                    "iopl",
+                                    "ioperm",
+                                    "quotactl",
+                                    "acct",
+                                    "vhangup",
+                                    "personality",
+                                    "seccomp"};
 
 constexpr uint64_t kThread = CLONE_VM | CLONE_THREAD | CLONE_SIGHAND;
-constexpr uint64_t kNamespaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |
-                                 CLONE_NEWPID | CLONE_NEWNET;
+constexpr uint64_t kNamespaces =
+    CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
 
 using Context = std::unique_ptr<void, decltype(&seccomp_release)>;
 
@@ -87,7 +262,8 @@ class Builder {
     std::vector<sock_filter> program(bytes > 0 ? static_cast<size_t>(bytes) / sizeof(sock_filter) : 0);
     const ssize_t got = ::pread(fd, program.data(), program.size() * sizeof(sock_filter), 0);
     ::close(fd);
-    if (failed != 0 || got != bytes || program.empty()) return our_error("seccomp exports no filter: {}", strerror(-failed));
+    if (failed != 0 || got != bytes || program.empty())
+      return our_error("seccomp exports no filter: {}", strerror(-failed));
     return program;
   }
 
@@ -115,8 +291,10 @@ void allow_processes(Builder& builder, const SeccompOptions& options) {
     for (const char* name : {"fork", "vfork", "execve", "execveat"}) builder.refuse(name);
   }
   for (const char* name : {"kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"}) {
-    if (options.own_pid_namespace) builder.allow(name);
-    else builder.refuse(name);
+    if (options.own_pid_namespace)
+      builder.allow(name);
+    else
+      builder.refuse(name);
   }
 }
 
@@ -136,8 +314,10 @@ Result<std::vector<sock_filter>> compile_seccomp_filter(const SeccompOptions& op
   if (options.shared_memory && !options.writes_files)
     for (const char* name : {"ftruncate", "fallocate"}) builder.allow(name);
   for (const char* name : {"sendmsg", "recvmsg"}) {
-    if (options.messages) builder.allow(name);
-    else builder.refuse(name);
+    if (options.messages)
+      builder.allow(name);
+    else
+      builder.refuse(name);
   }
   for (const char* name : kRefused) builder.refuse(name);
   allow_some_controls(builder);
@@ -146,7 +326,8 @@ Result<std::vector<sock_filter>> compile_seccomp_filter(const SeccompOptions& op
 }
 
 Status load_seccomp_filter(const std::vector<sock_filter>& program) {
-  const sock_fprog loaded{static_cast<unsigned short>(program.size()), const_cast<sock_filter*>(program.data())};
+  const sock_fprog loaded{static_cast<unsigned short>(program.size()),
+                          const_cast<sock_filter*>(program.data())};
   if (::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &loaded) != 0)
     return our_error("seccomp does not load: {}", strerror(errno));
   return ok_status();

@@ -11,15 +11,15 @@
 namespace nereid::sandbox {
 
 struct SeccompOptions {
-  bool may_run_programs = false;  // fork and execve
+  bool may_run_programs = false;   // fork and execve
   bool own_pid_namespace = false;  // the process is number 1 of its own, so that signals reach nobody else
   bool writes_files = false;       // files may be opened for writing at all
   bool shared_memory = false;      // memfd_create
   bool messages = false;           // sendmsg, recvmsg
 };
 
-// A BPF program. What is not on the list fails: with ENOSYS, so that libraries take their older way, or with EPERM
-// where a person should read "not permitted".
+// A BPF program. What is not on the list fails: with ENOSYS, so that libraries take their older way, or with
+// EPERM where a person should read "not permitted".
 Result<std::vector<sock_filter>> compile_seccomp_filter(const SeccompOptions& options);
 
 // Loads it for the calling thread and all its later children. Needs no_new_privs.

@@ -55,8 +55,8 @@ Result<pid_t> spawn(const SpawnSpec& spec) {
   posix_spawnattr_setflags(&attributes, flags);
 
   pid_t pid = 0;
-  const int failed = ::posix_spawn(&pid, spec.words[0].c_str(), &actions, &attributes, pointers(spec.words).data(),
-                                   pointers(spec.environment).data());
+  const int failed = ::posix_spawn(&pid, spec.words[0].c_str(), &actions, &attributes,
+                                   pointers(spec.words).data(), pointers(spec.environment).data());
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   if (failed != 0) return our_error("cannot start {}: {}", spec.words[0], strerror(failed));
@@ -83,8 +83,10 @@ Result<std::string> run_program(SpawnSpec spec, Deadline deadline, size_t max_by
       if (ready <= 0 || both[i].revents == 0) continue;
       char buffer[4096];
       const ssize_t got = ::read(both[i].fd, buffer, sizeof buffer);
-      if (got <= 0) reads[i].reset();
-      else texts[i].append(buffer, static_cast<size_t>(got));
+      if (got <= 0)
+        reads[i].reset();
+      else
+        texts[i].append(buffer, static_cast<size_t>(got));
       if (texts[i].size() > max_bytes) in_time = false;
     }
   }

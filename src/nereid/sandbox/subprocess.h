@@ -13,15 +13,16 @@
 namespace nereid::sandbox {
 
 struct SpawnSpec {
-  std::vector<std::string> words;        // the program's path first
+  std::vector<std::string> words;             // the program's path first
   std::vector<std::string> environment = {};  // "NAME=value"
-  std::vector<std::pair<int, int>> descriptors = {};  // {ours, its number there}; 0, 1, 2 are /dev/null unless named
-  bool own_session = false;              // so that Ctrl-C at the terminal does not reach it
+  std::vector<std::pair<int, int>> descriptors =
+      {};                    // {ours, its number there}; 0, 1, 2 are /dev/null unless named
+  bool own_session = false;  // so that Ctrl-C at the terminal does not reach it
 };
 Result<pid_t> spawn(const SpawnSpec& spec);
 
-// Runs a trusted program to its end and returns what it wrote to stdout, or an error with what it wrote to stderr. It
-// is killed when the deadline passes or it writes more than `max_bytes`.
+// Runs a trusted program to its end and returns what it wrote to stdout, or an error with what it wrote to
+// stderr. It is killed when the deadline passes or it writes more than `max_bytes`.
 Result<std::string> run_program(SpawnSpec spec, Deadline deadline, size_t max_bytes = size_t{1} << 20);
 
 // This process's environment, as "NAME=value".

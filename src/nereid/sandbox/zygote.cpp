@@ -43,7 +43,8 @@ class AnswerReader {
   bool length_known() const { return filled_ >= 8; }
   uint64_t length() const {
     uint64_t value = 0;
-    for (int i = 7; i >= 0; --i) value = value << 8 | static_cast<unsigned char>(buffer_[static_cast<size_t>(i)]);
+    for (int i = 7; i >= 0; --i)
+      value = value << 8 | static_cast<unsigned char>(buffer_[static_cast<size_t>(i)]);
     return value;
   }
 
@@ -54,18 +55,24 @@ class AnswerReader {
 Killed killed_by(int status) {
   if (WIFEXITED(status)) return {fmt::format("it ended with status {} and no answer", WEXITSTATUS(status))};
   switch (const int signal = WTERMSIG(status)) {
-    case SIGKILL: return {"it was killed: out of memory, or of processor time"};
-    case SIGXCPU: return {"it was out of processor time"};
-    case SIGXFSZ: return {"it wrote too large a file"};
-    case SIGSYS: return {"it made a forbidden system call"};
-    default: return {fmt::format("it died of signal {} ({})", signal, strsignal(signal))};
+    case SIGKILL:
+      return {"it was killed: out of memory, or of processor time"};
+    case SIGXCPU:
+      return {"it was out of processor time"};
+    case SIGXFSZ:
+      return {"it wrote too large a file"};
+    case SIGSYS:
+      return {"it made a forbidden system call"};
+    default:
+      return {fmt::format("it died of signal {} ({})", signal, strsignal(signal))};
   }
 }
 
 class RealZygote : public Zygote {
  public:
   explicit RealZygote(ZygoteOptions options) : options_(std::move(options)) {
-    if (options_.children <= 0) options_.children = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    if (options_.children <= 0)
+      options_.children = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
     free_ = options_.children;
   }
 
@@ -119,7 +126,8 @@ class RealZygote : public Zygote {
     std::string words;
     for (int attempt = 0; attempt < 2; ++attempt) {
       NEREID_TRY(auto process, living(deadline));
-      const auto ready = process->wait_ready(Deadline::earlier(deadline, Deadline::after(options_.start_seconds)));
+      const auto ready =
+          process->wait_ready(Deadline::earlier(deadline, Deadline::after(options_.start_seconds)));
       words = process->last_words();
       if (!ready.ok() && !process->lost()) return ready.error();
       if (!ready.ok()) {
@@ -127,7 +135,8 @@ class RealZygote : public Zygote {
         continue;
       }
       if (!ready->walls.enough() && !options_.accept_weak_walls)
-        return our_error("this kernel lets too few walls stand around untrusted code: {}", describe(ready->walls));
+        return our_error("this kernel lets too few walls stand around untrusted code: {}",
+                         describe(ready->walls));
       NEREID_TRY(auto outcome, ask(*process, file.get(), seconds, deadline));
       if (outcome) return std::move(*outcome);
       words = process->last_words();
@@ -164,24 +173,30 @@ class RealZygote : public Zygote {
       if (ready == 0) return stop(process, child, Outcome(OutOfTime{seconds}));
       if (all[0].revents == 0) return std::optional<Outcome>();
       switch (reader.read_some(answer)) {
-        case AnswerReader::State::kWanting: break;
-        case AnswerReader::State::kComplete: return std::optional<Outcome>(Answer{reader.take()});
+        case AnswerReader::State::kWanting:
+          break;
+        case AnswerReader::State::kComplete:
+          return std::optional<Outcome>(Answer{reader.take()});
         case AnswerReader::State::kTooLarge:
-          return stop(process, child, Killed{fmt::format("its answer was larger than {} bytes", options_.max_answer_bytes)});
-        case AnswerReader::State::kCut: return how_it_ended(process, child, end, seconds);
+          return stop(process, child,
+                      Killed{fmt::format("its answer was larger than {} bytes", options_.max_answer_bytes)});
+        case AnswerReader::State::kCut:
+          return how_it_ended(process, child, end, seconds);
       }
     }
   }
 
   Result<std::optional<Outcome>> stop(ZygoteProcess& process, uint64_t child, Outcome outcome) {
     process.kill(child);
-    if (process.wait_gone(child, Deadline::after(kSecondsToDie))) return std::optional<Outcome>(std::move(outcome));
+    if (process.wait_gone(child, Deadline::after(kSecondsToDie)))
+      return std::optional<Outcome>(std::move(outcome));
     if (process.lost()) return std::optional<Outcome>();
     return our_error("a child of the {} worker does not die", options_.module);
   }
 
   // The pipe was closed before a whole answer came: by dying, or by a child that lives on.
-  Result<std::optional<Outcome>> how_it_ended(ZygoteProcess& process, uint64_t child, Deadline end, double seconds) {
+  Result<std::optional<Outcome>> how_it_ended(ZygoteProcess& process, uint64_t child, Deadline end,
+                                              double seconds) {
     const auto gone = process.wait_gone(child, end);
     if (!gone && process.lost()) return std::optional<Outcome>();
     if (!gone) return stop(process, child, Outcome(OutOfTime{seconds}));
@@ -193,7 +208,8 @@ class RealZygote : public Zygote {
     std::shared_ptr<ZygoteProcess> old;  // goes after the lock does, since going takes a while
     const std::lock_guard lock(mutex_);
     if (process_ && !process_->lost()) return process_;
-    if (deadline.passed()) return our_error("the {} worker was lost, and no time is left for another", options_.module);
+    if (deadline.passed())
+      return our_error("the {} worker was lost, and no time is left for another", options_.module);
     old = std::move(process_);
     NEREID_TRY(process_, ZygoteProcess::spawn(options_, home_));
     return process_;

@@ -1,8 +1,8 @@
 // A Python worker (python/nereid/zygote.py) that was warmed once and forks a jailed child for every request.
 //
-// Thread-safe: any number of threads may call `run` at once; `children` of them are served at a time. A worker that is
-// lost is started again and the request tried once more. When a Zygote goes, or this process dies, however, so does
-// the worker with everything it started.
+// Thread-safe: any number of threads may call `run` at once; `children` of them are served at a time. A
+// worker that is lost is started again and the request tried once more. When a Zygote goes, or this process
+// dies, however, so does the worker with everything it started.
 #pragma once
 
 #include <filesystem>
@@ -21,34 +21,44 @@ namespace nereid::sandbox {
 
 struct ZygoteOptions {
   Installation installation;
-  std::string module;             // "nereid.tracer": warm() -> dict or None, handle(request) -> answer
-  std::vector<std::filesystem::path> python_path = {};  // folders of modules, besides the installation's package
+  std::string module;  // "nereid.tracer": warm() -> dict or None, handle(request) -> answer
+  std::vector<std::filesystem::path> python_path =
+      {};                                     // folders of modules, besides the installation's package
   std::vector<std::string> executables = {};  // names of programs below the trees that children may run
-  Limits limits = {};             // of each child
-  int children = 0;               // at a time; 0: one a core
+  Limits limits = {};                         // of each child
+  int children = 0;                           // at a time; 0: one a core
   size_t max_answer_bytes = size_t{256} << 20;
-  double start_seconds = 300;     // for the worker to be warm
-  bool namespaces = true;         // false: behave as on a kernel without them
+  double start_seconds = 300;      // for the worker to be warm
+  bool namespaces = true;          // false: behave as on a kernel without them
   bool accept_weak_walls = false;  // run even where Walls::enough() says no
 };
 
 // How a request ended. All of it is hostile: an answer is any bytes.
-struct Answer { std::string bytes; };
-struct OutOfTime { double seconds = 0; };
-struct Killed { std::string limit; };  // "a signal 11 (Segmentation fault)", "an answer larger than 1024 bytes", ...
+struct Answer {
+  std::string bytes;
+};
+struct OutOfTime {
+  double seconds = 0;
+};
+struct Killed {
+  std::string limit;
+};  // "a signal 11 (Segmentation fault)", "an answer larger than 1024 bytes", ...
 using Outcome = std::variant<Answer, OutOfTime, Killed>;
 
 class Zygote {
  public:
-  // Starts the worker in the background; the first `run` waits for it to be warm. An error only when it cannot start.
+  // Starts the worker in the background; the first `run` waits for it to be warm. An error only when it
+  // cannot start.
   static Result<std::unique_ptr<Zygote>> start(ZygoteOptions options);
   virtual ~Zygote() = default;
 
-  // `seconds` is the child's wall time from its fork. `deadline` bounds all of it, waiting for a free place and for a
-  // warm worker included; past it before the child ran is an error, and so are a worker lost twice and Ctrl-C.
+  // `seconds` is the child's wall time from its fork. `deadline` bounds all of it, waiting for a free place
+  // and for a warm worker included; past it before the child ran is an error, and so are a worker lost twice
+  // and Ctrl-C.
   virtual Result<Outcome> run(std::string_view request, double seconds, Deadline deadline) = 0;
 
-  // Waits for the worker to be warm. Which walls stand around its children; what warm() returned, as JSON text.
+  // Waits for the worker to be warm. Which walls stand around its children; what warm() returned, as JSON
+  // text.
   virtual Result<Walls> walls(Deadline deadline) = 0;
   virtual Result<std::string> about(Deadline deadline) = 0;
 

@@ -32,7 +32,8 @@ std::vector<std::string> readable_trees(const ZygoteOptions& options, const Pyth
 }
 
 // The programs, and the loader that starts them.
-std::vector<std::string> find_executables(const ZygoteOptions& options, const std::vector<std::string>& trees) {
+std::vector<std::string> find_executables(const ZygoteOptions& options,
+                                          const std::vector<std::string>& trees) {
   std::vector<std::string> found;
   for (const auto& name : options.executables)
     for (const auto& tree : trees)
@@ -65,8 +66,9 @@ std::vector<std::string> worker_environment(const ZygoteOptions& options) {
   for (const auto& path : options.python_path) python_path += ":" + fs::weakly_canonical(path).string();
   if (const char* inherited = std::getenv("PYTHONPATH")) python_path += std::string(":") + inherited;
   std::vector<std::string> environment = {
-      "PATH=/usr/bin:/bin", "LANG=C.UTF-8", "USER=nobody", "PYTHONHASHSEED=0", "PYTHONDONTWRITEBYTECODE=1",
-      "OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1", "CUDA_VISIBLE_DEVICES=", "PYTHONPATH=" + python_path};
+      "PATH=/usr/bin:/bin",        "LANG=C.UTF-8",      "USER=nobody",       "PYTHONHASHSEED=0",
+      "PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1", "CUDA_VISIBLE_DEVICES=",
+      "PYTHONPATH=" + python_path};
   for (const char* name : {"HOME", "TMPDIR", "XDG_CACHE_HOME", "TRITON_HOME"})
     environment.push_back(std::string(name) + "=" + kScratch);
   if (const char* libraries = std::getenv("LD_LIBRARY_PATH"))
@@ -91,7 +93,8 @@ Result<std::pair<Fd, Fd>> make_pipe() {
 
 }  // namespace
 
-Result<std::shared_ptr<ZygoteProcess>> ZygoteProcess::spawn(const ZygoteOptions& options, const PythonHome& home) {
+Result<std::shared_ptr<ZygoteProcess>> ZygoteProcess::spawn(const ZygoteOptions& options,
+                                                            const PythonHome& home) {
   std::shared_ptr<ZygoteProcess> process(new ZygoteProcess());
   NEREID_TRY(auto channel, make_channel());
   NEREID_TRY(auto life, make_pipe());
@@ -104,12 +107,13 @@ Result<std::shared_ptr<ZygoteProcess>> ZygoteProcess::spawn(const ZygoteOptions&
   outer.namespaces = options.namespaces;
   outer.trees.push_back((options.installation.bin / "libnereid_jail.so").string());
   outer.trees.push_back((options.installation.bin.parent_path() / "lib").string());
-  SpawnSpec spec{.words = {(options.installation.bin / "nereid-jail").string(), to_json(outer).dump(),
-                           options.installation.python.string(), "-m", "nereid.zygote", options.module,
-                           settings_of(options, trees).dump()},
-                 .environment = worker_environment(options),
-                 .descriptors = {{errors.second.get(), 2}, {channel.second.get(), 3}, {life.first.get(), kLifeline}},
-                 .own_session = true};
+  SpawnSpec spec{
+      .words = {(options.installation.bin / "nereid-jail").string(), to_json(outer).dump(),
+                options.installation.python.string(), "-m", "nereid.zygote", options.module,
+                settings_of(options, trees).dump()},
+      .environment = worker_environment(options),
+      .descriptors = {{errors.second.get(), 2}, {channel.second.get(), 3}, {life.first.get(), kLifeline}},
+      .own_session = true};
   NEREID_TRY(process->launcher_, sandbox::spawn(spec));
   process->control_ = std::move(channel.first);
   process->lifeline_ = std::move(life.second);
@@ -188,7 +192,8 @@ Result<ZygoteProcess::Ready> ZygoteProcess::wait_ready(Deadline deadline) {
     if (deadline.passed()) return our_error("the Python worker was not warm in time");
     changed_.wait_for(lock, std::chrono::milliseconds(50));
   }
-  if (!ready_) return our_error("the Python worker did not start: {}", words_.empty() ? "it said nothing" : words_);
+  if (!ready_)
+    return our_error("the Python worker did not start: {}", words_.empty() ? "it said nothing" : words_);
   return *ready_;
 }
 
@@ -203,7 +208,8 @@ std::optional<uint64_t> ZygoteProcess::submit(int request, int answer) {
 
 void ZygoteProcess::kill(uint64_t child) {
   const std::lock_guard lock(mutex_);
-  [[maybe_unused]] const Status sent = send_packet(control_.get(), {{"kill", child}});  // a lost one is noticed elsewhere
+  [[maybe_unused]] const Status sent =
+      send_packet(control_.get(), {{"kill", child}});  // a lost one is noticed elsewhere
 }
 
 std::optional<ZygoteProcess::Gone> ZygoteProcess::wait_gone(uint64_t child, Deadline deadline) {
@@ -220,8 +226,10 @@ void ZygoteProcess::forget(uint64_t child) {
   const std::lock_guard lock(mutex_);
   const auto found = requests_.find(child);
   if (found == requests_.end()) return;
-  if (found->second.gone || lost_) requests_.erase(found);
-  else found->second.forgotten = true;
+  if (found->second.gone || lost_)
+    requests_.erase(found);
+  else
+    found->second.forgotten = true;
 }
 
 bool ZygoteProcess::lost() const {

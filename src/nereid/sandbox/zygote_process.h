@@ -1,5 +1,5 @@
-// One living zygote: its launcher, its control socket, and the thread that listens to both. zygote.h starts another
-// when this one is lost.
+// One living zygote: its launcher, its control socket, and the thread that listens to both. zygote.h starts
+// another when this one is lost.
 #pragma once
 
 #include <condition_variable>
@@ -24,7 +24,7 @@ class ZygoteProcess {
     std::string about;
   };
   struct Gone {
-    int status = 0;       // as waitpid gives it
+    int status = 0;        // as waitpid gives it
     bool entered = false;  // it was in the jail; else `why` says why not
     std::string why;
   };

@@ -1,0 +1,110 @@
+#include "nereid/tracer/tracer.h"
+
+#include "nereid/base/json.h"
+#include "nereid/base/json_field.h"
+#include "nereid/trace/codec.h"
+#include "nereid/tracer/reference_inputs.h"
+
+namespace nereid::tracer {
+namespace {
+
+constexpr size_t kMostText = size_t{64} << 10;
+
+Untraceable nonsense(const Error& error) {
+  return {.phase = "answer",
+          .type = "",
+          .message = "the traced file's process gave no proper trace: " + error.message,
+          .file = "",
+          .line = 0,
+          .code = "",
+          .traceback = {}};
+}
+
+Result<TraceAnswer> decode_untraceable(const JsonField& field) {
+  Untraceable told;
+  NEREID_TRY(told.phase, field.text_at("phase", kMostText));
+  NEREID_TRY(told.type, field.text_at("type", kMostText));
+  NEREID_TRY(told.message, field.text_at("message", kMostText));
+  NEREID_TRY(told.file, field.text_at("file", kMostText));
+  NEREID_TRY(const int64_t line, field.integer_at("line", 0, 0, 1 << 30));
+  told.line = static_cast<int>(line);
+  NEREID_TRY(told.code, field.text_at("code", kMostText));
+  NEREID_TRY(const auto frames, field.find("traceback"));
+  if (frames) {
+    NEREID_TRY_STATUS(frames->each(1000, [&](const JsonField& frame) -> Status {
+      NEREID_TRY(auto text, frame.text(kMostText));
+      told.traceback.push_back(std::move(text));
+      return ok_status();
+    }));
+  }
+  return TraceAnswer(std::move(told));
+}
+
+Result<TraceAnswer> decode_compile_failed(const JsonField& field) {
+  CompileFailed told;
+  NEREID_TRY(told.kernel, field.text_at("kernel", kMostText));
+  NEREID_TRY(told.message, field.text_at("message", kMostText));
+  NEREID_TRY(told.file, field.text_at("file", kMostText));
+  NEREID_TRY(const int64_t line, field.integer_at("line", 0, 0, 1 << 30));
+  told.line = static_cast<int>(line);
+  NEREID_TRY(told.code, field.text_at("code", kMostText));
+  return TraceAnswer(std::move(told));
+}
+
+Result<TraceAnswer> decode_document(std::string_view bytes) {
+  NEREID_TRY(const Json document, parse_json(bytes, "the tracer's answer"));
+  const JsonField answer(document, "answer");
+  if (document.is_object() && document.contains("trace")) {
+    NEREID_TRY(auto trace, trace::decode(document["trace"]));
+    return TraceAnswer(std::move(trace));
+  }
+  NEREID_TRY(const auto untraceable, answer.find("untraceable"));
+  if (untraceable) return decode_untraceable(*untraceable);
+  NEREID_TRY(const auto malformed, answer.find("malformed"));
+  if (malformed) {
+    NEREID_TRY(auto message, malformed->text_at("message", kMostText));
+    return TraceAnswer(Malformed{std::move(message)});
+  }
+  NEREID_TRY(const auto compile_failed, answer.find("compile_failed"));
+  if (compile_failed) return decode_compile_failed(*compile_failed);
+  NEREID_TRY(auto failed, answer.text_at("failed", kMostText));
+  return input_error("{}", failed.empty() ? "neither a trace nor a reason why there is none" : failed);
+}
+
+}  // namespace
+
+std::string encode_request(const TraceRequest& request) {
+  Json json = {{"source", request.source}, {"path", request.path},       {"class", request.class_name},
+               {"draw", request.draw},     {"globals", request.globals}, {"calls", request.calls},
+               {"reference", nullptr}};
+  if (request.reference != nullptr) json["reference"] = reference_inputs(*request.reference);
+  // A source that is not UTF-8 is the file's fault, and Python says so where it reads the replaced character.
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+TraceAnswer decode_answer(std::string_view bytes) {
+  auto answer = decode_document(bytes);
+  if (!answer.ok()) return nonsense(answer.error());
+  return std::move(answer).value();
+}
+
+Result<std::unique_ptr<Tracer>> Tracer::start(TracerOptions options) {
+  sandbox::ZygoteOptions zygote{.installation = options.installation, .module = options.module};
+  zygote.python_path = options.python_path;
+  zygote.limits = options.limits;
+  zygote.children = options.workers;
+  zygote.accept_weak_walls = options.accept_weak_walls;
+  NEREID_TRY(auto started, sandbox::Zygote::start(std::move(zygote)));
+  return std::unique_ptr<Tracer>(new Tracer(std::move(started)));
+}
+
+Result<TraceAnswer> Tracer::trace(const TraceRequest& request, Deadline deadline) {
+  NEREID_TRY(auto outcome, zygote_->run(encode_request(request), request.seconds, deadline));
+  if (const auto* late = std::get_if<sandbox::OutOfTime>(&outcome))
+    return TraceAnswer(TimedOut{late->seconds});
+  if (auto* killed = std::get_if<sandbox::Killed>(&outcome))
+    return TraceAnswer(Killed{std::move(killed->limit)});
+  return decode_answer(std::get<sandbox::Answer>(outcome).bytes);
+}
+
+}  // namespace nereid::tracer

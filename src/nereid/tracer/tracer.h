@@ -1,0 +1,89 @@
+// The tracer's client: a module's source text in, what it did out. The Python runs in a jail (sandbox/), and
+// whatever it answers is decoded as hostile input: a forged trace is only another program, and an ill-formed
+// one is `Untraceable`.
+//
+//   NEREID_TRY(auto tracer, Tracer::start({.installation = installation}));
+//   NEREID_TRY(TraceAnswer answer, tracer->trace({.source = text, .class_name = "Model"},
+//   Deadline::after(60)));
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "nereid/base/deadline.h"
+#include "nereid/base/installation.h"
+#include "nereid/base/result.h"
+#include "nereid/sandbox/zygote.h"
+#include "nereid/trace/trace.h"
+
+namespace nereid::tracer {
+
+struct TraceRequest {
+  std::string source;
+  std::string path = "model.py";                // the name that places in the trace show
+  std::string class_name = "Model";             // Model of a reference, ModelNew of a candidate
+  uint64_t draw = 0;                            // the seed for integer inputs
+  std::map<std::string, int64_t> globals = {};  // module-level integers to put in place of the file's
+  int calls = 3;                                // of forward
+  const trace::Trace* reference = nullptr;      // whose inputs a candidate gets; null: the file's own
+  double seconds = 30;                          // wall time of the child
+};
+
+// In the file's words; `line` is 0 where there is none.
+struct Untraceable {
+  std::string phase, type, message, file;
+  int line = 0;
+  std::string code;
+  std::vector<std::string> traceback;
+};
+struct Malformed {
+  std::string message;
+};
+struct CompileFailed {
+  std::string kernel, message, file;
+  int line = 0;
+  std::string code;
+};
+struct TimedOut {
+  double seconds = 0;
+};
+struct Killed {
+  std::string limit;
+};
+
+using TraceAnswer = std::variant<trace::Trace, Untraceable, Malformed, CompileFailed, TimedOut, Killed>;
+
+struct TracerOptions {
+  Installation installation;
+  int workers = 0;                 // children at a time; 0: one a core
+  sandbox::Limits limits = {};     // of each child
+  bool accept_weak_walls = false;  // trace even where the kernel lets too few walls stand
+  std::string module = "nereid.tracer";
+  std::vector<std::filesystem::path> python_path = {};
+};
+
+// Thread-safe. A lost worker is replaced and the request tried again; lost twice is an Error.
+class Tracer {
+ public:
+  // Starts the worker in the background (some 5 s until it is warm) and returns at once.
+  static Result<std::unique_ptr<Tracer>> start(TracerOptions options);
+
+  Result<TraceAnswer> trace(const TraceRequest& request, Deadline deadline);
+
+  // Waits until the worker is warm. Which walls stand around a traced file.
+  Result<sandbox::Walls> walls(Deadline deadline) { return zygote_->walls(deadline); }
+  int workers() const { return zygote_->children(); }
+
+ private:
+  explicit Tracer(std::unique_ptr<sandbox::Zygote> zygote) : zygote_(std::move(zygote)) {}
+  std::unique_ptr<sandbox::Zygote> zygote_;
+};
+
+// A request as the worker reads it, and an answer as it came.
+std::string encode_request(const TraceRequest& request);
+TraceAnswer decode_answer(std::string_view bytes);
+
+}  // namespace nereid::tracer
