@@ -66,6 +66,7 @@ struct Failure {
     kRefused,   // an operator that a replay does not run: files, raw memory, unknown ones
     kCrashed,   // the process died: `message` says of which signal
     kTimedOut,
+    kUnsupported,  // our executor does not know an operation, or PyTorch has no kernel for this machine: no verdict
   } kind{};
   Where where;
   std::string message;

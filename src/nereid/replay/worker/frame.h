@@ -23,6 +23,7 @@ class Operands {
   virtual at::Tensor operand(trace::ValueId value) = 0;
   virtual void bind(trace::ValueId value, const at::Tensor& result) = 0;
   virtual at::Generator generator(const std::string& name) = 0;  // "cuda:1234"
+  virtual void seed(uint64_t seed) = 0;                          // torch.manual_seed
 };
 
 class CallFrame {
@@ -36,9 +37,13 @@ class CallFrame {
   const std::vector<trace::ValueId>& reads() const { return reads_; }     // every tensor argument
   const std::vector<trace::ValueId>& writes() const { return writes_; }   // of these, the ones the operator may write
   const std::vector<trace::ValueId>& results() const { return results_; }
+  const std::vector<trace::ValueId>& bound_results() const { return bound_results_; }  // those in storages of their own
   bool random() const { return random_; }          // draws from a generator (or sets its seed)
   bool only_metadata() const { return only_metadata_; }  // changes a tensor's sizes and strides, no data
   bool allocates() const { return allocates_; }    // its results hold nothing: torch.empty and its kin
+  bool shape_only() const { return shape_only_; }  // looks at no argument's data: zeros_like and its kin
+  // Whether there is anything to do: false for what only makes views of its arguments.
+  bool does_work() const { return seed_ || allocates_ || !result_slots_.empty() || (!only_metadata_ && !writes_.empty()); }
 
  private:
   struct TensorSlot {
@@ -66,8 +71,10 @@ class CallFrame {
   std::vector<TensorSlot> tensors_;
   std::vector<GeneratorSlot> generators_;
   std::vector<ResultSlot> result_slots_;
-  std::vector<trace::ValueId> reads_, writes_, results_;
-  bool random_ = false, only_metadata_ = false, allocates_ = false;
+  std::vector<trace::ValueId> reads_, writes_, results_, bound_results_;
+  bool random_ = false, only_metadata_ = false, allocates_ = false, shape_only_ = false;
+  bool tf32_ = false;  // marked by `lift`: contracted operands are rounded to TF32
+  bool is_contracted(size_t argument) const;
 };
 
 }  // namespace nereid::replay

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <variant>
@@ -37,7 +38,8 @@ struct PreparedPhase {
   std::vector<PreparedStep> steps;
   std::vector<bool> needed;                           // one a step
   std::vector<std::vector<trace::StorageId>> release;  // after each step: storages that nobody reads again
-  // After a step: storages whose contents come from outside then (state by name, pinned integers).
+  // Before the first step and after each: storages whose contents come from outside then (state by name, pinned
+  // integers). Element i + 1 belongs to step i.
   std::vector<std::vector<trace::StorageId>> inject;
 };
 
@@ -48,6 +50,9 @@ struct ProgramOptions {
   // Storages whose contents are put in after the last step of module and init that writes them.
   std::vector<trace::StorageId> injected;
 };
+
+// The step, named for people; `step` -1 or past the end names the phase alone.
+Where where_is(const trace::Trace& trace, const trace::Phase& phase, int step);
 
 class Program {
  public:
@@ -66,6 +71,7 @@ class Program {
   // Storages that exist when the judged forward begins and that it reads.
   const std::vector<trace::StorageId>& live_in() const { return live_in_; }
   const std::vector<trace::StorageId>& workspace() const { return workspace_; }  // poisoned before the judged forward
+  const std::vector<trace::StorageId>& undone() const { return undone_; }        // init's, that earlier forwards may write
   const std::set<int>& calls_used() const { return calls_used_; }                // whose inputs are needed
   bool keeps_inputs() const { return keeps_inputs_; }
   int64_t peak_bytes() const { return peak_bytes_; }  // of storages alive at once
@@ -77,7 +83,7 @@ class Program {
   std::vector<PreparedPhase> phases_;
   size_t judged_ = 0;
   std::vector<trace::ValueId> outputs_;
-  std::vector<trace::StorageId> judged_writes_, live_in_, workspace_;
+  std::vector<trace::StorageId> judged_writes_, live_in_, workspace_, undone_;
   std::set<int> calls_used_;
   bool keeps_inputs_ = false;
   int64_t peak_bytes_ = 0;

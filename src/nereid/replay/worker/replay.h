@@ -45,9 +45,9 @@ class Replay : private Operands {
 
   // The phases before the judged forward, as far as it needs them. `make_inputs` has steps only in a reference; a
   // candidate's inputs come from `inject_inputs(call)`, called where that phase stands.
-  void start(const RunOptions& options, const Injector& inject, const std::function<void(int call)>& inject_inputs);
-  // All phases and steps, needed or not (the developers' mode).
-  void start_whole(const RunOptions& options);
+  // With `whole`, all steps run, needed or not.
+  void start(const RunOptions& options, const Injector& inject, const std::function<void(int call)>& inject_inputs,
+             bool whole = false);
 
   void begin_judged();
   // From the state at begin_judged: restores what may have been written, poisons workspace, seeds, runs.
@@ -60,7 +60,7 @@ class Replay : private Operands {
   bool bound(trace::StorageId storage) const { return storages_[storage].storage.has_value(); }
   const c10::Storage& storage(trace::StorageId storage) const;
   void bind_storage(trace::StorageId storage, c10::Storage bytes);  // all of it counts as written
-  void create(trace::StorageId storage, trace::DType type, bool poisoned);
+  void create(trace::StorageId storage, trace::DType type);         // poisoned; nothing counts as written
   void mark_written(trace::ValueId value);
 
   // Input storages whose bytes differ from what they were at begin_judged.
@@ -80,11 +80,19 @@ class Replay : private Operands {
   at::Tensor operand(trace::ValueId value) override;
   void bind(trace::ValueId value, const at::Tensor& result) override;
   at::Generator generator(const std::string& name) override;
+  void seed(uint64_t seed) override;
 
-  void seed_phase(uint64_t seed, const trace::Phase& phase);
   void run_phase(size_t phase, const RunOptions& options, const Injector& inject, bool whole);
   void run_step(size_t phase, int step, const RunOptions& options);
+  void run_frame(const CallFrame& frame);
   void run_launch(const PreparedLaunch& launch, int step, bool judged, const RunOptions& options);
+  void inject(const std::vector<trace::StorageId>& storages, const Injector& inject);
+  void remember(trace::StorageId storage);  // a copy for run_judged
+  void restore();
+  void before_forwards();
+  void undo_forwards();
+  void drop(trace::StorageId storage);
+  void put_constants();
 
   const Program& program_;
   Machine& machine_;
@@ -94,6 +102,8 @@ class Replay : private Operands {
   std::vector<at::Tensor> values_;                  // made on demand; undefined where not
   std::vector<std::vector<trace::ValueId>> values_of_;  // by storage: which are made
   std::vector<bool> before_judged_;                 // storages bound at begin_judged
+  bool dirty_ = false;                              // the judged forward has run
+  bool track_ = false;                              // keep `written` bitmaps
   std::map<std::string, at::Generator> generators_;
   std::vector<ttir::Finding> findings_;
   int64_t finding_count_ = 0;

@@ -1,0 +1,47 @@
+#include "nereid/replay/report.h"
+
+#include <fmt/format.h>
+
+namespace nereid::replay {
+namespace {
+
+constexpr std::string_view kInputKinds[] = {"own",  "zeros",   "ones",     "negative",   "tiny", "huge",
+                                            "ramp", "one_hot", "outliers", "infinities", "nans"};
+
+}  // namespace
+
+std::string_view to_string(InputKind kind) { return kInputKinds[static_cast<size_t>(kind)]; }
+
+std::optional<InputKind> input_kind_from_string(std::string_view name) {
+  for (size_t i = 0; i < std::size(kInputKinds); ++i)
+    if (kInputKinds[i] == name) return static_cast<InputKind>(i);
+  return std::nullopt;
+}
+
+std::string_view to_string(Failure::Kind kind) {
+  switch (kind) {
+    case Failure::Kind::kRaised: return "raised";
+    case Failure::Kind::kRefused: return "refused";
+    case Failure::Kind::kCrashed: return "crashed";
+    case Failure::Kind::kTimedOut: return "timed_out";
+    case Failure::Kind::kUnsupported: return "unsupported";
+  }
+  return {};
+}
+
+uint64_t phase_seed(uint64_t seed, trace::PhaseKind kind, int call) {
+  uint64_t z = seed * 64 + 8 * static_cast<uint64_t>(kind) + static_cast<uint64_t>(call) + 0x9E3779B97F4A7C15u;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return (z ^ (z >> 31)) >> 1;
+}
+
+std::string describe(const Where& where) {
+  static constexpr std::string_view kPhases[] = {"module", "make_inputs", "init", "forward"};
+  std::string text(kPhases[static_cast<size_t>(where.phase)]);
+  if (where.step >= 0) text += fmt::format(", step {}: {}", where.step, where.op);
+  if (!where.place.file.empty()) text += fmt::format(" ({}:{})", where.place.file, where.place.line);
+  return text;
+}
+
+}  // namespace nereid::replay

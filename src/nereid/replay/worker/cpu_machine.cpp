@@ -1,0 +1,119 @@
+#include "nereid/replay/worker/cpu_machine.h"
+
+#include <ATen/Functions.h>
+#include <c10/core/CPUAllocator.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <optional>
+
+#include "nereid/replay/worker/types.h"
+
+namespace nereid::replay {
+namespace {
+
+// Kernels are parsed when a launch first asks for them.
+class CpuLauncher : public Launcher {
+ public:
+  CpuLauncher(const trace::Trace& trace, ThreadPool* pool)
+      : trace_(trace), pool_(pool), kernels_(trace.kernels.size()) {}
+
+  std::vector<std::string> parameter_types(trace::KernelId id) override {
+    std::vector<std::string> types;
+    for (const auto& parameter : kernel(id).parameters()) types.push_back(parameter.type);
+    return types;
+  }
+
+  void launch(const LaunchRequest& request, std::vector<ttir::Finding>& findings, int64_t& finding_count) override {
+    std::vector<ttir::Buffer> buffers;
+    for (const auto& buffer : request.buffers)
+      buffers.push_back({.data = buffer.data,
+                         .bytes = buffer.bytes,
+                         .name = std::string(buffer.name),
+                         .element_bytes = buffer.element_bytes,
+                         .written = buffer.written});
+    const auto report = kernel(request.alternative->kernel)
+                            .run({request.alternative->grid, request.arguments}, buffers,
+                                 {.sanitize = request.sanitize, .pool = pool_, .deadline = request.deadline});
+    if (!report.ok()) fail(report.error());
+    findings.insert(findings.end(), report->findings.begin(), report->findings.end());
+    finding_count += report->finding_count;
+    if (report->timed_out) throw Failed(Failure::Kind::kTimedOut, "the time limit passed inside the kernel");
+  }
+
+ private:
+  const ttir::Kernel& kernel(trace::KernelId id) {
+    if (!kernels_[id]) {
+      auto loaded = ttir::Kernel::load(trace_.kernels[id].ttir);
+      if (!loaded.ok()) fail(loaded.error());
+      kernels_[id].emplace(std::move(loaded).value());
+    }
+    return *kernels_[id];
+  }
+
+  [[noreturn]] static void fail(const Error& error) {
+    const bool unsupported = error.message.starts_with("Unsupported: ");
+    throw Failed(unsupported ? Failure::Kind::kUnsupported : Failure::Kind::kRefused, error.message);
+  }
+
+  const trace::Trace& trace_;
+  ThreadPool* pool_;
+  std::vector<std::optional<ttir::Kernel>> kernels_;
+};
+
+class CpuMachine : public Machine {
+ public:
+  explicit CpuMachine(ThreadPool* pool) : pool_(pool) {}
+
+  c10::Device device(trace::Device) const override { return c10::Device(c10::kCPU); }
+
+  c10::Storage allocate(int64_t bytes, trace::Device) override {
+    return c10::Storage(c10::Storage::use_byte_size_t(), static_cast<size_t>(bytes), c10::GetCPUAllocator(), true);
+  }
+
+  std::unique_ptr<Launcher> load_kernels(const trace::Trace& trace) override {
+    return std::make_unique<CpuLauncher>(trace, pool_);
+  }
+
+  SharedBlock share(int64_t bytes) override {
+    Fd fd(memfd_create("nereid-block", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if (!fd.valid() || ftruncate(fd.get(), bytes) != 0 || fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0)
+      throw std::runtime_error(fmt::format("cannot make a block of {} bytes: {}", bytes, strerror(errno)));
+    auto tensor = map(fd.get(), bytes, PROT_READ | PROT_WRITE);
+    return {std::move(tensor), std::move(fd)};
+  }
+
+  SharedBlock open(Fd fd, int64_t bytes) override {
+    struct stat status{};
+    // A block that its owner can cut short would kill whoever reads it.
+    if (fstat(fd.get(), &status) != 0 || status.st_size < bytes || (fcntl(fd.get(), F_GET_SEALS) & kSeals) != kSeals)
+      throw std::runtime_error("a block is smaller than agreed, or not sealed");
+    return {map(fd.get(), bytes, PROT_READ), Fd()};
+  }
+
+  void synchronize() override {}
+  bool tracks_written() const override { return true; }
+
+ private:
+  static constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW;
+
+  static at::Tensor map(int fd, int64_t bytes, int protection) {
+    if (bytes == 0) return at::empty({0}, at::TensorOptions().dtype(at::kByte));
+    void* data = mmap(nullptr, bytes, protection, MAP_SHARED, fd, 0);
+    if (data == MAP_FAILED) throw std::runtime_error(fmt::format("cannot map a block: {}", strerror(errno)));
+    return at::from_blob(data, {bytes}, [bytes](void* p) { munmap(p, bytes); }, at::TensorOptions().dtype(at::kByte));
+  }
+
+  ThreadPool* pool_;
+};
+
+}  // namespace
+
+std::unique_ptr<Machine> make_cpu_machine(ThreadPool* pool) { return std::make_unique<CpuMachine>(pool); }
+
+}  // namespace nereid::replay

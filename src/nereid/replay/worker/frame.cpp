@@ -1,0 +1,358 @@
+#include "nereid/replay/worker/frame.h"
+
+#include <ATen/Functions.h>
+#include <ATen/core/ivalue.h>
+#include <c10/core/Scalar.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "nereid/replay/worker/allowed_ops.h"
+#include "nereid/replay/worker/types.h"
+
+namespace nereid::replay {
+namespace {
+
+using trace::Arg;
+using c10::IValue;
+using c10::TypeKind;
+
+[[noreturn]] void refuse(const std::string& message) { throw Failed(Failure::Kind::kRefused, message); }
+
+int64_t named_number(const trace::Named& named) {
+  if (named.kind == "dtype") {
+    const auto type = trace::dtype_from_string(named.name);
+    if (!type) refuse(fmt::format("the dtype '{}'", named.name));
+    return static_cast<int64_t>(scalar_type(*type));
+  }
+  if (named.kind == "layout" && named.name == "strided") return static_cast<int64_t>(c10::Layout::Strided);
+  if (named.kind == "memory_format") {
+    if (named.name == "contiguous_format") return static_cast<int64_t>(c10::MemoryFormat::Contiguous);
+    if (named.name == "preserve_format") return static_cast<int64_t>(c10::MemoryFormat::Preserve);
+    if (named.name == "channels_last") return static_cast<int64_t>(c10::MemoryFormat::ChannelsLast);
+    if (named.name == "channels_last_3d") return static_cast<int64_t>(c10::MemoryFormat::ChannelsLast3d);
+  }
+  refuse(fmt::format("the {} '{}'", named.kind, named.name));
+}
+
+std::optional<c10::Scalar> as_scalar(const Arg& arg) {
+  if (const auto* b = std::get_if<bool>(&arg.node)) return c10::Scalar(*b);
+  if (const auto* i = std::get_if<int64_t>(&arg.node)) return c10::Scalar(*i);
+  if (const auto* d = std::get_if<double>(&arg.node)) return c10::Scalar(*d);
+  if (const auto* c = std::get_if<std::complex<double>>(&arg.node)) return c10::Scalar(c10::complex<double>(*c));
+  return std::nullopt;
+}
+
+const char* kind_of(const Arg& arg) {
+  static constexpr const char* kNames[] = {"None", "a bool", "an integer", "a float", "a complex number", "text",
+                                           "a tensor", "a named value", "a list", "a dict", "an opaque object"};
+  return kNames[arg.node.index()];
+}
+
+// The base operators that allocate and write nothing, and those that look at a tensor's shape alone.
+constexpr std::string_view kAllocators[] = {"empty", "empty_strided", "empty_like", "new_empty", "new_empty_strided",
+                                            "empty_permuted"};
+constexpr std::string_view kShapeReaders[] = {"empty_like", "new_empty", "new_empty_strided", "zeros_like", "ones_like",
+                                              "full_like",  "rand_like", "randn_like",        "randint_like", "new_zeros",
+                                              "new_ones",   "new_full"};
+bool one_of(std::string_view name, std::span<const std::string_view> names) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+// Rounds a float64 tensor to the ten mantissa bits of TF32, half away from zero, as the tensor cores' conversion does.
+at::Tensor rounded_to_tf32(const at::Tensor& tensor) {
+  const auto bits = tensor.contiguous().view(c10::kLong);
+  return at::where(at::isfinite(tensor), ((bits + (int64_t{1} << 41)).bitwise_and(~((int64_t{1} << 42) - 1))).view(c10::kDouble),
+                   tensor);
+}
+
+}  // namespace
+
+// Converts arguments by the schema's types, noting where tensors go.
+class CallFrame::Builder {
+ public:
+  Builder(CallFrame& frame, const trace::Trace& trace, const Machine& machine)
+      : frame_(frame), trace_(trace), machine_(machine) {}
+
+  void argument(const c10::Argument& schema, const Arg* given) {
+    index_ = frame_.arguments_.size();
+    writes_ = (schema.alias_info() && schema.alias_info()->isWrite()) || schema.name() == "running_mean" ||
+              schema.name() == "running_var";
+    if (schema.name() == "pin_memory") given = nullptr;  // only speed
+    if (!given) {
+      if (!schema.default_value() && schema.type()->kind() != TypeKind::OptionalType)
+        refuse(fmt::format("the argument '{}' is missing", schema.name()));
+      frame_.arguments_.push_back(schema.default_value().value_or(IValue()));
+      return;
+    }
+    try {
+      frame_.arguments_.push_back(convert(*given, *schema.type(), schema));
+    } catch (const Failed& failed) {
+      throw Failed(failed.kind, fmt::format("argument '{}': {}", schema.name(), failed.what()));
+    }
+  }
+
+  void result(const Arg& result, size_t returns) {
+    if (returns == 1) return one_result(result, 0);
+    const auto* list = std::get_if<trace::List>(&result.node);
+    if (returns == 0) return;
+    if (!list || list->items.size() != returns) refuse(fmt::format("{} results expected", returns));
+    for (size_t i = 0; i < returns; ++i) one_result(list->items[i], i);
+  }
+
+ private:
+  void one_result(const Arg& result, size_t position) {
+    if (const auto* ref = std::get_if<trace::TensorRef>(&result.node)) add_result({position, -1, ref->value});
+    if (const auto* list = std::get_if<trace::List>(&result.node))
+      for (size_t i = 0; i < list->items.size(); ++i)
+        if (const auto* item = std::get_if<trace::TensorRef>(&list->items[i].node))
+          add_result({position, static_cast<int64_t>(i), item->value});
+  }
+
+  // A result that lives in an argument's storage is made from that storage when it is wanted.
+  void add_result(ResultSlot slot) {
+    frame_.results_.push_back(slot.value);
+    const auto storage = trace_.values[slot.value].storage;
+    const auto shares = [&](trace::ValueId read) { return trace_.values[read].storage == storage; };
+    if (std::ranges::none_of(frame_.reads_, shares) && std::ranges::none_of(frame_.writes_, shares)) {
+      frame_.result_slots_.push_back(slot);
+      frame_.bound_results_.push_back(slot.value);
+    }
+  }
+
+  void note_tensor(trace::ValueId value) {
+    frame_.reads_.push_back(value);
+    if (writes_) frame_.writes_.push_back(value);
+  }
+
+  IValue convert(const Arg& arg, const c10::Type& type, const c10::Argument& schema) {
+    const bool none = std::holds_alternative<trace::None>(arg.node);
+    switch (type.kind()) {
+      case TypeKind::OptionalType:
+        return none ? IValue() : convert(arg, *type.castRaw<c10::OptionalType>()->getElementType(), schema);
+      case TypeKind::TensorType: return tensor(arg);
+      case TypeKind::ListType: return list(arg, *type.castRaw<c10::ListType>()->getElementType(), schema);
+      case TypeKind::NumberType:
+        if (const auto scalar = as_scalar(arg)) return *scalar;
+        break;
+      case TypeKind::IntType:
+      case TypeKind::SymIntType:
+        if (const auto* i = std::get_if<int64_t>(&arg.node)) return *i;
+        if (const auto* b = std::get_if<bool>(&arg.node)) return int64_t{*b};
+        if (const auto* named = std::get_if<trace::Named>(&arg.node)) return named_number(*named);
+        break;
+      case TypeKind::FloatType:
+      case TypeKind::SymFloatType:
+        if (const auto scalar = as_scalar(arg); scalar && !scalar->isComplex()) return scalar->toDouble();
+        break;
+      case TypeKind::BoolType:
+      case TypeKind::SymBoolType:
+        if (const auto* b = std::get_if<bool>(&arg.node)) return *b;
+        if (const auto* i = std::get_if<int64_t>(&arg.node)) return *i != 0;
+        break;
+      case TypeKind::StringType:
+        if (const auto* text = std::get_if<trace::Text>(&arg.node)) return text->text;
+        break;
+      case TypeKind::DeviceObjType:
+        if (const auto* named = std::get_if<trace::Named>(&arg.node); named && named->kind == "device")
+          return device(named->name);
+        break;
+      case TypeKind::GeneratorType:
+        if (const auto* named = std::get_if<trace::Named>(&arg.node); named && named->kind == "generator") {
+          frame_.generators_.push_back({index_, named->name});
+          return IValue();
+        }
+        if (none) return IValue();
+        break;
+      default: break;
+    }
+    refuse(fmt::format("expected {}, got {}", type.str(), kind_of(arg)));
+  }
+
+  c10::Device device(const std::string& name) const {
+    const auto type = name.substr(0, name.find(':'));
+    if (type == "cuda") return machine_.device(trace::Device::kCuda);
+    if (type == "cpu") return machine_.device(trace::Device::kCpu);
+    refuse(fmt::format("the device '{}'", name));
+  }
+
+  IValue tensor(const Arg& arg) {
+    if (const auto* ref = std::get_if<trace::TensorRef>(&arg.node)) {
+      frame_.tensors_.push_back({TensorSlot::Shape::kOne, index_, {ref->value}});
+      note_tensor(ref->value);
+      return IValue();
+    }
+    if (std::holds_alternative<trace::None>(arg.node)) return at::Tensor();
+    if (const auto scalar = as_scalar(arg)) {  // x + 2: a number that takes part in promotion as a number
+      auto number = at::scalar_tensor(*scalar, at::TensorOptions().dtype(scalar->type()));
+      number.unsafeGetTensorImpl()->set_wrapped_number(true);
+      return number;
+    }
+    refuse(fmt::format("expected Tensor, got {}", kind_of(arg)));
+  }
+
+  IValue list(const Arg& arg, const c10::Type& element, const c10::Argument& schema) {
+    const auto* items = std::get_if<trace::List>(&arg.node);
+    switch (element.kind()) {
+      case TypeKind::TensorType: return tensors(items, TensorSlot::Shape::kList, arg);
+      case TypeKind::OptionalType:
+        if (element.castRaw<c10::OptionalType>()->getElementType()->kind() == TypeKind::TensorType)
+          return tensors(items, TensorSlot::Shape::kOptionalList, arg);
+        break;
+      case TypeKind::IntType:
+      case TypeKind::SymIntType: return numbers<int64_t>(items, arg, element, schema, &IValue::toInt);
+      case TypeKind::FloatType:
+      case TypeKind::SymFloatType: return numbers<double>(items, arg, element, schema, &IValue::toDouble);
+      case TypeKind::BoolType: return numbers<bool>(items, arg, element, schema, &IValue::toBool);
+      case TypeKind::NumberType: return numbers<c10::Scalar>(items, arg, element, schema, &IValue::toScalar);
+      default: break;
+    }
+    refuse(fmt::format("lists of {}", element.str()));
+  }
+
+  // int[2] may be given as one integer.
+  template <typename T, typename Get>
+  IValue numbers(const trace::List* items, const Arg& arg, const c10::Type& element, const c10::Argument& schema,
+                 Get get) {
+    c10::List<T> out;
+    if (items)
+      for (const auto& item : items->items) out.push_back((convert(item, element, schema).*get)());
+    else
+      for (int i = 0; i < std::clamp(schema.N().value_or(1), 1, 16); ++i)
+        out.push_back((convert(arg, element, schema).*get)());
+    return IValue(std::move(out));
+  }
+
+  IValue tensors(const trace::List* items, TensorSlot::Shape shape, const Arg& arg) {
+    if (!items) refuse(fmt::format("expected a list of tensors, got {}", kind_of(arg)));
+    TensorSlot slot{shape, index_, {}};
+    for (const auto& item : items->items) {
+      const auto* ref = std::get_if<trace::TensorRef>(&item.node);
+      if (!ref && !(shape == TensorSlot::Shape::kOptionalList && std::holds_alternative<trace::None>(item.node)))
+        refuse(fmt::format("expected Tensor in a list, got {}", kind_of(item)));
+      slot.values.push_back(ref ? ref->value : -1);
+      if (ref) note_tensor(ref->value);
+    }
+    frame_.tensors_.push_back(std::move(slot));
+    return IValue();
+  }
+
+  CallFrame& frame_;
+  const trace::Trace& trace_;
+  const Machine& machine_;
+  size_t index_ = 0;
+  bool writes_ = false;
+};
+
+CallFrame CallFrame::prepare(const trace::Call& call, const trace::Trace& trace, const Machine& machine) {
+  CallFrame frame;
+  std::string op = call.op;
+  // How `lift` marks a call: "nereid::draw_f32 aten::normal_", "nereid::tf32 aten::mm".
+  if (const auto space = op.find(' '); space != op.npos) {
+    const auto mark = op.substr(0, space);
+    op = op.substr(space + 1);
+    if (mark == "nereid::tf32")
+      frame.tf32_ = true;
+    else if (const auto type = trace::dtype_from_string(mark.substr(std::min(mark.size(), strlen("nereid::draw_")))))
+      frame.draws_in_ = scalar_type(*type);
+  }
+  Builder builder(frame, trace, machine);
+  if (op.starts_with("nereid::")) {
+    if (op == "nereid::manual_seed") {
+      const auto* seed = call.args.empty() ? nullptr : std::get_if<int64_t>(&call.args[0].node);
+      if (!seed) refuse("nereid::manual_seed expects an integer");
+      frame.seed_ = static_cast<uint64_t>(*seed);
+      frame.random_ = true;
+    } else if (op == "nereid::constant") {
+      frame.results_ = trace::tensors_in(call.result);
+    } else if (op != "nereid::flatten_rnn_weights") {
+      refuse(fmt::format("unknown operator {}", op));
+    }
+    return frame;
+  }
+
+  const auto dot = op.find('.');
+  const std::string name = op.substr(0, dot), overload = dot == op.npos ? "" : op.substr(dot + 1);
+  if (!name.starts_with("aten::")) refuse(fmt::format("{} is no ATen operator", op));
+  const std::string base = name.substr(strlen("aten::"));
+  const auto handle = c10::Dispatcher::singleton().findSchema({name, overload});
+  if (!handle) refuse(fmt::format("unknown operator {}", op));
+  frame.op_ = *handle;
+  frame.only_metadata_ = handle->hasTag(at::Tag::inplace_view);
+  if (!frame.only_metadata_ && !is_allowed(base)) refuse(fmt::format("{} is not run by a replay", op));
+  frame.random_ = handle->hasTag(at::Tag::nondeterministic_seeded);
+  frame.allocates_ = one_of(base, kAllocators);
+
+  const auto& schema = handle->schema();
+  if (call.args.size() > schema.arguments().size()) refuse(fmt::format("too many arguments for {}", op));
+  for (const auto& [key, value] : call.kwargs)
+    if (!schema.argumentIndexWithName(key)) refuse(fmt::format("{} has no argument '{}'", op, key));
+  for (size_t i = 0; i < schema.arguments().size(); ++i) {
+    const Arg* given = i < call.args.size() ? &call.args[i] : nullptr;
+    for (const auto& [key, value] : call.kwargs)
+      if (key == schema.arguments()[i].name()) given = &value;
+    builder.argument(schema.arguments()[i], given);
+  }
+  builder.result(call.result, schema.returns().size());
+  if (one_of(base, kShapeReaders)) frame.shape_only_ = true;
+  return frame;
+}
+
+void CallFrame::run(Operands& operands) const {
+  if (seed_) return operands.seed(*seed_);
+  if (!op_) return;
+  torch::jit::Stack stack(arguments_);
+  for (const auto& slot : tensors_) {
+    const auto operand = [&](trace::ValueId value) {
+      auto tensor = operands.operand(value);
+      const bool contracted = tf32_ && tensor.scalar_type() == c10::kDouble && is_contracted(slot.argument);
+      return contracted ? rounded_to_tf32(tensor) : tensor;
+    };
+    if (slot.shape == TensorSlot::Shape::kOne) {
+      stack[slot.argument] = operand(slot.values[0]);
+    } else if (slot.shape == TensorSlot::Shape::kList) {
+      c10::List<at::Tensor> list;
+      for (const auto value : slot.values) list.push_back(operand(value));
+      stack[slot.argument] = std::move(list);
+    } else {
+      c10::List<std::optional<at::Tensor>> list;
+      for (const auto value : slot.values)
+        list.push_back(value < 0 ? std::nullopt : std::optional(operand(value)));
+      stack[slot.argument] = std::move(list);
+    }
+  }
+  for (const auto& slot : generators_) stack[slot.argument] = operands.generator(slot.name);
+
+  at::Tensor target;  // of a lifted draw
+  if (draws_in_ && !stack.empty() && stack[0].isTensor()) {
+    target = stack[0].toTensor();
+    stack[0] = target.to(*draws_in_);
+  }
+  op_->callBoxed(stack);
+  if (target.defined()) target.copy_(stack.at(0).toTensor());
+
+  for (const auto& slot : result_slots_) {
+    if (slot.position >= stack.size()) throw Failed(Failure::Kind::kRaised, "fewer results than the trace says");
+    const auto& returned = stack[slot.position];
+    at::Tensor tensor;
+    if (slot.item < 0 && returned.isTensor()) {
+      tensor = returned.toTensor();
+    } else if (slot.item >= 0 && returned.isTensorList()) {
+      const auto list = returned.toTensorList();
+      if (slot.item < static_cast<int64_t>(list.size())) tensor = list.get(slot.item);
+    }
+    if (!tensor.defined()) throw Failed(Failure::Kind::kRaised, "no tensor where the trace has one");
+    operands.bind(slot.value, tensor);
+  }
+}
+
+// A contraction's factors; what is added to the product is not rounded.
+bool CallFrame::is_contracted(size_t argument) const {
+  const auto& name = op_->schema().arguments()[argument].name();
+  const auto& op = op_->schema().name();
+  const bool adds_self = op.find("add") != op.npos;  // addmm, baddbmm, addmv, addbmm
+  return name != "bias" && !(adds_self && name == "self") && name != "hx" && name != "attn_mask";
+}
+
+}  // namespace nereid::replay

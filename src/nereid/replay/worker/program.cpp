@@ -1,0 +1,393 @@
+#include "nereid/replay/worker/program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "nereid/replay/worker/types.h"
+
+namespace nereid::replay {
+namespace {
+
+using trace::StorageId;
+using trace::ValueId;
+
+std::string buffer_name(const trace::Trace& trace, StorageId id) {
+  const auto& storage = trace.storages[id];
+  switch (storage.role) {
+    case trace::Role::kInput: return "input " + storage.name;
+    case trace::Role::kParameter: return "parameter " + storage.name;
+    case trace::Role::kBuffer: return "buffer " + storage.name;
+    case trace::Role::kConstant: return fmt::format("constant {}", id);
+    case trace::Role::kTemporary: return fmt::format("temporary {}", id);
+  }
+  return {};
+}
+
+uint16_t f16_bits(double value) { return c10::Half(static_cast<float>(value)).x; }
+uint16_t bf16_bits(double value) { return c10::BFloat16(static_cast<float>(value)).x; }
+
+// A scalar argument as the parameter's own type holds it.
+ttir::Scalar scalar_bits(const trace::LaunchArg& arg, const std::string& type) {
+  const auto* integer = std::get_if<trace::IntArg>(&arg);
+  const auto* real = std::get_if<trace::FloatArg>(&arg);
+  const double as_double = real ? real->value : static_cast<double>(integer->value);
+  if (type == "f64") return {std::bit_cast<uint64_t>(as_double)};
+  if (type == "f32") return {std::bit_cast<uint32_t>(static_cast<float>(as_double))};
+  if (type == "f16") return {f16_bits(as_double)};
+  if (type == "bf16") return {bf16_bits(as_double)};
+  const auto bits = type == "i1" ? 1 : type == "i8" ? 8 : type == "i16" ? 16 : type == "i32" ? 32 : type == "i64" ? 64 : 0;
+  if (bits == 0 || !integer)
+    throw Failed(Failure::Kind::kRefused, fmt::format("a kernel's parameter of type {} was given a number", type));
+  return {static_cast<uint64_t>(integer->value) & (bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1)};
+}
+
+PreparedAlternative prepare_alternative(const trace::Alternative& alternative, const trace::Trace& trace,
+                                        Machine& machine, Launcher& launcher) {
+  PreparedAlternative out;
+  for (const auto& call : alternative.before) out.before.push_back(CallFrame::prepare(call, trace, machine));
+  const auto types = launcher.parameter_types(alternative.kernel);
+  const auto buffer_of = [&](ValueId value) {
+    const auto storage = trace.values[value].storage;
+    for (size_t i = 0; i < out.buffers.size(); ++i)
+      if (trace.values[out.buffers[i]].storage == storage) return static_cast<int>(i);
+    out.buffers.push_back(value);
+    out.names.push_back(buffer_name(trace, storage));
+    return static_cast<int>(out.buffers.size()) - 1;
+  };
+  const auto pointer = [&](ValueId value, int64_t bytes) {
+    if (value < 0) return ttir::Pointer{-1, bytes};
+    const auto& v = trace.values[value];
+    return ttir::Pointer{buffer_of(value), v.offset * trace::element_bytes(v.dtype) + bytes};
+  };
+  size_t parameter = 0;
+  for (const auto& arg : alternative.args) {
+    if (parameter >= types.size())
+      throw Failed(Failure::Kind::kRefused, fmt::format("the kernel has {} parameters, the launch gives more", types.size()));
+    if (const auto* p = std::get_if<trace::PointerArg>(&arg)) {
+      out.arguments.push_back(pointer(p->value, p->offset));
+      ++parameter;
+    } else if (const auto* d = std::get_if<trace::DescriptorArg>(&arg)) {
+      out.arguments.push_back(ttir::Descriptor{pointer(d->value, 0), d->shape, d->strides, d->nan_padding});
+      parameter += 1 + d->shape.size() + d->strides.size();
+    } else {
+      out.arguments.push_back(scalar_bits(arg, types[parameter++]));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+// Builds a Program: prepares every step, then walks the data flow over storages.
+class Planner {
+ public:
+  Planner(const trace::Trace& trace, Machine& machine, const ProgramOptions& options)
+      : trace_(trace), machine_(machine), options_(options), program_(new Program) {
+    program_->trace_ = &trace;
+  }
+
+  std::unique_ptr<const Program> plan() {
+    prepare_steps();
+    find_judged();
+    find_touches();
+    find_injections();
+    follow_inputs();
+    find_needed();
+    find_undone();
+    find_releases();
+    return std::move(program_);
+  }
+
+ private:
+  // Which storages a step looks at and changes.
+  struct Touch {
+    std::set<StorageId> reads, writes;
+    bool random = false;
+  };
+  std::vector<PreparedPhase>& phases() { return program_->phases_; }
+  StorageId storage_of(ValueId value) const { return trace_.values[value].storage; }
+  bool before_forward(size_t phase) const {
+    const auto kind = trace_.phases[phase].kind;
+    return kind == trace::PhaseKind::kModule || kind == trace::PhaseKind::kInit;
+  }
+
+  void prepare_steps() {
+    program_->launcher_ = machine_.load_kernels(trace_);
+    for (const auto& phase : trace_.phases) {
+      auto& prepared = phases().emplace_back();
+      prepared.phase = &phase;
+      for (size_t i = 0; i < phase.steps.size(); ++i) {
+        try {
+          prepared.steps.push_back(prepare_step(phase.steps[i]));
+        } catch (Failed& failed) {
+          failed.where = where(phase, static_cast<int>(i));
+          throw;
+        } catch (const c10::Error& error) {
+          Failed failed(Failure::Kind::kRaised, error.what_without_backtrace());
+          failed.where = where(phase, static_cast<int>(i));
+          throw failed;
+        }
+      }
+    }
+  }
+
+  PreparedStep prepare_step(const trace::Step& step) {
+    if (const auto* launch = std::get_if<trace::Launch>(&step)) {
+      PreparedLaunch out{launch, {}};
+      for (const auto& alternative : launch->alternatives)
+        out.alternatives.push_back(prepare_alternative(alternative, trace_, machine_, *program_->launcher_));
+      return out;
+    }
+    auto frame = CallFrame::prepare(std::get<trace::Call>(step), trace_, machine_);
+    if (frame.does_work()) return frame;
+    return Nothing{};
+  }
+
+  Where where(const trace::Phase& phase, int step) const { return where_is(trace_, phase, step); }
+
+  void find_judged() {
+    bool found = false;
+    for (size_t p = 0; p < trace_.phases.size(); ++p)
+      if (trace_.phases[p].kind == trace::PhaseKind::kForward) program_->judged_ = p, found = true;
+    if (!found) throw Failed(Failure::Kind::kRefused, "the trace has no forward phase");
+    program_->outputs_ = trace::tensors_in(trace_.phases[program_->judged_].output);
+  }
+
+  void touch_frame(const CallFrame& frame, Touch& touch) const {
+    if (!frame.shape_only())
+      for (const auto value : frame.reads()) touch.reads.insert(storage_of(value));
+    for (const auto value : frame.writes()) touch.writes.insert(storage_of(value));
+    for (const auto value : frame.bound_results()) touch.writes.insert(storage_of(value));
+    touch.random |= frame.random();
+  }
+
+  void find_touches() {
+    touches_.resize(phases().size());
+    created_in_.assign(trace_.storages.size(), -1);
+    for (size_t p = 0; p < phases().size(); ++p) {
+      for (const auto& step : phases()[p].steps) {
+        auto& touch = touches_[p].emplace_back();
+        if (const auto* frame = std::get_if<CallFrame>(&step)) touch_frame(*frame, touch);
+        if (const auto* launch = std::get_if<PreparedLaunch>(&step))
+          for (const auto& alternative : launch->alternatives) {
+            for (const auto& frame : alternative.before) touch_frame(frame, touch);
+            for (const auto value : alternative.buffers) {
+              touch.reads.insert(storage_of(value));
+              touch.writes.insert(storage_of(value));
+            }
+          }
+        for (const auto storage : touch.writes)
+          if (created_in_[storage] < 0) created_in_[storage] = static_cast<int>(p);
+      }
+      if (trace_.phases[p].kind == trace::PhaseKind::kMakeInputs)
+        for (const auto value : trace::tensors_in(trace_.phases[p].inputs))
+          if (created_in_[storage_of(value)] < 0) created_in_[storage_of(value)] = static_cast<int>(p);
+    }
+  }
+
+  bool writes(size_t phase, size_t step, StorageId storage) const { return touches_[phase][step].writes.contains(storage); }
+
+  // After the last step of module and init that writes it; before everything where none does.
+  void find_injections() {
+    for (auto& phase : phases()) phase.inject.resize(phase.steps.size() + 1);
+    for (const auto storage : options_.injected) {
+      size_t at_phase = 0, at = 0;
+      for (size_t p = 0; p < phases().size(); ++p)
+        for (size_t i = 0; before_forward(p) && i < phases()[p].steps.size(); ++i)
+          if (writes(p, i, storage)) at_phase = p, at = i + 1;
+      if (!phases().empty()) phases()[at_phase].inject[at].push_back(storage);
+    }
+    for (size_t s = 0; s < trace_.storages.size(); ++s) {  // pinned: in the phase that makes it
+      if (!trace_.storages[s].pinned || created_in_[s] < 0) continue;
+      auto& phase = phases()[created_in_[s]];
+      size_t at = 0;
+      for (size_t i = 0; i < phase.steps.size(); ++i)
+        if (writes(created_in_[s], i, static_cast<StorageId>(s))) at = i + 1;
+      if (at > 0) phase.inject[at].push_back(static_cast<StorageId>(s));
+    }
+  }
+
+  // Marks storages that earlier calls made from their inputs.
+  void follow_inputs() {
+    kept_.assign(trace_.storages.size(), false);
+    for (size_t p = 0; p < program_->judged_; ++p) {
+      const auto& phase = trace_.phases[p];
+      if (before_forward(p) || phase.call == trace_.phases[program_->judged_].call) continue;
+      const bool makes_inputs = phase.kind == trace::PhaseKind::kMakeInputs;
+      if (makes_inputs)
+        for (size_t s = 0; s < kept_.size(); ++s) kept_[s] = kept_[s] || created_in_[s] == static_cast<int>(p);
+      for (const auto& touch : touches_[p]) {
+        const bool kept = makes_inputs || std::ranges::any_of(touch.reads, [&](auto s) { return kept_[s]; });
+        if (!kept) continue;
+        for (const auto storage : touch.writes)
+          if (created_in_[storage] >= 0 && !before_forward(created_in_[storage])) kept_[storage] = true;
+      }
+    }
+  }
+
+  // One pass from the judged forward's outputs backwards. Whoever writes something wanted is needed, and wants what
+  // it reads. Repeated while random steps of a phase draw in others: the stream must be the same.
+  void find_needed() {
+    // The judged forward runs whole: what does not reach the outputs may still overrun its buffers.
+    for (auto& phase : phases()) phase.needed.assign(phase.steps.size(), &phase == &phases()[program_->judged_]);
+    while (mark_needed()) {}
+    for (const auto call : wanted_calls_) program_->calls_used_.insert(call);
+    program_->calls_used_.insert(trace_.phases[program_->judged_].call);
+  }
+
+  bool mark_needed() {
+    bool changed = false;
+    std::set<StorageId> wanted;
+    for (const auto value : program_->outputs_) wanted.insert(storage_of(value));
+    for (size_t p = program_->judged_ + 1; p-- > 0;) {
+      auto& phase = phases()[p];
+      bool random_later = false;
+      for (size_t i = phase.steps.size() + 1; i-- > 0;) {
+        for (const auto storage : phase.inject[i])
+          if (fully_injected(storage)) wanted.erase(storage);
+        if (i == 0) break;
+        const auto& touch = touches_[p][i - 1];
+        const bool useful = std::ranges::any_of(touch.writes, [&](auto s) { return wanted.contains(s) && lasts(p, s); });
+        const bool draws = touch.random && random_later;
+        if (std::holds_alternative<Nothing>(phase.steps[i - 1])) {
+          phase.needed[i - 1] = false;
+        } else if (useful || draws || phase.needed[i - 1]) {
+          changed |= !phase.needed[i - 1];
+          phase.needed[i - 1] = true;
+          wanted.insert(touch.reads.begin(), touch.reads.end());
+          wanted.insert(touch.writes.begin(), touch.writes.end());  // part of it may stay as it was
+        }
+        random_later |= touch.random && phase.needed[i - 1];
+      }
+      if (p == program_->judged_) begin_judged(wanted);
+      if (trace_.phases[p].kind == trace::PhaseKind::kMakeInputs)
+        for (const auto storage : wanted)
+          if (created_in_[storage] == static_cast<int>(p)) wanted_calls_.insert(trace_.phases[p].call);
+    }
+    return changed;
+  }
+
+  // What a forward call before the judged one does to state made by init is undone.
+  bool lasts(size_t phase, StorageId storage) const {
+    const bool earlier_forward = trace_.phases[phase].kind == trace::PhaseKind::kForward && phase != program_->judged_;
+    return !earlier_forward || created_in_[storage] < 0 || !before_forward(created_in_[storage]);
+  }
+
+  bool fully_injected(StorageId storage) const {
+    if (trace_.storages[storage].pinned && !trace_.storages[storage].data.empty()) return true;
+    const auto covers = [&](const trace::State& state) {
+      const auto& value = trace_.values[state.value];
+      return value.storage == storage &&
+             trace::element_count(value) * trace::element_bytes(value.dtype) >= trace_.storages[storage].bytes;
+    };
+    return std::ranges::any_of(trace_.state, covers);
+  }
+
+  // What is wanted here exists before the judged forward, unless it is that forward's own.
+  void begin_judged(std::set<StorageId>& wanted) {
+    program_->live_in_.clear();
+    program_->workspace_.clear();
+    for (auto it = wanted.begin(); it != wanted.end();) {
+      const auto storage = *it;
+      const int made = created_in_[storage];
+      if (made == static_cast<int>(program_->judged_)) {
+        it = wanted.erase(it);
+        continue;
+      }
+      if (kept_[storage]) program_->keeps_inputs_ = true;
+      if (kept_[storage] && !options_.may_keep_inputs) {
+        program_->workspace_.push_back(storage);
+        it = wanted.erase(it);
+        continue;
+      }
+      program_->live_in_.push_back(storage);
+      ++it;
+    }
+    std::set<StorageId> written;
+    for (size_t i = 0; i < touches_[program_->judged_].size(); ++i)
+      if (phases()[program_->judged_].needed[i])
+        written.insert(touches_[program_->judged_][i].writes.begin(), touches_[program_->judged_][i].writes.end());
+    program_->judged_writes_.assign(written.begin(), written.end());
+  }
+
+  void find_undone() {
+    std::set<StorageId> undone;
+    for (size_t p = 0; p < program_->judged_; ++p)
+      for (size_t i = 0; !before_forward(p) && i < phases()[p].steps.size(); ++i)
+        for (const auto storage : touches_[p][i].writes)
+          if (phases()[p].needed[i] && (created_in_[storage] < 0 || before_forward(created_in_[storage])))
+            undone.insert(storage);
+    program_->undone_.assign(undone.begin(), undone.end());
+  }
+
+  // Temporaries go after the last needed step that touches them, unless the judged forward begins with them.
+  void find_releases() {
+    std::set<StorageId> keep(program_->live_in_.begin(), program_->live_in_.end());
+    keep.insert(program_->workspace_.begin(), program_->workspace_.end());
+    for (const auto value : program_->outputs_) keep.insert(storage_of(value));
+    for (const auto& state : trace_.state) keep.insert(storage_of(state.value));
+    for (const auto& phase : trace_.phases)
+      for (const auto value : trace::tensors_in(phase.inputs)) keep.insert(storage_of(value));
+    int64_t alive = 0;
+    for (size_t s = 0; s < trace_.storages.size(); ++s)
+      if (trace_.storages[s].role == trace::Role::kConstant) keep.insert(s), alive += trace_.storages[s].bytes;
+
+    std::vector<std::pair<int, int>> last(trace_.storages.size(), {-1, -1}), first(last);
+    for (size_t p = 0; p <= program_->judged_; ++p) {
+      phases()[p].release.resize(phases()[p].steps.size());
+      for (size_t i = 0; i < phases()[p].steps.size(); ++i)
+        if (phases()[p].needed[i])
+          for (const auto* set : {&touches_[p][i].reads, &touches_[p][i].writes})
+            for (const auto s : *set) {
+              last[s] = {p, i};
+              if (first[s].first < 0) first[s] = {p, i};
+            }
+    }
+    std::vector<std::vector<int64_t>> change(program_->judged_ + 1);
+    for (size_t p = 0; p <= program_->judged_; ++p) change[p].resize(phases()[p].steps.size() + 1);
+    for (size_t s = 0; s < trace_.storages.size(); ++s) {
+      if (first[s].first < 0 || trace_.storages[s].role == trace::Role::kConstant) continue;
+      change[first[s].first][first[s].second] += trace_.storages[s].bytes;
+      if (keep.contains(s)) continue;
+      phases()[last[s].first].release[last[s].second].push_back(s);
+      change[last[s].first][last[s].second + 1] -= trace_.storages[s].bytes;
+    }
+    program_->peak_bytes_ = alive;
+    for (const auto& phase : change)
+      for (const auto bytes : phase) program_->peak_bytes_ = std::max(program_->peak_bytes_, alive += bytes);
+  }
+
+  const trace::Trace& trace_;
+  Machine& machine_;
+  const ProgramOptions& options_;
+  std::unique_ptr<Program> program_;
+  std::vector<std::vector<Touch>> touches_;  // [phase][step]
+  std::vector<int> created_in_;              // by storage: the phase; -1: constants
+  std::vector<bool> kept_;                   // by storage: made by an earlier call from its inputs
+  std::set<int> wanted_calls_;
+};
+
+std::unique_ptr<const Program> Program::prepare(const trace::Trace& trace, Machine& machine,
+                                                const ProgramOptions& options) {
+  return Planner(trace, machine, options).plan();
+}
+
+int Program::judged_call() const { return trace_->phases[judged_].call; }
+
+Where where_is(const trace::Trace& trace, const trace::Phase& phase, int step) {
+  Where where{phase.kind, phase.call, step, {}, {}};
+  if (step < 0 || step >= static_cast<int>(phase.steps.size())) return where;
+  if (const auto* call = std::get_if<trace::Call>(&phase.steps[step])) {
+    where.op = call->op;
+    where.place = call->place;
+  } else {
+    const auto& launch = std::get<trace::Launch>(phase.steps[step]);
+    where.op = trace.kernels[launch.alternatives[0].kernel].name;
+    where.place = launch.place;
+  }
+  return where;
+}
+
+}  // namespace nereid::replay

@@ -1,0 +1,348 @@
+#include "nereid/replay/worker/replay.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
+#include <ATen/Functions.h>
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "nereid/replay/worker/types.h"
+
+namespace nereid::replay {
+
+using trace::StorageId;
+using trace::ValueId;
+
+namespace {
+
+// Sets bits [first, last) of a bitmap, LSB first.
+void set_bits(uint8_t* bits, int64_t first, int64_t last) {
+  while (first < last && first % 8) bits[first / 8] |= 1 << (first % 8), ++first;
+  if (last - first >= 8) std::memset(bits + first / 8, 0xFF, (last - first) / 8), first += (last - first) / 8 * 8;
+  while (first < last) bits[first / 8] |= 1 << (first % 8), ++first;
+}
+
+// Sets the bits of a view's bytes, one run of adjacent elements at a time.
+void set_bits_of(uint8_t* bits, const trace::Value& value, int64_t element, size_t dim, int64_t offset) {
+  int64_t run = 1;
+  size_t d = value.sizes.size();
+  while (d > dim && (value.strides[d - 1] == run || value.sizes[d - 1] == 1)) run *= value.sizes[--d];
+  if (d == dim) return set_bits(bits, offset * element, (offset + run) * element);
+  for (int64_t i = 0; i < value.sizes[dim]; ++i)
+    set_bits_of(bits, value, element, dim + 1, offset + i * value.strides[dim]);
+}
+
+}  // namespace
+
+Replay::Replay(const Program& program, Machine& machine, Position* position)
+    : program_(program),
+      machine_(machine),
+      position_(position ? position : &own_position_),
+      storages_(program.trace().storages.size()),
+      values_(program.trace().values.size()),
+      values_of_(program.trace().storages.size()) {}
+
+void Replay::reset() {
+  for (size_t s = 0; s < storages_.size(); ++s) drop(static_cast<StorageId>(s));
+  generators_.clear();
+  findings_.clear();
+  finding_count_ = 0;
+  before_judged_.clear();
+  dirty_ = false;
+  put_constants();
+}
+
+void Replay::put_constants() {
+  const auto& storages = program_.trace().storages;
+  for (size_t s = 0; s < storages.size(); ++s) {
+    if (storages[s].role != trace::Role::kConstant && storages[s].data.empty()) continue;
+    if (storages[s].role == trace::Role::kInput) continue;
+    auto bytes = machine_.allocate(storages[s].bytes, storages[s].device);
+    if (!storages[s].data.empty()) {
+      const auto count = std::min<int64_t>(storages[s].bytes, storages[s].data.size());
+      bytes_of(bytes, count).copy_(
+          at::from_blob(const_cast<char*>(storages[s].data.data()), {count}, at::TensorOptions().dtype(at::kByte)));
+    }
+    bind_storage(static_cast<StorageId>(s), std::move(bytes));
+  }
+}
+
+void Replay::start(const RunOptions& options, const Injector& inject,
+                   const std::function<void(int call)>& inject_inputs, bool whole) {
+  reset();
+  track_ = options.sanitize && machine_.tracks_written();
+  for (size_t p = 0; p < program_.judged(); ++p) {
+    const auto& phase = *program_.phases()[p].phase;
+    run_phase(p, options, inject, whole);
+    if (phase.kind == trace::PhaseKind::kMakeInputs && inject_inputs && program_.calls_used().contains(phase.call))
+      inject_inputs(phase.call);
+    // What init made is as init left it when the judged forward begins.
+    const bool state_is_made = program_.phases()[p + 1].phase->kind != trace::PhaseKind::kInit &&
+                               (phase.kind == trace::PhaseKind::kInit || phase.kind == trace::PhaseKind::kModule);
+    if (state_is_made) before_forwards();
+  }
+  undo_forwards();
+}
+
+void Replay::run_phase(size_t p, const RunOptions& options, const Injector& inject, bool whole) {
+  const auto& prepared = program_.phases()[p];
+  position_->phase = static_cast<int>(prepared.phase->kind);
+  position_->call = prepared.phase->call;
+  position_->step = -1;
+  seed(phase_seed(options.seed, prepared.phase->kind, prepared.phase->call));
+  this->inject(prepared.inject[0], inject);
+  for (size_t i = 0; i < prepared.steps.size(); ++i) {
+    if (prepared.needed[i] || whole) run_step(p, static_cast<int>(i), options);
+    this->inject(prepared.inject[i + 1], inject);
+    if (!whole && i < prepared.release.size())
+      for (const auto storage : prepared.release[i]) drop(storage);
+  }
+  position_->step = -1;
+}
+
+void Replay::run_step(size_t p, int i, const RunOptions& options) {
+  const auto& prepared = program_.phases()[p];
+  position_->step = i;
+  const auto fail = [&](Failure::Kind kind, const std::string& message) {
+    Failed failed(kind, message);
+    failed.where = where_is(program_.trace(), *prepared.phase, i);
+    return failed;
+  };
+  try {
+    if (options.deadline.passed()) throw Failed(Failure::Kind::kTimedOut, "the time limit passed");
+    if (const auto* frame = std::get_if<CallFrame>(&prepared.steps[i])) run_frame(*frame);
+    if (const auto* launch = std::get_if<PreparedLaunch>(&prepared.steps[i]))
+      run_launch(*launch, i, p == program_.judged(), options);
+  } catch (const Failed& failed) {
+    throw fail(failed.kind, failed.what());
+  } catch (const c10::NotImplementedError& error) {
+    throw fail(Failure::Kind::kUnsupported, error.what_without_backtrace());
+  } catch (const c10::Error& error) {
+    throw fail(Failure::Kind::kRaised, error.what_without_backtrace());
+  } catch (const std::bad_alloc&) {
+    throw fail(Failure::Kind::kRaised, "out of memory");
+  }
+}
+
+void Replay::run_frame(const CallFrame& frame) {
+  if (frame.allocates()) {
+    for (const auto value : frame.bound_results())
+      create(program_.trace().values[value].storage, program_.trace().values[value].dtype);
+    return;
+  }
+  frame.run(*this);
+  if (!track_) return;
+  for (const auto value : frame.writes()) mark_written(value);
+}
+
+void Replay::run_launch(const PreparedLaunch& launch, int step, bool judged, const RunOptions& options) {
+  if (judged && options.leave_out.contains(step)) {
+    return;
+  }
+  const auto chosen = judged ? options.alternatives.find(step) : options.alternatives.end();
+  const auto& alternative = launch.alternatives.at(chosen == options.alternatives.end() ? 0 : chosen->second);
+  for (const auto& frame : alternative.before) run_frame(frame);
+
+  LaunchRequest request;
+  request.alternative = &launch.launch->alternatives[&alternative - launch.alternatives.data()];
+  request.arguments = alternative.arguments;
+  request.sanitize = options.sanitize;
+  request.deadline = options.deadline;
+  for (size_t b = 0; b < alternative.buffers.size(); ++b) {
+    const auto& value = program_.trace().values[alternative.buffers[b]];
+    auto& entry = storages_[value.storage];
+    const auto& bytes = storage(value.storage);
+    request.buffers.push_back({.storage = value.storage,
+                               .data = static_cast<std::byte*>(bytes.mutable_data()),
+                               .bytes = program_.trace().storages[value.storage].bytes,
+                               .element_bytes = trace::element_bytes(value.dtype),
+                               .written = entry.written.empty() ? nullptr : entry.written.data(),
+                               .name = alternative.names[b]});
+  }
+  program_.launcher().launch(request, findings_, finding_count_);
+}
+
+void Replay::begin_judged() {
+  before_judged_.resize(storages_.size());
+  for (size_t s = 0; s < storages_.size(); ++s) before_judged_[s] = storages_[s].storage.has_value();
+  for (const auto storage : program_.judged_writes())
+    if (before_judged_[storage]) remember(storage);
+  dirty_ = false;
+}
+
+void Replay::run_judged(const RunOptions& options) {
+  if (dirty_) restore();
+  dirty_ = true;
+  findings_.clear();
+  finding_count_ = 0;
+  track_ = options.sanitize && machine_.tracks_written();
+  const auto& trace = program_.trace();
+  for (const auto storage : program_.workspace()) {
+    trace::DType type = trace::DType::kU8;
+    for (const auto& value : trace.values)
+      if (value.storage == storage) type = value.dtype;
+    create(storage, type);
+  }
+  run_phase(program_.judged(), options, {}, false);
+  machine_.synchronize();
+}
+
+void Replay::remember(StorageId id) {
+  auto& entry = storages_[id];
+  entry.saved = bytes_of(*entry.storage, program_.trace().storages[id].bytes).clone();
+  entry.saved_written = entry.written;
+}
+
+void Replay::restore() {
+  for (size_t s = 0; s < storages_.size(); ++s) {
+    auto& entry = storages_[s];
+    if (!before_judged_[s]) {
+      drop(static_cast<StorageId>(s));
+    } else if (entry.saved.defined()) {
+      bytes_of(*entry.storage, program_.trace().storages[s].bytes).copy_(entry.saved);
+      entry.written = entry.saved_written;
+    }
+  }
+}
+
+std::vector<StorageId> Replay::changed_inputs() {
+  std::vector<StorageId> changed;
+  const auto& phase = *program_.phases()[program_.judged()].phase;
+  for (const auto value : trace::tensors_in(phase.inputs)) {
+    const auto id = program_.trace().values[value].storage;
+    const auto& entry = storages_[id];
+    if (!entry.saved.defined() || std::ranges::find(changed, id) != changed.end()) continue;
+    if (!at::equal(entry.saved, bytes_of(*entry.storage, program_.trace().storages[id].bytes))) changed.push_back(id);
+  }
+  return changed;
+}
+
+// Between init and the earlier forwards: a copy of what they may write of init's.
+void Replay::before_forwards() {
+  for (const auto storage : program_.undone())
+    if (storages_[storage].storage) remember(storage);
+}
+
+void Replay::undo_forwards() {
+  for (const auto id : program_.undone()) {
+    auto& entry = storages_[id];
+    if (!entry.storage || !entry.saved.defined()) continue;
+    bytes_of(*entry.storage, program_.trace().storages[id].bytes).copy_(entry.saved);
+    entry.written = entry.saved_written;
+    entry.saved.reset();
+  }
+}
+
+at::Tensor Replay::value(ValueId id) {
+  auto& tensor = values_[id];
+  if (!tensor.defined()) {
+    const auto& value = program_.trace().values[id];
+    tensor = view_of(value, storage(value.storage));
+    values_of_[value.storage].push_back(id);
+  }
+  return tensor;
+}
+
+at::Tensor Replay::operand(ValueId id) { return value(id); }
+
+const c10::Storage& Replay::storage(StorageId id) const {
+  const auto& entry = storages_[id];
+  if (!entry.storage)
+    throw Failed(Failure::Kind::kRaised, fmt::format("storage {} is used before anything made it", id));
+  return *entry.storage;
+}
+
+void Replay::drop(StorageId id) {
+  for (const auto value : values_of_[id]) values_[value].reset();
+  values_of_[id].clear();
+  storages_[id] = {};
+}
+
+void Replay::bind_storage(StorageId id, c10::Storage bytes) {
+  drop(id);
+  storages_[id].storage = std::move(bytes);
+}
+
+void Replay::create(StorageId id, trace::DType type) {
+  const auto& storage = program_.trace().storages[id];
+  auto bytes = machine_.allocate(storage.bytes, storage.device);
+  poison(bytes, storage.bytes, type);
+  auto saved = std::move(storages_[id].saved);
+  auto saved_written = std::move(storages_[id].saved_written);
+  bind_storage(id, std::move(bytes));
+  storages_[id].saved = std::move(saved);
+  storages_[id].saved_written = std::move(saved_written);
+  if (track_) storages_[id].written.assign((storage.bytes + 7) / 8, 0);
+}
+
+// A result becomes a storage of the replay as it is, where it lies as the trace says. Where it does not (another
+// layout on this machine, part of something larger, an argument itself) it is copied into one that does: kernels were
+// given the trace's strides.
+void Replay::bind(ValueId id, const at::Tensor& result) {
+  const auto& trace = program_.trace();
+  const auto& value = trace.values[id];
+  const auto& storage = trace.storages[value.storage];
+  if (result.sizes() != at::IntArrayRef(value.sizes))
+    throw Failed(Failure::Kind::kRaised, fmt::format("a result has the sizes {} where the trace has {}",
+                                                     fmt::join(result.sizes(), "x"), fmt::join(value.sizes, "x")));
+  const bool as_traced = result.layout() == c10::kStrided && result.scalar_type() == scalar_type(value.dtype) &&
+                         (result.strides() == at::IntArrayRef(value.strides) || result.numel() == 0) &&
+                         result.storage_offset() == value.offset && result.is_conj() == value.conj &&
+                         result.is_neg() == value.neg &&
+                         static_cast<int64_t>(result.storage().nbytes()) >= storage.bytes &&
+                         result.device() == machine_.device(storage.device);
+  auto& entry = storages_[value.storage];
+  if (as_traced && entry.storage && entry.storage->is_alias_of(result.storage())) return;
+  if (as_traced && !entry.storage && !machine_.fenced && result.storage().use_count() == 1 && result.use_count() == 1) {
+    bind_storage(value.storage, result.storage());
+    values_[id] = result;
+    values_of_[value.storage].push_back(id);
+    return;
+  }
+  if (!entry.storage) create(value.storage, value.dtype);
+  this->value(id).copy_(result);
+  mark_written(id);
+}
+
+void Replay::mark_written(ValueId id) {
+  const auto& value = program_.trace().values[id];
+  auto& entry = storages_[value.storage];
+  if (entry.written.empty() || trace::element_count(value) == 0) return;
+  const auto element = trace::element_bytes(value.dtype);
+  const auto [first, last] = trace::byte_extent(value);
+  if (last - first >= program_.trace().storages[value.storage].bytes && trace::element_count(value) * element == last - first)
+    entry.written.clear();  // all of it
+  else
+    set_bits_of(entry.written.data(), value, element, 0, value.offset);
+}
+
+void Replay::inject(const std::vector<StorageId>& storages, const Injector& inject) {
+  for (const auto id : storages) {
+    const auto& storage = program_.trace().storages[id];
+    if (storage.pinned && !storage.data.empty()) {
+      auto bytes = machine_.allocate(storage.bytes, storage.device);
+      const auto count = std::min<int64_t>(storage.bytes, storage.data.size());
+      bytes_of(bytes, count).copy_(
+          at::from_blob(const_cast<char*>(storage.data.data()), {count}, at::TensorOptions().dtype(at::kByte)));
+      bind_storage(id, std::move(bytes));
+    } else if (inject) {
+      inject(id, *this);
+    }
+  }
+}
+
+void Replay::seed(uint64_t seed) { at::manual_seed(seed); }
+
+at::Generator Replay::generator(const std::string& name) {
+  auto& generator = generators_[name];
+  if (!generator.defined()) {
+    const auto colon = name.find(':');
+    const auto device = machine_.device(name.starts_with("cuda") ? trace::Device::kCuda : trace::Device::kCpu);
+    generator = at::globalContext().defaultGenerator(device).clone();
+    generator.set_current_seed(colon == name.npos ? 0 : std::strtoull(name.c_str() + colon + 1, nullptr, 10));
+  }
+  return generator;
+}
+
+}  // namespace nereid::replay
