@@ -5,8 +5,8 @@
 //   NEREID_TRY(auto session, server->begin(reference, candidate, {}, deadline));
 //   NEREID_TRY(TrialReport report, session->trial({.seed = 1}, {}, deadline));
 //
-// No libtorch here. An Error is a fault of ours (a lost reference worker, a full disk) or a task that does not fit;
-// whatever the candidate does, a crash included, is data in the reports.
+// No libtorch here. An Error is a fault of ours (a lost reference worker, a full disk) or a task that does
+// not fit; whatever the candidate does, a crash included, is data in the reports.
 #pragma once
 
 #include <memory>
@@ -33,10 +33,10 @@ struct SessionOptions {
 };
 
 struct SessionFacts {
-  int64_t peak_bytes = 0;         // what both workers need at most, float64 replay included
-  bool parameters_shared = false; // the candidate takes the reference's parameters by name
-  std::string parameters_note;    // if not: why not
-  std::vector<LaunchId> launches; // of the candidate's last forward
+  int64_t peak_bytes = 0;          // what both workers need at most, float64 replay included
+  bool parameters_shared = false;  // the candidate takes the reference's parameters by name
+  std::string parameters_note;     // if not: why not
+  std::vector<LaunchId> launches;  // of the candidate's last forward
 };
 
 class Session {
@@ -47,8 +47,8 @@ class Session {
   // One replay of the candidate and then of the reference, compared.
   virtual Result<TrialReport> trial(const Trial& trial, const Tolerance& tolerance, Deadline deadline) = 0;
 
-  // The last trial's forward again, in the candidate's worker: without one launch, everything that it or anybody else
-  // would have made poisoned. Only after a trial that did not fail.
+  // The last trial's forward again, in the candidate's worker: without one launch, everything that it or
+  // anybody else would have made poisoned. Only after a trial that did not fail.
   virtual Result<MutationReport> leave_out(LaunchId launch, Deadline deadline) = 0;
 
   // The last trial again with the launch's alternative `index` (an autotuner's configuration), compared.
@@ -61,8 +61,9 @@ class Server {
   static Result<std::unique_ptr<Server>> start(const ServerOptions& options);
   virtual ~Server() = default;
 
-  // Thread-safe. A task that needs more memory than there is gives an Error that says how much; a candidate whose
-  // trace cannot be prepared (an operator that a replay refuses) gives a session whose trials report the failure.
+  // Thread-safe. A task that needs more memory than there is gives an Error that says how much; a candidate
+  // whose trace cannot be prepared (an operator that a replay refuses) gives a session whose trials report
+  // the failure.
   virtual Result<std::unique_ptr<Session>> begin(const trace::Trace& reference, const trace::Trace& candidate,
                                                  const SessionOptions& options, Deadline deadline) = 0;
 };

@@ -20,17 +20,23 @@ std::optional<InputKind> input_kind_from_string(std::string_view name) {
 
 std::string_view to_string(Failure::Kind kind) {
   switch (kind) {
-    case Failure::Kind::kRaised: return "raised";
-    case Failure::Kind::kRefused: return "refused";
-    case Failure::Kind::kCrashed: return "crashed";
-    case Failure::Kind::kTimedOut: return "timed_out";
-    case Failure::Kind::kUnsupported: return "unsupported";
+    case Failure::Kind::kRaised:
+      return "raised";
+    case Failure::Kind::kRefused:
+      return "refused";
+    case Failure::Kind::kCrashed:
+      return "crashed";
+    case Failure::Kind::kTimedOut:
+      return "timed_out";
+    case Failure::Kind::kUnsupported:
+      return "unsupported";
   }
   return {};
 }
 
 uint64_t phase_seed(uint64_t seed, trace::PhaseKind kind, int call) {
-  uint64_t z = seed * 64 + 8 * static_cast<uint64_t>(kind) + static_cast<uint64_t>(call) + 0x9E3779B97F4A7C15u;
+  uint64_t z =
+      seed * 64 + 8 * static_cast<uint64_t>(kind) + static_cast<uint64_t>(call) + 0x9E3779B97F4A7C15u;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
   return (z ^ (z >> 31)) >> 1;

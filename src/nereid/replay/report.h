@@ -14,10 +14,10 @@ namespace nereid::replay {
 
 enum class Device { kCpu, kCuda };
 
-// What floating-point inputs hold. Integer inputs are always those of the task's own generator. Signs and ranges
-// that the task's own inputs keep (none negative; all within [0, 1]) are kept.
+// What floating-point inputs hold. Integer inputs are always those of the task's own generator. Signs and
+// ranges that the task's own inputs keep (none negative; all within [0, 1]) are kept.
 enum class InputKind {
-  kOwn,         // the task's own generator
+  kOwn,  // the task's own generator
   kZeros,
   kOnes,
   kNegative,    // -|x|
@@ -32,8 +32,8 @@ enum class InputKind {
 std::string_view to_string(InputKind kind);
 std::optional<InputKind> input_kind_from_string(std::string_view name);
 
-// The seed that a phase starts from: torch.manual_seed(phase_seed(...)), the same for reference and candidate.
-// splitmix64(seed * 64 + 8 * kind + call), in [0, 2^63).
+// The seed that a phase starts from: torch.manual_seed(phase_seed(...)), the same for reference and
+// candidate. splitmix64(seed * 64 + 8 * kind + call), in [0, 2^63).
 uint64_t phase_seed(uint64_t seed, trace::PhaseKind kind, int call);
 
 struct Trial {
@@ -44,17 +44,18 @@ struct Trial {
 };
 
 struct Tolerance {
-  double factor = 4;                 // times the reference's own error
-  std::optional<double> rtol, atol;  // where either is set: |got - want| <= atol + rtol * |want|, and nothing else
-  bool allow_tf32 = false;           // judge f32 contractions as PyTorch's "high" precision would
+  double factor = 4;  // times the reference's own error
+  std::optional<double> rtol,
+      atol;                 // where either is set: |got - want| <= atol + rtol * |want|, and nothing else
+  bool allow_tf32 = false;  // judge f32 contractions as PyTorch's "high" precision would
 };
 
 // A step of a trace, named for people.
 struct Where {
   trace::PhaseKind phase{};
   int call = 0;
-  int step = -1;       // index in the phase; -1: between steps
-  std::string op;      // "aten::mm", or a kernel's name
+  int step = -1;   // index in the phase; -1: between steps
+  std::string op;  // "aten::mm", or a kernel's name
   trace::Place place;
 };
 std::string describe(const Where& where);  // "forward, step 3: aten::mm (model.py:12)"
@@ -62,11 +63,12 @@ std::string describe(const Where& where);  // "forward, step 3: aten::mm (model.
 // The task's code, not ours, broke a replay.
 struct Failure {
   enum class Kind {
-    kRaised,    // an operator refused its arguments
-    kRefused,   // an operator that a replay does not run: files, raw memory, unknown ones
-    kCrashed,   // the process died: `message` says of which signal
+    kRaised,   // an operator refused its arguments
+    kRefused,  // an operator that a replay does not run: files, raw memory, unknown ones
+    kCrashed,  // the process died: `message` says of which signal
     kTimedOut,
-    kUnsupported,  // our executor does not know an operation, or PyTorch has no kernel for this machine: no verdict
+    kUnsupported,  // our executor does not know an operation, or PyTorch has no kernel for this machine: no
+                   // verdict
   } kind{};
   Where where;
   std::string message;
@@ -74,17 +76,18 @@ struct Failure {
 std::string_view to_string(Failure::Kind kind);
 
 struct OutputComparison {
-  std::string path;    // "output", "output[1]", "output['loss']", "input 0 after the call"
+  std::string path;  // "output", "output[1]", "output['loss']", "input 0 after the call"
   bool agrees = true;
   std::string reason;  // why not, in one sentence
   std::string dtype;
   std::vector<int64_t> sizes;
   int64_t elements = 0, wrong = 0;
-  int64_t undefined = 0;  // elements at which the reference itself is not defined (its dtype and float64 differ in
-                          // being finite): not judged
+  int64_t undefined = 0;  // elements at which the reference itself is not defined (its dtype and float64
+                          // differ in being finite): not judged
 
-  // Largest error of an element, in units of max(|want|, rms(want)); and of the whole, ||got-want|| / ||want||.
-  // `own` is the reference's, in its own dtype, against itself in float64; `limit` what the candidate's may be.
+  // Largest error of an element, in units of max(|want|, rms(want)); and of the whole, ||got-want|| /
+  // ||want||. `own` is the reference's, in its own dtype, against itself in float64; `limit` what the
+  // candidate's may be.
   double error = 0, own_error = 0, error_limit = 0;
   double norm_error = 0, own_norm_error = 0, norm_limit = 0;
   double max_absolute_error = 0, max_relative_error = 0;  // plain |got-want| and |got-want|/|want|
@@ -96,26 +99,27 @@ struct OutputComparison {
 // Where the truth came from.
 enum class Oracle {
   kFloat64,  // the reference replayed with every floating-point dtype lifted
-  kOwn,      // it cannot be lifted (`oracle_note` says why): its own dtype, with the error that inputs moved by half an ulp cause
+  kOwn,  // it cannot be lifted (`oracle_note` says why): its own dtype, with the error that inputs moved by
+         // half an ulp cause
 };
 
 struct Comparison {
   bool agrees = true;
   std::vector<OutputComparison> outputs;
-  std::string structure;         // where the outputs' structure differs: expected and got, in one sentence
+  std::string structure;  // where the outputs' structure differs: expected and got, in one sentence
   Oracle oracle = Oracle::kFloat64;
   std::string oracle_note;
-  bool conditioned = false;      // the own error includes what moving the inputs by half an ulp does
-  bool defined = true;           // false: the reference is not defined on this kind of input, nothing was judged
+  bool conditioned = false;  // the own error includes what moving the inputs by half an ulp does
+  bool defined = true;       // false: the reference is not defined on this kind of input, nothing was judged
 
   // For the report of degenerate tasks.
-  bool constant = false;         // every element of every output is the same number
-  bool insensitive = false;      // the outputs are those of an earlier trial although the inputs are not
+  bool constant = false;     // every element of every output is the same number
+  bool insensitive = false;  // the outputs are those of an earlier trial although the inputs are not
 };
 
 struct TrialReport {
   Trial trial;
-  bool applicable = true;                 // false: the task has no input that this kind would change; nothing ran
+  bool applicable = true;  // false: the task has no input that this kind would change; nothing ran
   std::optional<Failure> reference_failed;  // the task itself is at fault
   std::optional<Failure> failed;            // the candidate is
   std::vector<ttir::Finding> findings;      // of the sanitizer
@@ -126,8 +130,8 @@ struct TrialReport {
   double seconds_reference = 0, seconds_candidate = 0, seconds_oracle = 0;
 
   bool ok() const {
-    return applicable && !reference_failed && !failed && findings.empty() && comparison && comparison->agrees &&
-           inputs_written.empty();
+    return applicable && !reference_failed && !failed && findings.empty() && comparison &&
+           comparison->agrees && inputs_written.empty();
   }
 };
 

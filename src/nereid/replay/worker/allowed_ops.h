@@ -1,5 +1,5 @@
-// Which operators a replay runs. Those that touch files, processes, other libraries' objects or raw memory, and
-// those that trust their arguments, are refused: a candidate's trace is hostile.
+// Which operators a replay runs. Those that touch files, processes, other libraries' objects or raw memory,
+// and those that trust their arguments, are refused: a candidate's trace is hostile.
 #pragma once
 
 #include <string_view>

@@ -23,13 +23,10 @@ class CpuLauncher : public Launcher {
   CpuLauncher(const trace::Trace& trace, ThreadPool* pool)
       : trace_(trace), pool_(pool), kernels_(trace.kernels.size()) {}
 
-  std::vector<std::string> parameter_types(trace::KernelId id) override {
-    std::vector<std::string> types;
-    for (const auto& parameter : kernel(id).parameters()) types.push_back(parameter.type);
-    return types;
-  }
+  std::vector<ttir::Parameter> parameters(trace::KernelId id) override { return kernel(id).parameters(); }
 
-  void launch(const LaunchRequest& request, std::vector<ttir::Finding>& findings, int64_t& finding_count) override {
+  void launch(const LaunchRequest& request, std::vector<ttir::Finding>& findings,
+              int64_t& finding_count) override {
     std::vector<ttir::Buffer> buffers;
     for (const auto& buffer : request.buffers)
       buffers.push_back({.data = buffer.data,
@@ -73,7 +70,8 @@ class CpuMachine : public Machine {
   c10::Device device(trace::Device) const override { return c10::Device(c10::kCPU); }
 
   c10::Storage allocate(int64_t bytes, trace::Device) override {
-    return c10::Storage(c10::Storage::use_byte_size_t(), static_cast<size_t>(bytes), c10::GetCPUAllocator(), true);
+    return c10::Storage(c10::Storage::use_byte_size_t(), static_cast<size_t>(bytes), c10::GetCPUAllocator(),
+                        true);
   }
 
   std::unique_ptr<Launcher> load_kernels(const trace::Trace& trace) override {
@@ -89,9 +87,10 @@ class CpuMachine : public Machine {
   }
 
   SharedBlock open(Fd fd, int64_t bytes) override {
-    struct stat status{};
+    struct stat status {};
     // A block that its owner can cut short would kill whoever reads it.
-    if (fstat(fd.get(), &status) != 0 || status.st_size < bytes || (fcntl(fd.get(), F_GET_SEALS) & kSeals) != kSeals)
+    if (fstat(fd.get(), &status) != 0 || status.st_size < bytes ||
+        (fcntl(fd.get(), F_GET_SEALS) & kSeals) != kSeals)
       throw std::runtime_error("a block is smaller than agreed, or not sealed");
     return {map(fd.get(), bytes, PROT_READ), Fd()};
   }
@@ -106,7 +105,8 @@ class CpuMachine : public Machine {
     if (bytes == 0) return at::empty({0}, at::TensorOptions().dtype(at::kByte));
     void* data = mmap(nullptr, bytes, protection, MAP_SHARED, fd, 0);
     if (data == MAP_FAILED) throw std::runtime_error(fmt::format("cannot map a block: {}", strerror(errno)));
-    return at::from_blob(data, {bytes}, [bytes](void* p) { munmap(p, bytes); }, at::TensorOptions().dtype(at::kByte));
+    return at::from_blob(
+        data, {bytes}, [bytes](void* p) { munmap(p, bytes); }, at::TensorOptions().dtype(at::kByte));
   }
 
   ThreadPool* pool_;

@@ -16,7 +16,8 @@ class Dump {
  public:
   Dump(Replay& replay, std::filesystem::path folder) : replay_(replay), folder_(std::move(folder)) {}
 
-  Status tensors(const std::string& group, const std::vector<std::pair<std::string, trace::ValueId>>& values) {
+  Status tensors(const std::string& group,
+                 const std::vector<std::pair<std::string, trace::ValueId>>& values) {
     manifest[group] = Json::array();
     for (const auto& [path, id] : values) {
       const auto& value = replay_.program().trace().values[id];
@@ -24,7 +25,8 @@ class Dump {
       const auto tensor = replay_.value(id).resolve_conj().resolve_neg().contiguous();
       const auto file = fmt::format("{}.{}.bin", group, manifest[group].size());
       NEREID_TRY_STATUS(write_file_atomically(
-          folder_ / file, {static_cast<const char*>(tensor.const_data_ptr()), static_cast<size_t>(tensor.nbytes())}));
+          folder_ / file,
+          {static_cast<const char*>(tensor.const_data_ptr()), static_cast<size_t>(tensor.nbytes())}));
       manifest[group].push_back(
           {{"path", path}, {"dtype", trace::to_string(value.dtype)}, {"sizes", value.sizes}, {"file", file}});
     }
@@ -46,7 +48,8 @@ std::vector<std::pair<std::string, trace::ValueId>> numbered(const trace::Arg& t
 
 }  // namespace
 
-Status dump_replay(const std::filesystem::path& path, uint64_t seed, const std::filesystem::path& folder, bool whole) {
+Status dump_replay(const std::filesystem::path& path, uint64_t seed, const std::filesystem::path& folder,
+                   bool whole) {
   NEREID_TRY(const auto trace, trace::load(path));
   std::filesystem::create_directories(folder);
   c10::InferenceMode inference;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 
 #include "nereid/replay/worker/allowed_ops.h"
 #include "nereid/replay/worker/types.h"
@@ -14,9 +15,9 @@
 namespace nereid::replay {
 namespace {
 
-using trace::Arg;
 using c10::IValue;
 using c10::TypeKind;
+using trace::Arg;
 
 [[noreturn]] void refuse(const std::string& message) { throw Failed(Failure::Kind::kRefused, message); }
 
@@ -40,31 +41,34 @@ std::optional<c10::Scalar> as_scalar(const Arg& arg) {
   if (const auto* b = std::get_if<bool>(&arg.node)) return c10::Scalar(*b);
   if (const auto* i = std::get_if<int64_t>(&arg.node)) return c10::Scalar(*i);
   if (const auto* d = std::get_if<double>(&arg.node)) return c10::Scalar(*d);
-  if (const auto* c = std::get_if<std::complex<double>>(&arg.node)) return c10::Scalar(c10::complex<double>(*c));
+  if (const auto* c = std::get_if<std::complex<double>>(&arg.node))
+    return c10::Scalar(c10::complex<double>(*c));
   return std::nullopt;
 }
 
 const char* kind_of(const Arg& arg) {
-  static constexpr const char* kNames[] = {"None", "a bool", "an integer", "a float", "a complex number", "text",
-                                           "a tensor", "a named value", "a list", "a dict", "an opaque object"};
+  static constexpr const char* kNames[] = {
+      "None",     "a bool",        "an integer", "a float", "a complex number", "text",
+      "a tensor", "a named value", "a list",     "a dict",  "an opaque object"};
   return kNames[arg.node.index()];
 }
 
 // The base operators that allocate and write nothing, and those that look at a tensor's shape alone.
-constexpr std::string_view kAllocators[] = {"empty", "empty_strided", "empty_like", "new_empty", "new_empty_strided",
-                                            "empty_permuted"};
-constexpr std::string_view kShapeReaders[] = {"empty_like", "new_empty", "new_empty_strided", "zeros_like", "ones_like",
-                                              "full_like",  "rand_like", "randn_like",        "randint_like", "new_zeros",
-                                              "new_ones",   "new_full"};
+constexpr std::string_view kAllocators[] = {"empty",     "empty_strided",     "empty_like",
+                                            "new_empty", "new_empty_strided", "empty_permuted"};
+constexpr std::string_view kShapeReaders[] = {"empty_like",   "new_empty", "new_empty_strided", "zeros_like",
+                                              "ones_like",    "full_like", "rand_like",         "randn_like",
+                                              "randint_like", "new_zeros", "new_ones",          "new_full"};
 bool one_of(std::string_view name, std::span<const std::string_view> names) {
   return std::ranges::find(names, name) != names.end();
 }
 
-// Rounds a float64 tensor to the ten mantissa bits of TF32, half away from zero, as the tensor cores' conversion does.
+// Rounds a float64 tensor to the ten mantissa bits of TF32, half away from zero, as the tensor cores'
+// conversion does.
 at::Tensor rounded_to_tf32(const at::Tensor& tensor) {
-  const auto bits = tensor.contiguous().view(c10::kLong);
-  return at::where(at::isfinite(tensor), ((bits + (int64_t{1} << 41)).bitwise_and(~((int64_t{1} << 42) - 1))).view(c10::kDouble),
-                   tensor);
+  const auto bits = tensor.contiguous().view(c10::kLong).add(int64_t{1} << 41);
+  const auto rounded = bits.bitwise_and(~((int64_t{1} << 42) - 1)).view(c10::kDouble);
+  return at::where(at::isfinite(tensor), rounded, tensor);
 }
 
 }  // namespace
@@ -131,8 +135,10 @@ class CallFrame::Builder {
     switch (type.kind()) {
       case TypeKind::OptionalType:
         return none ? IValue() : convert(arg, *type.castRaw<c10::OptionalType>()->getElementType(), schema);
-      case TypeKind::TensorType: return tensor(arg);
-      case TypeKind::ListType: return list(arg, *type.castRaw<c10::ListType>()->getElementType(), schema);
+      case TypeKind::TensorType:
+        return tensor(arg);
+      case TypeKind::ListType:
+        return list(arg, *type.castRaw<c10::ListType>()->getElementType(), schema);
       case TypeKind::NumberType:
         if (const auto scalar = as_scalar(arg)) return *scalar;
         break;
@@ -165,7 +171,8 @@ class CallFrame::Builder {
         }
         if (none) return IValue();
         break;
-      default: break;
+      default:
+        break;
     }
     refuse(fmt::format("expected {}, got {}", type.str(), kind_of(arg)));
   }
@@ -195,26 +202,32 @@ class CallFrame::Builder {
   IValue list(const Arg& arg, const c10::Type& element, const c10::Argument& schema) {
     const auto* items = std::get_if<trace::List>(&arg.node);
     switch (element.kind()) {
-      case TypeKind::TensorType: return tensors(items, TensorSlot::Shape::kList, arg);
+      case TypeKind::TensorType:
+        return tensors(items, TensorSlot::Shape::kList, arg);
       case TypeKind::OptionalType:
         if (element.castRaw<c10::OptionalType>()->getElementType()->kind() == TypeKind::TensorType)
           return tensors(items, TensorSlot::Shape::kOptionalList, arg);
         break;
       case TypeKind::IntType:
-      case TypeKind::SymIntType: return numbers<int64_t>(items, arg, element, schema, &IValue::toInt);
+      case TypeKind::SymIntType:
+        return numbers<int64_t>(items, arg, element, schema, &IValue::toInt);
       case TypeKind::FloatType:
-      case TypeKind::SymFloatType: return numbers<double>(items, arg, element, schema, &IValue::toDouble);
-      case TypeKind::BoolType: return numbers<bool>(items, arg, element, schema, &IValue::toBool);
-      case TypeKind::NumberType: return numbers<c10::Scalar>(items, arg, element, schema, &IValue::toScalar);
-      default: break;
+      case TypeKind::SymFloatType:
+        return numbers<double>(items, arg, element, schema, &IValue::toDouble);
+      case TypeKind::BoolType:
+        return numbers<bool>(items, arg, element, schema, &IValue::toBool);
+      case TypeKind::NumberType:
+        return numbers<c10::Scalar>(items, arg, element, schema, &IValue::toScalar);
+      default:
+        break;
     }
     refuse(fmt::format("lists of {}", element.str()));
   }
 
   // int[2] may be given as one integer.
   template <typename T, typename Get>
-  IValue numbers(const trace::List* items, const Arg& arg, const c10::Type& element, const c10::Argument& schema,
-                 Get get) {
+  IValue numbers(const trace::List* items, const Arg& arg, const c10::Type& element,
+                 const c10::Argument& schema, Get get) {
     c10::List<T> out;
     if (items)
       for (const auto& item : items->items) out.push_back((convert(item, element, schema).*get)());
@@ -229,7 +242,8 @@ class CallFrame::Builder {
     TensorSlot slot{shape, index_, {}};
     for (const auto& item : items->items) {
       const auto* ref = std::get_if<trace::TensorRef>(&item.node);
-      if (!ref && !(shape == TensorSlot::Shape::kOptionalList && std::holds_alternative<trace::None>(item.node)))
+      if (!ref &&
+          !(shape == TensorSlot::Shape::kOptionalList && std::holds_alternative<trace::None>(item.node)))
         refuse(fmt::format("expected Tensor in a list, got {}", kind_of(item)));
       slot.values.push_back(ref ? ref->value : -1);
       if (ref) note_tensor(ref->value);
@@ -254,7 +268,8 @@ CallFrame CallFrame::prepare(const trace::Call& call, const trace::Trace& trace,
     op = op.substr(space + 1);
     if (mark == "nereid::tf32")
       frame.tf32_ = true;
-    else if (const auto type = trace::dtype_from_string(mark.substr(std::min(mark.size(), strlen("nereid::draw_")))))
+    else if (const auto type =
+                 trace::dtype_from_string(mark.substr(std::min(mark.size(), strlen("nereid::draw_")))))
       frame.draws_in_ = scalar_type(*type);
   }
   Builder builder(frame, trace, machine);
@@ -333,7 +348,8 @@ void CallFrame::run(Operands& operands) const {
   if (target.defined()) target.copy_(stack.at(0).toTensor());
 
   for (const auto& slot : result_slots_) {
-    if (slot.position >= stack.size()) throw Failed(Failure::Kind::kRaised, "fewer results than the trace says");
+    if (slot.position >= stack.size())
+      throw Failed(Failure::Kind::kRaised, "fewer results than the trace says");
     const auto& returned = stack[slot.position];
     at::Tensor tensor;
     if (slot.item < 0 && returned.isTensor()) {

@@ -28,22 +28,29 @@ class Operands {
 
 class CallFrame {
  public:
-  // Throws Failed (kRefused) where the operator is unknown, not to be replayed, or the arguments don't fit it.
+  // Throws Failed (kRefused) where the operator is unknown, not to be replayed, or the arguments don't fit
+  // it.
   static CallFrame prepare(const trace::Call& call, const trace::Trace& trace, const Machine& machine);
 
   void run(Operands& operands) const;
 
   // Facts for the data flow.
-  const std::vector<trace::ValueId>& reads() const { return reads_; }     // every tensor argument
-  const std::vector<trace::ValueId>& writes() const { return writes_; }   // of these, the ones the operator may write
+  const std::vector<trace::ValueId>& reads() const { return reads_; }  // every tensor argument
+  const std::vector<trace::ValueId>& writes() const {
+    return writes_;
+  }  // of these, the ones the operator may write
   const std::vector<trace::ValueId>& results() const { return results_; }
-  const std::vector<trace::ValueId>& bound_results() const { return bound_results_; }  // those in storages of their own
-  bool random() const { return random_; }          // draws from a generator (or sets its seed)
+  const std::vector<trace::ValueId>& bound_results() const {
+    return bound_results_;
+  }                                                      // those in storages of their own
+  bool random() const { return random_; }                // draws from a generator (or sets its seed)
   bool only_metadata() const { return only_metadata_; }  // changes a tensor's sizes and strides, no data
-  bool allocates() const { return allocates_; }    // its results hold nothing: torch.empty and its kin
+  bool allocates() const { return allocates_; }          // its results hold nothing: torch.empty and its kin
   bool shape_only() const { return shape_only_; }  // looks at no argument's data: zeros_like and its kin
   // Whether there is anything to do: false for what only makes views of its arguments.
-  bool does_work() const { return seed_ || allocates_ || !result_slots_.empty() || (!only_metadata_ && !writes_.empty()); }
+  bool does_work() const {
+    return seed_ || allocates_ || !result_slots_.empty() || (!only_metadata_ && !writes_.empty());
+  }
 
  private:
   struct TensorSlot {

@@ -1,5 +1,5 @@
-// Where a replay runs: memory, launches, and blocks that another process can map. One implementation for the CPU
-// (cpu_machine.h), one for CUDA. Everything else in this folder is the same for both.
+// Where a replay runs: memory, launches, and blocks that another process can map. One implementation for the
+// CPU (cpu_machine.h), one for CUDA. Everything else in this folder is the same for both.
 //
 // Errors are exceptions here (c10::Error or Failed, replay.h): caught once per request.
 #pragma once
@@ -23,11 +23,11 @@ namespace nereid::replay {
 // One storage as a launch sees it.
 struct LaunchBuffer {
   trace::StorageId storage = -1;
-  std::byte* data = nullptr;      // on the machine
+  std::byte* data = nullptr;  // on the machine
   int64_t bytes = 0;
-  int64_t element_bytes = 1;      // of the first view that a launch passes
-  uint8_t* written = nullptr;     // one bit a byte, or null: all written (ttir::Buffer). Null on CUDA
-  std::string_view name;          // "input 0", "parameter fc.weight", "temporary 12"
+  int64_t element_bytes = 1;   // of the first view that a launch passes
+  uint8_t* written = nullptr;  // one bit a byte, or null: all written (ttir::Buffer). Null on CUDA
+  std::string_view name;       // "input 0", "parameter fc.weight", "temporary 12"
 };
 
 // An alternative of a launch, with its pointers resolved to (buffer, byte offset).
@@ -43,10 +43,11 @@ struct LaunchRequest {
 class Launcher {
  public:
   virtual ~Launcher() = default;
-  // The types of the TTIR function's parameters, as in the text ("i32", "f32", "!tt.ptr<f32>").
-  virtual std::vector<std::string> parameter_types(trace::KernelId kernel) = 0;
+  // The TTIR function's parameters: types as in the text, and which pointers are read and written.
+  virtual std::vector<ttir::Parameter> parameters(trace::KernelId kernel) = 0;
   // Findings go into `findings`; throws Failed where the launch does not fit the kernel or ran out of time.
-  virtual void launch(const LaunchRequest& request, std::vector<ttir::Finding>& findings, int64_t& finding_count) = 0;
+  virtual void launch(const LaunchRequest& request, std::vector<ttir::Finding>& findings,
+                      int64_t& finding_count) = 0;
 };
 
 // Memory that one process fills and another reads.

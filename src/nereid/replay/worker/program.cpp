@@ -16,11 +16,16 @@ using trace::ValueId;
 std::string buffer_name(const trace::Trace& trace, StorageId id) {
   const auto& storage = trace.storages[id];
   switch (storage.role) {
-    case trace::Role::kInput: return "input " + storage.name;
-    case trace::Role::kParameter: return "parameter " + storage.name;
-    case trace::Role::kBuffer: return "buffer " + storage.name;
-    case trace::Role::kConstant: return fmt::format("constant {}", id);
-    case trace::Role::kTemporary: return fmt::format("temporary {}", id);
+    case trace::Role::kInput:
+      return "input " + storage.name;
+    case trace::Role::kParameter:
+      return "parameter " + storage.name;
+    case trace::Role::kBuffer:
+      return "buffer " + storage.name;
+    case trace::Role::kConstant:
+      return fmt::format("constant {}", id);
+    case trace::Role::kTemporary:
+      return fmt::format("temporary {}", id);
   }
   return {};
 }
@@ -37,9 +42,15 @@ ttir::Scalar scalar_bits(const trace::LaunchArg& arg, const std::string& type) {
   if (type == "f32") return {std::bit_cast<uint32_t>(static_cast<float>(as_double))};
   if (type == "f16") return {f16_bits(as_double)};
   if (type == "bf16") return {bf16_bits(as_double)};
-  const auto bits = type == "i1" ? 1 : type == "i8" ? 8 : type == "i16" ? 16 : type == "i32" ? 32 : type == "i64" ? 64 : 0;
+  const auto bits = type == "i1"    ? 1
+                    : type == "i8"  ? 8
+                    : type == "i16" ? 16
+                    : type == "i32" ? 32
+                    : type == "i64" ? 64
+                                    : 0;
   if (bits == 0 || !integer)
-    throw Failed(Failure::Kind::kRefused, fmt::format("a kernel's parameter of type {} was given a number", type));
+    throw Failed(Failure::Kind::kRefused,
+                 fmt::format("a kernel's parameter of type {} was given a number", type));
   return {static_cast<uint64_t>(integer->value) & (bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1)};
 }
 
@@ -47,32 +58,39 @@ PreparedAlternative prepare_alternative(const trace::Alternative& alternative, c
                                         Machine& machine, Launcher& launcher) {
   PreparedAlternative out;
   for (const auto& call : alternative.before) out.before.push_back(CallFrame::prepare(call, trace, machine));
-  const auto types = launcher.parameter_types(alternative.kernel);
+  const auto parameters = launcher.parameters(alternative.kernel);
   const auto buffer_of = [&](ValueId value) {
     const auto storage = trace.values[value].storage;
     for (size_t i = 0; i < out.buffers.size(); ++i)
       if (trace.values[out.buffers[i]].storage == storage) return static_cast<int>(i);
     out.buffers.push_back(value);
     out.names.push_back(buffer_name(trace, storage));
+    out.read.push_back(false);
+    out.written.push_back(false);
     return static_cast<int>(out.buffers.size()) - 1;
   };
-  const auto pointer = [&](ValueId value, int64_t bytes) {
+  const auto pointer = [&](ValueId value, int64_t bytes, const ttir::Parameter& parameter) {
     if (value < 0) return ttir::Pointer{-1, bytes};
     const auto& v = trace.values[value];
-    return ttir::Pointer{buffer_of(value), v.offset * trace::element_bytes(v.dtype) + bytes};
+    const auto buffer = buffer_of(value);
+    out.read[buffer] = out.read[buffer] || parameter.read;
+    out.written[buffer] = out.written[buffer] || parameter.written;
+    return ttir::Pointer{buffer, v.offset * trace::element_bytes(v.dtype) + bytes};
   };
   size_t parameter = 0;
   for (const auto& arg : alternative.args) {
-    if (parameter >= types.size())
-      throw Failed(Failure::Kind::kRefused, fmt::format("the kernel has {} parameters, the launch gives more", types.size()));
+    if (parameter >= parameters.size())
+      throw Failed(Failure::Kind::kRefused,
+                   fmt::format("the kernel has {} parameters, the launch gives more", parameters.size()));
     if (const auto* p = std::get_if<trace::PointerArg>(&arg)) {
-      out.arguments.push_back(pointer(p->value, p->offset));
+      out.arguments.push_back(pointer(p->value, p->offset, parameters[parameter]));
       ++parameter;
     } else if (const auto* d = std::get_if<trace::DescriptorArg>(&arg)) {
-      out.arguments.push_back(ttir::Descriptor{pointer(d->value, 0), d->shape, d->strides, d->nan_padding});
+      out.arguments.push_back(ttir::Descriptor{pointer(d->value, 0, parameters[parameter]), d->shape,
+                                               d->strides, d->nan_padding});
       parameter += 1 + d->shape.size() + d->strides.size();
     } else {
-      out.arguments.push_back(scalar_bits(arg, types[parameter++]));
+      out.arguments.push_back(scalar_bits(arg, parameters[parameter++].type));
     }
   }
   return out;
@@ -173,9 +191,9 @@ class Planner {
         if (const auto* launch = std::get_if<PreparedLaunch>(&step))
           for (const auto& alternative : launch->alternatives) {
             for (const auto& frame : alternative.before) touch_frame(frame, touch);
-            for (const auto value : alternative.buffers) {
-              touch.reads.insert(storage_of(value));
-              touch.writes.insert(storage_of(value));
+            for (size_t b = 0; b < alternative.buffers.size(); ++b) {
+              if (alternative.read[b]) touch.reads.insert(storage_of(alternative.buffers[b]));
+              if (alternative.written[b]) touch.writes.insert(storage_of(alternative.buffers[b]));
             }
           }
         for (const auto storage : touch.writes)
@@ -187,7 +205,9 @@ class Planner {
     }
   }
 
-  bool writes(size_t phase, size_t step, StorageId storage) const { return touches_[phase][step].writes.contains(storage); }
+  bool writes(size_t phase, size_t step, StorageId storage) const {
+    return touches_[phase][step].writes.contains(storage);
+  }
 
   // After the last step of module and init that writes it; before everything where none does.
   void find_injections() {
@@ -217,7 +237,8 @@ class Planner {
       if (before_forward(p) || phase.call == trace_.phases[program_->judged_].call) continue;
       const bool makes_inputs = phase.kind == trace::PhaseKind::kMakeInputs;
       if (makes_inputs)
-        for (size_t s = 0; s < kept_.size(); ++s) kept_[s] = kept_[s] || created_in_[s] == static_cast<int>(p);
+        for (size_t s = 0; s < kept_.size(); ++s)
+          kept_[s] = kept_[s] || created_in_[s] == static_cast<int>(p);
       for (const auto& touch : touches_[p]) {
         const bool kept = makes_inputs || std::ranges::any_of(touch.reads, [&](auto s) { return kept_[s]; });
         if (!kept) continue;
@@ -227,12 +248,14 @@ class Planner {
     }
   }
 
-  // One pass from the judged forward's outputs backwards. Whoever writes something wanted is needed, and wants what
-  // it reads. Repeated while random steps of a phase draw in others: the stream must be the same.
+  // One pass from the judged forward's outputs backwards. Whoever writes something wanted is needed, and
+  // wants what it reads. Repeated while random steps of a phase draw in others: the stream must be the same.
   void find_needed() {
     // The judged forward runs whole: what does not reach the outputs may still overrun its buffers.
-    for (auto& phase : phases()) phase.needed.assign(phase.steps.size(), &phase == &phases()[program_->judged_]);
-    while (mark_needed()) {}
+    for (auto& phase : phases())
+      phase.needed.assign(phase.steps.size(), &phase == &phases()[program_->judged_]);
+    while (mark_needed()) {
+    }
     for (const auto call : wanted_calls_) program_->calls_used_.insert(call);
     program_->calls_used_.insert(trace_.phases[program_->judged_].call);
   }
@@ -249,7 +272,8 @@ class Planner {
           if (fully_injected(storage)) wanted.erase(storage);
         if (i == 0) break;
         const auto& touch = touches_[p][i - 1];
-        const bool useful = std::ranges::any_of(touch.writes, [&](auto s) { return wanted.contains(s) && lasts(p, s); });
+        const bool useful =
+            std::ranges::any_of(touch.writes, [&](auto s) { return wanted.contains(s) && lasts(p, s); });
         const bool draws = touch.random && random_later;
         if (std::holds_alternative<Nothing>(phase.steps[i - 1])) {
           phase.needed[i - 1] = false;
@@ -271,7 +295,8 @@ class Planner {
 
   // What a forward call before the judged one does to state made by init is undone.
   bool lasts(size_t phase, StorageId storage) const {
-    const bool earlier_forward = trace_.phases[phase].kind == trace::PhaseKind::kForward && phase != program_->judged_;
+    const bool earlier_forward =
+        trace_.phases[phase].kind == trace::PhaseKind::kForward && phase != program_->judged_;
     return !earlier_forward || created_in_[storage] < 0 || !before_forward(created_in_[storage]);
   }
 
@@ -279,8 +304,8 @@ class Planner {
     if (trace_.storages[storage].pinned && !trace_.storages[storage].data.empty()) return true;
     const auto covers = [&](const trace::State& state) {
       const auto& value = trace_.values[state.value];
-      return value.storage == storage &&
-             trace::element_count(value) * trace::element_bytes(value.dtype) >= trace_.storages[storage].bytes;
+      return value.storage == storage && trace::element_count(value) * trace::element_bytes(value.dtype) >=
+                                             trace_.storages[storage].bytes;
     };
     return std::ranges::any_of(trace_.state, covers);
   }
@@ -308,7 +333,8 @@ class Planner {
     std::set<StorageId> written;
     for (size_t i = 0; i < touches_[program_->judged_].size(); ++i)
       if (phases()[program_->judged_].needed[i])
-        written.insert(touches_[program_->judged_][i].writes.begin(), touches_[program_->judged_][i].writes.end());
+        written.insert(touches_[program_->judged_][i].writes.begin(),
+                       touches_[program_->judged_][i].writes.end());
     program_->judged_writes_.assign(written.begin(), written.end());
   }
 
@@ -332,7 +358,8 @@ class Planner {
       for (const auto value : trace::tensors_in(phase.inputs)) keep.insert(storage_of(value));
     int64_t alive = 0;
     for (size_t s = 0; s < trace_.storages.size(); ++s)
-      if (trace_.storages[s].role == trace::Role::kConstant) keep.insert(s), alive += trace_.storages[s].bytes;
+      if (trace_.storages[s].role == trace::Role::kConstant)
+        keep.insert(s), alive += trace_.storages[s].bytes;
 
     std::vector<std::pair<int, int>> last(trace_.storages.size(), {-1, -1}), first(last);
     for (size_t p = 0; p <= program_->judged_; ++p) {

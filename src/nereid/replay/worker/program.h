@@ -2,7 +2,8 @@
 //
 // What is judged is the last forward. What earlier phases do matters only where it reaches it:
 // - module and init make the state; storages they made begin the judged forward as init left them;
-// - storages that an earlier forward made without touching that call's inputs (weights packed once) are made again;
+// - storages that an earlier forward made without touching that call's inputs (weights packed once) are made
+// again;
 // - storages that an earlier forward made from its inputs are workspace: a candidate finds them poisoned.
 #pragma once
 
@@ -13,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "nereid/replay/report.h"
 #include "nereid/replay/worker/frame.h"
 #include "nereid/replay/worker/machine.h"
 #include "nereid/trace/trace.h"
@@ -21,9 +23,10 @@ namespace nereid::replay {
 
 struct PreparedAlternative {
   std::vector<CallFrame> before;
-  std::vector<ttir::Argument> arguments;    // pointers index `buffers`
-  std::vector<trace::ValueId> buffers;      // a value of each storage that the launch may touch
-  std::vector<std::string> names;           // of the buffers, for findings
+  std::vector<ttir::Argument> arguments;  // pointers index `buffers`
+  std::vector<trace::ValueId> buffers;    // a value of each storage that the launch may touch
+  std::vector<std::string> names;         // of the buffers, for findings
+  std::vector<bool> read, written;        // of the buffers, by this kernel
 };
 struct PreparedLaunch {
   const trace::Launch* launch = nullptr;
@@ -36,16 +39,16 @@ using PreparedStep = std::variant<Nothing, CallFrame, PreparedLaunch>;
 struct PreparedPhase {
   const trace::Phase* phase = nullptr;
   std::vector<PreparedStep> steps;
-  std::vector<bool> needed;                           // one a step
+  std::vector<bool> needed;                            // one a step
   std::vector<std::vector<trace::StorageId>> release;  // after each step: storages that nobody reads again
-  // Before the first step and after each: storages whose contents come from outside then (state by name, pinned
-  // integers). Element i + 1 belongs to step i.
+  // Before the first step and after each: storages whose contents come from outside then (state by name,
+  // pinned integers). Element i + 1 belongs to step i.
   std::vector<std::vector<trace::StorageId>> inject;
 };
 
 struct ProgramOptions {
-  // A reference that really keeps something of earlier inputs does so by definition; a candidate may not, unless its
-  // reference does.
+  // A reference that really keeps something of earlier inputs does so by definition; a candidate may not,
+  // unless its reference does.
   bool may_keep_inputs = false;
   // Storages whose contents are put in after the last step of module and init that writes them.
   std::vector<trace::StorageId> injected;
@@ -63,16 +66,21 @@ class Program {
   const trace::Trace& trace() const { return *trace_; }
   Launcher& launcher() const { return *launcher_; }
   const std::vector<PreparedPhase>& phases() const { return phases_; }
-  size_t judged() const { return judged_; }           // the index of the last forward
+  size_t judged() const { return judged_; }  // the index of the last forward
   int judged_call() const;
   const std::vector<trace::ValueId>& outputs() const { return outputs_; }  // of the judged forward, in order
-  // Input storages of the judged call that the judged forward may write by schema (a launch may write anything).
+  // Input storages of the judged call that the judged forward may write by schema (a launch may write
+  // anything).
   const std::vector<trace::StorageId>& judged_writes() const { return judged_writes_; }
   // Storages that exist when the judged forward begins and that it reads.
   const std::vector<trace::StorageId>& live_in() const { return live_in_; }
-  const std::vector<trace::StorageId>& workspace() const { return workspace_; }  // poisoned before the judged forward
-  const std::vector<trace::StorageId>& undone() const { return undone_; }        // init's, that earlier forwards may write
-  const std::set<int>& calls_used() const { return calls_used_; }                // whose inputs are needed
+  const std::vector<trace::StorageId>& workspace() const {
+    return workspace_;
+  }  // poisoned before the judged forward
+  const std::vector<trace::StorageId>& undone() const {
+    return undone_;
+  }                                                                // init's, that earlier forwards may write
+  const std::set<int>& calls_used() const { return calls_used_; }  // whose inputs are needed
   bool keeps_inputs() const { return keeps_inputs_; }
   int64_t peak_bytes() const { return peak_bytes_; }  // of storages alive at once
 

@@ -4,7 +4,9 @@
 #include <ATen/Context.h>
 #include <ATen/Functions.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "nereid/replay/worker/types.h"
@@ -19,7 +21,8 @@ namespace {
 // Sets bits [first, last) of a bitmap, LSB first.
 void set_bits(uint8_t* bits, int64_t first, int64_t last) {
   while (first < last && first % 8) bits[first / 8] |= 1 << (first % 8), ++first;
-  if (last - first >= 8) std::memset(bits + first / 8, 0xFF, (last - first) / 8), first += (last - first) / 8 * 8;
+  if (last - first >= 8)
+    std::memset(bits + first / 8, 0xFF, (last - first) / 8), first += (last - first) / 8 * 8;
   while (first < last) bits[first / 8] |= 1 << (first % 8), ++first;
 }
 
@@ -61,8 +64,9 @@ void Replay::put_constants() {
     auto bytes = machine_.allocate(storages[s].bytes, storages[s].device);
     if (!storages[s].data.empty()) {
       const auto count = std::min<int64_t>(storages[s].bytes, storages[s].data.size());
-      bytes_of(bytes, count).copy_(
-          at::from_blob(const_cast<char*>(storages[s].data.data()), {count}, at::TensorOptions().dtype(at::kByte)));
+      bytes_of(bytes, count)
+          .copy_(at::from_blob(const_cast<char*>(storages[s].data.data()), {count},
+                               at::TensorOptions().dtype(at::kByte)));
     }
     bind_storage(static_cast<StorageId>(s), std::move(bytes));
   }
@@ -75,11 +79,13 @@ void Replay::start(const RunOptions& options, const Injector& inject,
   for (size_t p = 0; p < program_.judged(); ++p) {
     const auto& phase = *program_.phases()[p].phase;
     run_phase(p, options, inject, whole);
-    if (phase.kind == trace::PhaseKind::kMakeInputs && inject_inputs && program_.calls_used().contains(phase.call))
+    if (phase.kind == trace::PhaseKind::kMakeInputs && inject_inputs &&
+        program_.calls_used().contains(phase.call))
       inject_inputs(phase.call);
     // What init made is as init left it when the judged forward begins.
-    const bool state_is_made = program_.phases()[p + 1].phase->kind != trace::PhaseKind::kInit &&
-                               (phase.kind == trace::PhaseKind::kInit || phase.kind == trace::PhaseKind::kModule);
+    const bool state_is_made =
+        program_.phases()[p + 1].phase->kind != trace::PhaseKind::kInit &&
+        (phase.kind == trace::PhaseKind::kInit || phase.kind == trace::PhaseKind::kModule);
     if (state_is_made) before_forwards();
   }
   undo_forwards();
@@ -213,7 +219,8 @@ std::vector<StorageId> Replay::changed_inputs() {
     const auto id = program_.trace().values[value].storage;
     const auto& entry = storages_[id];
     if (!entry.saved.defined() || std::ranges::find(changed, id) != changed.end()) continue;
-    if (!at::equal(entry.saved, bytes_of(*entry.storage, program_.trace().storages[id].bytes))) changed.push_back(id);
+    if (!at::equal(entry.saved, bytes_of(*entry.storage, program_.trace().storages[id].bytes)))
+      changed.push_back(id);
   }
   return changed;
 }
@@ -276,25 +283,27 @@ void Replay::create(StorageId id, trace::DType type) {
   if (track_) storages_[id].written.assign((storage.bytes + 7) / 8, 0);
 }
 
-// A result becomes a storage of the replay as it is, where it lies as the trace says. Where it does not (another
-// layout on this machine, part of something larger, an argument itself) it is copied into one that does: kernels were
-// given the trace's strides.
+// A result becomes a storage of the replay as it is, where it lies as the trace says. Where it does not
+// (another layout on this machine, part of something larger, an argument itself) it is copied into one that
+// does: kernels were given the trace's strides.
 void Replay::bind(ValueId id, const at::Tensor& result) {
   const auto& trace = program_.trace();
   const auto& value = trace.values[id];
   const auto& storage = trace.storages[value.storage];
   if (result.sizes() != at::IntArrayRef(value.sizes))
-    throw Failed(Failure::Kind::kRaised, fmt::format("a result has the sizes {} where the trace has {}",
-                                                     fmt::join(result.sizes(), "x"), fmt::join(value.sizes, "x")));
-  const bool as_traced = result.layout() == c10::kStrided && result.scalar_type() == scalar_type(value.dtype) &&
-                         (result.strides() == at::IntArrayRef(value.strides) || result.numel() == 0) &&
-                         result.storage_offset() == value.offset && result.is_conj() == value.conj &&
-                         result.is_neg() == value.neg &&
-                         static_cast<int64_t>(result.storage().nbytes()) >= storage.bytes &&
-                         result.device() == machine_.device(storage.device);
+    throw Failed(Failure::Kind::kRaised,
+                 fmt::format("a result has the sizes {} where the trace has {}",
+                             fmt::join(result.sizes(), "x"), fmt::join(value.sizes, "x")));
+  const bool as_traced =
+      result.layout() == c10::kStrided && result.scalar_type() == scalar_type(value.dtype) &&
+      (result.strides() == at::IntArrayRef(value.strides) || result.numel() == 0) &&
+      result.storage_offset() == value.offset && result.is_conj() == value.conj &&
+      result.is_neg() == value.neg && static_cast<int64_t>(result.storage().nbytes()) >= storage.bytes &&
+      result.device() == machine_.device(storage.device);
   auto& entry = storages_[value.storage];
   if (as_traced && entry.storage && entry.storage->is_alias_of(result.storage())) return;
-  if (as_traced && !entry.storage && !machine_.fenced && result.storage().use_count() == 1 && result.use_count() == 1) {
+  if (as_traced && !entry.storage && !machine_.fenced && result.storage().use_count() == 1 &&
+      result.use_count() == 1) {
     bind_storage(value.storage, result.storage());
     values_[id] = result;
     values_of_[value.storage].push_back(id);
@@ -311,7 +320,8 @@ void Replay::mark_written(ValueId id) {
   if (entry.written.empty() || trace::element_count(value) == 0) return;
   const auto element = trace::element_bytes(value.dtype);
   const auto [first, last] = trace::byte_extent(value);
-  if (last - first >= program_.trace().storages[value.storage].bytes && trace::element_count(value) * element == last - first)
+  if (last - first >= program_.trace().storages[value.storage].bytes &&
+      trace::element_count(value) * element == last - first)
     entry.written.clear();  // all of it
   else
     set_bits_of(entry.written.data(), value, element, 0, value.offset);
@@ -323,8 +333,9 @@ void Replay::inject(const std::vector<StorageId>& storages, const Injector& inje
     if (storage.pinned && !storage.data.empty()) {
       auto bytes = machine_.allocate(storage.bytes, storage.device);
       const auto count = std::min<int64_t>(storage.bytes, storage.data.size());
-      bytes_of(bytes, count).copy_(
-          at::from_blob(const_cast<char*>(storage.data.data()), {count}, at::TensorOptions().dtype(at::kByte)));
+      bytes_of(bytes, count)
+          .copy_(at::from_blob(const_cast<char*>(storage.data.data()), {count},
+                               at::TensorOptions().dtype(at::kByte)));
       bind_storage(id, std::move(bytes));
     } else if (inject) {
       inject(id, *this);
@@ -338,7 +349,8 @@ at::Generator Replay::generator(const std::string& name) {
   auto& generator = generators_[name];
   if (!generator.defined()) {
     const auto colon = name.find(':');
-    const auto device = machine_.device(name.starts_with("cuda") ? trace::Device::kCuda : trace::Device::kCpu);
+    const auto device =
+        machine_.device(name.starts_with("cuda") ? trace::Device::kCuda : trace::Device::kCpu);
     generator = at::globalContext().defaultGenerator(device).clone();
     generator.set_current_seed(colon == name.npos ? 0 : std::strtoull(name.c_str() + colon + 1, nullptr, 10));
   }

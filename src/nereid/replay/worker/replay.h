@@ -1,7 +1,8 @@
 // One replay of a program: the storages, and what was done to them.
 //
 //   Replay replay(program, machine);
-//   replay.start(seed);                 // module, init, earlier calls; the judged call's inputs are made (a reference)
+//   replay.start(seed);                 // module, init, earlier calls; the judged call's inputs are made (a
+//   reference)
 //                                       // or set by the caller with set() (a candidate)
 //   replay.begin_judged();              // remembers what the judged forward may write
 //   replay.run_judged(options);         // as often as wanted, each time from the same state
@@ -20,7 +21,8 @@
 
 namespace nereid::replay {
 
-// Shared with the judge: where this replay is, so that a crash can be told. Plain words, written before each step.
+// Shared with the judge: where this replay is, so that a crash can be told. Plain words, written before each
+// step.
 struct Position {
   volatile int32_t phase = -1, call = -1, step = -1;
 };
@@ -29,8 +31,9 @@ struct RunOptions {
   uint64_t seed = 0;
   bool sanitize = false;
   Deadline deadline = Deadline::never();
-  std::set<int> leave_out;               // launches of the judged forward, by step
-  std::map<int, int> alternatives;       // of launches of the judged forward: step -> index; 0 where not named
+  std::set<int> leave_out = {};  // launches of the judged forward, by step
+  std::map<int, int> alternatives =
+      {};  // of launches of the judged forward: step -> index; 0 where not named
 };
 
 class Replay : private Operands {
@@ -43,11 +46,11 @@ class Replay : private Operands {
   // Forgets everything but constants.
   void reset();
 
-  // The phases before the judged forward, as far as it needs them. `make_inputs` has steps only in a reference; a
-  // candidate's inputs come from `inject_inputs(call)`, called where that phase stands.
-  // With `whole`, all steps run, needed or not.
-  void start(const RunOptions& options, const Injector& inject, const std::function<void(int call)>& inject_inputs,
-             bool whole = false);
+  // The phases before the judged forward, as far as it needs them. `make_inputs` has steps only in a
+  // reference; a candidate's inputs come from `inject_inputs(call)`, called where that phase stands. With
+  // `whole`, all steps run, needed or not.
+  void start(const RunOptions& options, const Injector& inject,
+             const std::function<void(int call)>& inject_inputs, bool whole = false);
 
   void begin_judged();
   // From the state at begin_judged: restores what may have been written, poisons workspace, seeds, runs.
@@ -99,11 +102,11 @@ class Replay : private Operands {
   Position* position_;
   Position own_position_;
   std::vector<Entry> storages_;
-  std::vector<at::Tensor> values_;                  // made on demand; undefined where not
+  std::vector<at::Tensor> values_;                      // made on demand; undefined where not
   std::vector<std::vector<trace::ValueId>> values_of_;  // by storage: which are made
-  std::vector<bool> before_judged_;                 // storages bound at begin_judged
-  bool dirty_ = false;                              // the judged forward has run
-  bool track_ = false;                              // keep `written` bitmaps
+  std::vector<bool> before_judged_;                     // storages bound at begin_judged
+  bool dirty_ = false;                                  // the judged forward has run
+  bool track_ = false;                                  // keep `written` bitmaps
   std::map<std::string, at::Generator> generators_;
   std::vector<ttir::Finding> findings_;
   int64_t finding_count_ = 0;

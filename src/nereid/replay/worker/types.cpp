@@ -10,27 +10,48 @@ namespace nereid::replay {
 c10::ScalarType scalar_type(trace::DType type) {
   using enum trace::DType;
   switch (type) {
-    case kBool: return c10::kBool;
-    case kU8: return c10::kByte;
-    case kI8: return c10::kChar;
-    case kI16: return c10::kShort;
-    case kU16: return c10::ScalarType::UInt16;
-    case kI32: return c10::kInt;
-    case kU32: return c10::ScalarType::UInt32;
-    case kI64: return c10::kLong;
-    case kU64: return c10::ScalarType::UInt64;
-    case kF16: return c10::kHalf;
-    case kBF16: return c10::kBFloat16;
-    case kF32: return c10::kFloat;
-    case kF64: return c10::kDouble;
-    case kF8E4M3FN: return c10::ScalarType::Float8_e4m3fn;
-    case kF8E5M2: return c10::ScalarType::Float8_e5m2;
-    case kF8E4M3FNUZ: return c10::ScalarType::Float8_e4m3fnuz;
-    case kF8E5M2FNUZ: return c10::ScalarType::Float8_e5m2fnuz;
-    case kF8E8M0FNU: return c10::ScalarType::Float8_e8m0fnu;
-    case kC32: return c10::ScalarType::ComplexHalf;
-    case kC64: return c10::kComplexFloat;
-    case kC128: return c10::kComplexDouble;
+    case kBool:
+      return c10::kBool;
+    case kU8:
+      return c10::kByte;
+    case kI8:
+      return c10::kChar;
+    case kI16:
+      return c10::kShort;
+    case kU16:
+      return c10::ScalarType::UInt16;
+    case kI32:
+      return c10::kInt;
+    case kU32:
+      return c10::ScalarType::UInt32;
+    case kI64:
+      return c10::kLong;
+    case kU64:
+      return c10::ScalarType::UInt64;
+    case kF16:
+      return c10::kHalf;
+    case kBF16:
+      return c10::kBFloat16;
+    case kF32:
+      return c10::kFloat;
+    case kF64:
+      return c10::kDouble;
+    case kF8E4M3FN:
+      return c10::ScalarType::Float8_e4m3fn;
+    case kF8E5M2:
+      return c10::ScalarType::Float8_e5m2;
+    case kF8E4M3FNUZ:
+      return c10::ScalarType::Float8_e4m3fnuz;
+    case kF8E5M2FNUZ:
+      return c10::ScalarType::Float8_e5m2fnuz;
+    case kF8E8M0FNU:
+      return c10::ScalarType::Float8_e8m0fnu;
+    case kC32:
+      return c10::ScalarType::ComplexHalf;
+    case kC64:
+      return c10::kComplexFloat;
+    case kC128:
+      return c10::kComplexDouble;
   }
   throw Failed(Failure::Kind::kRefused, "an element type outside the format");
 }
@@ -73,43 +94,80 @@ void poison(const c10::Storage& storage, int64_t bytes, trace::DType type) {
   switch (type) {
     using enum trace::DType;
     // Exponent all ones, quiet bit clear, mantissa not zero: a signalling NaN.
-    case kF16: case kC32: return fill(c10::kShort, 0x7DA5);
-    case kBF16: return fill(c10::kShort, 0x7FA5);
-    case kF32: case kC64: return fill(c10::kInt, 0x7FA5A5A5);
-    case kF64: case kC128: return fill(c10::kLong, 0x7FF5A5A5A5A5A5A5);
-    case kBool: return fill(c10::kByte, 1);
-    case kF8E5M2: return fill(c10::kByte, 0x7D);
-    case kF8E4M3FN: return fill(c10::kByte, 0x7F);
-    case kF8E4M3FNUZ: case kF8E5M2FNUZ: return fill(c10::kByte, 0x80);
-    case kF8E8M0FNU: return fill(c10::kByte, 0xFF);
-    default: return fill(c10::kByte, 0x5A);
+    case kF16:
+    case kC32:
+      return fill(c10::kShort, 0x7DA5);
+    case kBF16:
+      return fill(c10::kShort, 0x7FA5);
+    case kF32:
+    case kC64:
+      return fill(c10::kInt, 0x7FA5A5A5);
+    case kF64:
+    case kC128:
+      return fill(c10::kLong, 0x7FF5A5A5A5A5A5A5);
+    case kBool:
+      return fill(c10::kByte, 1);
+    case kF8E5M2:
+      return fill(c10::kByte, 0x7D);
+    case kF8E4M3FN:
+      return fill(c10::kByte, 0x7F);
+    case kF8E4M3FNUZ:
+    case kF8E5M2FNUZ:
+      return fill(c10::kByte, 0x80);
+    case kF8E8M0FNU:
+      return fill(c10::kByte, 0xFF);
+    default:
+      return fill(c10::kByte, 0x5A);
   }
 }
 
 double epsilon(trace::DType type) {
   switch (type) {
     using enum trace::DType;
-    case kF16: case kC32: return 0x1p-10;
-    case kBF16: return 0x1p-7;
-    case kF32: case kC64: return 0x1p-23;
-    case kF64: case kC128: return 0x1p-52;
-    case kF8E4M3FN: case kF8E4M3FNUZ: return 0x1p-3;
-    case kF8E5M2: case kF8E5M2FNUZ: return 0x1p-2;
-    case kF8E8M0FNU: return 1;
-    default: return 0;
+    case kF16:
+    case kC32:
+      return 0x1p-10;
+    case kBF16:
+      return 0x1p-7;
+    case kF32:
+    case kC64:
+      return 0x1p-23;
+    case kF64:
+    case kC128:
+      return 0x1p-52;
+    case kF8E4M3FN:
+    case kF8E4M3FNUZ:
+      return 0x1p-3;
+    case kF8E5M2:
+    case kF8E5M2FNUZ:
+      return 0x1p-2;
+    case kF8E8M0FNU:
+      return 1;
+    default:
+      return 0;
   }
 }
 
 double largest_finite(trace::DType type) {
   switch (type) {
     using enum trace::DType;
-    case kF16: case kC32: return 65504;
-    case kBF16: return 0x1.FEp127;
-    case kF32: case kC64: return std::numeric_limits<float>::max();
-    case kF8E4M3FN: return 448;
-    case kF8E5M2: case kF8E5M2FNUZ: return 57344;
-    case kF8E4M3FNUZ: return 240;
-    default: return std::numeric_limits<double>::max();
+    case kF16:
+    case kC32:
+      return 65504;
+    case kBF16:
+      return 0x1.FEp127;
+    case kF32:
+    case kC64:
+      return std::numeric_limits<float>::max();
+    case kF8E4M3FN:
+      return 448;
+    case kF8E5M2:
+    case kF8E5M2FNUZ:
+      return 57344;
+    case kF8E4M3FNUZ:
+      return 240;
+    default:
+      return std::numeric_limits<double>::max();
   }
 }
 
