@@ -1,5 +1,5 @@
-// A small handmade trace that uses every part of the format (its tensors make no sense), and an independent check of what a decoded trace
-// promises.
+// A small handmade trace that uses every part of the format (its tensors make no sense), and an independent
+// check of what a decoded trace promises.
 #pragma once
 
 #include <gtest/gtest.h>
