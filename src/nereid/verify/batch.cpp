@@ -13,6 +13,7 @@
 #include "nereid/base/file.h"
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json.h"
+#include "nereid/verify/rules.h"
 
 namespace nereid::verify {
 namespace {
@@ -164,6 +165,13 @@ BatchItem BatchReader::read_line(const std::string& line) {
     } else {
       return input_error("{}: expected `candidate` or `candidate_source`", place);
     }
+    pair.policy = json.value("policy", "");
+    if (!pair.policy.empty() && !policy_from_string(pair.policy))
+      return input_error("{}: policy '{}', expected strict, mostly or hybrid", place, pair.policy);
+    pair.trials = json.value("trials", 0);
+    const std::string form = json.value("form", "");
+    if (form == "answer") pair.form = Pair::Form::kAnswer;
+    if (form == "source") pair.form = Pair::Form::kSource;
     return pair;
   };
   try {

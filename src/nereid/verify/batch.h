@@ -26,9 +26,10 @@ struct BatchItem {
 // The pairs of FILE.jsonl or of a folder, in order.
 //
 // A line of the file is an object: `id`, `reference` (a path, relative to the file's folder) or
-// `reference_source`, `candidate` (a path) or `candidate_source`. In a folder, and in every folder right
-// below it, `reference.py` is paired with each other .py, .txt or .md file beside it; the id is the path
-// below the folder, without its ending.
+// `reference_source`, `candidate` (a path) or `candidate_source`; and if
+// need be `policy` and `trials` of this pair, and `form` ("source" or "answer") of its candidate. In a
+// folder, and in every folder right below it, `reference.py` is paired with each other .py, .txt or .md file
+// beside it; the id is the path below the folder, without its ending.
 class BatchReader {
  public:
   static Result<BatchReader> open(const std::filesystem::path& path);

@@ -17,7 +17,12 @@ constexpr auto kRules = std::to_array<RuleEntry>({
      "A candidate is a class ModelNew with the reference's constructor and forward.",
      "Define class ModelNew(torch.nn.Module) at the top level of the file."},
 
+    {"syntax", Word::kMalformed, "The file does not parse as Python.", "Fix the syntax at the line shown."},
+
     // Untraceable
+    {"not-traceable", Word::kUntraceable, "The code does something that a trace cannot hold.",
+     "Read the message: threads that outlive forward, memory shared with other libraries, launchers made by "
+     "hand."},
     {"python-error", Word::kUntraceable, "The candidate raised while it was imported, constructed or called.",
      "Fix the error at the line shown. The candidate is called as the reference is: the same constructor "
      "arguments, the same "
@@ -72,6 +77,9 @@ constexpr auto kRules = std::to_array<RuleEntry>({
     {"random-draw", Word::kDisallowed,
      "forward draws random numbers, or sets a seed, where the reference does not.",
      "Remove the draw, or draw exactly as the reference does."},
+    {"refused-operator", Word::kDisallowed,
+     "The candidate calls an operator that no replay runs: files, raw memory, other processes.",
+     "Use the inputs and parameters that forward is given."},
     {"int-to-ptr", Word::kDisallowed, "The kernel makes a pointer from a number, which can reach any memory.",
      "Compute addresses from the kernel's pointer arguments."},
     {"inline-assembly", Word::kDisallowed,
@@ -94,6 +102,8 @@ constexpr auto kRules = std::to_array<RuleEntry>({
      "Read the assertion at the line shown."},
     {"gpu-fault", Word::kUnsafe, "The kernel faulted on the GPU.",
      "Mask every access; check grids and strides."},
+    {"crash", Word::kUnsafe, "The candidate's replay ended its process.",
+     "Check indices and shapes that depend on data."},
     {"aten-error", Word::kUnsafe, "A PyTorch call of the candidate failed when it was run on data.",
      "Read the message: an index out of range, a shape that depends on data."},
 
@@ -134,6 +144,10 @@ constexpr auto kRules = std::to_array<RuleEntry>({
     {"flags", Word::kVerified,
      "The candidate changed a global setting of PyTorch's. It has no effect on the reference.",
      "Leave torch.backends as it is."},
+    {"parameters", Word::kVerified,
+     "The candidate's parameters could not take the reference's values by name; both were made from one "
+     "seed.",
+     "Name parameters as the reference does, with the same shapes."},
     {"note", Word::kVerified, "The tracer found something remarkable.", "Read the note."},
 });
 

@@ -13,6 +13,8 @@ struct Pair {
   std::string reference_name{}, reference_source{};
   std::string candidate_name{}, candidate_text{};
   Form form = Form::kEither;
+  std::string policy{};  // this pair's own, in place of the run's; empty: none
+  int trials = 0;        // likewise; 0: none
 };
 
 // Reads both files. A candidate that ends in .py is source, any other a raw answer. A candidate that is not

@@ -1,0 +1,333 @@
+#include "nereid/verify/ladder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "nereid/base/hash.h"
+#include "nereid/base/interrupt.h"
+#include "nereid/verify/answer.h"
+#include "nereid/verify/references.h"
+#include "nereid/verify/shrink.h"
+#include "nereid/verify/trials.h"
+
+namespace nereid::verify {
+namespace {
+
+constexpr int kDraws = 3;            // traces of a candidate whose host code reads integer inputs
+constexpr double kTracerStart = 60;  // seconds that a worker may take to be warm
+// What a task may cost after --shrink: comfortable for a CPU.
+constexpr Goal kShrunk{.bytes = 256e6, .flops = 2e9};
+
+// Ends a climb: a word with its evidence, or a fault.
+struct Ended {
+  Word word;
+  Evidence evidence;
+  bool input_to_blame = false;
+};
+
+Ended fault(const Error& error) {
+  const bool input = error.blame == Blame::kInput;
+  return {Word::kError, {.rule = input ? "input" : "internal", .sentence = error.message}, input};
+}
+
+bool reads_data(const tracer::Untraceable& u) {
+  return u.type == "DataDependentOutputException" || u.type == "DynamicOutputShapeException" ||
+         u.type == "GuardOnDataDependentSymNode" ||
+         (u.type == "Untraceable" && u.message.find(" reads ") != std::string::npos);
+}
+
+std::string sentence_of(const tracer::Untraceable& u) {
+  std::string message = u.message.substr(0, 600);
+  for (char& c : message)
+    if (c == '\n') c = ' ';
+  return fmt::format("{} raised {}{}{}.", u.phase.empty() ? "The file" : u.phase, u.type,
+                     message.empty() ? "" : ": ", message);
+}
+
+// What a tracer's answer that is no trace means for whoever wrote the file.
+Ended refusal(const tracer::TraceAnswer& answer) {
+  if (const auto* malformed = std::get_if<tracer::Malformed>(&answer)) {
+    const bool missing =
+        malformed->message.starts_with("no class") || malformed->message.starts_with("no function");
+    return {Word::kMalformed,
+            {.rule = missing ? "no-model-class" : "syntax", .sentence = malformed->message + "."}};
+  }
+  if (const auto* u = std::get_if<tracer::Untraceable>(&answer))
+    return {Word::kUntraceable,
+            {.rule = reads_data(*u)             ? "reads-data"
+                     : u->type == "Untraceable" ? "not-traceable"
+                                                : "python-error",
+             .sentence = sentence_of(*u),
+             .file = u->file,
+             .line = u->line,
+             .source = u->code}};
+  if (const auto* failed = std::get_if<tracer::CompileFailed>(&answer))
+    return {Word::kCompileFailed,
+            {.rule = "triton-front-end",
+             .sentence =
+                 fmt::format("Triton refuses kernel {}: {}", failed->kernel, failed->message.substr(0, 2000)),
+             .kernel = failed->kernel,
+             .file = failed->file,
+             .line = failed->line,
+             .source = failed->code}};
+  if (const auto* late = std::get_if<tracer::TimedOut>(&answer))
+    return {
+        Word::kTimedOut,
+        {.rule = "time-limit", .sentence = fmt::format("Tracing took longer than {:g} s.", late->seconds)}};
+  const auto& killed = std::get<tracer::Killed>(answer);
+  return {Word::kUntraceable,
+          {.rule = "sandbox-limit", .sentence = fmt::format("Tracing was stopped: {}.", killed.limit)}};
+}
+
+std::string cache_key(const Pair& pair, uint64_t draw, const Sizes& sizes) {
+  std::string key = fmt::format("{}:{}:{}", sha256_hex(pair.reference_source), pair.reference_name, draw);
+  for (const auto& [name, size] : sizes) key += fmt::format(":{}={}", name, size);
+  return key;
+}
+
+bool host_reads_integers(const trace::Trace& trace) {
+  return std::any_of(trace.storages.begin(), trace.storages.end(),
+                     [](const trace::Storage& s) { return s.pinned; });
+}
+
+}  // namespace
+
+struct JudgeState {
+  Equipment equipment;
+  Settings settings;
+  References references{};
+
+  Result<tracer::TraceAnswer> trace(const tracer::TraceRequest& request) {
+    return equipment.trace(request, Deadline::after(request.seconds + kTracerStart));
+  }
+
+  Result<std::shared_ptr<const Traced>> reference(const Pair& pair, uint64_t draw, const Sizes& sizes) {
+    return references.get(cache_key(pair, draw, sizes), [&]() -> Result<std::shared_ptr<const Traced>> {
+      tracer::TraceRequest request;
+      request.source = pair.reference_source, request.path = pair.reference_name,
+      request.class_name = "Model";
+      request.draw = draw, request.globals = sizes, request.seconds = std::max(60.0, settings.time_limit);
+      NEREID_TRY(auto answer, trace(request));
+      auto* trace = std::get_if<trace::Trace>(&answer);
+      if (trace == nullptr) {
+        const auto ended = refusal(answer);
+        return input_error(
+            "the reference {}: {}{}", pair.reference_name, ended.evidence.sentence,
+            ended.evidence.line > 0 ? fmt::format(" ({}:{})", ended.evidence.file, ended.evidence.line) : "");
+      }
+      auto traced = std::make_shared<Traced>();
+      traced->trace = std::move(*trace);
+      NEREID_TRY(traced->facts, equipment.facts(traced->trace));
+      if (traced->facts.judged() < 0) return our_error("the reference's trace holds no forward");
+      return std::shared_ptr<const Traced>(std::move(traced));
+    });
+  }
+};
+
+namespace {
+
+// One pair's way up. Members are what a rung leaves for the next.
+class Climb {
+ public:
+  Climb(JudgeState& state, const Pair& pair, Verdict& verdict)
+      : state_(state), pair_(pair), verdict_(verdict), settings_(state.settings) {
+    if (const auto policy = policy_from_string(pair.policy)) settings_.policy = *policy;
+    if (pair.trials > 0) settings_.trials = pair.trials;
+    verdict_.policy = to_string(settings_.policy);
+  }
+
+  void run() {
+    const auto done = climb();
+    if (!done.ok()) end(fault(done.error()));
+  }
+
+ private:
+  using Step = Result<bool>;  // true: go on; false: the verdict is there
+
+  Step climb() {
+    NEREID_TRY(bool on, source());
+    if (on) {
+      NEREID_TRY(on, sizes());
+    }
+    for (int number = 0; on && number < kDraws; ++number) {
+      NEREID_TRY(on, draw(number));
+      if (number == 0 && on && !several_draws()) break;
+    }
+    return on;
+  }
+
+  bool end(Ended ended) {
+    verdict_.word = ended.word;
+    verdict_.input_to_blame = ended.input_to_blame;
+    verdict_.evidence.push_back(std::move(ended.evidence));
+    return false;
+  }
+
+  Step source() {
+    const auto answer = pair_.form == Pair::Form::kSource   ? read_source(pair_.candidate_text)
+                        : pair_.form == Pair::Form::kAnswer ? read_answer(pair_.candidate_text)
+                                                            : read_either(pair_.candidate_text);
+    if (const auto* none = std::get_if<NoCode>(&answer))
+      return end(
+          {Word::kMalformed, {.rule = none->rule, .sentence = none->reason, .file = pair_.candidate_name}});
+    source_ = std::get<Code>(answer).source;
+    return true;
+  }
+
+  Step sizes() {
+    if (!settings_.shrink) return true;
+    const auto probe = [&](const Sizes& sizes) -> Result<Probe> {
+      if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
+      const auto reference = state_.reference(pair_, draw_seed(0), sizes);
+      if (!reference.ok()) {
+        if (reference.error().blame == Blame::kInput && !sizes.empty()) return Probe{};
+        return reference.error();
+      }
+      NEREID_TRY(const auto answer, state_.trace(candidate_request(**reference, draw_seed(0), sizes)));
+      // A candidate that cannot be traced at its own sizes is told so on its own rung.
+      const bool legal = std::holds_alternative<trace::Trace>(answer) || sizes.empty();
+      return cost_of(**reference, legal);
+    };
+    const auto found = find_smaller_sizes(module_constants(pair_.reference_source), probe, kShrunk);
+    if (!found.ok() && found.error().blame == Blame::kInput)
+      return end({Word::kError, {.rule = "shrink", .sentence = found.error().message}, true});
+    if (!found.ok()) return found.error();
+    verdict_.coverage.shrunk = *found;
+    for (const auto& s : *found) sizes_[s.constant] = s.to;
+    return true;
+  }
+
+  static Probe cost_of(const Traced& reference, bool legal) {
+    Probe probe{.legal = legal};
+    for (const auto& storage : reference.trace.storages) probe.bytes += static_cast<double>(storage.bytes);
+    for (const auto& step : reference.facts.phases.at(static_cast<size_t>(reference.facts.judged())).steps)
+      probe.flops += step.flops;
+    return probe;
+  }
+
+  Step draw(int number) {
+    verdict_.coverage.draws = number + 1;
+    NEREID_TRY(reference_, state_.reference(pair_, draw_seed(number), sizes_));
+    NEREID_TRY(bool on, candidate(number));
+    if (on) {
+      NEREID_TRY(on, rules(number));
+    }
+    return on ? replays(number) : on;
+  }
+
+  uint64_t draw_seed(int number) const {
+    return (settings_.seed + 1000003 * static_cast<uint64_t>(number)) & 0x7fffffff;
+  }
+
+  bool several_draws() const {
+    return host_reads_integers(candidate_.trace) || host_reads_integers(reference_->trace);
+  }
+
+  tracer::TraceRequest candidate_request(const Traced& reference, uint64_t draw, const Sizes& sizes) const {
+    tracer::TraceRequest request;
+    request.source = source_, request.path = pair_.candidate_name, request.class_name = "ModelNew";
+    request.draw = draw, request.globals = sizes, request.reference = &reference.trace,
+    request.seconds = settings_.time_limit;
+    return request;
+  }
+
+  Step candidate(int number) {
+    NEREID_TRY(auto answer, state_.trace(candidate_request(*reference_, draw_seed(number), sizes_)));
+    auto* trace = std::get_if<trace::Trace>(&answer);
+    if (trace == nullptr) return end(refusal(answer));
+    candidate_.trace = std::move(*trace);
+    auto facts = state_.equipment.facts(candidate_.trace);
+    if (!facts.ok() && facts.error().blame == Blame::kInput)
+      return end({Word::kError, {.rule = "unsupported", .sentence = facts.error().message}});
+    if (!facts.ok()) return facts.error();
+    candidate_.facts = std::move(*facts);
+    if (candidate_.facts.judged() < 0)
+      return end({Word::kUntraceable, {.rule = "not-traceable", .sentence = "The trace holds no forward."}});
+    return true;
+  }
+
+  Step rules(int number) {
+    rules_ = check_rules(reference_->facts, candidate_.facts, settings_.policy);
+    if (number == 0) {
+      auto& c = verdict_.coverage;
+      c.kernels = rules_.kernels, c.launches = rules_.launches, c.alternatives = rules_.alternatives;
+      c.triton_share = rules_.triton_share, c.frozen_parameters = rules_.frozen_parameters;
+      verdict_.remarks = rules_.remarks;
+    }
+    if (rules_.broken.empty()) return true;
+    verdict_.word = Word::kDisallowed;
+    verdict_.evidence = rules_.broken;
+    return false;
+  }
+
+  // A fault that is not the candidate's is tried once more from where it began.
+  Step replays(int number) {
+    const Verdict before = verdict_;
+    auto first = replay_once(number);
+    if (first.ok() || first.error().blame != Blame::kOurs || interrupted()) return first;
+    verdict_ = before;
+    return replay_once(number);
+  }
+
+  Step replay_once(int number) {
+    const replay::SessionOptions options{
+        .device = settings_.device, .phase_seconds = settings_.time_limit, .threads = settings_.threads};
+    auto session = state_.equipment.replay(reference_->trace, candidate_.trace, options,
+                                           Deadline::after(20 * settings_.time_limit + 60));
+    if (!session.ok() && session.error().blame == Blame::kInput)
+      return end(
+          {Word::kError,
+           {.rule = "too-big",
+            .sentence = session.error().message + " (--shrink traces both files with smaller sizes.)"}});
+    if (!session.ok()) return session.error();
+    verdict_.coverage.device = settings_.device == replay::Device::kCuda ? "cuda" : "cpu";
+    note_parameters((*session)->facts());
+    verdict_.word = Word::kVerified;
+    Trials trials(**session, reference_->facts, candidate_.facts, rules_, settings_, verdict_);
+    const Status done = trials.run(number);
+    if (!done.ok() && done.error().blame == Blame::kInput)
+      return end({Word::kError, {.rule = "reference", .sentence = done.error().message}, true});
+    if (!done.ok()) return done.error();
+    return verdict_.word == Word::kVerified;
+  }
+
+  void note_parameters(const replay::SessionFacts& facts) {
+    auto& c = verdict_.coverage;
+    c.perturbed.clear(), c.not_perturbed.clear();
+    for (const auto& state : reference_->trace.state)
+      if (state.parameter) (facts.parameters_shared ? c.perturbed : c.not_perturbed).push_back(state.name);
+    if (!facts.parameters_note.empty() && !c.not_perturbed.empty())
+      verdict_.remarks.push_back({.rule = "parameters", .sentence = facts.parameters_note});
+  }
+
+  JudgeState& state_;
+  const Pair& pair_;
+  Verdict& verdict_;
+  Settings settings_;
+  std::string source_;
+  Sizes sizes_;
+  std::shared_ptr<const Traced> reference_;
+  Traced candidate_;
+  RuleReport rules_;
+};
+
+}  // namespace
+
+Judge::Judge(Equipment equipment, Settings settings)
+    : state_(std::make_unique<JudgeState>(std::move(equipment), settings)) {}
+Judge::~Judge() = default;
+
+const Settings& Judge::settings() const { return state_->settings; }
+
+Verdict Judge::judge(const Pair& pair) {
+  const Stopwatch watch;
+  Verdict verdict;
+  verdict.reference = pair.reference_name, verdict.candidate = pair.candidate_name;
+  verdict.seed = state_->settings.seed;
+  Climb(*state_, pair, verdict).run();
+  verdict.seconds = watch.seconds();
+  return verdict;
+}
+
+}  // namespace nereid::verify

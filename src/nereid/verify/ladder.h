@@ -1,0 +1,61 @@
+// From a pair to a verdict: trace the reference, trace the candidate, read the rules off the traces, replay.
+//
+// A rung that fails ends the climb with its word. A fault that is not the candidate's (a lost worker, a full
+// disk) is tried again once and then told as an Error.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "nereid/base/deadline.h"
+#include "nereid/base/result.h"
+#include "nereid/replay/client.h"
+#include "nereid/tracer/tracer.h"
+#include "nereid/verify/facts.h"
+#include "nereid/verify/pair.h"
+#include "nereid/verify/rules.h"
+#include "nereid/verify/verdict.h"
+
+namespace nereid::verify {
+
+struct Settings {
+  Policy policy = Policy::kMostly;
+  int trials = 3;  // on the task's own inputs under fresh seeds; each other kind of input comes on top, once
+  uint64_t seed = 0;  // everything random follows from it
+  replay::Device device = replay::Device::kCpu;
+  bool time = false;       // CUDA alone
+  double time_limit = 30;  // seconds for each phase of the candidate
+  bool shrink = false;
+  int threads = 0;  // of one replay; 0: one for small tasks, else all cores
+  replay::Tolerance tolerance{};
+};
+
+// The outside of the ladder. All of it is called from several threads.
+struct Equipment {
+  std::function<Result<tracer::TraceAnswer>(const tracer::TraceRequest&, Deadline)> trace;
+  std::function<Result<std::unique_ptr<replay::Session>>(
+      const trace::Trace& reference, const trace::Trace& candidate, const replay::SessionOptions&, Deadline)>
+      replay;
+  // What the rules need to know of a trace; an Error where a kernel cannot be read.
+  std::function<Result<TraceFacts>(const trace::Trace&)> facts;
+};
+
+struct JudgeState;
+
+class Judge {
+ public:
+  Judge(Equipment equipment, Settings settings);
+  ~Judge();
+
+  // Thread-safe. References are traced once for each source. A verdict that came of an interrupt is an Error
+  // that says so.
+  Verdict judge(const Pair& pair);
+
+  const Settings& settings() const;
+
+ private:
+  std::unique_ptr<JudgeState> state_;
+};
+
+}  // namespace nereid::verify

@@ -1,0 +1,371 @@
+#include "nereid/verify/ladder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "nereid/verify/facts_for_tests.h"
+
+namespace nereid::verify {
+namespace {
+
+using replay::InputKind;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// A session that answers from what a test has put in.
+struct Script {
+  std::function<Result<replay::TrialReport>(const replay::Trial&)> trial = [](const replay::Trial& t) {
+    return agreed(t);
+  };
+  std::function<Result<replay::MutationReport>(replay::LaunchId)> leave_out =
+      [](replay::LaunchId id) -> Result<replay::MutationReport> {
+    replay::MutationReport report;
+    report.left_out = id, report.changed = true, report.outputs_changed = {true};
+    return report;
+  };
+  std::function<Result<replay::TrialReport>(int)> alternative = [](int) { return agreed({}); };
+  std::vector<replay::Trial> trials;
+  int sessions = 0;
+  std::optional<Error> refuse;
+  bool refuse_once = false;
+
+  static replay::TrialReport agreed(const replay::Trial& t) {
+    replay::TrialReport report;
+    report.trial = t;
+    report.comparison.emplace();
+    report.comparison->outputs.push_back(output());
+    return report;
+  }
+  static replay::OutputComparison output() {
+    replay::OutputComparison o;
+    o.path = "output", o.sizes = {100}, o.elements = 100, o.error = 1e-7, o.error_limit = 1e-6,
+    o.norm_error = 1e-7, o.norm_limit = 1e-6;
+    return o;
+  }
+  static replay::TrialReport wrong(const replay::Trial& t) {
+    auto report = agreed(t);
+    auto& o = report.comparison->outputs[0];
+    report.comparison->agrees = o.agrees = false;
+    o.wrong = 3, o.error = 0.5, o.worst = {17}, o.worst_got = 2, o.worst_want = 1.5;
+    return report;
+  }
+};
+
+class FakeSession : public replay::Session {
+ public:
+  explicit FakeSession(Script& script) : script_(script) {}
+  const replay::SessionFacts& facts() const override { return facts_; }
+  Result<replay::TrialReport> trial(const replay::Trial& trial, const replay::Tolerance&, Deadline) override {
+    script_.trials.push_back(trial);
+    return script_.trial(trial);
+  }
+  Result<replay::MutationReport> leave_out(replay::LaunchId launch, Deadline) override {
+    return script_.leave_out(launch);
+  }
+  Result<replay::TrialReport> try_alternative(replay::LaunchId, int index, const replay::Tolerance&,
+                                              Deadline) override {
+    return script_.alternative(index);
+  }
+
+ private:
+  Script& script_;
+  replay::SessionFacts facts_;
+};
+
+class Ladder : public testing::Test {
+ protected:
+  Ladder() {
+    reference_.plain("aten::relu", Work::kPointwise);
+    candidate_.plain("relu_kernel", Work::kTriton);
+    reference_.facts(), candidate_.facts();
+  }
+
+  // The source says what the tracer answers: "reference" and "candidate" are those traces.
+  Result<tracer::TraceAnswer> trace(const tracer::TraceRequest& request) {
+    ++traced_[request.class_name];
+    if (request.class_name == "Model" && reference_answer_) return *reference_answer_;
+    if (request.class_name == "ModelNew" && candidate_answer_) return *candidate_answer_;
+    if (trace_error_) return *trace_error_;
+    auto& from = request.class_name == "Model" ? reference_ : candidate_;
+    from.trace().class_name = request.class_name;
+    return tracer::TraceAnswer(from.trace());
+  }
+
+  Verdict judge(Settings settings = {}, const std::string& source = "import torch\n") {
+    Equipment equipment;
+    equipment.trace = [this](const tracer::TraceRequest& request, Deadline) { return trace(request); };
+    equipment.replay = [this](const trace::Trace&, const trace::Trace&, const replay::SessionOptions&,
+                              Deadline) -> Result<std::unique_ptr<replay::Session>> {
+      ++script_.sessions;
+      if (script_.refuse && !(script_.refuse_once && script_.sessions > 1)) return *script_.refuse;
+      return std::unique_ptr<replay::Session>(std::make_unique<FakeSession>(script_));
+    };
+    equipment.facts = [this](const trace::Trace& trace) -> Result<TraceFacts> {
+      TraceFacts facts = (trace.class_name == "Model" ? reference_ : candidate_).facts();
+      facts.trace = &trace;
+      return facts;
+    };
+    Judge judge(equipment, settings);
+    return judge.judge({.reference_name = "r.py",
+                        .reference_source = "N = 4096\n",
+                        .candidate_name = "c.py",
+                        .candidate_text = source,
+                        .form = Pair::Form::kSource});
+  }
+
+  FactsBuilder reference_, candidate_;
+  std::optional<tracer::TraceAnswer> reference_answer_, candidate_answer_;
+  std::optional<Error> trace_error_;
+  Script script_;
+  std::map<std::string, int> traced_;
+};
+
+TEST_F(Ladder, AnHonestCandidateIsVerified) {
+  const auto v = judge({.trials = 3, .seed = 5});
+  EXPECT_EQ(v.word, Word::kVerified) << headline(v);
+  EXPECT_EQ(v.coverage.trials, 13);
+  EXPECT_EQ(v.coverage.inputs.size(), 11U);
+  EXPECT_EQ(v.coverage.launches, 1);
+  EXPECT_EQ(v.coverage.left_out, 1);
+  EXPECT_EQ(v.coverage.draws, 1);
+  EXPECT_TRUE(v.coverage.sanitized);
+  ASSERT_TRUE(v.errors.has_value());
+  EXPECT_DOUBLE_EQ(v.errors->max_error, 1e-7);
+  EXPECT_EQ(v.seed, 5U);
+  std::set<uint64_t> seeds;
+  for (const auto& t : script_.trials) seeds.insert(t.seed);
+  EXPECT_EQ(seeds.size(), script_.trials.size());
+}
+
+TEST_F(Ladder, TheSameSeedAsksTheSameTrials) {
+  judge({.seed = 5});
+  const auto first = script_.trials;
+  script_.trials.clear();
+  judge({.seed = 5});
+  ASSERT_EQ(first.size(), script_.trials.size());
+  for (size_t i = 0; i < first.size(); ++i) EXPECT_EQ(first[i].seed, script_.trials[i].seed);
+}
+
+TEST_F(Ladder, TheFirstRungs) {
+  candidate_answer_ = tracer::Malformed{"no class ModelNew in c.py"};
+  EXPECT_EQ(judge().word, Word::kMalformed);
+  EXPECT_EQ(judge().evidence[0].rule, "no-model-class");
+  EXPECT_EQ(judge({}, "\xff").evidence[0].rule, "not-text");
+
+  tracer::Untraceable u;
+  u.phase = "forward", u.type = "ValueError", u.message = "boom", u.file = "c.py", u.line = 12,
+  u.code = "raise";
+  candidate_answer_ = u;
+  auto v = judge();
+  EXPECT_EQ(v.word, Word::kUntraceable);
+  EXPECT_EQ(v.evidence[0].rule, "python-error");
+  EXPECT_EQ(v.evidence[0].line, 12);
+  EXPECT_THAT(v.evidence[0].sentence, HasSubstr("forward raised ValueError: boom"));
+
+  tracer::CompileFailed failed;
+  failed.kernel = "k", failed.line = 3;
+  candidate_answer_ = failed;
+  EXPECT_EQ(judge().word, Word::kCompileFailed);
+  candidate_answer_ = tracer::TimedOut{30};
+  EXPECT_EQ(judge().word, Word::kTimedOut);
+  candidate_answer_ = tracer::Killed{"memory"};
+  EXPECT_EQ(judge().evidence[0].rule, "sandbox-limit");
+  EXPECT_EQ(script_.sessions, 0);
+}
+
+TEST_F(Ladder, AReferenceAtFaultIsNoVerdict) {
+  reference_answer_ = tracer::Malformed{"no function get_inputs in r.py"};
+  const auto v = judge();
+  EXPECT_EQ(v.word, Word::kError);
+  EXPECT_TRUE(v.input_to_blame);
+  EXPECT_EQ(exit_code(v), 2);
+}
+
+TEST_F(Ladder, RulesComeBeforeReplays) {
+  candidate_ = FactsBuilder();
+  candidate_.plain("aten::relu", Work::kPointwise);
+  const auto v = judge();
+  EXPECT_EQ(v.word, Word::kDisallowed);
+  EXPECT_EQ(v.evidence[0].rule, "no-launch");
+  EXPECT_EQ(script_.sessions, 0);
+}
+
+TEST_F(Ladder, ALaunchThatChangesNothingComesBeforeAMismatch) {
+  script_.trial = [](const replay::Trial& t) { return Script::wrong(t); };
+  script_.leave_out = [](replay::LaunchId) -> Result<replay::MutationReport> {
+    replay::MutationReport report;
+    report.outputs_changed = {false};
+    return report;
+  };
+  EXPECT_EQ(judge().evidence[0].rule, "launch-without-effect");
+}
+
+TEST_F(Ladder, UnsafeNamesWhatWasFound) {
+  script_.trial = [](const replay::Trial& t) {
+    auto report = Script::agreed(t);
+    report.comparison.reset();
+    ttir::Finding f;
+    f.kind = ttir::FindingKind::kRace, f.kernel = "k", f.file = "c.py", f.line = 9,
+    f.sentence = "Two programs write y.";
+    report.findings = {f}, report.finding_count = 40;
+    return report;
+  };
+  const auto v = judge();
+  EXPECT_EQ(v.word, Word::kUnsafe);
+  EXPECT_EQ(v.evidence[0].rule, "race");
+  EXPECT_EQ(v.evidence[0].line, 9);
+  EXPECT_EQ(v.evidence[0].numbers.at("findings"), 40);
+  EXPECT_EQ(script_.trials.size(), 1U);
+}
+
+TEST_F(Ladder, AMismatchOnOneKindOfInput) {
+  script_.trial = [](const replay::Trial& t) {
+    return t.kind == InputKind::kHuge ? Script::wrong(t) : Script::agreed(t);
+  };
+  const auto v = judge();
+  EXPECT_EQ(v.word, Word::kMismatch);
+  EXPECT_EQ(v.evidence[0].rule, "values");
+  EXPECT_THAT(v.evidence[0].sentence,
+              HasSubstr("wrong at 3 of 100 elements, most at [17]: expected 1.5, got 2"));
+  EXPECT_THAT(v.evidence[0].sentence, HasSubstr("huge"));
+  EXPECT_EQ(v.evidence[0].kernel, "relu_kernel");
+  EXPECT_EQ(v.errors->inputs, "huge");
+  EXPECT_EQ(v.errors->position, std::vector<int64_t>{17});
+}
+
+TEST_F(Ladder, KindsThatDoNotApplyAreNotCounted) {
+  script_.trial = [](const replay::Trial& t) {
+    auto report = Script::agreed(t);
+    if (t.kind == InputKind::kNans) report.applicable = false, report.comparison.reset();
+    if (t.kind == InputKind::kZeros) report.comparison->defined = false;
+    if (t.kind == InputKind::kHuge) report.reference_failed = replay::Failure{}, report.comparison.reset();
+    return report;
+  };
+  const auto v = judge();
+  EXPECT_EQ(v.word, Word::kVerified);
+  EXPECT_EQ(v.coverage.inputs.size(), 8U);
+}
+
+TEST_F(Ladder, FailuresOfTheCandidate) {
+  const auto fail = [&](replay::Failure::Kind kind, const std::string& message) {
+    script_.trial = [=](const replay::Trial& t) {
+      auto report = Script::agreed(t);
+      report.comparison.reset();
+      report.failed.emplace();
+      report.failed->kind = kind, report.failed->message = message;
+      return report;
+    };
+    return judge();
+  };
+  EXPECT_EQ(fail(replay::Failure::Kind::kTimedOut, "").word, Word::kTimedOut);
+  EXPECT_EQ(fail(replay::Failure::Kind::kRaised, "index out of range").evidence[0].rule, "aten-error");
+  EXPECT_EQ(fail(replay::Failure::Kind::kCrashed, "signal 11").evidence[0].rule, "crash");
+  EXPECT_EQ(fail(replay::Failure::Kind::kRefused, "aten::from_file").word, Word::kDisallowed);
+  EXPECT_EQ(fail(replay::Failure::Kind::kUnsupported, "tt.foo").word, Word::kError);
+}
+
+TEST_F(Ladder, WrittenInputsAreDisallowed) {
+  script_.trial = [](const replay::Trial& t) {
+    auto report = Script::agreed(t);
+    report.inputs_written = {"input 0"};
+    return report;
+  };
+  const auto v = judge();
+  EXPECT_EQ(v.word, Word::kDisallowed);
+  EXPECT_EQ(v.evidence[0].rule, "input-written");
+}
+
+TEST_F(Ladder, AFaultIsTriedAgainAndThenTold) {
+  script_.refuse = our_error("the worker was lost");
+  script_.refuse_once = true;
+  EXPECT_EQ(judge().word, Word::kVerified);
+  EXPECT_EQ(script_.sessions, 2);
+  script_.refuse_once = false, script_.sessions = 0;
+  const auto v = judge();
+  EXPECT_EQ(v.word, Word::kError);
+  EXPECT_EQ(exit_code(v), 3);
+  EXPECT_EQ(script_.sessions, 2);
+}
+
+TEST_F(Ladder, ATaskThatIsTooBigSaysSoOnce) {
+  script_.refuse = input_error("the task needs 81 GB, 24 GB are free");
+  const auto v = judge();
+  EXPECT_EQ(v.word, Word::kError);
+  EXPECT_EQ(v.evidence[0].rule, "too-big");
+  EXPECT_THAT(v.evidence[0].sentence, HasSubstr("--shrink"));
+  EXPECT_EQ(script_.sessions, 1);
+}
+
+TEST_F(Ladder, IntegersThatTheHostReadsAreDrawnAgain) {
+  candidate_.trace().storages[0].pinned = true;
+  const auto v = judge();
+  EXPECT_EQ(v.word, Word::kVerified);
+  EXPECT_EQ(v.coverage.draws, 3);
+  EXPECT_EQ(traced_["ModelNew"], 3);
+  EXPECT_EQ(script_.sessions, 3);
+}
+
+TEST_F(Ladder, EveryConfigurationIsCompared) {
+  auto& phase = candidate_.trace().phases.back();
+  auto& launch = std::get<trace::Launch>(phase.steps[0]);
+  launch.alternatives.resize(4);
+  launch.alternatives[2].config = "BLOCK=64";
+  auto v = judge();
+  EXPECT_EQ(v.word, Word::kVerified);
+  EXPECT_EQ(v.coverage.alternatives, 4);
+  EXPECT_EQ(v.coverage.alternatives_run, 4);
+  script_.alternative = [](int index) { return index == 2 ? Script::wrong({}) : Script::agreed({}); };
+  v = judge();
+  EXPECT_EQ(v.word, Word::kMismatch);
+  EXPECT_THAT(v.evidence[0].sentence, HasSubstr("BLOCK=64"));
+}
+
+TEST_F(Ladder, AConstantReferenceIsAWeakTask) {
+  script_.trial = [](const replay::Trial& t) {
+    auto report = Script::agreed(t);
+    report.comparison->constant = true;
+    return report;
+  };
+  EXPECT_THAT(judge().coverage.degenerate, HasSubstr("the same number everywhere"));
+}
+
+TEST_F(Ladder, ReferencesAreTracedOnce) {
+  Equipment equipment;
+  equipment.trace = [this](const tracer::TraceRequest& request, Deadline) { return trace(request); };
+  equipment.replay = [this](const trace::Trace&, const trace::Trace&, const replay::SessionOptions&,
+                            Deadline) -> Result<std::unique_ptr<replay::Session>> {
+    return std::unique_ptr<replay::Session>(std::make_unique<FakeSession>(script_));
+  };
+  equipment.facts = [this](const trace::Trace& trace) -> Result<TraceFacts> {
+    TraceFacts facts = (trace.class_name == "Model" ? reference_ : candidate_).facts();
+    facts.trace = &trace;
+    return facts;
+  };
+  Judge judge(equipment, {});
+  const Pair pair{.reference_name = "r",
+                  .reference_source = "R",
+                  .candidate_name = "c",
+                  .candidate_text = "C",
+                  .form = Pair::Form::kSource};
+  judge.judge(pair), judge.judge(pair);
+  EXPECT_EQ(traced_["Model"], 1);
+  EXPECT_EQ(traced_["ModelNew"], 2);
+}
+
+TEST_F(Ladder, APairsOwnPolicyWins) {
+  candidate_ = FactsBuilder();
+  for (int call = 0; call < 3; ++call) {
+    const int in = candidate_.forward(call), mid = candidate_.storage(), out = candidate_.storage();
+    candidate_.step({.name = "aten::mm", .work = Work::kHeavy, .reads = {in}, .writes = {mid}});
+    candidate_.step({.name = "k", .reads = {mid}, .writes = {out}});
+    candidate_.returns({out});
+  }
+  EXPECT_EQ(judge({.policy = Policy::kMostly}).word, Word::kDisallowed);
+  EXPECT_EQ(judge({.policy = Policy::kHybrid}).word, Word::kVerified);
+}
+
+}  // namespace
+}  // namespace nereid::verify

@@ -1,0 +1,51 @@
+// The rungs that need data: replays of the candidate beside its reference.
+#pragma once
+
+#include "nereid/replay/client.h"
+#include "nereid/verify/ladder.h"
+#include "nereid/verify/verdict.h"
+
+namespace nereid::verify {
+
+// Runs one session's trials: the task's own inputs, launches left out one at a time, every other kind of
+// input, and the configurations that autotuners were offered. What is found goes into `verdict`: its word
+// stays kVerified while nothing is wrong.
+class Trials {
+ public:
+  Trials(replay::Session& session, const TraceFacts& reference, const TraceFacts& candidate,
+         const RuleReport& rules, const Settings& settings, Verdict& verdict);
+
+  // All of the above. `draw` counts the traces of one candidate: later ones run fewer trials. An Error is a
+  // fault that may be tried again, or (blamed on the input) the reference's.
+  Status run(int draw);
+
+ private:
+  bool good() const { return verdict_.word == Word::kVerified; }
+  Result<replay::TrialReport> one(replay::InputKind kind, int number);
+  Status own_inputs(int draw);
+  Status leave_out();
+  Status other_inputs();
+  Status alternatives();
+
+  // True where the report is a comparison that agrees; else the verdict says what was wrong (or the kind did
+  // not apply).
+  Result<bool> take(const replay::TrialReport& report, int number, const std::string& circumstances = "");
+  bool take_findings(const replay::TrialReport& report, const std::string& circumstances);
+  bool take_failure(const replay::Failure& failure, const std::string& circumstances);
+  Status take_comparison(const replay::TrialReport& report, int number, const std::string& circumstances);
+  void keep_worst(const replay::OutputComparison& output, const replay::TrialReport& report, int number);
+  const StepFacts* maker_of(size_t output) const;
+  void end(Word word, Evidence evidence);
+
+  replay::Session& session_;
+  const TraceFacts& reference_;
+  const TraceFacts& candidate_;
+  const RuleReport& rules_;
+  const Settings& settings_;
+  Verdict& verdict_;
+  double first_seconds_ = 0;  // of the first trial: later ones are spared where it was long
+  double worst_ratio_ = -1;   // error over tolerance of what `verdict.errors` tells
+  int judged_trials_ = 0, constant_trials_ = 0, insensitive_trials_ = 0;
+};
+
+}  // namespace nereid::verify
