@@ -37,17 +37,19 @@ class Source:
 
 
 def compile_with_constants(source, overrides):
+    """The file with other integers at its margin: behind every assignment to one of these names stands another."""
     import ast
 
     tree = ast.parse(source.text, source.path)
+    body = []
     for node in tree.body:
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and type(node.value.value) is int:
-            for target in node.targets:
-                if isinstance(target, ast.Name) and target.id in overrides:
-                    node.value.value = int(overrides[target.id])
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id in overrides:
-            if isinstance(node.value, ast.Constant) and type(node.value.value) is int:
-                node.value.value = int(overrides[node.target.id])
+        body.append(node)
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        names = {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)}
+        for name in sorted(names & overrides.keys()):
+            value = ast.Assign([ast.Name(name, ast.Store())], ast.Constant(int(overrides[name])))
+            body.append(ast.fix_missing_locations(ast.copy_location(value, node)))
+    tree.body = body
     return compile(tree, source.path, "exec", dont_inherit=True)
 
 
