@@ -6,6 +6,8 @@ import math
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
+from . import tracing
+
 DTYPES = {
     torch.bool: "bool", torch.uint8: "u8", torch.int8: "i8", torch.int16: "i16", torch.uint16: "u16", torch.int32: "i32",
     torch.uint32: "u32", torch.int64: "i64", torch.uint64: "u64", torch.float16: "f16", torch.bfloat16: "bf16",
@@ -65,7 +67,7 @@ class Encoder:
             return [self(item, depth + 1) for item in x]
         if isinstance(x, tuple):
             return {"tuple": [self(item, depth + 1) for item in x]}
-        if isinstance(x, torch.Generator):
+        if isinstance(x, torch._C.Generator):
             return {"generator": generator_name(x)}
         if isinstance(x, dict):
             return {"dict": [[key if type(key) is str else repr(key)[:200], self(item, depth + 1)] for key, item in x.items()]}
@@ -89,6 +91,7 @@ def _checked_int(x):
 
 def generator_name(generator):
     """"cuda:1234#2": device, seed, and which seeding it was; the same text goes on where the last use stopped."""
+    generator = tracing.generators.get(generator._cdata, generator)  # the dispatcher makes new Python objects of generators
     name = getattr(generator, "nereid_name", None)
     return name() if name is not None else f"{generator.device.type}:{generator.initial_seed()}#0"
 

@@ -93,6 +93,11 @@ def _new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
     return torch.tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
 
 
+def _new(self, *args, device=None):
+    """Tensor.new(sizes) and Tensor.new(data)."""
+    return _as_tensor_legacy(self.dtype, device or self.device)(*args) if args else self.new_empty(0)
+
+
 def _as_tensor_legacy(dtype, device):
     """torch.FloatTensor, torch.cuda.LongTensor and their kin: called with sizes or with data."""
 
@@ -145,6 +150,7 @@ def install():
     for name in ("from_numpy", "frombuffer"):
         setattr(torch, name, _from_memory(getattr(torch, name)))
     torch.scalar_tensor = _from_data_scalar
+    FakeTensor.new = _new
     torch.Tensor.new_tensor = FakeTensor.new_tensor = _new_tensor
     for name, dtype in _LEGACY.items():
         for module, device in ((torch, "cpu"), (torch.cuda, "cuda")):

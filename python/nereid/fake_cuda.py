@@ -192,6 +192,7 @@ class Generator(torch._C.Generator):
         self = super().__new__(cls)
         self._device = torch.device(device)
         self._seeding = tracing.next_seeding()
+        tracing.generators[self._cdata] = self
         return self
 
     def __init__(self, device="cpu"):

@@ -71,7 +71,6 @@ def install():
     torch.library.wrap_triton = lambda kernel: kernel
     threading.Thread._bootstrap_inner = _bootstrap
     threading.Thread.start = _tracked_start
-    torch.autograd.set_multithreading_enabled(False)
 
 
 def _flatten_parameters(self):

@@ -20,6 +20,7 @@ MAX_PINNED_BYTES = 4 << 20
 class KnownValues:
     def __init__(self, recorder, draw):
         self._recorder, self._draw = recorder, draw
+        self.computed = None  # real results of the operator being recorded, where finding its shape gave them
 
     # -- what the recorder asks -----------------------------------------------------------------------------------
 
@@ -42,7 +43,21 @@ class KnownValues:
         with _disable_current_modes(), torch.no_grad():
             real = func(*real_args, **real_kwargs)
         device = next(a for a in _tensors(args, kwargs)).fake_device
+        first = real[0] if isinstance(real, tuple) and real else real
+        if name in ("_pack_padded_sequence", "_pad_packed_sequence"):  # the second result is known, and on the CPU
+            self.computed = [None, real[1]]
+            return self._fake_like(first, device), self._fake_like(real[1], torch.device("cpu"))
+        if needs_all or first.dtype in arguments.INTEGRAL and not any(t.dtype not in arguments.INTEGRAL for t in _tensors(args, kwargs)):
+            self.computed = list(real) if isinstance(real, (tuple, list)) else [real]
         return _map(real, lambda t: self._fake_like(t, device))
+
+    def attach(self, result):
+        """Remembers the data of results that were computed for their shape's sake."""
+        reals, self.computed = self.computed, None
+        for fake, real in zip(result if isinstance(result, (tuple, list)) else [result], reals):
+            if real is not None:
+                storage = self._recorder.storage_of(fake)
+                storage.real = storage.base = (real.untyped_storage(), len(storage.writes))
 
     def materialize_input(self, fake):
         """The data of an integer input, as this draw has it; None where it is too large or cannot be known."""

@@ -9,6 +9,8 @@ import enum
 import torch
 from torch._C import DispatchKey
 
+from . import composites
+
 
 class Kind(enum.IntEnum):
     QUERY = 0      # asks about metadata; leaves no step
@@ -22,12 +24,12 @@ class Kind(enum.IntEnum):
 # Composites whose C++ looks at the device, at cuDNN or oneDNN, or at whether a tensor is a subclass, and thereby computes differently.
 RECORDED_COMPOSITES = frozenset(
     """
-    linear scaled_dot_product_attention
     lstm.input lstm.data gru.input gru.data rnn_tanh.input rnn_tanh.data rnn_relu.input rnn_relu.data
     lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell
     batch_norm instance_norm rms_norm
     dropout dropout_ feature_dropout feature_dropout_ alpha_dropout alpha_dropout_ feature_alpha_dropout feature_alpha_dropout_
     max_pool1d ctc_loss.IntList ctc_loss.Tensor grid_sampler log_sigmoid
+    linalg_eigvalsh linalg_eigvals linalg_svdvals
     """.split()
 )
 
@@ -38,8 +40,22 @@ def _softmax_widens(args, kwargs):
     return dtype is not None and args[0].dtype != dtype
 
 
-# Composites that are recorded whole for some arguments alone.
-RECORDED_WHEN = {"softmax.int": _softmax_widens, "log_softmax.int": _softmax_widens}
+def _linear_is_one_product(args, kwargs):
+    """Otherwise its C++ chooses between mm and bmm by strides and by whether the weight requires a gradient."""
+    return args[0].dim() <= 2 or args[0].is_contiguous()
+
+
+def _attention_may_choose(args, kwargs):
+    """Not where the module allows the plain mathematics alone."""
+    cuda = torch.backends.cuda
+    return cuda.flash_sdp_enabled() or cuda.mem_efficient_sdp_enabled() or cuda.cudnn_sdp_enabled()
+
+
+# Composites that are recorded whole for some arguments alone, and else taken apart.
+RECORDED_WHEN = {
+    "softmax.int": _softmax_widens, "log_softmax.int": _softmax_widens, "linear": _linear_is_one_product,
+    "scaled_dot_product_attention": _attention_may_choose,
+}  # fmt: skip
 
 READS = frozenset("item _local_scalar_dense is_nonzero equal allclose".split())
 QUERIES = frozenset(
@@ -57,7 +73,8 @@ QUERIES = frozenset(
 class Operator:
     """Facts about one overload; made once, then looked up."""
 
-    __slots__ = ("name", "kind", "composite", "written_positions", "written_names", "random", "argument_names", "generator", "recorded_when")
+    __slots__ = ("name", "kind", "composite", "written_positions", "written_names", "random", "argument_names", "generator", "recorded_when", "shape", "parts",
+                 "by_value", "first_only", "takes_storage")
 
     def __init__(self, func):
         namespace, short = func._schema.name.split("::", 1)
@@ -76,6 +93,11 @@ class Operator:
         self.generator = "generator" in self.argument_names
         self.composite = None
         self.recorded_when = RECORDED_WHEN.get(key) if namespace == "aten" else None
+        self.shape = composites.SHAPES.get(key) if namespace == "aten" else None
+        self.parts = composites.PARTS.get(key, [])
+        self.by_value = composites.sizes_by_value(self.name)
+        self.takes_storage = self.name in ("aten::set_.source_Storage", "aten::set_.source_Storage_storage_offset")
+        self.first_only = self.name in composites.FIRST_RESULT_ONLY
         self.kind = self._kind(func, namespace, key)
 
     def _kind(self, func, namespace, key):
@@ -85,12 +107,15 @@ class Operator:
             return Kind.READ
         if namespace == "aten" and key in QUERIES:
             return Kind.QUERY
+        if self.by_value:
+            return Kind.RECORD
         if namespace not in ("aten", "prims") and _implemented_in_python(func, namespace, key):
             self.composite = _python_implementation(func)
             return Kind.CUSTOM
-        if torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"):
+        has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+        if has_kernel(func.name(), "CompositeImplicitAutograd") and not has_kernel(func.name(), "ADInplaceOrView"):
             self.composite = lambda *args, **kwargs: func._op_dk(DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
-            return Kind.COMPOSITE if namespace == "aten" and key in RECORDED_COMPOSITES else Kind.EXPAND
+            return Kind.COMPOSITE if namespace == "aten" and key in RECORDED_COMPOSITES and self.recorded_when is None else Kind.EXPAND
         return Kind.RECORD
 
 

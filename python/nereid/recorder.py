@@ -12,7 +12,7 @@ from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
-from . import arguments, source
+from . import arguments, composites, source
 from .errors import Untraceable
 from .operators import Kind, operator
 
@@ -73,6 +73,7 @@ class Recorder(TorchDispatchMode):
         self.constant_bytes = 0
         self.notes = []
         self.encode = arguments.Encoder(self.value_of)
+        self.user_keys = None      # set by the tracer once its modes are active: grad_modes.UserKeys
         self.known = None          # set by the tracer: KnownValues
         self._adopted = {}
 
@@ -258,12 +259,16 @@ class Recorder(TorchDispatchMode):
             if self.parts is not None:
                 return self._part(func, facts, args, kwargs)
             if kind == Kind.EXPAND and (facts.recorded_when is None or not facts.recorded_when(args, kwargs)):
-                with self:
+                with self, self.user_keys.guard():
                     return facts.composite(*args, **kwargs)
             if kind == Kind.CUSTOM:
-                with self:
+                with self, self.user_keys.guard():
                     return facts.composite(*args, **kwargs)
-            args, kwargs = self._adopt_all(args), {key: self._adopt_one(arg) for key, arg in kwargs.items()}
+            args = self._adopt_all(args)
+            if kwargs:
+                kwargs = {key: self._adopt_one(arg) for key, arg in kwargs.items()}
+            if facts.takes_storage:
+                func, facts, args, kwargs = self._storage_as_tensor(args, kwargs)
             if kind == Kind.READ:
                 return self.known.read(func, args, kwargs)
             return self._record(func, facts, args, kwargs)
@@ -273,8 +278,11 @@ class Recorder(TorchDispatchMode):
             return func(*args, **kwargs)
 
     def _part(self, func, facts, args, kwargs):
+        if facts.shape is not None:
+            self.parts.extend(facts.parts)
+            return facts.shape(self.new_fake, *args, **kwargs)
         if facts.kind == Kind.EXPAND or facts.kind == Kind.COMPOSITE:
-            with self:
+            with self, self.user_keys.guard():
                 return facts.composite(*args, **kwargs)
         if facts.kind == Kind.READ:
             return self.known.read(func, args, kwargs)
@@ -288,14 +296,17 @@ class Recorder(TorchDispatchMode):
         if facts.kind == Kind.RECORD:
             parts = None
             result = self._compute(func, facts, args, kwargs)
+        elif facts.shape is not None:
+            parts, result = facts.parts, facts.shape(self.new_fake, *args, **kwargs)
         else:
             self.parts = parts = []
             try:
-                with self:
+                with self, self.user_keys.guard():
                     result = facts.composite(*args, **kwargs)
             finally:
                 self.parts = None
-        step = {"call": facts.name, "args": encoded_args, "result": self.encode(result)}
+        encoded_result = self.encode((result[0], *[None] * (len(result) - 1)) if facts.first_only else result)
+        step = {"call": facts.name, "args": encoded_args, "result": encoded_result}
         if encoded_kwargs:
             step["kwargs"] = encoded_kwargs
         if parts:
@@ -307,6 +318,8 @@ class Recorder(TorchDispatchMode):
             if storage.id not in read:
                 written[storage.id] = storage
         self._append(step, func, read.values(), written.values(), facts.random)
+        if self.known.computed:
+            self.known.attach(result)
         return result
 
     def _written(self, facts, args, kwargs):
@@ -323,12 +336,31 @@ class Recorder(TorchDispatchMode):
         """Shapes and strides of the result: FakeTensorMode's work, helped by what is known."""
         if facts.generator and kwargs.get("generator") is not None:
             kwargs = {**kwargs, "generator": None}
-        elif facts.generator and any(isinstance(arg, torch.Generator) for arg in args):
-            args = tuple(None if isinstance(arg, torch.Generator) else arg for arg in args)
+        elif facts.generator and any(isinstance(arg, torch._C.Generator) for arg in args):
+            args = tuple(None if isinstance(arg, torch._C.Generator) else arg for arg in args)
+        if facts.by_value:
+            return self.known.shape_by_value(func, args, kwargs)
         try:
             return func(*args, **kwargs)
         except (fake_tensor.DynamicOutputShapeException, fake_tensor.DataDependentOutputException):
             return self.known.shape_by_value(func, args, kwargs)
+
+    def _storage_as_tensor(self, args, kwargs):
+        """`set_` to a storage, as the overload that takes a tensor over it: a trace's arguments are views."""
+        target, source = args[0], args[1]
+        fake = source._untyped_storage if isinstance(source, torch.TypedStorage) else source
+        id = self._storage_ids.get(fake._cdata)
+        if id is None:
+            raise Untraceable("set_ to a storage that belongs to no tensor")
+        storage, width = self.storages[id], target.element_size()
+        count = fake.nbytes() // width
+        offset, size, strides = (*args[2:], *[kwargs[key] for key in ("storage_offset", "size", "stride") if key in kwargs], None, None, None)[:3]
+        if size is None:
+            offset, size, strides = 0, [count], [1]
+        if not strides:
+            strides = list(composites.contiguous(size))
+        func = torch.ops.aten.set_.source_Tensor_storage_offset
+        return func, operator(func), (target, self.view(storage, target.dtype, (count,), (1,), 0), offset, list(size), list(strides)), {}
 
     def _adopt_one(self, argument):
         if isinstance(argument, torch.Tensor):

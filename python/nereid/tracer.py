@@ -10,10 +10,11 @@ import warnings
 
 import torch
 import torch._dynamo  # noqa: F401  imported lazily by FakeTensorMode otherwise
+import torch._decomp.decompositions_for_jvp  # noqa: F401  scripts its functions, so it comes before inert.install
 import torch.func  # noqa: F401
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from . import arguments, constants, fake_cuda, fake_tensors, grad_modes, inert, source, tracing, triton_front_end
+from . import arguments, backward, constants, fake_cuda, fake_tensors, grad_modes, inert, source, tracing, triton_front_end
 from .errors import KernelDoesNotCompile, Malformed, Untraceable
 from .known_values import KnownValues
 from .pointers import Pointers
@@ -35,6 +36,7 @@ def install():
     fake_tensors.install()
     constants.install()
     grad_modes.install()
+    backward.install()
     inert.install()
     triton_front_end.install()
     torch._C._set_default_tensor_type(_cuda_float)
@@ -68,6 +70,7 @@ class Phases:
         given = GivenInputs(self.recorder, reference) if reference is not None else None
         with torch.no_grad(), self.fake_mode, self.recorder:
             grad_modes.exclude(True)
+            self.recorder.user_keys = grad_modes.UserKeys()
             module, init_inputs = self._in_phase("module", 0, lambda steps: self._load(code, given))
             instance = self._in_phase("init", 0, lambda steps: self._construct(module, init_inputs))
             self._take_state(instance)

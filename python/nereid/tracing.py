@@ -3,11 +3,13 @@
 _current = None
 _seedings = 0
 _fresh = 0
+generators = {}  # C++ address -> the fake_cuda.Generator; keeps them alive
 
 
 def start(recorder):
     global _current, _seedings, _fresh
     _current, _seedings, _fresh = recorder, 0, 0
+    generators.clear()
 
 
 def recorder():
