@@ -128,7 +128,7 @@ class Zygote:
                       "cpu": used.ru_utime + used.ru_stime, "rss": used.ru_maxrss})
 
     def receive(self):
-        packet, descriptors, _, _ = socket.recv_fds(self.control, MAX_PACKET, 4)
+        packet, descriptors, _, _ = socket.recv_fds(self.control, MAX_PACKET, 4, socket.MSG_CMSG_CLOEXEC)
         if not packet:
             return False
         try:
