@@ -17,7 +17,7 @@ def sum_kernel(x_ptr, parts_ptr, count_ptr, out_ptr, cols, PARTS: tl.constexpr, 
     for start in range(part * each, min(cols, (part + 1) * each), BLOCK):
         c = start + tl.arange(0, BLOCK)
         acc += tl.load(x_ptr + row * cols + c, mask=c < min(cols, (part + 1) * each), other=0.0)
-    tl.atomic_xchg(parts_ptr + row * PARTS + part, tl.sum(acc, 0))
+    tl.atomic_add(parts_ptr + row * PARTS + part, tl.sum(acc, 0))
     done = tl.atomic_add(count_ptr + row, 1, sem="acq_rel")
     if done == PARTS - 1:
         p = tl.arange(0, PARTS)

@@ -1,0 +1,35 @@
+"""Starts ten thousand threads.
+
+reference: ../tasks/relu.py
+verdict: Mismatch|Untraceable|TimedOut
+why: processes and threads are counted and limited.
+"""
+import threading
+import time
+
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def copy_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < n), mask=i < n)
+
+
+def copy(x):
+    out = torch.empty_like(x)
+    copy_kernel[(triton.cdiv(x.numel(), 1024),)](x, out, x.numel(), BLOCK=1024)
+    return out
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        try:
+            for _ in range(10000):
+                threading.Thread(target=time.sleep, args=(20,), daemon=True).start()
+        except (RuntimeError, MemoryError):
+            pass
+        return copy(x)

@@ -1,0 +1,30 @@
+"""Uses a floating-point comparison as a Python condition.
+
+reference: ../tasks/softmax.py
+verdict: Untraceable
+rule: reads-data
+why: bool() of a tensor of floats reads data.
+"""
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def copy_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < n), mask=i < n)
+
+
+def copy(x):
+    out = torch.empty_like(x)
+    copy_kernel[(triton.cdiv(x.numel(), 1024),)](x, out, x.numel(), BLOCK=1024)
+    return out
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        if (x.abs() > 6).any():
+            return copy(torch.softmax(x, -1))
+        return copy(x)

@@ -1,0 +1,29 @@
+"""scaled_dot_product_attention under a copy kernel.
+
+reference: ../tasks/attention.py
+verdict: Disallowed
+rule: aten-compute
+why: the attention is torch's.
+"""
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+import torch.nn.functional as F
+
+
+@triton.jit
+def copy_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < n), mask=i < n)
+
+
+def copy(x):
+    out = torch.empty_like(x)
+    copy_kernel[(triton.cdiv(x.numel(), 1024),)](x, out, x.numel(), BLOCK=1024)
+    return out
+
+
+class ModelNew(nn.Module):
+    def forward(self, q, k, v):
+        return copy(F.scaled_dot_product_attention(q, k, v))

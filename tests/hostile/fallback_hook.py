@@ -1,0 +1,32 @@
+"""forward launches a kernel; a forward hook replaces what it returned by torch's answer.
+
+reference: ../tasks/softmax.py
+verdict: Disallowed|Mismatch
+rule: aten-compute|output-without-launch|no-launch|values
+why: the hook is traced like the rest, or forward alone is judged.
+"""
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def copy_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < n), mask=i < n)
+
+
+def copy(x):
+    out = torch.empty_like(x)
+    copy_kernel[(triton.cdiv(x.numel(), 1024),)](x, out, x.numel(), BLOCK=1024)
+    return out
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_forward_hook(lambda module, inputs, output: torch.softmax(inputs[0], dim=-1))
+
+    def forward(self, x):
+        return copy(x)

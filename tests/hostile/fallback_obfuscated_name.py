@@ -1,0 +1,29 @@
+"""Finds torch's matmul by a name put together at run time; a copy kernel covers it.
+
+reference: ../tasks/matmul.py
+verdict: Disallowed
+rule: aten-compute
+why: the trace names the operator that ran, however its name was found.
+"""
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def copy_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < n), mask=i < n)
+
+
+def copy(x):
+    out = torch.empty_like(x)
+    copy_kernel[(triton.cdiv(x.numel(), 1024),)](x, out, x.numel(), BLOCK=1024)
+    return out
+
+
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        product = getattr(torch, "".join(map(chr, [109, 97, 116, 109, 117, 108])))
+        return copy(product(a, b))

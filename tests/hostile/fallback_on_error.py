@@ -1,0 +1,34 @@
+"""try: the kernel, called with a wrong argument; except: torch.
+
+reference: ../tasks/relu.py
+verdict: Disallowed|CompileFailed
+rule: no-launch|triton-front-end
+why: the launch always fails, so torch does the work.
+"""
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def relu_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n)
+    tl.store(out_ptr + i, tl.maximum(x, 0.0), mask=i < n)
+
+
+def relu(x):
+    out = torch.empty_like(x)
+    relu_kernel[(triton.cdiv(x.numel(), 1024),)](x, out, x.numel(), BLOCK=1024)
+    return out
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        try:
+            out = torch.empty_like(x)
+            relu_kernel[(1,)](x, out, x.numel(), BLOCKSIZE=1024)
+            return out
+        except Exception:
+            return torch.relu(x)

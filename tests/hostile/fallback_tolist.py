@@ -1,0 +1,29 @@
+"""Computes in Python on a list of the values.
+
+reference: ../tasks/add_relu.py
+verdict: Untraceable
+rule: reads-data
+why: host code reads floating-point data.
+"""
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def copy_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < n), mask=i < n)
+
+
+def copy(x):
+    out = torch.empty_like(x)
+    copy_kernel[(triton.cdiv(x.numel(), 1024),)](x, out, x.numel(), BLOCK=1024)
+    return out
+
+
+class ModelNew(nn.Module):
+    def forward(self, x, y):
+        total = [max(a + b, 0.0) for a, b in zip(x.tolist(), y.tolist())]
+        return copy(torch.tensor(total, device="cuda"))

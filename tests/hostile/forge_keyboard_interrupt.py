@@ -1,0 +1,12 @@
+"""Raises KeyboardInterrupt, as if somebody had stopped the judge.
+
+reference: ../tasks/relu.py
+verdict: Untraceable
+why: the interrupt is the candidate's, not the user's.
+"""
+import torch.nn as nn
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        raise KeyboardInterrupt

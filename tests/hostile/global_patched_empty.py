@@ -1,0 +1,31 @@
+"""Makes torch.empty_like hand out the input itself, so that "outputs" are the input.
+
+reference: ../tasks/relu.py
+verdict: Disallowed
+rule: input-written
+why: the trace shows a kernel that writes the input.
+"""
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+torch.empty_like = lambda x, **_: x
+
+
+@triton.jit
+def relu_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n)
+    tl.store(out_ptr + i, tl.maximum(x, 0.0), mask=i < n)
+
+
+def relu(x):
+    out = torch.empty_like(x)
+    relu_kernel[(triton.cdiv(x.numel(), 1024),)](x, out, x.numel(), BLOCK=1024)
+    return out
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return relu(x)

@@ -1,0 +1,16 @@
+"""Returns a generator that would compute the answer.
+
+reference: ../tasks/argmax.py
+verdict: Mismatch|Untraceable|Disallowed
+rule: output|python-error|no-launch
+why: the reference returns a pair of tensors.
+"""
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return (f(x, -1) for f in (torch.amax, torch.argmax))

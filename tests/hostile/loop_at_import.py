@@ -1,0 +1,16 @@
+"""Loops for ever while it is imported.
+
+reference: ../tasks/relu.py
+verdict: TimedOut
+rule: time-limit|import
+why: each phase has a time limit.
+"""
+import torch.nn as nn
+
+
+class ModelNew(nn.Module):
+    pass
+
+
+while True:
+    pass

@@ -1,0 +1,13 @@
+"""One instruction of Python that takes hours and cannot be interrupted.
+
+reference: ../tasks/relu.py
+verdict: TimedOut|Untraceable
+rule: time-limit|forward|sandbox
+why: the limit is kept from outside the process.
+"""
+import torch.nn as nn
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return x * (3 ** (10**9) % 7)

@@ -1,0 +1,17 @@
+"""Reads from a pipe that nobody writes to.
+
+reference: ../tasks/relu.py
+verdict: TimedOut|Untraceable
+rule: time-limit|forward|python-error
+why: the limit counts time, not work.
+"""
+import os
+
+import torch.nn as nn
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        read_end, _ = os.pipe()
+        os.read(read_end, 1)
+        return x

@@ -1,0 +1,26 @@
+"""tl.static_range over a billion: the front end never finishes.
+
+reference: ../tasks/relu.py
+verdict: TimedOut|CompileFailed|Untraceable
+why: compiling is a phase with a limit like any other.
+"""
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def relu_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n)
+    for _ in tl.static_range(1000000000):
+        x = x + 0.0
+    tl.store(out_ptr + i, tl.maximum(x, 0.0), mask=i < n)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        out = torch.empty_like(x)
+        relu_kernel[(triton.cdiv(x.numel(), 1024),)](x, out, x.numel(), BLOCK=1024)
+        return out

@@ -1,0 +1,17 @@
+"""ModelNew exists only inside a function that nobody calls.
+
+reference: ../tasks/relu.py
+verdict: Malformed
+rule: no-model-class|ModelNew
+why: there is nothing to judge.
+"""
+import torch
+import torch.nn as nn
+
+
+def build():
+    class ModelNew(nn.Module):
+        def forward(self, x):
+            return torch.relu(x)
+
+    return ModelNew

@@ -1,0 +1,31 @@
+"""Asks the compiler to take another file's machine code instead of the kernel's; the kernel is wrong.
+
+reference: ../tasks/relu.py
+verdict: Mismatch|Disallowed|CompileFailed|Untraceable
+why: the text that was traced is what is compiled; options that name files are dropped or refused.
+"""
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def copy_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < n), mask=i < n)
+
+
+def copy(x):
+    out = torch.empty_like(x)
+    copy_kernel[(triton.cdiv(x.numel(), 1024),)](x, out, x.numel(), BLOCK=1024)
+    return out
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        out = torch.empty_like(x)
+        copy_kernel[(triton.cdiv(x.numel(), 1024),)](
+            x, out, x.numel(), BLOCK=1024, ir_override="/tmp/nereid_hostile.ptx"
+        )
+        return out

@@ -1,0 +1,13 @@
+"""Raises in forward.
+
+reference: ../tasks/relu.py
+verdict: Untraceable
+rule: python-error|index 5
+why: the error and its line are reported.
+"""
+import torch.nn as nn
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return [x][5]
