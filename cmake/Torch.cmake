@@ -17,3 +17,17 @@ target_link_directories(torch_cpu INTERFACE ${torch_dir}/lib)
 target_link_libraries(torch_cpu INTERFACE ${torch_dir}/lib/libtorch_cpu.so ${torch_dir}/lib/libc10.so)
 target_link_options(torch_cpu INTERFACE "LINKER:--allow-shlib-undefined")
 list(APPEND CMAKE_BUILD_RPATH "${torch_dir}/lib")  # an installed program is told by LD_LIBRARY_PATH
+
+# The CUDA headers that come with that wheel: declarations alone, so that what opens the driver at run time can be
+# built where there is no toolkit.
+get_filename_component(nvidia_include "${torch_dir}/../nvidia/cu13/include" ABSOLUTE)
+add_library(cuda_headers INTERFACE)
+add_library(cuda::headers ALIAS cuda_headers)
+target_include_directories(cuda_headers SYSTEM INTERFACE ${nvidia_include})
+
+# libtorch with its CUDA half, for the programs that run only where a GPU is. libtorch_cuda.so registers its kernels
+# when it is loaded, so it must stay linked although few of its symbols are named.
+add_library(torch_with_cuda INTERFACE)
+add_library(torch::cuda ALIAS torch_with_cuda)
+target_link_libraries(torch_with_cuda INTERFACE torch::cpu cuda::headers
+  -Wl,--push-state,--no-as-needed ${torch_dir}/lib/libtorch_cuda.so ${torch_dir}/lib/libc10_cuda.so -Wl,--pop-state)

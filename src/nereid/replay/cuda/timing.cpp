@@ -1,0 +1,93 @@
+#include "nereid/replay/cuda/timing.h"
+
+#include <algorithm>
+
+namespace nereid::replay::cuda {
+namespace {
+
+Status take(TimedProgram& program, int distribution, int round, LaunchMode mode, int count,
+            std::vector<double>& samples) {
+  NEREID_TRY(const std::vector<double> taken, program.sample(distribution, round, mode, count));
+  for (const double seconds : taken) {
+    if (!(seconds > 0)) return our_error("the GPU's clock gave {} seconds for a run", seconds);
+    samples.push_back(seconds);
+  }
+  return ok_status();
+}
+
+Comparison summarise(const std::vector<double>& reference, const std::vector<double>& candidate,
+                     const BootstrapOptions& bootstrap) {
+  Comparison result;
+  result.reference_seconds = median(reference);
+  result.candidate_seconds = median(candidate);
+  result.speedup = result.reference_seconds / result.candidate_seconds;
+  result.speedup_interval = bootstrap_ratio(reference, candidate, bootstrap);
+  result.samples = static_cast<int>(std::min(reference.size(), candidate.size()));
+  return result;
+}
+
+}  // namespace
+
+Result<Comparison> compare(TimedProgram& reference, TimedProgram& candidate, int distribution,
+                           LaunchMode mode, const TimingOptions& options, Deadline deadline) {
+  std::vector<double> reference_samples, candidate_samples;
+  const Deadline budget = Deadline::after(options.budget_seconds);
+  Comparison result;
+  int next_look = options.min_samples;
+  for (int round = 0;; ++round) {
+    if (deadline.passed()) return our_error("timing did not end within its deadline");
+    const bool reference_first = round % 2 == 0;
+    TimedProgram& first = reference_first ? reference : candidate;
+    TimedProgram& second = reference_first ? candidate : reference;
+    auto& first_samples = reference_first ? reference_samples : candidate_samples;
+    auto& second_samples = reference_first ? candidate_samples : reference_samples;
+    NEREID_TRY_STATUS(take(first, distribution, round, mode, options.batch, first_samples));
+    NEREID_TRY_STATUS(take(second, distribution, round, mode, options.batch, second_samples));
+
+    const int samples = static_cast<int>(std::min(reference_samples.size(), candidate_samples.size()));
+    const bool last = samples >= options.max_samples || (budget.passed() && samples >= 3);
+    if (samples < next_look && !last) continue;
+    result = summarise(reference_samples, candidate_samples, options.bootstrap);
+    result.converged = relative_width(result.speedup_interval) <= options.relative_width;
+    if (result.converged || last) break;
+    next_look = samples + std::max(options.batch, samples / 4);  // looking costs as much as some samples do
+  }
+  result.reference_interval = bootstrap_median(reference_samples, options.bootstrap);
+  result.candidate_interval = bootstrap_median(candidate_samples, options.bootstrap);
+  return result;
+}
+
+int slowest_distribution(const std::vector<Comparison>& distributions) {
+  int slowest = 0;
+  for (int i = 1; i < static_cast<int>(distributions.size()); ++i) {
+    const Comparison& other = distributions[static_cast<size_t>(i)];
+    const Comparison& own = distributions[0];
+    const bool beyond_noise = other.candidate_interval.low > own.candidate_interval.high;
+    if (beyond_noise &&
+        other.candidate_seconds > distributions[static_cast<size_t>(slowest)].candidate_seconds)
+      slowest = i;
+  }
+  return slowest;
+}
+
+Result<Times> time_all(TimedProgram& reference, TimedProgram& candidate, int distributions,
+                       const TimingOptions& options, Deadline deadline) {
+  NEREID_CHECK(distributions > 0, "at least one distribution, got {}", distributions);
+  Times times;
+  // The task's own distribution gets half of the budget, plain launches and the others share the rest.
+  TimingOptions own = options, rest = options;
+  own.budget_seconds = options.budget_seconds / 2;
+  rest.budget_seconds = options.budget_seconds / 2 / distributions;
+  for (int i = 0; i < distributions; ++i) {
+    NEREID_TRY(Comparison one,
+               compare(reference, candidate, i, LaunchMode::kGraph, i == 0 ? own : rest, deadline));
+    times.distributions.push_back(std::move(one));
+  }
+  times.distribution = slowest_distribution(times.distributions);
+  times.graph = times.distributions[static_cast<size_t>(times.distribution)];
+  NEREID_TRY(times.plain,
+             compare(reference, candidate, times.distribution, LaunchMode::kPlain, rest, deadline));
+  return times;
+}
+
+}  // namespace nereid::replay::cuda

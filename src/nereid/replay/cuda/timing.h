@@ -1,0 +1,66 @@
+// Timing one program against another on the same GPU: who is asked for samples when, and what they add up to.
+// The samples come from elsewhere, so this is tested with clocks of its own.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nereid/base/deadline.h"
+#include "nereid/base/result.h"
+#include "nereid/replay/cuda/statistics.h"
+
+namespace nereid::replay::cuda {
+
+enum class LaunchMode {
+  kGraph,
+  kPlain
+};  // a captured CUDA graph replayed, or every call and launch issued anew
+
+// A program ready to run on the GPU again and again. Each sample is one run from a cold cache, everything it
+// writes restored or poisoned before it, in seconds on the GPU's own clock.
+class TimedProgram {
+ public:
+  virtual ~TimedProgram() = default;
+  // `distribution` indexes the kinds of input values; `round` picks the input set within it.
+  virtual Result<std::vector<double>> sample(int distribution, int round, LaunchMode mode, int count) = 0;
+};
+
+struct TimingOptions {
+  double relative_width = 0.02;  // of the interval of the speedup: narrow enough to stop
+  double budget_seconds = 1.0;   // on the GPU and off it, for all distributions together
+  int batch = 5;                 // samples at a time before the other program has its turn
+  int min_samples = 15, max_samples = 300;
+  BootstrapOptions bootstrap;
+};
+
+struct Comparison {
+  double reference_seconds = 0, candidate_seconds = 0;  // medians
+  Interval reference_interval, candidate_interval;
+  double speedup = 0;  // reference over candidate
+  Interval speedup_interval;
+  int samples = 0;         // of each program
+  bool converged = false;  // the interval is as narrow as asked; else the budget ended first
+};
+
+// Takes turns, each round beginning with the program that came second in the one before, so that a drifting
+// clock favours neither.
+Result<Comparison> compare(TimedProgram& reference, TimedProgram& candidate, int distribution,
+                           LaunchMode mode, const TimingOptions& options,
+                           Deadline deadline = Deadline::never());
+
+struct Times {
+  int distribution = 0;                   // whose figures count
+  Comparison graph, plain;                // of that distribution
+  std::vector<Comparison> distributions;  // as graphs; the first is the task's own
+};
+
+// All distributions as graphs, the first as plain launches too. The first counts, unless the candidate is
+// slower on another beyond what the intervals explain: then the slowest does.
+Result<Times> time_all(TimedProgram& reference, TimedProgram& candidate, int distributions,
+                       const TimingOptions& options, Deadline deadline = Deadline::never());
+
+// Which distribution counts, by the rule above.
+int slowest_distribution(const std::vector<Comparison>& distributions);
+
+}  // namespace nereid::replay::cuda
