@@ -7,8 +7,13 @@ if(torch_missing)
   message(FATAL_ERROR "no torch in ${NEREID_PYTHON}: run 'make setup' first")
 endif()
 
+# The wheel carries headers of a newer fmt, which would shadow the system's that everything else is built with.
+file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/system_fmt)
+file(CREATE_LINK /usr/include/fmt ${CMAKE_BINARY_DIR}/system_fmt/fmt SYMBOLIC)
+
 add_library(torch_cpu INTERFACE)
 add_library(torch::cpu ALIAS torch_cpu)
+target_include_directories(torch_cpu INTERFACE ${CMAKE_BINARY_DIR}/system_fmt)
 target_include_directories(torch_cpu SYSTEM INTERFACE
   ${torch_dir}/include ${torch_dir}/include/torch/csrc/api/include)
 # The wheel's headers hide the system's fmt behind a newer one of their own, which no library here holds.

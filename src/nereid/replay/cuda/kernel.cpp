@@ -1,8 +1,6 @@
 #include "nereid/replay/cuda/kernel.h"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -14,40 +12,13 @@ bool starts_with(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
 }
 
-// Bytes of an integer parameter ("i1" is passed as one); 0 where it is none.
-size_t integer_bytes(std::string_view type) {
+// Bytes of a number passed by value ("i1" is passed as one); 0 where the type is none.
+size_t scalar_bytes(std::string_view type) {
   if (type == "i1" || type == "i8") return 1;
-  if (type == "i16") return 2;
-  if (type == "i32") return 4;
-  if (type == "i64") return 8;
+  if (type == "i16" || type == "f16" || type == "bf16") return 2;
+  if (type == "i32" || type == "f32") return 4;
+  if (type == "i64" || type == "f64") return 8;
   return 0;
-}
-
-size_t float_bytes(std::string_view type) {
-  if (type == "f16" || type == "bf16") return 2;
-  if (type == "f32") return 4;
-  if (type == "f64") return 8;
-  return 0;
-}
-
-// IEEE half from a double, to nearest even in one rounding (as PyFloat_Pack2; it raises on overflow, here it
-// is inf).
-uint16_t half_bits(double value) {
-  const uint64_t bits = std::bit_cast<uint64_t>(value);
-  const auto sign = static_cast<uint16_t>(bits >> 48 & 0x8000);
-  if (std::isnan(value)) return sign | 0x7E00;
-  const double magnitude = std::fabs(value);
-  if (magnitude >= 65520.0) return sign | 0x7C00;  // half-way between the largest half and the next
-  if (magnitude == 0) return sign;
-  int exponent = std::max(std::ilogb(magnitude), -14);
-  // In units of the last place, at most 2^11: nearbyint rounds to even in the default mode.
-  auto units = static_cast<uint32_t>(std::nearbyint(std::ldexp(magnitude, 10 - exponent)));
-  if (units >= 2048) {
-    units >>= 1;
-    ++exponent;
-  }
-  if (units < 1024) return sign | static_cast<uint16_t>(units);  // subnormal
-  return sign | static_cast<uint16_t>((exponent + 15) << 10) | static_cast<uint16_t>(units & 1023);
 }
 
 // Encodes the tensor map that the kernel's TMA instructions read (the facts:
@@ -115,18 +86,10 @@ class Packer {
     block.append(&pointer, sizeof pointer, sizeof pointer);
     return ok_status();
   }
-  Status pack_one(const std::string& type, int64_t value) {
-    if (float_bytes(type) != 0) return pack_one(type, static_cast<double>(value));
-    const size_t bytes = integer_bytes(type);
-    if (bytes == 0) return misfit(type, "an integer");
-    block.append(&value, bytes, bytes);  // little-endian: the low bytes come first
-    return ok_status();
-  }
-  Status pack_one(const std::string& type, double value) {
-    const size_t bytes = float_bytes(type);
-    if (bytes == 0) return misfit(type, "a float");
-    const uint64_t bits = pack_float(value, type);
-    block.append(&bits, bytes, bytes);
+  Status pack_one(const std::string& type, Scalar scalar) {
+    const size_t bytes = scalar_bytes(type);
+    if (bytes == 0) return misfit(type, "a number");
+    block.append(&scalar.bits, bytes, bytes);  // little-endian: the low bytes come first
     return ok_status();
   }
   Status pack_one(const std::string& type, const Descriptor& descriptor) {
@@ -139,10 +102,10 @@ class Packer {
     block.append(&map, sizeof map, 64);
     for (const auto* numbers : {&descriptor.shape, &descriptor.strides})
       for (const int64_t number : *numbers) {
-        if (next_ >= image_.parameter_types.size() || integer_bytes(image_.parameter_types[next_]) == 0)
+        if (next_ >= image_.parameter_types.size() || scalar_bytes(image_.parameter_types[next_]) == 0)
           return our_error("kernel {}: no integer parameter {} for a tensor descriptor's shape or stride",
                            image_.name, next_);
-        NEREID_TRY_STATUS(pack_one(image_.parameter_types[next_++], number));
+        NEREID_TRY_STATUS(pack_one(image_.parameter_types[next_++], Scalar{static_cast<uint64_t>(number)}));
       }
     return ok_status();
   }
@@ -153,13 +116,6 @@ class Packer {
 };
 
 }  // namespace
-
-uint64_t pack_float(double value, std::string_view type) {
-  if (type == "f16") return half_bits(value);
-  if (type == "bf16") return std::bit_cast<uint32_t>(static_cast<float>(value)) >> 16;
-  if (type == "f32") return std::bit_cast<uint32_t>(static_cast<float>(value));
-  return std::bit_cast<uint64_t>(value);
-}
 
 CUtensorMapDataType host_element_type(int device_number) {
   // The two numberings agree but for f64, f32 and their neighbours.

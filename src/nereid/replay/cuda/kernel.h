@@ -18,32 +18,9 @@
 
 #include "nereid/base/result.h"
 #include "nereid/replay/cuda/driver.h"
+#include "nereid/replay/cuda/kernel_image.h"
 
 namespace nereid::replay::cuda {
-
-// How a tensor descriptor was lowered; one for each descriptor parameter, as the compiler reports them.
-struct DescriptorMeta {
-  int swizzle = 0;  // CUtensorMapSwizzle
-  int element_bytes = 0;
-  int element_type = 0;  // the device's numbering (see `host_element_type`)
-  std::vector<uint32_t> block;
-  bool fp4_padded = false;
-};
-
-struct KernelImage {
-  std::string name;  // the symbol
-  std::string cubin;
-  std::vector<std::string>
-      parameter_types;  // of the TTIR function: "!tt.ptr<f32>", "i32", "!tt.tensordesc<tensor<64x64xf16>>"
-  std::vector<DescriptorMeta> descriptors;
-  int64_t shared_bytes = 0;
-  int num_warps = 4;
-  int num_ctas = 1;
-  int64_t global_scratch_bytes = 0, global_scratch_align = 1;  // for each CTA
-  int64_t profile_scratch_bytes = 0, profile_scratch_align = 1;
-  bool cooperative = false;
-  bool dependent_launch = false;  // programmatic dependent launch ("launch_pdl")
-};
 
 // One argument for each parameter of the TTIR function; a Descriptor also covers the shapes and strides
 // behind it.
@@ -52,7 +29,10 @@ struct Descriptor {
   std::vector<int64_t> shape, strides;  // in elements
   bool nan_padding = false;
 };
-using Argument = std::variant<CUdeviceptr, int64_t, double, Descriptor>;
+struct Scalar {
+  uint64_t bits = 0;  // in the parameter's own type, zero-extended
+};
+using Argument = std::variant<CUdeviceptr, Scalar, Descriptor>;
 
 // What cuLaunchKernelEx takes: a pointer to each parameter, into bytes that this owns.
 class ParameterBlock {
@@ -78,9 +58,6 @@ struct Scratch {
 // An error, blamed on the input, where the arguments do not fit the parameters.
 Result<ParameterBlock> pack_parameters(const Driver& driver, const KernelImage& image,
                                        const std::vector<Argument>& arguments, Scratch scratch);
-
-// Bits of a double as Triton passes it to a parameter of that type ("f16", "bf16", "f32", "f64").
-uint64_t pack_float(double value, std::string_view type);
 
 // The number cuTensorMapEncodeTiled wants for the compiler's.
 CUtensorMapDataType host_element_type(int device_number);

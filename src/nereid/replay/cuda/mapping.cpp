@@ -38,14 +38,15 @@ Layout lay_out(size_t bytes, size_t granularity, Placement placement) {
   return layout;
 }
 
-Result<Mapping> Mapping::create(const Driver& driver, int device, size_t bytes, Placement placement) {
+Result<Mapping> Mapping::create(const Driver& driver, int device, size_t bytes, Placement placement,
+                                CUstream stream) {
   NEREID_TRY(const size_t granularity, granularity_of(driver, device));
   Mapping mapping(driver, bytes, lay_out(bytes, granularity, placement));
   const CUmemAllocationProp properties = device_memory(device);
   NEREID_CUDA(driver, cuMemCreate(&mapping.handle_, mapping.layout_.mapped, &properties, 0));
   mapping.has_handle_ = true;
   NEREID_TRY_STATUS(mapping.map(device, Access::kReadWrite));
-  NEREID_TRY_STATUS(mapping.fill_slack());
+  NEREID_TRY_STATUS(mapping.fill_slack(stream));
   return mapping;
 }
 
@@ -74,10 +75,10 @@ Status Mapping::map(int device, Access access) {
   return ok_status();
 }
 
-Status Mapping::fill_slack() const {
+Status Mapping::fill_slack(CUstream stream) const {
   const size_t after = layout_.mapped - layout_.offset - bytes_;
-  if (layout_.offset > 0) NEREID_CUDA(*driver_, cuMemsetD8Async(pages(), kCanary, layout_.offset, nullptr));
-  if (after > 0) NEREID_CUDA(*driver_, cuMemsetD8Async(data() + bytes_, kCanary, after, nullptr));
+  if (layout_.offset > 0) NEREID_CUDA(*driver_, cuMemsetD8Async(pages(), kCanary, layout_.offset, stream));
+  if (after > 0) NEREID_CUDA(*driver_, cuMemsetD8Async(data() + bytes_, kCanary, after, stream));
   return ok_status();
 }
 

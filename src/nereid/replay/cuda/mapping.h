@@ -36,8 +36,9 @@ class Mapping {
   static constexpr size_t kFence = size_t{256} << 20;
   static constexpr unsigned char kCanary = 0xC5;
 
-  // New memory, its content undefined but for the slack.
-  static Result<Mapping> create(const Driver& driver, int device, size_t bytes, Placement placement);
+  // New memory, its content undefined but for the slack, which `stream` fills.
+  static Result<Mapping> create(const Driver& driver, int device, size_t bytes, Placement placement,
+                                CUstream stream = nullptr);
 
   // The memory behind a descriptor that another process's `export_fd` made; `bytes` and `placement` as they
   // were there.
@@ -64,7 +65,7 @@ class Mapping {
   Mapping(const Driver& driver, size_t bytes, Layout layout)
       : driver_(&driver), bytes_(bytes), layout_(layout) {}
   Status map(int device, Access access);
-  Status fill_slack() const;
+  Status fill_slack(CUstream stream) const;
   CUdeviceptr pages() const { return base_ + layout_.fence; }
 
   const Driver* driver_;

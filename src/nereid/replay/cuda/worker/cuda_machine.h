@@ -1,0 +1,66 @@
+// The machine of a CUDA replay: one process, one device, one stream.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "nereid/replay/cuda/kernel.h"
+#include "nereid/replay/cuda/mapping.h"
+#include "nereid/replay/worker/machine.h"
+
+namespace nereid::replay::cuda {
+
+class CudaMachine final : public Machine {
+ public:
+  // Makes the device's context, installs the fenced allocator and moves the thread to a stream of its own.
+  // Once in a process, before anything else touches ATen's CUDA side.
+  static Result<std::unique_ptr<CudaMachine>> create(int device);
+
+  // The machine code for kernels with that hash, for the traces loaded afterwards.
+  void add_kernel(const std::string& hash, KernelImage image);
+  bool has_kernel(const std::string& hash) const { return kernels_.contains(hash); }
+  void forget_kernels();
+
+  c10::Device device(trace::Device device) const override;
+  c10::Storage allocate(int64_t bytes, trace::Device device) override;
+  std::unique_ptr<Launcher> load_kernels(const trace::Trace& trace) override;
+  SharedBlock share(int64_t bytes) override;
+  SharedBlock open(Fd fd, int64_t bytes) override;
+  void synchronize() override;
+  bool tracks_written() const override { return false; }
+
+  // On which side of its pages fenced memory lies: overruns fault, or underruns.
+  Placement placement = Placement::kAtEnd;
+
+  const Driver& driver() const { return driver_; }
+  int device_index() const { return device_; }
+  const DeviceFacts& facts() const { return facts_; }
+  CUstream stream() const;
+
+  // A kernel of this hash, loaded on first use; throws Failed where nobody compiled it.
+  const LoadedKernel& kernel(const std::string& hash, const std::string& name);
+
+  // Waits until the stream is idle. What came is returned, not thrown; CUDA_ERROR_NOT_READY: the deadline
+  // passed.
+  CUresult wait(Deadline deadline) const;
+  // A kernel faulted, or never ended: the context is lost and the process fit for nothing but an answer.
+  bool lost() const { return lost_; }
+  void mark_lost() { lost_ = true; }
+
+ private:
+  CudaMachine(const Driver& driver, int device, DeviceFacts facts)
+      : driver_(driver), device_(device), facts_(std::move(facts)) {}
+
+  struct Kernel {
+    KernelImage image;
+    std::unique_ptr<LoadedKernel> loaded;
+  };
+  const Driver& driver_;
+  const int device_;
+  const DeviceFacts facts_;
+  std::map<std::string, Kernel> kernels_;
+  bool lost_ = false;
+};
+
+}  // namespace nereid::replay::cuda
