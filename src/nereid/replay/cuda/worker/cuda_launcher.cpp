@@ -2,7 +2,6 @@
 
 #include <c10/cuda/CUDACachingAllocator.h>
 
-#include "nereid/replay/cuda/worker/fenced_allocator.h"
 #include "nereid/replay/worker/types.h"
 
 namespace nereid::replay::cuda {
@@ -67,9 +66,14 @@ ttir::Finding finding_of_fault(const trace::Kernel& kernel, CUresult code, const
   return finding;
 }
 
-std::vector<std::string> CudaLauncher::parameter_types(trace::KernelId id) {
+std::vector<ttir::Parameter> CudaLauncher::parameters(trace::KernelId id) {
   const trace::Kernel& kernel = trace_.kernels.at(static_cast<size_t>(id));
-  return machine_.kernel(kernel.hash, kernel.name).image().parameter_types;
+  if (const auto parsed = ttir::Kernel::load(kernel.ttir); parsed.ok()) return parsed->parameters();
+  // The GPU may run what our executor does not know; then every pointer counts as read and written.
+  std::vector<ttir::Parameter> parameters;
+  for (const std::string& type : machine_.kernel(kernel.hash, kernel.name).image().parameter_types)
+    parameters.push_back({.name = fmt::format("arg{}", parameters.size()), .type = type});
+  return parameters;
 }
 
 void CudaLauncher::launch(const LaunchRequest& request, std::vector<ttir::Finding>& findings,
@@ -109,7 +113,7 @@ void CudaLauncher::check(const LaunchRequest& request, const trace::Kernel& kern
   }
   TORCH_CHECK(code == CUDA_SUCCESS, "the GPU failed in kernel ", kernel.name, ": ",
               describe(machine_.driver(), code));
-  for (const StraySlack& stray : fenced_memory_strayed_into()) {
+  for (const Stray& stray : machine_.fenced_memory().strayed()) {
     ttir::Finding finding = finding_of_fault(kernel, CUDA_ERROR_ILLEGAL_ADDRESS, {});
     finding.sentence =
         fmt::format("kernel {} ({}:{}) writes {} bytes just outside a tensor of {} bytes", kernel.name,

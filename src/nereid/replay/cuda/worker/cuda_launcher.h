@@ -13,7 +13,7 @@ class CudaLauncher final : public Launcher {
  public:
   CudaLauncher(CudaMachine& machine, const trace::Trace& trace) : machine_(machine), trace_(trace) {}
 
-  std::vector<std::string> parameter_types(trace::KernelId kernel) override;
+  std::vector<ttir::Parameter> parameters(trace::KernelId kernel) override;
   void launch(const LaunchRequest& request, std::vector<ttir::Finding>& findings,
               int64_t& finding_count) override;
 

@@ -9,7 +9,6 @@
 #include <thread>
 
 #include "nereid/replay/cuda/worker/cuda_launcher.h"
-#include "nereid/replay/cuda/worker/fenced_allocator.h"
 #include "nereid/replay/worker/types.h"
 
 namespace nereid::replay::cuda {
@@ -35,6 +34,12 @@ at::Tensor tensor_over(std::shared_ptr<Mapping> mapping, int device) {
 
 }  // namespace
 
+CudaMachine::CudaMachine(const Driver& driver, int device, DeviceFacts facts)
+    : driver_(driver),
+      device_(device),
+      facts_(std::move(facts)),
+      fenced_memory_(new FencedMemory(driver, device)) {}  // never freed: tensors may outlive the machine
+
 Result<std::unique_ptr<CudaMachine>> CudaMachine::create(int device) {
   NEREID_TRY(const Driver* driver, Driver::open());
   NEREID_TRY(DeviceFacts facts, device_facts(*driver, device));
@@ -43,7 +48,6 @@ Result<std::unique_ptr<CudaMachine>> CudaMachine::create(int device) {
   try {
     at::globalContext().lazyInitDevice(c10::kCUDA);
     c10::cuda::set_device(static_cast<c10::DeviceIndex>(device));
-    install_fenced_allocator(*driver, device, machine->fenced, machine->placement);
     // Graphs cannot be captured on the default stream; so nothing runs there.
     c10::cuda::setCurrentCUDAStream(
         c10::cuda::getStreamFromPool(/*isHighPriority=*/false, static_cast<c10::DeviceIndex>(device)));
@@ -63,6 +67,10 @@ c10::Device CudaMachine::device(trace::Device device) const {
 }
 
 c10::Storage CudaMachine::allocate(int64_t bytes, trace::Device device) {
+  if (fenced && device == trace::Device::kCuda)
+    return {c10::Storage::use_byte_size_t(), static_cast<size_t>(bytes),
+            fenced_memory_->allocate(bytes, stream()),
+            /*allocator=*/nullptr, /*resizable=*/false};
   c10::Allocator* allocator = device == trace::Device::kCpu
                                   ? c10::GetAllocator(c10::kCPU)
                                   : static_cast<c10::Allocator*>(c10::cuda::CUDACachingAllocator::get());

@@ -7,6 +7,7 @@
 
 #include "nereid/replay/cuda/kernel.h"
 #include "nereid/replay/cuda/mapping.h"
+#include "nereid/replay/cuda/worker/fenced_memory.h"
 #include "nereid/replay/worker/machine.h"
 
 namespace nereid::replay::cuda {
@@ -30,8 +31,7 @@ class CudaMachine final : public Machine {
   void synchronize() override;
   bool tracks_written() const override { return false; }
 
-  // On which side of its pages fenced memory lies: overruns fault, or underruns.
-  Placement placement = Placement::kAtEnd;
+  FencedMemory& fenced_memory() { return *fenced_memory_; }
 
   const Driver& driver() const { return driver_; }
   int device_index() const { return device_; }
@@ -49,8 +49,7 @@ class CudaMachine final : public Machine {
   void mark_lost() { lost_ = true; }
 
  private:
-  CudaMachine(const Driver& driver, int device, DeviceFacts facts)
-      : driver_(driver), device_(device), facts_(std::move(facts)) {}
+  CudaMachine(const Driver& driver, int device, DeviceFacts facts);
 
   struct Kernel {
     KernelImage image;
@@ -59,6 +58,7 @@ class CudaMachine final : public Machine {
   const Driver& driver_;
   const int device_;
   const DeviceFacts facts_;
+  FencedMemory* const fenced_memory_;
   std::map<std::string, Kernel> kernels_;
   bool lost_ = false;
 };
