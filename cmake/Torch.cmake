@@ -1,5 +1,5 @@
 # libtorch from the pinned `torch` wheel, as the imported target `torch::cpu`.
-# Nothing here links CUDA: the replay worker opens libtorch_cuda.so at run time, where there is a GPU.
+# Its CUDA half is `torch::cuda`: only programs that a GPU's machine starts link it.
 execute_process(
   COMMAND ${NEREID_PYTHON} -c "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
   OUTPUT_VARIABLE torch_dir OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE torch_missing)
@@ -7,13 +7,8 @@ if(torch_missing)
   message(FATAL_ERROR "no torch in ${NEREID_PYTHON}: run 'make setup' first")
 endif()
 
-# The wheel carries headers of a newer fmt, which would shadow the system's that everything else is built with.
-file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/system_fmt)
-file(CREATE_LINK /usr/include/fmt ${CMAKE_BINARY_DIR}/system_fmt/fmt SYMBOLIC)
-
 add_library(torch_cpu INTERFACE)
 add_library(torch::cpu ALIAS torch_cpu)
-target_include_directories(torch_cpu INTERFACE ${CMAKE_BINARY_DIR}/system_fmt)
 target_include_directories(torch_cpu SYSTEM INTERFACE
   ${torch_dir}/include ${torch_dir}/include/torch/csrc/api/include)
 # The wheel's headers hide the system's fmt behind a newer one of their own, which no library here holds.

@@ -1,5 +1,7 @@
 #include <unistd.h>
 
+#include <fmt/ranges.h>
+
 #include <cmath>
 #include <cstring>
 #include <thread>
