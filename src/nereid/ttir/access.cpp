@@ -1,0 +1,237 @@
+#include "nereid/ttir/access.h"
+
+#include <algorithm>
+
+#include "nereid/ttir/affine.h"
+#include "nereid/ttir/sanitizer.h"
+
+namespace nereid::ttir {
+namespace {
+
+// An affine tile of addresses cut down to the lanes that are on, its dimensions merged where they continue
+// each other.
+struct Rows {
+  int64_t address = 0, lane = 0;  // of the first lane that is on
+  int rank = 0;
+  int64_t size[kLazyRank] = {}, stride[kLazyRank] = {}, lane_stride[kLazyRank] = {};
+  int64_t low = 0, high = 0;  // the least and the greatest address
+  bool none = false;
+};
+
+Rows rows_of(const Access& a) {
+  Rows r;
+  const Value& p = *a.pointers;
+  const bool box = a.mask != nullptr && a.mask->form == Form::kBox;
+  r.address = p.base;
+  int64_t lane_stride[kLazyRank];
+  int64_t step = 1;
+  for (int d = a.rank - 1; d >= 0; --d) {
+    lane_stride[d] = step;
+    step *= a.shape[d];
+  }
+  for (int d = 0; d < a.rank; ++d) {
+    const int64_t low = box ? a.mask->low[d] : 0, high = box ? a.mask->high[d] : a.shape[d];
+    if (high <= low) r.none = true;
+    const int64_t stride = p.form == Form::kAffine ? p.stride[d] : 0;
+    r.address += low * stride;
+    r.lane += low * lane_stride[d];
+    const int64_t size = high - low;
+    if (size == 1) continue;
+    // A dimension that goes on where this one's rows end is the same dimension.
+    if (r.rank > 0 && r.stride[r.rank - 1] == stride * size &&
+        r.lane_stride[r.rank - 1] == lane_stride[d] * size) {
+      r.size[r.rank - 1] *= size;
+      r.stride[r.rank - 1] = stride;
+      r.lane_stride[r.rank - 1] = lane_stride[d];
+      continue;
+    }
+    r.size[r.rank] = size;
+    r.stride[r.rank] = stride;
+    r.lane_stride[r.rank] = lane_stride[d];
+    ++r.rank;
+  }
+  r.low = r.high = r.address;
+  for (int d = 0; d < r.rank; ++d) (r.stride[d] < 0 ? r.low : r.high) += r.stride[d] * (r.size[d] - 1);
+  return r;
+}
+
+// Calls f(address, lane) at the start of every innermost row.
+template <class F>
+void walk(const Rows& r, F f) {
+  if (r.rank <= 1) return f(r.address, r.lane);
+  int64_t index[kLazyRank] = {};
+  int64_t address = r.address, lane = r.lane;
+  while (true) {
+    f(address, lane);
+    int d = r.rank - 2;
+    for (; d >= 0; --d) {
+      address += r.stride[d];
+      lane += r.lane_stride[d];
+      if (++index[d] < r.size[d]) break;
+      address -= r.stride[d] * r.size[d];
+      lane -= r.lane_stride[d] * r.size[d];
+      index[d] = 0;
+    }
+    if (d < 0) return;
+  }
+}
+
+template <class T>
+void read_strided(const std::byte* from, int64_t stride, std::byte* out, int64_t lane_stride, int64_t n) {
+  T* o = reinterpret_cast<T*>(out);
+  for (int64_t k = 0; k < n; ++k) std::memcpy(o + k * lane_stride, from + k * stride, sizeof(T));
+}
+template <class T>
+void write_strided(std::byte* to, int64_t stride, const std::byte* from, int64_t lane_stride, int64_t n) {
+  const T* x = reinterpret_cast<const T*>(from);
+  for (int64_t k = 0; k < n; ++k) std::memcpy(to + k * stride, x + k * lane_stride, sizeof(T));
+}
+
+void read_row(int bytes, const std::byte* from, int64_t stride, std::byte* out, int64_t lane_stride,
+              int64_t n) {
+  if (stride == bytes && lane_stride == 1) {
+    std::memcpy(out, from, static_cast<size_t>(n * bytes));
+    return;
+  }
+  switch (bytes) {
+    case 1:
+      return read_strided<uint8_t>(from, stride, out, lane_stride, n);
+    case 2:
+      return read_strided<uint16_t>(from, stride, out, lane_stride, n);
+    case 4:
+      return read_strided<uint32_t>(from, stride, out, lane_stride, n);
+    default:
+      return read_strided<uint64_t>(from, stride, out, lane_stride, n);
+  }
+}
+
+void write_row(int bytes, std::byte* to, int64_t stride, const std::byte* from, int64_t lane_stride,
+               int64_t n) {
+  if (stride == bytes && lane_stride == 1) {
+    std::memcpy(to, from, static_cast<size_t>(n * bytes));
+    return;
+  }
+  switch (bytes) {
+    case 1:
+      return write_strided<uint8_t>(to, stride, from, lane_stride, n);
+    case 2:
+      return write_strided<uint16_t>(to, stride, from, lane_stride, n);
+    case 4:
+      return write_strided<uint32_t>(to, stride, from, lane_stride, n);
+    default:
+      return write_strided<uint64_t>(to, stride, from, lane_stride, n);
+  }
+}
+
+bool by_rows(const Access& a) {
+  return a.rank <= kLazyRank && (a.pointers->form == Form::kUniform || a.pointers->form == Form::kAffine) &&
+         (a.mask == nullptr || a.mask->form == Form::kUniform || a.mask->form == Form::kBox);
+}
+
+bool all_in_one_buffer(const Machine& m, const Rows& r, int bytes) {
+  return buffer_of(r.low) == buffer_of(r.high) && in_bounds(m, r.low, bytes) && in_bounds(m, r.high, bytes);
+}
+
+template <class F>
+void note_rows(const Rows& r, int bytes, F note) {
+  const int64_t n = r.rank == 0 ? 1 : r.size[r.rank - 1], stride = r.rank == 0 ? bytes : r.stride[r.rank - 1];
+  walk(r, [&](int64_t address, int64_t) {
+    if (stride == bytes || n == 1) return note(address, n * bytes);
+    for (int64_t k = 0; k < n; ++k) note(address + k * stride, static_cast<int64_t>(bytes));
+  });
+}
+
+}  // namespace
+
+void report_if_misaligned(Machine& m, LocationId location, int64_t address, int64_t bytes) {
+  if (offset_of(address) % bytes != 0)
+    report(m, FindingKind::kMisaligned, location, buffer_of(address), offset_of(address));
+}
+
+void note_read(Machine& m, LocationId location, int64_t address, int64_t bytes) {
+  const int64_t buffer = buffer_of(address), offset = offset_of(address);
+  const uint8_t* written = m.buffer(buffer).written;
+  if (written != nullptr) {
+    const int64_t hole = first_unwritten(written, offset, offset + bytes);
+    if (hole < offset + bytes) report(m, FindingKind::kUninitializedRead, location, buffer, hole);
+  }
+}
+
+void note_write(Machine& m, LocationId, int64_t address, int64_t bytes) {
+  const int64_t offset = offset_of(address);
+  uint8_t* written = m.buffer(buffer_of(address)).written;
+  if (written != nullptr) mark_written(written, offset, offset + bytes);
+}
+
+void note_atomic(Machine& m, LocationId location, int64_t address, int64_t bytes) {
+  if (!m.context().sanitize) return;
+  note_read(m, location, address, bytes);
+  note_write(m, location, address, bytes);
+}
+
+void read_tile(Machine& m, const Access& a, std::byte* out) {
+  if (a.mask != nullptr && a.mask->form == Form::kUniform && a.mask->base == 0) return;
+  const bool sanitize = m.context().sanitize;
+  if (by_rows(a)) {
+    const Rows r = rows_of(a);
+    if (r.none) return;
+    if (all_in_one_buffer(m, r, a.bytes)) {
+      const std::byte* data = m.buffer(buffer_of(r.low)).data;
+      const int64_t n = r.rank == 0 ? 1 : r.size[r.rank - 1];
+      const int64_t stride = r.rank == 0 ? a.bytes : r.stride[r.rank - 1];
+      const int64_t lane_stride = r.rank == 0 ? 1 : r.lane_stride[r.rank - 1];
+      if (sanitize) {
+        report_if_misaligned(m, a.location, r.address, a.bytes);
+        note_rows(r, a.bytes,
+                  [&](int64_t address, int64_t bytes) { note_read(m, a.location, address, bytes); });
+      }
+      walk(r, [&](int64_t address, int64_t lane) {
+        read_row(a.bytes, data + offset_of(address), stride, out + lane * a.bytes, lane_stride, n);
+      });
+      return;
+    }
+  }
+  for_each_lane(m, a, [&](int64_t lane, int64_t address) {
+    if (sanitize) {
+      report_if_misaligned(m, a.location, address, a.bytes);
+      note_read(m, a.location, address, a.bytes);
+    }
+    std::memcpy(out + lane * a.bytes, m.buffer(buffer_of(address)).data + offset_of(address),
+                static_cast<size_t>(a.bytes));
+  });
+}
+
+void write_tile(Machine& m, const Access& a, const std::byte* from, int step) {
+  if (a.mask != nullptr && a.mask->form == Form::kUniform && a.mask->base == 0) return;
+  const bool sanitize = m.context().sanitize;
+  ++m.stores;
+  if (by_rows(a)) {
+    const Rows r = rows_of(a);
+    if (r.none) return;
+    if (all_in_one_buffer(m, r, a.bytes)) {
+      std::byte* data = m.buffer(buffer_of(r.low)).data;
+      const int64_t n = r.rank == 0 ? 1 : r.size[r.rank - 1];
+      const int64_t stride = r.rank == 0 ? a.bytes : r.stride[r.rank - 1];
+      const int64_t lane_stride = (r.rank == 0 ? 1 : r.lane_stride[r.rank - 1]) * step;
+      if (sanitize) {
+        report_if_misaligned(m, a.location, r.address, a.bytes);
+        note_rows(r, a.bytes,
+                  [&](int64_t address, int64_t bytes) { note_write(m, a.location, address, bytes); });
+      }
+      walk(r, [&](int64_t address, int64_t lane) {
+        write_row(a.bytes, data + offset_of(address), stride, from + lane * step * a.bytes, lane_stride, n);
+      });
+      return;
+    }
+  }
+  for_each_lane(m, a, [&](int64_t lane, int64_t address) {
+    if (sanitize) {
+      report_if_misaligned(m, a.location, address, a.bytes);
+      note_write(m, a.location, address, a.bytes);
+    }
+    std::memcpy(m.buffer(buffer_of(address)).data + offset_of(address), from + lane * step * a.bytes,
+                static_cast<size_t>(a.bytes));
+  });
+}
+
+}  // namespace nereid::ttir

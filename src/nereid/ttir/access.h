@@ -1,0 +1,72 @@
+// Accesses to the launch's buffers: a tile of addresses under a mask, walked as rows of neighbouring bytes
+// where it can be.
+#pragma once
+
+#include <cstdint>
+
+#include "nereid/ttir/machine.h"
+#include "nereid/ttir/sanitizer.h"
+
+namespace nereid::ttir {
+
+enum class AccessKind : uint8_t { kRead, kWrite, kAtomic };
+
+// A tile of accesses. `pointers` and `mask` may be in any form; `mask` null: all lanes.
+struct Access {
+  Value* pointers = nullptr;
+  Value* mask = nullptr;
+  const int32_t* shape = nullptr;
+  int rank = 0;
+  int64_t lanes = 1;
+  int bytes = 1;  // of an element
+  LocationId location = -1;
+  bool atomic = false;  // a volatile read: it synchronises instead of racing
+};
+
+// Reads into `out` (row-major); lanes off or out of bounds are left alone. Reports what is wrong.
+void read_tile(Machine& m, const Access& access, std::byte* out);
+// Writes from `from`; with `step` 0 all lanes write the one element there.
+void write_tile(Machine& m, const Access& access, const std::byte* from, int step);
+
+// Calls f(lane, address) for every lane that is on and in bounds; reports the first that is not.
+template <class F>
+void for_each_lane(Machine& m, const Access& access, F f);
+
+// Whether [address, address + bytes) lies in a buffer.
+inline bool in_bounds(const Machine& m, int64_t address, int64_t bytes) {
+  const int64_t buffer = buffer_of(address);
+  if (buffer < 0 || buffer >= static_cast<int64_t>(m.context().buffers->size())) return false;
+  const int64_t offset = offset_of(address);
+  return offset >= 0 && offset + bytes <= (*m.context().buffers)[static_cast<size_t>(buffer)].bytes;
+}
+
+// Sanitizer's view of bytes [address, address + bytes) that are about to be read or have been written.
+void note_read(Machine& m, LocationId location, int64_t address, int64_t bytes);
+void note_write(Machine& m, LocationId location, int64_t address, int64_t bytes);
+void note_atomic(Machine& m, LocationId location, int64_t address, int64_t bytes);
+void report_if_misaligned(Machine& m, LocationId location, int64_t address, int64_t bytes);
+
+template <class F>
+void for_each_lane(Machine& m, const Access& access, F f) {
+  const auto* addresses = reinterpret_cast<const int64_t*>(
+      m.dense(*access.pointers, Elem::kPointer, access.shape, access.rank, access.lanes));
+  const uint8_t* mask = nullptr;
+  if (access.mask != nullptr) {
+    if (access.mask->form == Form::kUniform && access.mask->base == 0) return;
+    if (access.mask->form != Form::kUniform)
+      mask = reinterpret_cast<const uint8_t*>(
+          m.dense(*access.mask, Elem::kI1, access.shape, access.rank, access.lanes));
+  }
+  bool reported = false;
+  for (int64_t k = 0; k < access.lanes; ++k) {
+    if (mask != nullptr && mask[k] == 0) continue;
+    if (!in_bounds(m, addresses[k], access.bytes)) [[unlikely]] {
+      if (!reported) report_out_of_bounds(m, access.location, addresses[k]);
+      reported = true;
+      continue;
+    }
+    f(k, addresses[k]);
+  }
+}
+
+}  // namespace nereid::ttir

@@ -1,0 +1,89 @@
+#include "nereid/ttir/access.h"
+#include "nereid/ttir/handlers.h"
+#include "nereid/ttir/sanitizer.h"
+
+namespace nereid::ttir::handlers {
+namespace {
+
+Access access_of(Machine& m, const Instruction& i, int bytes, int mask) {
+  Access a;
+  a.pointers = &m.slot(i.in[0]);
+  a.mask = mask >= 0 ? &m.slot(i.in[mask]) : nullptr;
+  a.shape = i.shape.data();
+  a.rank = i.rank;
+  a.lanes = i.lanes;
+  a.bytes = bytes;
+  a.location = i.location;
+  a.atomic = (i.flags & kVolatile) != 0;
+  return a;
+}
+
+}  // namespace
+
+// in: pointers, mask, other. A lane that is off takes `other`, or zero.
+void load(Machine& m, const Instruction& i) {
+  const int bytes = elem_bytes(i.out_elem);
+  const Access a = access_of(m, i, bytes, i.flags & kHasMask ? 1 : -1);
+  const bool everywhere = a.mask == nullptr || (a.mask->form == Form::kUniform && a.mask->base != 0);
+  if (a.pointers->form == Form::kUniform && everywhere) {  // one element for all
+    Access one = a;
+    one.rank = 0;
+    one.lanes = 1;
+    one.mask = nullptr;
+    int64_t element = 0;
+    read_tile(m, one, reinterpret_cast<std::byte*>(&element));
+    if (i.out_elem == Elem::kI1) element = (element & 0xff) != 0;
+    return m.set_uniform(i.out, canonical_bits(&element, i.out_elem));
+  }
+  Tile* tile = nullptr;
+  const auto size = static_cast<size_t>(i.lanes * bytes);
+  if (i.flags & kHasOther) {
+    Value& other = m.slot(i.in[2]);
+    if (everywhere && a.pointers->form == Form::kAffine) {
+      tile = m.pool().take(static_cast<int64_t>(size));
+      std::memset(tile->data(), 0, size);
+    } else if (other.form == Form::kUniform) {
+      tile = m.pool().take(static_cast<int64_t>(size));
+      Value fill;
+      fill.form = Form::kUniform;
+      fill.base = other.base;
+      fill.tile = nullptr;
+      if (other.base == 0) {
+        std::memset(tile->data(), 0, size);
+      } else {
+        m.dense(fill, i.out_elem, i, i.lanes);
+        m.pool().release(tile);
+        tile = fill.tile;
+      }
+    } else {
+      tile = m.pool().take(static_cast<int64_t>(size));
+      std::memcpy(tile->data(), m.dense(other, i.out_elem, i, i.lanes), size);
+    }
+  } else {
+    tile = m.pool().take(static_cast<int64_t>(size));
+    std::memset(tile->data(), 0, size);
+  }
+  read_tile(m, a, tile->data());
+  if (i.out_elem == Elem::kI1) {
+    auto* bits = reinterpret_cast<uint8_t*>(tile->data());
+    for (int64_t k = 0; k < i.lanes; ++k) bits[k] = bits[k] != 0;
+  }
+  m.set_dense(i.out, tile);
+}
+
+// in: pointers, value, mask.
+void store(Machine& m, const Instruction& i) {
+  const int bytes = elem_bytes(i.elem);
+  const Access a = access_of(m, i, bytes, i.flags & kHasMask ? 2 : -1);
+  Value& value = m.slot(i.in[1]);
+  if (value.form == Form::kUniform)
+    return write_tile(m, a, reinterpret_cast<const std::byte*>(&value.base), 0);
+  write_tile(m, a, m.dense(value, i.elem, i, i.lanes), 1);
+}
+
+// An address that was a number has no buffer: whatever is done with it is out of bounds.
+void int_to_ptr(Machine& m, const Instruction& i) { m.set_uniform(i.out, 0); }
+
+void ptr_to_int(Machine& m, const Instruction& i) { m.copy(i.out, i.in[0]); }
+
+}  // namespace nereid::ttir::handlers

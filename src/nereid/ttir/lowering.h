@@ -1,0 +1,18 @@
+// From the SSA program of a kernel to flat code over slots: calls inlined, handlers and loops picked by type,
+// what every program of a launch shares moved to the prologue, what a loop does not change moved before it,
+// values released after their last use.
+#pragma once
+
+#include <memory>
+
+#include "nereid/base/result.h"
+#include "nereid/ttir/machine.h"
+#include "nereid/ttir/program.h"
+
+namespace nereid::ttir {
+
+// `module` has been verified. An operation for which there is no code is an error that begins "Unsupported:
+// ".
+Result<std::unique_ptr<Code>> lower(const Module& module, const Function& kernel);
+
+}  // namespace nereid::ttir
