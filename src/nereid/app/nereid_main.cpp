@@ -13,7 +13,8 @@ namespace {
 using nereid::Blame;
 using nereid::Error;
 
-constexpr const char* kFooter = R"(Exit codes: 0 yes or done, 1 the answer is no, 2 bad usage or input, 3 an error of our own, 130 interrupted.
+constexpr const char* kFooter =
+    R"(Exit codes: 0 yes or done, 1 the answer is no, 2 bad usage or input, 3 an error of our own, 130 interrupted.
 Data goes to stdout, all else to stderr. `nereid COMMAND --help` explains a command, with examples.)";
 
 int tell(const Error& error, bool json) {

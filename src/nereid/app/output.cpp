@@ -28,6 +28,7 @@ Terminal Terminal::of_stdout() {
   const char* term = std::getenv("TERM");
   if (columns != nullptr && std::atoi(columns) > 0) terminal.width = std::atoi(columns);
   if (::isatty(STDOUT_FILENO) == 1) {
+    terminal.terminal = true;
     winsize size{};
     if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) terminal.width = size.ws_col;
     terminal.colour =

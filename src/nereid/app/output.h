@@ -12,8 +12,9 @@ namespace nereid::app {
 Status write_stdout(std::string_view text);
 
 struct Terminal {
-  int width = 100;      // columns; 100 where stdout is no terminal and COLUMNS says nothing
-  bool colour = false;  // stdout is a terminal, NO_COLOR is unset and TERM is not "dumb"
+  int width = 100;        // columns; 100 where stdout is no terminal and COLUMNS says nothing
+  bool terminal = false;  // where not, nothing needs to be cut short
+  bool colour = false;    // stdout is a terminal, NO_COLOR is unset and TERM is not "dumb"
 
   static Terminal of_stdout();
 

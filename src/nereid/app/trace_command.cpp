@@ -1,43 +1,216 @@
+#include "nereid/app/trace_command.h"
+
 #include <CLI/CLI.hpp>
 #include <memory>
 
 #include "nereid/app/command.h"
 #include "nereid/app/output.h"
+#include "nereid/app/trace_graph.h"
+#include "nereid/app/trace_page.h"
 #include "nereid/base/file.h"
+#include "nereid/base/interrupt.h"
 #include "nereid/base/json.h"
+#include "nereid/base/progress.h"
+#include "nereid/trace/codec.h"
+#include "nereid/trace/notation.h"
+#include "nereid/tracer/tracer.h"
 
 namespace nereid::app {
 namespace {
 
 constexpr const char* kExamples = R"(Examples:
-  nereid trace model.py                            what get_inputs, __init__ and forward do, for a person
-  nereid trace model.py -o model.trace             the same, kept
-  nereid trace model.trace --json | jq .flops      a kept trace, for a program
-  nereid trace model.trace --graph | dot -Tsvg     its data flow as a picture)";
+  nereid trace model.py                              what get_inputs, __init__ and forward do, for a person
+  nereid trace mine.py --reference model.py          a candidate (ModelNew), given the reference's inputs
+  nereid trace model.py -o model.trace               the same, kept
+  nereid trace model.trace --json | jq .flops        a kept trace, for a program
+  nereid trace model.py --graph | dot -Tsvg -o m.svg the data flow of forward as a picture
+
+A file is run without data and without a GPU, in a jail; what it did is recorded: PyTorch's operators and Triton's
+launches. Exit code 1: it could not be traced, and why.)";
+
+constexpr size_t kLargestSource = size_t{16} << 20;
 
 struct Options {
-  std::string file, output;
+  std::string file, reference, class_name, output;
+  uint64_t draw = 0;
+  double seconds = 30;
+  bool graph = false, all = false;
 };
 
+// Why there is no trace, for a person and for a program.
+struct NoTrace {
+  std::string text;
+  Json json;
+};
+using Traced = std::variant<trace::Trace, NoTrace>;
+
+struct Reason {
+  std::string file;
+
+  Traced operator()(trace::Trace&& trace) const { return std::move(trace); }
+  Traced operator()(tracer::Untraceable&& why) const {
+    std::string text = fmt::format("{}:{}: untraceable in {}: {}: {}", why.file.empty() ? file : why.file,
+                                   why.line, why.phase, why.type, why.message);
+    if (!why.code.empty()) text += "\n    " + why.code;
+    return NoTrace{text,
+                   {{"untraceable",
+                     {{"phase", why.phase},
+                      {"type", why.type},
+                      {"message", why.message},
+                      {"file", why.file},
+                      {"line", why.line},
+                      {"code", why.code},
+                      {"traceback", why.traceback}}}}};
+  }
+  Traced operator()(tracer::Malformed&& why) const {
+    return NoTrace{fmt::format("{}: malformed: {}", file, why.message),
+                   {{"malformed", {{"message", why.message}}}}};
+  }
+  Traced operator()(tracer::CompileFailed&& why) const {
+    std::string text = fmt::format("{}:{}: kernel {} does not compile: {}",
+                                   why.file.empty() ? file : why.file, why.line, why.kernel, why.message);
+    if (!why.code.empty()) text += "\n    " + why.code;
+    return NoTrace{text,
+                   {{"compile_failed",
+                     {{"kernel", why.kernel},
+                      {"message", why.message},
+                      {"file", why.file},
+                      {"line", why.line},
+                      {"code", why.code}}}}};
+  }
+  Traced operator()(tracer::TimedOut&& why) const {
+    return NoTrace{fmt::format("{}: not traced within {:.0f} s", file, why.seconds),
+                   {{"timed_out", {{"seconds", why.seconds}}}}};
+  }
+  Traced operator()(tracer::Killed&& why) const {
+    return NoTrace{fmt::format("{}: the traced process ended: {}", file, why.limit),
+                   {{"killed", {{"limit", why.limit}}}}};
+  }
+};
+
+Result<Traced> trace_source(tracer::Tracer& tracer, const Options& options, const std::string& file,
+                            const std::string& class_name, const trace::Trace* reference) {
+  tracer::TraceRequest request;
+  NEREID_TRY(request.source, read_file(file, kLargestSource));
+  request.path = std::filesystem::path(file).filename().string();
+  request.class_name = class_name;
+  request.draw = options.draw;
+  request.reference = reference;
+  request.seconds = options.seconds;
+  NEREID_TRY(tracer::TraceAnswer answer, tracer.trace(request, Deadline::after(options.seconds + 300)));
+  return std::visit(Reason{file}, std::move(answer));
+}
+
+Result<Traced> obtain(const Options& options) {
+  NEREID_TRY(const std::string bytes, read_file(options.file, JsonLimits{}.max_bytes));
+  if (std::filesystem::path(options.file).extension() != ".py" && trace::looks_like_trace(bytes)) {
+    if (!options.reference.empty()) return input_error("{}: a kept trace needs no --reference", options.file);
+    NEREID_TRY(trace::Trace trace, trace::parse(bytes, options.file));
+    return Traced(std::move(trace));
+  }
+  NEREID_TRY(const Installation installation, Installation::locate());
+  Progress progress("starting the tracer");
+  NEREID_TRY(auto tracer, tracer::Tracer::start({.installation = installation, .workers = 1, .limits = {}}));
+  if (options.reference.empty())
+    return trace_source(*tracer, options, options.file,
+                        options.class_name.empty() ? "Model" : options.class_name, nullptr);
+  NEREID_TRY(Traced reference, trace_source(*tracer, options, options.reference, "Model", nullptr));
+  if (std::holds_alternative<NoTrace>(reference)) return reference;
+  return trace_source(*tracer, options, options.file,
+                      options.class_name.empty() ? "ModelNew" : options.class_name,
+                      &std::get<trace::Trace>(reference));
+}
+
+std::string json_line(const Json& document) {
+  return document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<Answer> run(const Options& options, bool json) {
+  NEREID_TRY(const Traced traced, obtain(options));
+  if (const auto* none = std::get_if<NoTrace>(&traced)) {
+    fmt::print(stderr, "nereid: {}\n", none->text);
+    if (json) NEREID_TRY_STATUS(write_stdout(json_line(none->json)));
+    return Answer::kNo;
+  }
+  const auto& trace = std::get<trace::Trace>(traced);
+  if (!options.output.empty()) {
+    NEREID_TRY_STATUS(trace::save(trace, options.output));
+    if (!json && !options.graph) return Answer::kYes;
+  }
+  const TraceFacts facts = trace_facts(trace);
+  if (json) {
+    NEREID_TRY_STATUS(write_stdout(json_line(trace_json(trace, facts))));
+  } else if (options.graph) {
+    NEREID_TRY_STATUS(write_stdout(trace_graph(trace, trace.phases.back(), facts.flow)));
+  } else {
+    const PageOptions page{.terminal = Terminal::of_stdout(), .all = options.all};
+    NEREID_TRY_STATUS(write_stdout(trace_page(trace, facts.costs, facts.idle(), page)));
+  }
+  return Answer::kYes;
+}
+
+void add_cost(Json& json, const trace::Cost& cost) {
+  json["flops"] = cost.flops;
+  json["bytes"] = cost.bytes();
+}
+
 }  // namespace
+
+std::vector<bool> TraceFacts::idle() const {
+  std::vector<bool> idle;
+  for (size_t i = 0; i < flow.accesses.size(); ++i)
+    idle.push_back(!flow.accesses[i].writes.empty() && !flow.reaches_output[i]);
+  return idle;
+}
+
+TraceFacts trace_facts(const trace::Trace& trace) {
+  TraceFacts facts;
+  for (const trace::Phase& phase : trace.phases) facts.costs.push_back(trace::costs_of(trace, phase, {}));
+  facts.flow = trace::follow(trace, trace.phases.back(), {});
+  return facts;
+}
+
+Json trace_json(const trace::Trace& trace, const TraceFacts& facts) {
+  Json document = trace::encode(trace);
+  for (size_t p = 0; p < trace.phases.size(); ++p) {
+    Json& phase = document["phases"][p];
+    add_cost(phase, trace::totals_of(facts.costs[p]).all());
+    for (size_t i = 0; i < facts.costs[p].size(); ++i) {
+      Json& step = phase["steps"][i];
+      const trace::StepCost& cost = facts.costs[p][i];
+      add_cost(step, cost.cost);
+      step["exact"] = cost.cost.exact;
+      if (!cost.launch) step["class"] = trace::to_string(cost.op_class);
+      if (p + 1 == trace.phases.size())
+        step["reaches_output"] = static_cast<bool>(facts.flow.reaches_output[i]);
+    }
+  }
+  add_cost(document, trace::totals_of(facts.costs.back()).all());
+  return document;
+}
 
 void add_trace_command(CLI::App& app, Chosen& chosen) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
-      app.add_subcommand("trace", "Show what a module does: its ATen calls and Triton launches");
+      app.add_subcommand("trace", "Show what a module does: its PyTorch operators and Triton launches");
   command->footer(kExamples);
   command
       ->add_option("FILE", options->file, "A reference or candidate (.py), or a trace that was kept with -o")
       ->required();
-  add_json_flag(*command, chosen, "One JSON object on stdout");
-  command->callback([options, &chosen] {
-    chosen.run = [options]() -> Result<Answer> {
-      NEREID_TRY(const std::string bytes, read_file(options->file));
-      NEREID_TRY(const Json document, parse_json(bytes, options->file));
-      NEREID_TRY_STATUS(write_stdout(document.dump() + "\n"));
-      return Answer::kYes;
-    };
-  });
+  command->add_option("-r,--reference", options->reference,
+                      "Trace FILE as a candidate, with this reference's inputs");
+  command->add_option("-c,--class", options->class_name,
+                      "The class to trace (Model; of a candidate ModelNew)");
+  command->add_option("--draw", options->draw, "The seed under which integer inputs are drawn (0)");
+  command->add_option("--time-limit", options->seconds, "Seconds that tracing a file may take (30)")
+      ->check(CLI::PositiveNumber);
+  command->add_option("-o,--output", options->output,
+                      "Keep the trace in this file (and print nothing but --json, --graph)");
+  command->add_flag("--graph", options->graph, "The data flow of the last forward call, for Graphviz");
+  command->add_flag("--all", options->all, "Every step of every phase and call, however many");
+  add_json_flag(*command, chosen, "One object: phases, kernels, storages, flops, bytes, seconds");
+  command->callback(
+      [options, &chosen] { chosen.run = [options, &chosen] { return run(*options, chosen.json); }; });
 }
 
 }  // namespace nereid::app

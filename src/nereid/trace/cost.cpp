@@ -230,8 +230,6 @@ Count count(OpClass c, const OpName& op, const Shapes& shapes) {
                  ? kUnknown
                  : Count{shapes.input_elements() * std::max(1.0, std::log2(Shapes::last_size(*input)))};
     }
-    case OpClass::kRandom:
-      return {shapes.result_elements(), false};
     case OpClass::kOther:
       return {shapes.result_elements(), false};
     default:

@@ -13,8 +13,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!trace.ok()) return 0;
   for (const trace::Value& value : trace->values) {
     const auto [first, last] = trace::byte_extent(value);
-    NEREID_CHECK(first >= 0 && first <= last && last <= trace->storages[static_cast<size_t>(value.storage)].bytes,
-                 "a view inside its storage, got bytes {} to {}", first, last);
+    NEREID_CHECK(
+        first >= 0 && first <= last && last <= trace->storages[static_cast<size_t>(value.storage)].bytes,
+        "a view inside its storage, got bytes {} to {}", first, last);
   }
   const std::string once = trace::serialize(*trace);
   const auto again = trace::parse(once, "what was just written");

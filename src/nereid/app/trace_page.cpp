@@ -1,0 +1,242 @@
+#include "nereid/app/trace_page.h"
+
+#include <algorithm>
+
+#include "nereid/trace/notation.h"
+
+namespace nereid::app {
+namespace {
+
+using trace::Call;
+using trace::Launch;
+using trace::Phase;
+using trace::PhaseKind;
+using trace::Step;
+using trace::StepCost;
+
+constexpr size_t kLongest = 40;       // steps or rows of state before a list is cut
+constexpr size_t kFiguresWidth = 40;  // "  contraction        1.23 GFLOP   456 MB"
+
+std::string counted(int64_t n, std::string_view what) {
+  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+}
+
+std::string cost_text(const trace::Cost& cost) {
+  std::string text = trace::quantity_text(cost.bytes(), "B");
+  if (cost.flops > 0) text = trace::quantity_text(cost.flops, "FLOP") + ", " + text;
+  return text;
+}
+
+// What two calls of forward must share to be told once.
+std::string signature(const trace::Trace& trace, const Phase& phase) {
+  std::string text;
+  for (const Step& step : phase.steps) {
+    if (const auto* call = std::get_if<Call>(&step)) {
+      text += call->op + "\n";
+    } else {
+      const auto& one = std::get<Launch>(step).alternatives.front();
+      text += fmt::format("{} {} {} {}\n", trace.kernels[static_cast<size_t>(one.kernel)].hash, one.grid[0],
+                          one.grid[1], one.grid[2]);
+    }
+  }
+  return text;
+}
+
+class Page {
+ public:
+  Page(const trace::Trace& trace, const std::vector<std::vector<StepCost>>& costs,
+       const std::vector<bool>& idle, const PageOptions& options)
+      : trace_(trace), costs_(costs), idle_(idle), options_(options) {}
+
+  std::string write() {
+    head();
+    state();
+    phases();
+    kernels();
+    for (const std::string& note : trace_.notes) line(terminal().dim("note: ") + trace::safe_text(note));
+    return std::move(text_);
+  }
+
+ private:
+  const Terminal& terminal() const { return options_.terminal; }
+  void line(const std::string& text) { text_ += text + "\n"; }
+  size_t limit() const { return options_.all ? SIZE_MAX : kLongest; }
+
+  // Cut to what the terminal has, keeping `reserved` columns.
+  std::string fit(const std::string& text, size_t reserved) const {
+    if (!terminal().terminal) return text;
+    const size_t width = static_cast<size_t>(terminal().width);
+    const size_t room = std::max<size_t>(width - std::min(width, reserved), 20);
+    return text.size() <= room ? text : text.substr(0, room - 3) + "...";
+  }
+
+  void head() {
+    int forwards = 0;
+    for (const Phase& phase : trace_.phases) forwards += phase.kind == PhaseKind::kForward;
+    line(fmt::format("{}  class {}, {}, draw {}, traced in {:.3f} s",
+                     terminal().bold(trace::safe_text(trace_.file)), trace::safe_text(trace_.class_name),
+                     counted(forwards, "forward call"), trace_.draw, trace_.seconds));
+    if (!std::holds_alternative<trace::None>(trace_.init_inputs.node))
+      line("  init inputs  " + fit(trace::arg_text(trace_, trace_.init_inputs), 16));
+    const Phase& last = trace_.phases.back();
+    line("  inputs       " + fit(trace::arg_text(trace_, last.inputs), 16));
+    line("  output       " + fit(trace::arg_text(trace_, last.output), 16));
+    std::string flags;
+    for (const auto& [name, value] : trace_.flags)
+      flags += fmt::format("{}{}={}", flags.empty() ? "" : ", ", trace::safe_text(name), value);
+    if (!flags.empty()) line("  flags        " + fit(flags, 16));
+  }
+
+  void state() {
+    if (trace_.state.empty()) return;
+    double bytes = 0, parameters = 0;
+    size_t longest = 0;
+    for (const auto& state : trace_.state) {
+      const auto& value = trace_.values[static_cast<size_t>(state.value)];
+      const auto count = static_cast<double>(trace::element_count(value));
+      bytes += count * static_cast<double>(trace::element_bytes(value.dtype));
+      if (state.parameter) parameters += count;
+      longest = std::max(longest, state.name.size());
+    }
+    line("");
+    line(fmt::format("{}  {}, {} in {}", terminal().bold("state"),
+                     trace::quantity_text(parameters, "") + "parameters", trace::quantity_text(bytes, "B"),
+                     counted(static_cast<int64_t>(trace_.state.size()), "tensor")));
+    longest = std::min<size_t>(longest, 48);
+    for (size_t i = 0; i < trace_.state.size(); ++i) {
+      if (i == limit()) {
+        line(terminal().dim(fmt::format("  ... {} more (--all shows them)", trace_.state.size() - i)));
+        break;
+      }
+      const auto& state = trace_.state[i];
+      const char* kind = state.parameter ? "" : state.persistent ? "  buffer" : "  buffer, not saved";
+      line(fmt::format("  {:<{}}  {}{}", trace::safe_text(state.name), longest,
+                       trace::shape_text(trace_.values[static_cast<size_t>(state.value)]),
+                       terminal().dim(kind)));
+    }
+  }
+
+  void phases() {
+    for (size_t p = 0; p < trace_.phases.size(); ++p) {
+      const Phase& phase = trace_.phases[p];
+      if (phase.steps.empty() && !options_.all) continue;
+      const bool repeats = phase.kind == PhaseKind::kForward || phase.kind == PhaseKind::kMakeInputs;
+      if (repeats && !options_.all && told_later(p)) continue;
+      tell_phase(p, repeats && !options_.all ? calls_like(p) : std::vector<int>());
+    }
+  }
+
+  // A later phase of the same kind does the same: that one is told.
+  bool told_later(size_t p) const {
+    for (size_t later = p + 1; later < trace_.phases.size(); ++later)
+      if (trace_.phases[later].kind == trace_.phases[p].kind &&
+          signature(trace_, trace_.phases[later]) == signature(trace_, trace_.phases[p]))
+        return true;
+    return false;
+  }
+  std::vector<int> calls_like(size_t p) const {
+    std::vector<int> calls;
+    for (const Phase& phase : trace_.phases)
+      if (phase.kind == trace_.phases[p].kind &&
+          signature(trace_, phase) == signature(trace_, trace_.phases[p]))
+        calls.push_back(phase.call);
+    return calls;
+  }
+
+  void tell_phase(size_t p, const std::vector<int>& alike) {
+    const Phase& phase = trace_.phases[p];
+    const trace::Totals totals = trace::totals_of(costs_[p]);
+    std::string name(trace::phase_text(phase.kind));
+    if (phase.kind == PhaseKind::kForward || phase.kind == PhaseKind::kMakeInputs)
+      name += fmt::format(" {}", phase.call);
+    std::string same;
+    for (const int call : alike)
+      if (call != phase.call) same += (same.empty() ? " (calls " : ", ") + fmt::to_string(call);
+    if (!same.empty()) same += " do the same)";
+    line("");
+    line(fmt::format("{}{}  {}, {}, {}", terminal().bold(name), same, counted(totals.calls, "call"),
+                     counted(totals.launch_count, "launch"), cost_text(totals.all())));
+    const bool judged = p + 1 == trace_.phases.size();
+    for (size_t i = 0; i < phase.steps.size(); ++i) {
+      if (i == limit() && phase.steps.size() > limit() + 5 && !judged) {
+        line(terminal().dim(fmt::format("  ... {} more (--all shows them)", phase.steps.size() - i)));
+        break;
+      }
+      tell_step(phase.steps[i], costs_[p][i], judged && i < idle_.size() && idle_[i]);
+    }
+  }
+
+  void tell_step(const Step& step, const StepCost& cost, bool unused) {
+    const auto* call = std::get_if<Call>(&step);
+    const trace::Place& place = call != nullptr ? call->place : std::get<Launch>(step).place;
+    std::string where = place.line > 0 ? fmt::to_string(place.line) : "";
+    if (!place.file.empty() && place.file != trace_.file) {
+      const size_t slash = place.file.rfind('/');
+      where = trace::safe_text(place.file.substr(slash == std::string::npos ? 0 : slash + 1)) + ":" + where;
+    }
+    std::string text = call != nullptr ? trace::call_text(trace_, *call)
+                                       : trace::launch_text(trace_, std::get<Launch>(step));
+    std::string kind = call != nullptr ? std::string(trace::to_string(cost.op_class)) : "Triton";
+    const size_t margin = std::max<size_t>(where.size(), 5);
+    text = fit(text, margin + 3 + kFiguresWidth);
+    const size_t column = terminal().terminal
+                              ? static_cast<size_t>(std::max<int>(
+                                    terminal().width - static_cast<int>(margin + 3 + kFiguresWidth), 20))
+                              : 64;
+    const bool heavy = call != nullptr && !trace::is_free(cost.op_class);
+    const std::string padding(column - std::min(column, text.size()), ' ');
+    const std::string shown = call == nullptr ? terminal().green(text) : heavy ? text : terminal().dim(text);
+    std::string figures = fmt::format("{:<16}", kind);
+    if (cost.cost.flops > 0 || cost.cost.bytes() > 0)
+      figures += fmt::format("{:>11}{:>11}",
+                             cost.cost.flops > 0 ? trace::quantity_text(cost.cost.flops, "FLOP") : "",
+                             trace::quantity_text(cost.cost.bytes(), "B"));
+    while (figures.ends_with(' ')) figures.pop_back();
+    line(fmt::format("{} {}{}  {}{}", terminal().dim(fmt::format("{:>{}}", where, margin)), shown, padding,
+                     figures, unused ? terminal().red("  reaches no output") : ""));
+    if (const auto* launch = std::get_if<Launch>(&step)) tell_configurations(*launch, margin);
+  }
+
+  void tell_configurations(const Launch& launch, size_t margin) {
+    const trace::Alternative& first = launch.alternatives.front();
+    std::string text = first.config.empty() ? "" : "config " + trace::safe_text(first.config);
+    if (launch.alternatives.size() > 1) text += fmt::format(" (the first of {})", launch.alternatives.size());
+    if (!text.empty()) line(std::string(margin + 3, ' ') + terminal().dim(fit(text, margin + 3)));
+  }
+
+  void kernels() {
+    if (trace_.kernels.empty()) return;
+    line("");
+    line(terminal().bold("kernels"));
+    for (const trace::Kernel& kernel : trace_.kernels) {
+      std::string options;
+      for (const char* name : {"num_warps", "num_stages", "num_ctas", "maxnreg"})
+        if (const auto found = kernel.options.find(name); found != kernel.options.end())
+          options += fmt::format(", {}={}", name, found->second);
+      for (const auto& [name, value] : kernel.constants)
+        options += fmt::format(", {}={}", trace::safe_text(name), trace::safe_text(value));
+      std::string where = kernel.place.line > 0
+                              ? fmt::format("{}:{}", trace::safe_text(kernel.place.file), kernel.place.line)
+                              : "";
+      line(fit(fmt::format("  {}  {}  {} lines of TTIR{}  {}", kernel.hash.substr(0, 12),
+                           trace::safe_text(kernel.name),
+                           std::count(kernel.ttir.begin(), kernel.ttir.end(), '\n'), options, where),
+               0));
+    }
+  }
+
+  const trace::Trace& trace_;
+  const std::vector<std::vector<StepCost>>& costs_;
+  const std::vector<bool>& idle_;
+  const PageOptions& options_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string trace_page(const trace::Trace& trace, const std::vector<std::vector<StepCost>>& costs,
+                       const std::vector<bool>& idle, const PageOptions& options) {
+  return Page(trace, costs, idle, options).write();
+}
+
+}  // namespace nereid::app

@@ -1,0 +1,102 @@
+#include "nereid/trace/dataflow.h"
+
+#include <algorithm>
+#include <map>
+
+namespace nereid::trace {
+namespace {
+
+struct Written {
+  int step;
+  int64_t first, last;
+  bool covers;
+};
+using History = std::map<StorageId, std::vector<Written>>;  // the writes so far, oldest first
+
+// The steps whose writes a read of [first, last) may see, newest first; kBefore where bytes older than the
+// phase show.
+std::vector<int> writers_of(const History& history, StorageId storage, int64_t first, int64_t last) {
+  std::vector<int> found;
+  if (first >= last) return found;
+  std::vector<std::pair<int64_t, int64_t>> open = {{first, last}};  // what no covering write has hidden yet
+  if (const auto writes = history.find(storage); writes != history.end()) {
+    for (auto write = writes->second.rbegin(); write != writes->second.rend() && !open.empty(); ++write) {
+      std::vector<std::pair<int64_t, int64_t>> left;
+      bool seen = false;
+      for (const auto& [begin, end] : open) {
+        const int64_t low = std::max(begin, write->first), high = std::min(end, write->last);
+        if (low >= high || !write->covers) left.emplace_back(begin, end);
+        if (low >= high) continue;
+        seen = true;
+        if (!write->covers) continue;
+        if (begin < low) left.emplace_back(begin, low);
+        if (high < end) left.emplace_back(high, end);
+      }
+      if (seen && std::find(found.begin(), found.end(), write->step) == found.end())
+        found.push_back(write->step);
+      open = std::move(left);
+    }
+  }
+  if (!open.empty()) found.push_back(Flow::kBefore);
+  return found;
+}
+
+History history_of(const std::vector<StepAccess>& accesses, size_t steps) {
+  History history;
+  for (size_t i = 0; i < steps; ++i)
+    for (const Access& write : accesses[i].writes)
+      history[write.storage].push_back({static_cast<int>(i), write.first, write.last, write.covers});
+  return history;
+}
+
+// Steps from which the marked ones can be reached along flows between steps.
+void mark_behind(const std::vector<Flow>& flows, std::vector<bool>& marked) {
+  for (auto flow = flows.rbegin(); flow != flows.rend(); ++flow) {
+    if (flow->from == Flow::kBefore || flow->to >= static_cast<int>(marked.size())) continue;
+    if (marked[static_cast<size_t>(flow->to)]) marked[static_cast<size_t>(flow->from)] = true;
+  }
+}
+
+}  // namespace
+
+std::vector<bool> DataFlow::steps_behind(const Trace& trace, ValueId value) const {
+  std::vector<bool> marked(accesses.size());
+  const auto [first, last] = byte_extent(trace.values[static_cast<size_t>(value)]);
+  const StorageId storage = trace.values[static_cast<size_t>(value)].storage;
+  for (const int step : writers_of(history_of(accesses, accesses.size()), storage, first, last))
+    if (step != Flow::kBefore) marked[static_cast<size_t>(step)] = true;
+  mark_behind(flows, marked);
+  return marked;
+}
+
+DataFlow follow(const Trace& trace, const Phase& phase, const KernelUses& uses) {
+  DataFlow flow;
+  History history;
+  const auto add = [&](int to, StorageId storage, int64_t first, int64_t last, ValueId value) {
+    for (const int from : writers_of(history, storage, first, last))
+      flow.flows.push_back({from, to, storage, value});
+  };
+  for (size_t i = 0; i < phase.steps.size(); ++i) {
+    StepAccess access = access_of(trace, phase.steps[i], uses);
+    for (const Access& read : access.reads)
+      add(static_cast<int>(i), read.storage, read.first, read.last, read.value);
+    for (const Access& write : access.writes)
+      history[write.storage].push_back({static_cast<int>(i), write.first, write.last, write.covers});
+    flow.accesses.push_back(std::move(access));
+  }
+  const auto end = static_cast<int>(phase.steps.size());
+  flow.reaches_output.assign(phase.steps.size(), false);
+  const size_t inner = flow.flows.size();
+  for (const ValueId id : tensors_in(phase.output)) {
+    const Value& value = trace.values[static_cast<size_t>(id)];
+    const auto [first, last] = byte_extent(value);
+    add(end, value.storage, first, last, id);
+  }
+  for (size_t i = inner; i < flow.flows.size(); ++i)
+    if (flow.flows[i].from != Flow::kBefore)
+      flow.reaches_output[static_cast<size_t>(flow.flows[i].from)] = true;
+  mark_behind(flow.flows, flow.reaches_output);
+  return flow;
+}
+
+}  // namespace nereid::trace
