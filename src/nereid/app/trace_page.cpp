@@ -18,7 +18,8 @@ constexpr size_t kLongest = 40;       // steps or rows of state before a list is
 constexpr size_t kFiguresWidth = 40;  // "  contraction        1.23 GFLOP   456 MB"
 
 std::string counted(int64_t n, std::string_view what) {
-  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+  const std::string_view plural = what.ends_with("ch") ? "es" : "s";
+  return fmt::format("{} {}{}", n, what, n == 1 ? "" : plural);
 }
 
 std::string cost_text(const trace::Cost& cost) {
