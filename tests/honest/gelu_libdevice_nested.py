@@ -1,4 +1,4 @@
-"""GELU through libdevice, two levels of nested jit functions, one of them noinline.
+"""GELU through libdevice, two levels of nested jit functions, and a noinline one on scalars.
 
 reference: ../tasks/gelu.py
 verdict: Verified
@@ -16,13 +16,19 @@ def normal_cdf(x):
 
 
 @triton.jit(noinline=True)
+def block_start(pid, size, n):
+    start = pid * size
+    return tl.minimum(start, n)
+
+
+@triton.jit
 def gelu(x):
     return x * normal_cdf(x)
 
 
 @triton.jit
 def gelu_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    offsets = block_start(tl.program_id(0), BLOCK, n) + tl.arange(0, BLOCK)
     mask = offsets < n
     tl.store(out_ptr + offsets, gelu(tl.load(x_ptr + offsets, mask=mask, other=0.0)), mask=mask)
 
