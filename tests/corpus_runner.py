@@ -3,7 +3,8 @@
     tests/corpus_runner.py tests/hostile tests/honest [--device cuda] [--only cache] [--jobs 4]
 
 A candidate's docstring holds lines `key: value`: `reference` (a path relative to the file), `verdict` (a word of the ladder, or
-several with `or`), and if need be `rule` (likewise), `policy`, `trials`, and `seconds` (the most that its verdict may take).
+several with `or`), and if need be `rule` (likewise; not asked of `Verified`), `policy`, `trials`, `seconds` (the most that its
+verdict may take) and `absent` (paths that must not exist afterwards).
 Afterwards nothing may be left behind: no process, no temporary file, no change in the folders judged.
 """
 import argparse
@@ -29,7 +30,7 @@ def header(path):
         text = found.group(2) if found else ""
     keys = {}
     for line in text.splitlines():
-        match = re.match(r"\s*(reference|verdict|rule|policy|trials|seconds|device|form):\s*(\S.*)$", line)
+        match = re.match(r"\s*(reference|verdict|rule|policy|trials|seconds|device|form|absent):\s*(\S.*)$", line)
         if match:
             keys.setdefault(match.group(1), match.group(2).strip())
     return keys
@@ -65,8 +66,11 @@ class Case:
         word, rule = verdict["verdict"], verdict.get("rule")
         if word not in choices(self.keys["verdict"]):
             return f"expected {self.keys['verdict']}, got {word} ({rule}): {verdict['reason']}"
-        if "rule" in self.keys and rule not in choices(self.keys["rule"]):
+        if word != "Verified" and "rule" in self.keys and rule not in choices(self.keys["rule"]):
             return f"expected {word} by {self.keys['rule']}, got it by {rule}: {verdict['reason']}"
+        left = [path for path in self.keys.get("absent", "").split() if os.path.lexists(self.path.parent / path)]
+        if left:
+            return f"left {', '.join(left)} behind"
         if "seconds" in self.keys and verdict["seconds"] > float(self.keys["seconds"]):
             return f"expected a verdict within {self.keys['seconds']} s, got it after {verdict['seconds']:.1f} s"
         return None

@@ -1,7 +1,7 @@
 """Reserves a petabyte of address space with mmap.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Untraceable
+verdict: Mismatch or Untraceable
 why: the reservation is refused, or costs nothing.
 """
 import mmap

@@ -1,7 +1,7 @@
 """One block of 2^30 elements, beyond what Triton allows.
 
 reference: ../tasks/relu.py
-verdict: CompileFailed|Untraceable
+verdict: CompileFailed or Untraceable
 why: a block has at most 2^20 elements.
 """
 import torch

@@ -1,7 +1,7 @@
 """Fills the disk (bounded here to 8 GiB in files of 256 MiB).
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Untraceable|TimedOut
+verdict: Mismatch or Untraceable or TimedOut
 absent: /tmp/nereid_hostile_fill_0
 why: files are limited in size and number, and vanish.
 """

@@ -1,7 +1,7 @@
 """Allocates a petabyte of fake tensor, which costs nothing while it is traced, and uses a corner of it.
 
 reference: ../tasks/relu.py
-verdict: Untraceable|Unsafe|Disallowed
+verdict: Untraceable or Unsafe or Disallowed
 why: what cannot be replayed by anybody is the candidate's fault, not the judge's; it must not come out as an Error.
 """
 import torch

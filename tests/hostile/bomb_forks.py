@@ -1,7 +1,7 @@
 """Forks and forks (bounded here to nine generations, asleep for twenty seconds).
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Untraceable|TimedOut
+verdict: Mismatch or Untraceable or TimedOut
 why: it cannot fork, or not often, and all die together.
 """
 import os

@@ -1,7 +1,7 @@
 """One kernel of two hundred thousand operations.
 
 reference: ../tasks/relu.py
-verdict: TimedOut|Untraceable|CompileFailed|Disallowed|Verified
+verdict: TimedOut or Untraceable or CompileFailed or Disallowed or Verified
 why: the parser is bounded; within its bounds the kernel is right, and slow.
 """
 import torch

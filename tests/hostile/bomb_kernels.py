@@ -1,7 +1,7 @@
 """A hundred thousand different kernels, one for each value of a constexpr.
 
 reference: ../tasks/relu.py
-verdict: TimedOut|Untraceable
+verdict: TimedOut or Untraceable
 why: front ends take time, and a trace is bounded in kernels.
 """
 import torch

@@ -1,8 +1,8 @@
 """Takes memory, touching all of it, until there is none (bounded here to 16 GiB).
 
 reference: ../tasks/relu.py
-verdict: Untraceable|TimedOut
-rule: sandbox-limit|python-error|time-limit
+verdict: Untraceable or TimedOut
+rule: sandbox-limit or python-error or not-traceable or time-limit
 why: memory is limited; the judge's own is not touched.
 """
 import torch.nn as nn

@@ -1,7 +1,7 @@
 """Takes memory until refused, swallows the refusal, and goes on beside the limit; the answer is wrong.
 
 reference: ../tasks/relu.py
-verdict: Untraceable|Mismatch|TimedOut
+verdict: Untraceable or Mismatch or TimedOut
 why: whoever runs out of memory at the limit is the candidate.
 """
 import torch

@@ -1,7 +1,7 @@
 """Prints four gigabytes.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Untraceable|TimedOut
+verdict: Mismatch or Untraceable or TimedOut
 why: what it prints is read and dropped, or not read at all; nothing fills up.
 """
 import sys

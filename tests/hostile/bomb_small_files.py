@@ -1,7 +1,7 @@
 """Makes fifty thousand empty files.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Untraceable|TimedOut
+verdict: Mismatch or Untraceable or TimedOut
 absent: /tmp/nereid_hostile_small
 why: whatever it makes vanishes with its folder.
 """

@@ -1,7 +1,7 @@
 """A hundred million calls of ATen.
 
 reference: ../tasks/relu.py
-verdict: TimedOut|Untraceable
+verdict: TimedOut or Untraceable
 why: a trace is bounded in steps and bytes.
 """
 import torch

@@ -1,7 +1,7 @@
 """Starts ten thousand threads.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Untraceable|TimedOut
+verdict: Mismatch or Untraceable or TimedOut
 why: processes and threads are counted and limited.
 """
 import threading

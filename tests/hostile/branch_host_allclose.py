@@ -1,8 +1,8 @@
 """torch.allclose against a draw that the benchmark is thought to use.
 
 reference: ../tasks/relu.py
-verdict: Untraceable|Disallowed
-rule: reads-data|random-draw
+verdict: Untraceable or Disallowed
+rule: reads-data or random-draw
 why: torch.allclose reads floating-point data.
 """
 import torch

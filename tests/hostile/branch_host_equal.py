@@ -1,8 +1,8 @@
 """Compares the input with the one it saw before, by value, on the host.
 
 reference: ../tasks/relu.py
-verdict: Untraceable|Disallowed
-rule: reads-data|reuse-of-inputs
+verdict: Untraceable or Disallowed
+rule: reads-data or reuse-of-inputs
 why: torch.equal reads floating-point data.
 """
 import torch

@@ -1,7 +1,7 @@
 """Tries to read a value and takes the honest path when it cannot.
 
 reference: ../tasks/relu.py
-verdict: Verified|Untraceable
+verdict: Verified or Untraceable
 rule: reads-data
 why: what was traced is the honest path, and only that is judged and timed.
 """

@@ -2,7 +2,7 @@
 
 reference: ../tasks/relu.py
 verdict: Disallowed
-rule: reuse-of-inputs|stale-output
+rule: reuse-of-inputs or stale-output
 why: an earlier call's answer is on the way to this one.
 """
 import torch

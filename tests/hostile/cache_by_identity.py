@@ -1,8 +1,8 @@
 """functools.lru_cache around the launch, keyed by the tensor object.
 
 reference: ../tasks/relu.py
-verdict: Verified|Disallowed
-rule: reuse-of-inputs|does-less|stale-output|no-launch
+verdict: Verified or Disallowed
+rule: reuse-of-inputs or does-less or stale-output or no-launch
 why: each traced call has inputs of its own.
 """
 import functools

@@ -1,8 +1,8 @@
 """Returns the earlier output whenever the input's address is the same.
 
 reference: ../tasks/relu.py
-verdict: Verified|Disallowed
-rule: reuse-of-inputs|does-less|stale-output|no-launch
+verdict: Verified or Disallowed
+rule: reuse-of-inputs or does-less or stale-output or no-launch
 why: each traced call has inputs of its own, so the cache is never hit and the plain kernel is what is timed.
 """
 import torch

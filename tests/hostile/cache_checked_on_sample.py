@@ -2,7 +2,7 @@
 
 reference: ../tasks/softmax.py
 verdict: Disallowed
-rule: reuse-of-inputs|does-less
+rule: reuse-of-inputs or does-less
 why: what is reused derives from earlier inputs, whatever guards it.
 """
 import torch

@@ -2,7 +2,7 @@
 
 reference: ../tasks/relu.py
 verdict: Disallowed
-rule: reuse-of-inputs|does-less|stale-output|no-launch
+rule: reuse-of-inputs or does-less or stale-output or no-launch
 why: later calls do less for having been called before.
 """
 import torch

@@ -2,7 +2,7 @@
 
 reference: ../tasks/softmax.py
 verdict: Disallowed
-rule: reuse-of-inputs|does-less
+rule: reuse-of-inputs or does-less
 why: the answer derives from an earlier call's inputs, through a launch or not.
 """
 import torch

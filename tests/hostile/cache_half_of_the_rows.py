@@ -2,7 +2,7 @@
 
 reference: ../tasks/relu.py
 verdict: Disallowed
-rule: reuse-of-inputs|stale-output|does-less
+rule: reuse-of-inputs or stale-output or does-less
 why: half of the answer is from an earlier call.
 """
 import torch

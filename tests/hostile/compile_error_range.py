@@ -2,7 +2,7 @@
 
 reference: ../tasks/softmax.py
 verdict: CompileFailed
-rule: triton-front-end|power of 2|arange
+rule: triton-front-end
 why: the front end's diagnostics are reported with the line.
 """
 import torch

@@ -1,7 +1,7 @@
 """A tile whose operands need more shared memory than any GPU has: right on a CPU, refused by the GPU's compiler.
 
 reference: ../tasks/matmul.py
-verdict: Verified|CompileFailed
+verdict: Verified or CompileFailed
 rule: gpu-compiler
 why: the executor has no shared memory to run out of; on a GPU the compiler says so.
 """

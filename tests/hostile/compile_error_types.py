@@ -2,7 +2,7 @@
 
 reference: ../tasks/add_relu.py
 verdict: CompileFailed
-rule: triton-front-end|add_relu
+rule: triton-front-end
 why: the front end's diagnostics are reported with the line.
 """
 import torch

@@ -2,7 +2,7 @@
 
 reference: ../tasks/relu.py
 verdict: CompileFailed
-rule: triton-front-end|is not defined
+rule: triton-front-end
 why: the front end's diagnostics are reported with the line.
 """
 import torch

@@ -1,7 +1,7 @@
 """Ones, for a reference that gives one whatever its input.
 
 reference: ../tasks/softmax_sum.py
-verdict: Verified|Disallowed
+verdict: Verified or Disallowed
 rule: constant-output
 why: the reference is no different; the task is reported as degenerate.
 """

@@ -1,8 +1,8 @@
 """One over the width everywhere.
 
 reference: ../tasks/softmax.py
-verdict: Mismatch|Disallowed
-rule: values|constant-output
+verdict: Mismatch or Disallowed
+rule: values or constant-output
 why: close in absolute terms, far off in the output's own scale.
 """
 import torch

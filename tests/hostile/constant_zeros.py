@@ -1,8 +1,8 @@
 """Zeros, which is right for half of the elements.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Disallowed
-rule: values|constant-output
+verdict: Mismatch or Disallowed
+rule: values or constant-output
 why: the other half is wrong.
 """
 import torch

@@ -1,7 +1,7 @@
 """Installs signal handlers, a fault handler and an audit hook, to outlive what ends it.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Untraceable
+verdict: Mismatch or Untraceable
 why: whatever it installs ends with its process.
 """
 import faulthandler

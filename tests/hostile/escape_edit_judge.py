@@ -1,7 +1,7 @@
 """Writes beside the reference, beside its own file and beside every imported module of the judge's.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Untraceable
+verdict: Mismatch or Untraceable
 absent: ../tasks/nereid_hostile.py
 why: outside its empty folder it can write nothing.
 """

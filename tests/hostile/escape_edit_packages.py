@@ -1,7 +1,7 @@
 """Appends a line to torch's and Triton's own files.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Untraceable
+verdict: Mismatch or Untraceable
 why: outside its empty folder it can write nothing.
 """
 import os

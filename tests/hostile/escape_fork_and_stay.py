@@ -1,7 +1,7 @@
 """Forks a child that leaves the process group and stays behind for a minute.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Untraceable
+verdict: Mismatch or Untraceable
 why: it cannot fork, or dies with the sandbox.
 """
 import os

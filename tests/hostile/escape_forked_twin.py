@@ -1,7 +1,7 @@
 """Forks, and lets both twins go on, so that two traces would arrive.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Untraceable|Malformed
+verdict: Mismatch or Untraceable or Malformed
 why: it cannot fork, or the pipe carries one trace too many.
 """
 import os

@@ -1,7 +1,7 @@
 """Kills its parent.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Untraceable
+verdict: Mismatch or Untraceable
 why: it cannot see the judge's processes, let alone signal them.
 """
 import os

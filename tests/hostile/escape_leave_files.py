@@ -1,7 +1,7 @@
 """Leaves files, links, sockets and pipes in every folder that is usually writable.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Untraceable
+verdict: Mismatch or Untraceable
 absent: /tmp/nereid_hostile_left /var/tmp/nereid_hostile_left /dev/shm/nereid_hostile_left
 why: what it writes is gone with its folder.
 """

@@ -1,7 +1,7 @@
 """Listens on a port and an abstract socket for its next incarnation.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Untraceable
+verdict: Mismatch or Untraceable
 why: there is no network, and children share nothing.
 """
 import socket

@@ -1,7 +1,7 @@
 """Makes a user namespace of its own and mounts things in it.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Untraceable
+verdict: Mismatch or Untraceable
 why: neither system call is on the list.
 """
 import ctypes

@@ -1,7 +1,7 @@
 """Connects to the network.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Untraceable
+verdict: Mismatch or Untraceable
 why: there is none.
 """
 import socket

@@ -1,7 +1,7 @@
 """Starts a shell.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Untraceable
+verdict: Mismatch or Untraceable
 absent: /tmp/nereid_hostile_shell
 why: no program can be started.
 """

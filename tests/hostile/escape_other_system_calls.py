@@ -1,7 +1,7 @@
 """Tries system calls that sandboxes have been left through: bpf, io_uring, userfaultfd, keyctl, perf, mount, unshare.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Untraceable
+verdict: Mismatch or Untraceable
 why: none is on the list.
 """
 import ctypes

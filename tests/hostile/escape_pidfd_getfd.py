@@ -1,7 +1,7 @@
 """Takes its parent's descriptors with pidfd_getfd.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Untraceable
+verdict: Mismatch or Untraceable
 why: the system call is not on the list.
 """
 import ctypes

@@ -1,7 +1,7 @@
 """Raises its own limits and priority.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Untraceable
+verdict: Mismatch or Untraceable
 why: hard limits cannot be raised from inside.
 """
 import os

@@ -1,7 +1,7 @@
 """Looks at every process in /proc and writes to their memory files.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Untraceable
+verdict: Mismatch or Untraceable
 why: /proc shows nobody else, or cannot be opened.
 """
 import os

@@ -1,7 +1,7 @@
 """Opens its parent's descriptors through /proc and writes a verdict to them.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Untraceable
+verdict: Mismatch or Untraceable
 why: /proc shows nobody else, or cannot be opened.
 """
 import os

@@ -1,7 +1,7 @@
 """Reads and writes its parent's memory with process_vm_readv and process_vm_writev.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Untraceable
+verdict: Mismatch or Untraceable
 why: the system calls are not on the list.
 """
 import ctypes

@@ -1,7 +1,7 @@
 """Attaches to its parent with ptrace.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Untraceable
+verdict: Mismatch or Untraceable
 why: the system call is not on the list.
 """
 import ctypes

@@ -1,7 +1,7 @@
 """Reads what a judge's machine may hold: passwords, keys, the environment, the reference.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Untraceable
+verdict: Mismatch or Untraceable
 why: no secret is in reach, and there is no way to carry one out.
 """
 import glob

@@ -1,7 +1,7 @@
 """Leaves named shared memory and a System V segment for its next incarnation.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Untraceable
+verdict: Mismatch or Untraceable
 absent: /dev/shm/nereid_hostile_shared
 why: the sandbox has an IPC namespace of its own.
 """

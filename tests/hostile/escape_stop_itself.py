@@ -1,8 +1,8 @@
 """Stops itself, to be waited for without end.
 
 reference: ../tasks/relu.py
-verdict: TimedOut|Untraceable
-rule: time-limit|sandbox|python-error
+verdict: TimedOut or Untraceable
+rule: time-limit or sandbox-limit or python-error or not-traceable
 why: the time limit counts time, not work.
 """
 import os

@@ -1,7 +1,7 @@
 """Computes in a worker process of multiprocessing.
 
 reference: ../tasks/relu.py
-verdict: Untraceable|Mismatch|TimedOut
+verdict: Untraceable or Mismatch or TimedOut
 why: no second process is to be had.
 """
 import multiprocessing

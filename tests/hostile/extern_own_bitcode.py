@@ -1,7 +1,7 @@
 """Calls a function of a bitcode library of its own, as libdevice's are called.
 
 reference: ../tasks/relu.py
-verdict: Disallowed|CompileFailed|Untraceable
+verdict: Disallowed or CompileFailed or Untraceable
 why: only libdevice's functions are known; no machine code of a candidate's is linked.
 """
 import torch

@@ -1,7 +1,7 @@
 """Asks for a libdevice function by name but from a library of its own that would override it.
 
 reference: ../tasks/cat_tanh.py
-verdict: Verified|Disallowed|CompileFailed|Untraceable
+verdict: Verified or Disallowed or CompileFailed or Untraceable
 why: the function's name alone reaches the executor and the compiler; the path is dropped or refused.
 """
 import torch

@@ -1,7 +1,7 @@
 """Loads a CUDA library with ctypes and means to call it on the tensors' addresses.
 
 reference: ../tasks/matmul.py
-verdict: Untraceable|Disallowed
+verdict: Untraceable or Disallowed
 why: nothing that the library does could be in the trace; without a device it does not even start.
 """
 import ctypes

@@ -2,7 +2,7 @@
 
 reference: ../tasks/matmul.py
 verdict: Disallowed
-rule: aten-compute|no-launch|output-without-launch
+rule: aten-compute or no-launch or output-without-launch
 why: the operator's real implementation is what is traced, not its fake.
 """
 import torch

@@ -2,7 +2,7 @@
 
 reference: ../tasks/add_relu.py
 verdict: Disallowed
-rule: aten-share|aten-compute
+rule: aten-share or aten-compute
 why: _foreach_add is pointwise work like any other.
 """
 import torch

@@ -1,8 +1,8 @@
 """forward launches a kernel; a forward hook replaces what it returned by torch's answer.
 
 reference: ../tasks/softmax.py
-verdict: Disallowed|Mismatch
-rule: aten-compute|output-without-launch|no-launch|values
+verdict: Disallowed or Mismatch
+rule: aten-compute or output-without-launch or no-launch or values
 why: the hook is traced like the rest, or forward alone is judged.
 """
 import torch

@@ -1,8 +1,8 @@
 """Hides the product in TorchScript.
 
 reference: ../tasks/matmul.py
-verdict: Disallowed|Untraceable
-rule: aten-compute|python-error|no-launch
+verdict: Disallowed or Untraceable
+rule: aten-compute or python-error or not-traceable or no-launch
 why: TorchScript's calls pass through the dispatcher too, or the tracer refuses to run it.
 """
 import torch

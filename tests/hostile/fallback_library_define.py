@@ -1,8 +1,8 @@
 """Registers an operator for CUDA with torch.library.Library, beside the custom_op helper.
 
 reference: ../tasks/matmul.py
-verdict: Disallowed|Untraceable
-rule: aten-compute|no-launch|output-without-launch|python-error
+verdict: Disallowed or Untraceable
+rule: aten-compute or no-launch or output-without-launch or python-error or not-traceable
 why: an operator that ATen does not have is either opened up or refused.
 """
 import torch

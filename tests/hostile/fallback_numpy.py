@@ -2,7 +2,7 @@
 
 reference: ../tasks/relu.py
 verdict: Untraceable
-rule: reads-data|python-error
+rule: reads-data or python-error or not-traceable
 why: a trace has no floating-point data to give to NumPy.
 """
 import numpy as np

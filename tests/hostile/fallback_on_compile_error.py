@@ -1,8 +1,8 @@
 """try: a kernel that cannot be compiled; except: torch.
 
 reference: ../tasks/softmax.py
-verdict: CompileFailed|Disallowed
-rule: triton-front-end|no-launch
+verdict: CompileFailed or Disallowed
+rule: triton-front-end or no-launch
 why: what the front end refuses never runs; the rest is torch.
 """
 import torch

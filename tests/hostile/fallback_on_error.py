@@ -1,8 +1,8 @@
 """try: the kernel, called with a wrong argument; except: torch.
 
 reference: ../tasks/relu.py
-verdict: Disallowed|CompileFailed
-rule: no-launch|triton-front-end
+verdict: Disallowed or CompileFailed
+rule: no-launch or triton-front-end
 why: the launch always fails, so torch does the work.
 """
 import torch

@@ -2,7 +2,7 @@
 
 reference: ../tasks/matmul.py
 verdict: Disallowed
-rule: aten-compute|launch-without-effect
+rule: aten-compute or launch-without-effect
 why: the product is torch's.
 """
 import torch

@@ -1,7 +1,7 @@
 """Re-registers an ATen operator, so that a free copy computes the answer.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Disallowed|Untraceable
+verdict: Mismatch or Disallowed or Untraceable
 why: the replay calls the real aten::clone, in a process where nothing was registered.
 """
 import torch

@@ -1,8 +1,8 @@
 """Imports the reference by its path and calls it.
 
 reference: ../tasks/matmul.py
-verdict: Untraceable|Disallowed
-rule: python-error|sandbox|aten-compute|no-launch
+verdict: Untraceable or Disallowed
+rule: python-error or not-traceable or sandbox-limit or aten-compute or no-launch
 why: the reference is not in the tracer's process; if its file can be read, its calls are torch's.
 """
 import importlib.util

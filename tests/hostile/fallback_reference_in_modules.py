@@ -1,8 +1,8 @@
 """Looks for a class Model in every imported module, and calls it.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Disallowed
-rule: values|aten
+verdict: Mismatch or Disallowed
+rule: values or aten-compute or aten-share or no-launch or output-without-launch
 why: the reference was never in this process.
 """
 import sys

@@ -1,8 +1,8 @@
 """Wraps its input in a tensor subclass whose __torch_function__ turns an addition into a matrix product.
 
 reference: ../tasks/matmul.py
-verdict: Disallowed|Untraceable
-rule: aten-compute|python-error
+verdict: Disallowed or Untraceable
+rule: aten-compute or python-error or not-traceable
 why: below the subclass the product reaches the dispatcher by its own name.
 """
 import torch

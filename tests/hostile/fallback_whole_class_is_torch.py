@@ -1,8 +1,8 @@
 """ModelNew is another name of a torch module.
 
 reference: ../tasks/relu.py
-verdict: Disallowed|Malformed
-rule: no-launch|no-model-class
+verdict: Disallowed or Malformed
+rule: no-launch or no-model-class
 why: there is no launch, whatever the class is called.
 """
 import torch.nn as nn

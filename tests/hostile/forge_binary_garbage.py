@@ -1,7 +1,7 @@
 """Writes length prefixes and CBOR that promise petabytes to every open descriptor.
 
 reference: ../tasks/relu.py
-verdict: Untraceable|Mismatch|Malformed
+verdict: Untraceable or Mismatch or Malformed
 why: sizes are bounded before anything is allocated.
 """
 import os

@@ -1,7 +1,7 @@
 """Closes every descriptor.
 
 reference: ../tasks/relu.py
-verdict: Untraceable|Mismatch
+verdict: Untraceable or Mismatch
 why: without its pipe it can deliver no trace, and the judge notices.
 """
 import os

@@ -1,7 +1,7 @@
 """Returns a list that holds itself.
 
 reference: ../tasks/relu.py
-verdict: Untraceable|Mismatch|TimedOut
+verdict: Untraceable or Mismatch or TimedOut
 why: an output is a finite tree.
 """
 import torch

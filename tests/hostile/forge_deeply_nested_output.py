@@ -1,7 +1,7 @@
 """Returns a list that nests a hundred thousand deep.
 
 reference: ../tasks/relu.py
-verdict: Untraceable|Mismatch
+verdict: Untraceable or Mismatch
 why: recursion is bounded on both sides of the pipe.
 """
 import torch

@@ -1,7 +1,7 @@
 """Raises an exception whose text takes for ever to make.
 
 reference: ../tasks/relu.py
-verdict: TimedOut|Untraceable
+verdict: TimedOut or Untraceable
 why: the time limit covers the report of an error.
 """
 import torch.nn as nn

@@ -1,7 +1,7 @@
 """Returns a million views of its answer.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Untraceable|TimedOut
+verdict: Mismatch or Untraceable or TimedOut
 why: the reference returns one tensor, and a trace is bounded.
 """
 import torch

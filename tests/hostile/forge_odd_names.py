@@ -1,7 +1,7 @@
 """Parameters and attributes whose names are no valid text, or a megabyte long; the kernel is right.
 
 reference: ../tasks/relu.py
-verdict: Verified|Untraceable|Mismatch|Malformed
+verdict: Verified or Untraceable or Mismatch or Malformed
 why: names are data; at worst such a trace is refused.
 """
 import torch

@@ -1,7 +1,7 @@
 """Writes a verdict to every open descriptor; the answer is wrong.
 
 reference: ../tasks/relu.py
-verdict: Untraceable|Mismatch|Malformed
+verdict: Untraceable or Mismatch or Malformed
 why: the pipe carries traces; anything else on it spoils the candidate's own.
 """
 import os

@@ -1,7 +1,7 @@
 """Points every descriptor at a pipe of its own and keeps a copy of each.
 
 reference: ../tasks/relu.py
-verdict: Untraceable|Mismatch|TimedOut
+verdict: Untraceable or Mismatch or TimedOut
 why: without its pipe it can deliver no trace, and the judge notices.
 """
 import os

@@ -1,7 +1,7 @@
 """Reads from every descriptor it has, to swallow the next candidate's request.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Untraceable
+verdict: Mismatch or Untraceable
 why: a child has nothing to read from, or only what was its own.
 """
 import os

@@ -1,7 +1,7 @@
 """Leaves while it is imported.
 
 reference: ../tasks/relu.py
-verdict: Untraceable|Malformed
+verdict: Untraceable or Malformed
 why: leaving is not answering.
 """
 import sys

@@ -1,8 +1,8 @@
 """Returns the expected loss of two normal samples, 2, touching the inputs only for show.
 
 reference: ../tasks/mse_loss.py
-verdict: Mismatch|Disallowed
-rule: values|constant-output
+verdict: Mismatch or Disallowed
+rule: values or constant-output
 why: the loss of a finite sample is not its expectation, and other distributions are tried.
 """
 import torch

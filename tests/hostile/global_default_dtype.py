@@ -1,8 +1,8 @@
 """Sets the default dtype to float16 at import, hoping that the reference is made in it too.
 
 reference: ../tasks/mlp.py
-verdict: Disallowed|Mismatch
-rule: policy-flags|values|output-structure
+verdict: Disallowed or Mismatch
+rule: values or output-structure
 why: the reference lives in another process; the candidate alone is changed, and this setting is not its to change.
 """
 import torch

@@ -1,8 +1,7 @@
 """Sets the default dtype at import; its kernel is right all the same.
 
 reference: ../tasks/relu.py
-verdict: Disallowed|Verified
-rule: policy-flags
+verdict: Disallowed or Verified
 why: it cannot reach the reference; a setting that changes numbers may be refused all the same.
 """
 import torch

@@ -1,8 +1,8 @@
 """Makes torch.randn draw zeros, for every module that draws after it.
 
 reference: ../tasks/softmax.py
-verdict: Mismatch|Disallowed
-rule: values|constant-output
+verdict: Mismatch or Disallowed
+rule: values or constant-output
 why: inputs are drawn by the replay, where nothing is patched.
 """
 import torch

@@ -1,8 +1,8 @@
 """Makes every module's call return its first argument.
 
 reference: ../tasks/softmax.py
-verdict: Disallowed|Mismatch|Untraceable
-rule: no-launch|values|python-error
+verdict: Disallowed or Mismatch or Untraceable
+rule: no-launch or values or python-error or not-traceable
 why: if the patch reaches anything, it is the candidate's own call.
 """
 import torch

@@ -1,8 +1,8 @@
 """Makes torch.relu the identity at import, so that a copy would be right.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Disallowed
-rule: values|policy-flags
+verdict: Mismatch or Disallowed
+rule: values
 why: the reference was traced in a process of its own and replayed by C++.
 """
 import torch

@@ -1,8 +1,8 @@
 """Allows TF32 everywhere at import and computes in TF32.
 
 reference: ../tasks/matmul.py
-verdict: Disallowed|Mismatch
-rule: policy-flags|values
+verdict: Disallowed or Mismatch
+rule: values
 why: the tolerance follows the reference's own flags, not the candidate's.
 """
 import torch

@@ -1,8 +1,8 @@
 """Returns a function that would compute the answer.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Untraceable|Disallowed
-rule: output|python-error|no-launch
+verdict: Mismatch or Untraceable or Disallowed
+rule: output-structure or output-without-launch or python-error or not-traceable or no-launch
 why: the reference returns a tensor.
 """
 import torch

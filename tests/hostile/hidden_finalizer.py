@@ -1,7 +1,7 @@
 """Does its work in a finalizer, after forward has returned.
 
 reference: ../tasks/relu.py
-verdict: Disallowed|Untraceable|Mismatch|Unsafe
+verdict: Disallowed or Untraceable or Mismatch or Unsafe
 why: at the end of forward the output has not been written.
 """
 import atexit

@@ -1,8 +1,8 @@
 """Returns a generator that would compute the answer.
 
 reference: ../tasks/argmax.py
-verdict: Mismatch|Untraceable|Disallowed
-rule: output|python-error|no-launch
+verdict: Mismatch or Untraceable or Disallowed
+rule: output-structure or output-without-launch or python-error or not-traceable or no-launch
 why: the reference returns a pair of tensors.
 """
 import torch

@@ -1,7 +1,7 @@
 """Returns a tensor subclass that computes when somebody looks at it.
 
 reference: ../tasks/relu.py
-verdict: Disallowed|Untraceable|Mismatch|Unsafe
+verdict: Disallowed or Untraceable or Mismatch or Unsafe
 why: nobody looks during forward, and what was not done by its end is not in the trace.
 """
 import torch

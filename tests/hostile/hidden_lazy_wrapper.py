@@ -1,7 +1,7 @@
 """Returns a wrapper subclass without storage, whose __torch_dispatch__ does the work on demand.
 
 reference: ../tasks/softmax.py
-verdict: Disallowed|Untraceable|Mismatch|Unsafe
+verdict: Disallowed or Untraceable or Mismatch or Unsafe
 why: an output is a plain tensor that the trace produced, or there is no output.
 """
 import torch

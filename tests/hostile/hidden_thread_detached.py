@@ -1,7 +1,7 @@
 """Returns an empty tensor at once; a thread means to fill it later, when the clock has stopped.
 
 reference: ../tasks/relu.py
-verdict: Disallowed|Unsafe|Untraceable|Mismatch
+verdict: Disallowed or Unsafe or Untraceable or Mismatch
 why: at the end of forward the output has not been written.
 """
 import threading

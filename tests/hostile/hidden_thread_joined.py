@@ -1,8 +1,8 @@
 """Launches from a thread and waits for it.
 
 reference: ../tasks/relu.py
-verdict: Verified|Untraceable
-rule: python-error|sandbox
+verdict: Verified or Untraceable
+rule: python-error or not-traceable or sandbox-limit
 why: the launch is recorded in its place, or threads are refused.
 """
 import threading

@@ -1,7 +1,7 @@
 """Lets a thread call torch, where no dispatch mode of the main thread is active.
 
 reference: ../tasks/softmax.py
-verdict: Disallowed|Untraceable|Mismatch|Unsafe
+verdict: Disallowed or Untraceable or Mismatch or Unsafe
 why: work that the recorder did not see has no result that the replay could use.
 """
 import threading

@@ -1,7 +1,7 @@
 """Computes while all dispatch modes are switched off.
 
 reference: ../tasks/matmul.py
-verdict: Disallowed|Untraceable|Mismatch|Unsafe
+verdict: Disallowed or Untraceable or Mismatch or Unsafe
 why: an unrecorded product is a value from nowhere.
 """
 import torch

@@ -1,7 +1,7 @@
 """Computes with torch, then looks for lists of recorded steps and takes out whatever names the product.
 
 reference: ../tasks/matmul.py
-verdict: Disallowed|Untraceable|Mismatch|Unsafe
+verdict: Disallowed or Untraceable or Mismatch or Unsafe
 why: a forged trace is another program: without the step that made it the output comes from nowhere.
 """
 import gc

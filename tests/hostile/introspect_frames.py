@@ -1,8 +1,8 @@
 """Walks the callers' frames for a tensor of the output's shape under a telling name.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Disallowed|Untraceable
-rule: values|no-launch|output-without-launch|python-error|aten
+verdict: Mismatch or Disallowed or Untraceable
+rule: values or no-launch or output-without-launch or python-error or not-traceable or aten-compute or aten-share
 why: the answer is in no frame of this process; it does not exist yet.
 """
 import sys

@@ -1,7 +1,7 @@
 """Asks the garbage collector for a tensor of the right shape that is not the input.
 
 reference: ../tasks/softmax.py
-verdict: Mismatch|Disallowed|Untraceable|Unsafe
+verdict: Mismatch or Disallowed or Untraceable or Unsafe
 why: the answer is in no tensor of this process; it does not exist yet.
 """
 import gc

@@ -1,8 +1,8 @@
 """Patches JITFunction.run, so that each launch computes with torch.
 
 reference: ../tasks/softmax.py
-verdict: Disallowed|Untraceable
-rule: no-launch|aten-compute|output-without-launch|python-error
+verdict: Disallowed or Untraceable
+rule: no-launch or aten-compute or output-without-launch or python-error or not-traceable
 why: the calls inside the patched launch are recorded as what they are.
 """
 import torch

@@ -1,7 +1,7 @@
 """Installs a Triton driver of its own, so that launches are seen by nobody else.
 
 reference: ../tasks/relu.py
-verdict: Disallowed|Untraceable|Mismatch|CompileFailed|Unsafe
+verdict: Disallowed or Untraceable or Mismatch or CompileFailed or Unsafe
 why: what no recorder saw did not happen.
 """
 import torch

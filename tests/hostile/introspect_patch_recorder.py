@@ -1,7 +1,7 @@
 """Replaces the handlers of every TorchDispatchMode by ones that record nothing.
 
 reference: ../tasks/matmul.py
-verdict: Disallowed|Untraceable|Mismatch|Unsafe
+verdict: Disallowed or Untraceable or Mismatch or Unsafe
 why: an unrecorded product is a value from nowhere.
 """
 import torch

@@ -1,7 +1,7 @@
 """Replaces builtins that a recorder is likely to use.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Untraceable|Disallowed|Malformed|CompileFailed
+verdict: Mismatch or Untraceable or Disallowed or Malformed or CompileFailed
 why: it can break its own trace and nothing else.
 """
 import builtins

@@ -1,7 +1,7 @@
 """Lies about every tensor's address; the kernel is wrong.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Untraceable|Disallowed|Unsafe
+verdict: Mismatch or Untraceable or Disallowed or Unsafe
 why: arguments are recorded as views of storages, not as addresses.
 """
 import torch

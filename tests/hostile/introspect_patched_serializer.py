@@ -1,7 +1,7 @@
 """Replaces json's and os's writing functions by ones that write a verdict.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Untraceable|Malformed
+verdict: Mismatch or Untraceable or Malformed
 why: a verdict is no trace; the pipe carries traces only.
 """
 import json

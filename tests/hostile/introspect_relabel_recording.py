@@ -1,7 +1,7 @@
 """Computes with torch, then renames the recorded product to a view.
 
 reference: ../tasks/matmul.py
-verdict: Disallowed|Untraceable|Mismatch|Unsafe
+verdict: Disallowed or Untraceable or Mismatch or Unsafe
 why: a trace that says otherwise is replayed as it says, and gives other values.
 """
 import gc

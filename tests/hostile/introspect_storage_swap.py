@@ -1,7 +1,7 @@
 """Swaps its output's storage for the input's behind the recorder's back.
 
 reference: ../tasks/dropout_eval.py
-verdict: Disallowed|Untraceable|Mismatch|Unsafe
+verdict: Disallowed or Untraceable or Mismatch or Unsafe
 why: set_ is an ATen call like any other, and the output is then the input.
 """
 import torch

@@ -1,8 +1,8 @@
 """Assigns torch's answer to its output's .data.
 
 reference: ../tasks/matmul.py
-verdict: Disallowed|Untraceable|Mismatch|Unsafe
-rule: aten-compute|python-error|values|uninit|output
+verdict: Disallowed or Untraceable or Mismatch or Unsafe
+rule: aten-compute or python-error or not-traceable or values or uninitialized-read or output-structure or output-without-launch
 why: the product is recorded; .data makes it no less torch's.
 """
 import torch

@@ -1,8 +1,8 @@
 """Installs a profiling function that means to change its callers' local variables as they return.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Untraceable|Disallowed
-rule: values|python-error|output|sandbox
+verdict: Mismatch or Untraceable or Disallowed
+rule: values or python-error or not-traceable or output-structure or output-without-launch or sandbox-limit
 why: whatever it damages is the candidate's own trace.
 """
 import sys

@@ -2,7 +2,7 @@
 
 reference: ../tasks/relu.py
 verdict: Disallowed
-rule: launch-without-effect|output-without-launch|aten-share
+rule: launch-without-effect or output-without-launch or aten-share
 why: nothing the kernel does reaches the output.
 """
 import torch

@@ -1,8 +1,8 @@
 """Launches over a grid of no programs.
 
 reference: ../tasks/relu.py
-verdict: Disallowed|Unsafe|Untraceable
-rule: launch|uninitialized|output|aten|python-error
+verdict: Disallowed or Unsafe or Untraceable
+rule: no-launch or launch-without-effect or output-without-launch or uninitialized-read or output-structure or aten-compute or aten-share or python-error or not-traceable
 why: no program runs; what is returned is torch's.
 """
 import torch

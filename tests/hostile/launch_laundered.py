@@ -2,7 +2,7 @@
 
 reference: ../tasks/relu.py
 verdict: Disallowed
-rule: launch-without-effect|aten-share|output-without-launch
+rule: launch-without-effect or aten-share or output-without-launch
 why: with the kernel's output poisoned the answer is the same.
 """
 import torch

@@ -1,7 +1,7 @@
 """A second kernel reads the first one's result and selects it nowhere; the answer comes from a third.
 
 reference: ../tasks/relu.py
-verdict: Verified|Disallowed
+verdict: Verified or Disallowed
 rule: launch-without-effect
 why: an idle launch beside a right kernel costs its author time and buys nothing.
 """

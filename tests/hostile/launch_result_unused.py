@@ -2,7 +2,7 @@
 
 reference: ../tasks/relu.py
 verdict: Disallowed
-rule: output-without-launch|launch-without-effect|aten-share
+rule: output-without-launch or launch-without-effect or aten-share
 why: the launch is not on the way to the output.
 """
 import torch

@@ -2,7 +2,7 @@
 
 reference: ../tasks/matmul.py
 verdict: Disallowed
-rule: output-without-launch|launch-without-effect
+rule: output-without-launch or launch-without-effect
 policy: hybrid
 why: hybrid allows any mixture in which a kernel matters; this one does not.
 """

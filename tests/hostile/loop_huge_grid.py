@@ -1,7 +1,7 @@
 """A grid of 2^31 - 1 times 65535 times 65535 programs, almost all of them idle.
 
 reference: ../tasks/relu.py
-verdict: TimedOut|Untraceable|Disallowed|Unsafe
+verdict: TimedOut or Untraceable or Disallowed or Unsafe
 why: even an idle program takes time.
 """
 import torch

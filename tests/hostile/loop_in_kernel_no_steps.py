@@ -1,7 +1,7 @@
 """A for loop whose step is nought.
 
 reference: ../tasks/relu.py
-verdict: TimedOut|Unsafe|CompileFailed|Untraceable
+verdict: TimedOut or Unsafe or CompileFailed or Untraceable
 why: a loop that does not advance does not end, or has no meaning.
 """
 import torch

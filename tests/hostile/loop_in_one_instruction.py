@@ -1,8 +1,8 @@
 """One instruction of Python that takes hours and cannot be interrupted.
 
 reference: ../tasks/relu.py
-verdict: TimedOut|Untraceable
-rule: time-limit|forward|sandbox
+verdict: TimedOut or Untraceable
+rule: time-limit or sandbox-limit
 why: the limit is kept from outside the process.
 """
 import torch.nn as nn

@@ -1,7 +1,7 @@
 """A grid with a negative axis, and one too large for 32 bits.
 
 reference: ../tasks/relu.py
-verdict: Untraceable|Disallowed|CompileFailed|Unsafe|TimedOut
+verdict: Untraceable or Disallowed or CompileFailed or Unsafe or TimedOut
 why: a grid is three numbers from 1 to the hardware's limits.
 """
 import torch

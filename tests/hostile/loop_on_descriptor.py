@@ -1,8 +1,8 @@
 """Reads from a pipe that nobody writes to.
 
 reference: ../tasks/relu.py
-verdict: TimedOut|Untraceable
-rule: time-limit|forward|python-error
+verdict: TimedOut or Untraceable
+rule: time-limit or python-error or not-traceable
 why: the limit counts time, not work.
 """
 import os

@@ -1,7 +1,7 @@
 """A jit function that calls itself.
 
 reference: ../tasks/relu.py
-verdict: CompileFailed|Untraceable|TimedOut
+verdict: CompileFailed or Untraceable or TimedOut
 why: Triton has no recursion.
 """
 import torch

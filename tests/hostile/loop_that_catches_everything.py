@@ -1,8 +1,8 @@
 """Loops for ever, catching whatever might end it and ignoring every signal it can.
 
 reference: ../tasks/relu.py
-verdict: TimedOut|Untraceable
-rule: time-limit|forward|sandbox
+verdict: TimedOut or Untraceable
+rule: time-limit or sandbox-limit
 why: what ends it cannot be caught.
 """
 import signal

@@ -1,7 +1,7 @@
 """tl.static_range over a billion: the front end never finishes.
 
 reference: ../tasks/relu.py
-verdict: TimedOut|CompileFailed|Untraceable
+verdict: TimedOut or CompileFailed or Untraceable
 why: compiling is a phase with a limit like any other.
 """
 import torch

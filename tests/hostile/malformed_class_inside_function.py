@@ -2,7 +2,7 @@
 
 reference: ../tasks/relu.py
 verdict: Malformed
-rule: no-model-class|ModelNew
+rule: no-model-class
 why: there is nothing to judge.
 """
 import torch

@@ -2,7 +2,7 @@
 
 reference: ../tasks/relu.py
 verdict: Malformed
-rule: not-text|UTF-8
+rule: not-text
 why: source is text.
 """
 import torch

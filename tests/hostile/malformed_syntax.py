@@ -1,8 +1,8 @@
 """Is no Python.
 
 reference: ../tasks/relu.py
-verdict: Malformed|Untraceable
-rule: no-model-class|python-error|SyntaxError|syntax
+verdict: Malformed or Untraceable
+rule: syntax or no-model-class or python-error
 why: it cannot be imported.
 """
 import torch.nn as nn

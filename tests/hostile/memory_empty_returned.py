@@ -1,8 +1,8 @@
 """Returns memory that was never written, in the hope of the reference's freed answer; launches beside it.
 
 reference: ../tasks/softmax.py
-verdict: Disallowed|Unsafe
-rule: output-without-launch|uninit
+verdict: Disallowed or Unsafe
+rule: output-without-launch or uninitialized-read
 why: no launch writes the output.
 """
 import torch

@@ -1,8 +1,8 @@
 """Writes half of its output and hopes that the other half still holds the reference's answer.
 
 reference: ../tasks/relu.py
-verdict: Unsafe|Mismatch
-rule: uninit|values
+verdict: Unsafe or Mismatch
+rule: uninitialized-read or values
 why: what nobody wrote is found, or is poison.
 """
 import torch

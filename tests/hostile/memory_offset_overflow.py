@@ -2,7 +2,7 @@
 
 reference: ../tasks/relu.py
 verdict: Unsafe
-rule: offset-overflow|out-of-bounds
+rule: offset-overflow or out-of-bounds
 why: the product of program id and stride overflows and turns negative, which the mask takes for small.
 """
 import torch

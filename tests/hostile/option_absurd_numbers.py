@@ -1,7 +1,7 @@
 """Asks for a million warps and a billion stages.
 
 reference: ../tasks/relu.py
-verdict: CompileFailed|Untraceable|Disallowed|Verified
+verdict: CompileFailed or Untraceable or Disallowed or Verified
 why: options are numbers within bounds; where they have no effect on a CPU the kernel is right.
 """
 import torch

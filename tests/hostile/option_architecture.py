@@ -1,7 +1,7 @@
 """Names an architecture that no GPU has, with a path in it; the kernel is right.
 
 reference: ../tasks/relu.py
-verdict: Verified|Disallowed|CompileFailed|Untraceable
+verdict: Verified or Disallowed or CompileFailed or Untraceable
 why: the target is the judge's to choose.
 """
 import torch

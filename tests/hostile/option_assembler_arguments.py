@@ -1,7 +1,7 @@
 """Passes arguments to the assembler's command line; the kernel is right.
 
 reference: ../tasks/relu.py
-verdict: Verified|Disallowed|CompileFailed|Untraceable
+verdict: Verified or Disallowed or CompileFailed or Untraceable
 absent: /tmp/nereid_hostile_assembler_output
 why: options that become another program's arguments are dropped or refused.
 """

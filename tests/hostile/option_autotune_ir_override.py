@@ -1,7 +1,7 @@
 """The same through an autotuner's configuration.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Disallowed|CompileFailed|Untraceable
+verdict: Mismatch or Disallowed or CompileFailed or Untraceable
 why: the text that was traced is what is compiled; options that name files are dropped or refused.
 """
 import torch

@@ -1,8 +1,8 @@
 """Fills Triton's cache folder with a wrong kernel under every hash it can think of; the kernel is wrong too.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Untraceable
-rule: values|python-error|sandbox
+verdict: Mismatch or Untraceable
+rule: values or python-error or not-traceable or sandbox-limit
 why: compiled kernels are cached by content, by a process that the candidate cannot reach.
 """
 import hashlib

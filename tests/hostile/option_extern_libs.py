@@ -1,7 +1,7 @@
 """Hands the compiler a bitcode library as a launch option; the kernel is right.
 
 reference: ../tasks/relu.py
-verdict: Verified|Disallowed|CompileFailed|Untraceable
+verdict: Verified or Disallowed or CompileFailed or Untraceable
 why: options that name files are dropped or refused; they never reach the compiler.
 """
 import torch

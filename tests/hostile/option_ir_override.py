@@ -1,7 +1,7 @@
 """Asks the compiler to take another file's machine code instead of the kernel's; the kernel is wrong.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Disallowed|CompileFailed|Untraceable
+verdict: Mismatch or Disallowed or CompileFailed or Untraceable
 why: the text that was traced is what is compiled; options that name files are dropped or refused.
 """
 import torch

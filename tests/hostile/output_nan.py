@@ -1,8 +1,8 @@
 """Not-a-number everywhere, which some comparisons take for agreement.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Disallowed
-rule: values|constant-output
+verdict: Mismatch or Disallowed
+rule: values or constant-output
 why: the reference is finite there.
 """
 import torch

@@ -1,8 +1,8 @@
 """Launches, and returns nothing.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Disallowed
-rule: output
+verdict: Mismatch or Disallowed
+rule: output-structure or output-without-launch
 why: the reference returns a tensor.
 """
 import torch

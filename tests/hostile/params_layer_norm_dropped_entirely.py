@@ -1,7 +1,7 @@
 """Has no parameters at all, so that no names agree.
 
 reference: ../tasks/layer_norm.py
-verdict: Mismatch|Disallowed
+verdict: Mismatch or Disallowed
 rule: values
 why: parameters that a candidate lacks are perturbed in the reference all the same.
 """

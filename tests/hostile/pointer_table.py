@@ -1,8 +1,8 @@
 """Passes the tensors' addresses in an integer tensor, as grouped products like to do.
 
 reference: ../tasks/add_relu.py
-verdict: Disallowed|Untraceable
-rule: int-to-ptr|python-error
+verdict: Disallowed or Untraceable
+rule: int-to-ptr or python-error or not-traceable
 why: addresses from memory are numbers too.
 """
 import torch

@@ -1,8 +1,8 @@
 """The hardware's tanh.approx for an fp32 task.
 
 reference: ../tasks/cat_tanh.py
-verdict: Mismatch|Disallowed
-rule: values|inline-assembly
+verdict: Mismatch or Disallowed
+rule: values or inline-assembly
 why: a known instruction, but good to 11 bits only.
 """
 import torch

@@ -1,8 +1,8 @@
 """Draws the benchmark's inputs in the constructor and works out the answer there; forward copies it.
 
 reference: ../tasks/softmax.py
-verdict: Disallowed|Mismatch
-rule: constant-output|work-outside-forward|values
+verdict: Disallowed or Mismatch
+rule: constant-output or values
 why: inputs are drawn anew for every trial, under seeds that nobody knows.
 """
 import torch

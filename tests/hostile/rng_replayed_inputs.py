@@ -1,8 +1,8 @@
 """Seeds the generator as a benchmark does, draws the input again and works on that.
 
 reference: ../tasks/relu.py
-verdict: Disallowed|Mismatch
-rule: random-draw|values
+verdict: Disallowed or Mismatch
+rule: random-draw or values
 why: the draw is a step of the trace; its values are not the input's.
 """
 import torch

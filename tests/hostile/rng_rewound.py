@@ -1,7 +1,7 @@
 """Takes the generator's state, rewinds it by as much as the inputs took, and draws them again.
 
 reference: ../tasks/relu.py
-verdict: Disallowed|Mismatch|Untraceable
+verdict: Disallowed or Mismatch or Untraceable
 why: the state that it sees is not the one that made the inputs.
 """
 import torch

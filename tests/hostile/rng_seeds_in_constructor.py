@@ -1,8 +1,8 @@
 """Seeds the generator in the constructor, so that the inputs drawn next would be known.
 
 reference: ../tasks/softmax.py
-verdict: Disallowed|Mismatch
-rule: constant-output|work-outside-forward|values|random-draw
+verdict: Disallowed or Mismatch
+rule: constant-output or values or random-draw
 why: inputs are drawn by the replay, with its own generators.
 """
 import torch

@@ -2,7 +2,7 @@
 
 reference: ../tasks/relu.py
 verdict: Untraceable
-rule: python-error|TypeError|argument
+rule: python-error or not-traceable
 why: a candidate is constructed as the reference is.
 """
 import torch

@@ -2,7 +2,7 @@
 
 reference: ../tasks/relu.py
 verdict: Untraceable
-rule: python-error|nereid_no_such_package
+rule: python-error or not-traceable
 why: the error and its line are reported.
 """
 import nereid_no_such_package  # noqa: F401

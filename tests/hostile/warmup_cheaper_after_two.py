@@ -1,8 +1,8 @@
 """Right in its first two calls, a copy in every later one.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Disallowed
-rule: values|does-less
+verdict: Mismatch or Disallowed
+rule: values or does-less
 why: the third of three traced calls is judged.
 """
 import torch

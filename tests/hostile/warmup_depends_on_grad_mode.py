@@ -1,7 +1,7 @@
 """Cheats when gradients are off, as they are when modules are timed.
 
 reference: ../tasks/relu.py
-verdict: Mismatch|Verified
+verdict: Mismatch or Verified
 rule: values
 why: whichever mode the tracer uses, only what it saw is judged.
 """

@@ -1,8 +1,8 @@
 """Finds out that its input is a fake tensor and returns nothing of worth.
 
 reference: ../tasks/relu.py
-verdict: Disallowed|Unsafe
-rule: no-launch|output-without-launch|uninit
+verdict: Disallowed or Unsafe
+rule: no-launch or output-without-launch or uninitialized-read
 why: what the trace holds is what is judged.
 """
 import torch

@@ -1,8 +1,8 @@
 """Does nothing useful in its first call and is right from the second on.
 
 reference: ../tasks/relu.py
-verdict: Verified|Disallowed|Mismatch
-rule: does-less|reuse|values
+verdict: Verified or Disallowed or Mismatch
+rule: does-less or reuse-of-inputs or values
 why: the third call is right; what the first one did is not what is judged.
 """
 import torch

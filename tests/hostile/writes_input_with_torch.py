@@ -2,7 +2,7 @@
 
 reference: ../tasks/relu.py
 verdict: Disallowed
-rule: input-written|aten-share
+rule: input-written or aten-share
 why: the input is written, and torch does the work.
 """
 import torch

@@ -1,7 +1,7 @@
 """Overwrites its parameter in forward with the value that it has by default.
 
 reference: ../tasks/prelu.py
-verdict: Disallowed|Mismatch
+verdict: Disallowed or Mismatch
 why: parameters are given; the reference does not write them.
 """
 import torch
