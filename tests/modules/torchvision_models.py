@@ -32,7 +32,7 @@ FAMILIES = [
      "weights_backbone=None", IMAGE),
     ("mc3_18 r3d_18 r2plus1d_18", "", CLIP),
     ("s3d", "", "torch.randn(1, 3, 16, 64, 64)"),
-    ("mvit_v1_b mvit_v2_s", "", "torch.randn(1, 3, 16, 224, 224)"),
+    ("mvit_v1_b mvit_v2_s", "spatial_size=(64, 64), temporal_size=8", "torch.randn(1, 3, 8, 64, 64)"),
     ("swin3d_t swin3d_s", "", CLIP),
     ("raft_small", "", "torch.randn(1, 3, 128, 128), torch.randn(1, 3, 128, 128)"),
 ]

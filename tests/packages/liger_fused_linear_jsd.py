@@ -1,0 +1,43 @@
+"""liger-kernel: two linear layers and their Jensen-Shannon divergence in chunks; the products are torch's.
+
+reference: liger_fused_linear_jsd.py
+verdict: Verified
+policy: hybrid
+"""
+import torch
+import torch.nn as nn
+from liger_kernel.ops.fused_linear_jsd import LigerFusedLinearJSDFunction
+
+ROWS = 24
+WIDTH = 32
+CLASSES = 150
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.student = nn.Parameter(torch.randn(CLASSES, WIDTH) / WIDTH**0.5)
+        self.teacher = nn.Parameter(torch.randn(CLASSES, WIDTH) / WIDTH**0.5)
+
+    def forward(self, s, t):
+        x, y = torch.log_softmax(s @ self.student.t(), -1), torch.log_softmax(t @ self.teacher.t(), -1)
+        m = torch.log(0.5 * y.exp() + 0.5 * x.exp())
+        return (0.5 * y.exp() * (y - m) + 0.5 * x.exp() * (x - m)).sum() / ROWS
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.student = nn.Parameter(torch.randn(CLASSES, WIDTH) / WIDTH**0.5)
+        self.teacher = nn.Parameter(torch.randn(CLASSES, WIDTH) / WIDTH**0.5)
+
+    def forward(self, s, t):
+        return LigerFusedLinearJSDFunction.apply(s, self.student, t, self.teacher)
+
+
+def get_inputs():
+    return [torch.randn(ROWS, WIDTH), torch.randn(ROWS, WIDTH)]
+
+
+def get_init_inputs():
+    return []

@@ -1,0 +1,34 @@
+"""liger-kernel: generalised Jensen-Shannon divergence of log-probabilities.
+
+reference: liger_jsd.py
+verdict: Verified
+policy: hybrid
+"""
+import torch
+import torch.nn as nn
+from liger_kernel.ops.jsd import LigerJSDFunction
+
+ROWS = 15
+CLASSES = 211
+BETA = 0.3
+
+
+class Model(nn.Module):
+    def forward(self, a, b):
+        x, y = torch.log_softmax(a, -1), torch.log_softmax(b, -1)
+        m = torch.log(BETA * y.exp() + (1 - BETA) * x.exp())
+        return (BETA * y.exp() * (y - m) + (1 - BETA) * x.exp() * (x - m)).sum() / ROWS
+
+
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        x, y = torch.log_softmax(a, -1), torch.log_softmax(b, -1)
+        return LigerJSDFunction.apply(x, y, None, BETA)
+
+
+def get_inputs():
+    return [torch.randn(ROWS, CLASSES), torch.randn(ROWS, CLASSES)]
+
+
+def get_init_inputs():
+    return []

@@ -1,0 +1,38 @@
+"""liger-kernel: RMS norm, sixteen narrow rows a program.
+
+reference: liger_rms_norm_blocks.py
+verdict: Verified
+policy: hybrid
+"""
+import torch
+import torch.nn as nn
+from liger_kernel.ops.rms_norm import LigerRMSNormFunction
+
+ROWS = 32777
+WIDTH = 24
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(WIDTH))
+
+    def forward(self, x):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * self.weight
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(WIDTH))
+
+    def forward(self, x):
+        return LigerRMSNormFunction.apply(x, self.weight, 1e-6, 0.0, "llama", False, None)
+
+
+def get_inputs():
+    return [torch.randn(ROWS, WIDTH)]
+
+
+def get_init_inputs():
+    return []

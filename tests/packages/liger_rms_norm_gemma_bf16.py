@@ -1,0 +1,39 @@
+"""liger-kernel: RMS norm with an offset, in Gemma's casting (bf16).
+
+reference: liger_rms_norm_gemma_bf16.py
+verdict: Verified
+policy: hybrid
+"""
+import torch
+import torch.nn as nn
+from liger_kernel.ops.rms_norm import LigerRMSNormFunction
+
+ROWS = 31
+WIDTH = 300
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(WIDTH).to(torch.bfloat16))
+
+    def forward(self, x):
+        y = x.float() * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + 1e-6) * (1.0 + self.weight.float())
+        return y.to(x.dtype)
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(WIDTH).to(torch.bfloat16))
+
+    def forward(self, x):
+        return LigerRMSNormFunction.apply(x, self.weight, 1e-6, 1.0, "gemma", False, None)
+
+
+def get_inputs():
+    return [torch.randn(ROWS, WIDTH).to(torch.bfloat16)]
+
+
+def get_init_inputs():
+    return []
