@@ -65,7 +65,7 @@ def _from_data(original):
         device = _target(device)
         if device.type == "meta":
             return original(data, *args, dtype=dtype, device=device, requires_grad=requires_grad, **kwargs)
-        with _disable_current_modes(), torch._C.DisableTorchFunction():
+        with _disable_current_modes(), torch._C.DisableTorchFunction(), torch._C._DisableFuncTorch():
             real = original(data, *args, dtype=dtype, device="cpu", **kwargs)
         fake = recorder.constant(real, device)
         return fake.requires_grad_() if requires_grad else fake
@@ -81,7 +81,7 @@ def _from_memory(original):
         recorder = tracing.recorder()
         if recorder is None:
             return original(*args, **kwargs)
-        with _disable_current_modes(), torch._C.DisableTorchFunction():
+        with _disable_current_modes(), torch._C.DisableTorchFunction(), torch._C._DisableFuncTorch():
             real = original(*args, **kwargs)
         return recorder.constant(real, "cpu")
 

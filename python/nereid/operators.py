@@ -57,6 +57,9 @@ RECORDED_WHEN = {
     "scaled_dot_product_attention": _attention_may_choose,
 }  # fmt: skip
 
+# Operators that are recorded under another name: zeros without memory are forward-mode derivatives' own business.
+RECORDED_AS = {"aten::_efficientzerotensor": "aten::zeros"}
+
 READS = frozenset("item _local_scalar_dense is_nonzero equal allclose".split())
 QUERIES = frozenset(
     """
@@ -64,7 +67,7 @@ QUERIES = frozenset(
     is_contiguous is_contiguous.memory_format is_strides_like_format is_non_overlapping_and_dense
     sym_is_contiguous sym_is_contiguous.default
     is_same_size _has_compatible_shallow_copy_type is_floating_point is_complex is_signed is_inference
-    is_pinned is_pinned.device is_coalesced _version output_nr is_leaf retains_grad result_type.Tensor result_type.Scalar
+    is_pinned is_pinned.device is_coalesced _has_same_storage_numel _is_zerotensor is_conj is_neg _version output_nr is_leaf retains_grad result_type.Tensor result_type.Scalar
     can_cast promote_types is_neg is_conj _nested_tensor_size layout device is_set_to
     """.split()
 )
@@ -73,13 +76,14 @@ QUERIES = frozenset(
 class Operator:
     """Facts about one overload; made once, then looked up."""
 
-    __slots__ = ("name", "kind", "composite", "written_positions", "written_names", "random", "argument_names", "generator", "recorded_when", "shape", "parts",
+    __slots__ = ("name", "recorded_name", "kind", "composite", "written_positions", "written_names", "random", "argument_names", "generator", "recorded_when", "shape", "parts",
                  "by_value", "first_only", "takes_storage")
 
     def __init__(self, func):
         namespace, short = func._schema.name.split("::", 1)
         overload = func._overloadname
         self.name = f"{namespace}::{short}" + ("" if overload == "default" else f".{overload}")
+        self.recorded_name = RECORDED_AS.get(self.name, self.name)
         key = self.name.split("::", 1)[1]
         self.argument_names = [argument.name for argument in func._schema.arguments]
         writes = [

@@ -142,20 +142,20 @@ class Recorder(TorchDispatchMode):
 
     def new_fake(self, shape, strides, dtype, device):
         """A fresh fake tensor that no step made."""
-        with _disable_current_modes():
+        with _disable_current_modes(), torch._C._DisableFuncTorch():
             meta = torch.empty_strided(tuple(shape), tuple(strides), dtype=dtype, device="meta")
         return FakeTensor(self.fake_mode, meta, torch.device(device))
 
     def view(self, storage, dtype, shape, strides, offset):
         """A fake tensor over a storage of the trace."""
-        with _disable_current_modes():
+        with _disable_current_modes(), torch._C._DisableFuncTorch():
             meta = torch.empty(0, dtype=dtype, device="meta").set_(storage.fake, offset, tuple(shape), tuple(strides))
         return FakeTensor(self.fake_mode, meta, torch.device(storage.device))
 
     def constant(self, real, device, requires_grad=False):
         """A fake tensor whose content is that of a real one; the trace carries the data."""
         with self.lock:
-            with _disable_current_modes(), torch.no_grad():
+            with _disable_current_modes(), torch.no_grad(), torch._C._DisableFuncTorch():
                 real = real.detach()
                 if real.device.type != "cpu":
                     raise Untraceable(f"a tensor on {real.device} came from nowhere")
@@ -305,8 +305,10 @@ class Recorder(TorchDispatchMode):
                     result = facts.composite(*args, **kwargs)
             finally:
                 self.parts = None
+        if type(result) is FakeTensor and result.fake_device.type == "meta":
+            return result  # shapes alone: no work
         encoded_result = self.encode((result[0], *[None] * (len(result) - 1)) if facts.first_only else result)
-        step = {"call": facts.name, "args": encoded_args, "result": encoded_result}
+        step = {"call": facts.recorded_name, "args": encoded_args, "result": encoded_result}
         if encoded_kwargs:
             step["kwargs"] = encoded_kwargs
         if parts:

@@ -23,7 +23,7 @@ class Mismatch(Exception):
 
 class Replay:
     def __init__(self, trace):
-        self.trace, self.memory, self.generators = trace, {}, {}
+        self.trace, self.memory, self.generators, self.tensors = trace, {}, {}, {}
         self.restrided = []  # operators whose results PyTorch lays out otherwise on the CPU
 
     def run(self, seed_of):
@@ -34,6 +34,7 @@ class Replay:
                 torch.default_generator.manual_seed(seed_of(phase["phase"], phase["call"]))
                 for step in phase["steps"]:
                     self._step(step)
+                self.tensors = {}
                 if "output" in phase:
                     outputs.append(self._clone(self._decode(phase["output"])))
         return outputs
@@ -59,6 +60,7 @@ class Replay:
 
     def _call(self, name, step):
         func = overload(name)
+        self.tensors = {}  # one value is one tensor within a call: attention asks whether its query is its key
         args = [self._decode(arg) for arg in step.get("args", [])]
         kwargs = {key: self._decode(arg) for key, arg in step.get("kwargs", [])}
         kwargs.pop("pin_memory", None)
@@ -119,7 +121,9 @@ class Replay:
             return arg
         (kind, body), = arg.items()
         if kind == "v":
-            return self._view(self.trace["values"][body])
+            if body not in self.tensors:
+                self.tensors[body] = self._view(self.trace["values"][body])
+            return self.tensors[body]
         if kind == "f":
             return float(body)
         if kind == "c":
