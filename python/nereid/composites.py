@@ -2,6 +2,7 @@
 
 Each function answers the fake result of a call; `PARTS` says what the operator becomes on CUDA, for analysis alone.
 """
+import torch
 
 
 def _recurrent_output(new_fake, data, features, hidden, batch_first):
@@ -77,3 +78,35 @@ def sizes_by_value(name):
 
 # Operators of whose results only the first means anything, and whose other results have shapes that depend on the device.
 FIRST_RESULT_ONLY = frozenset(("aten::_embedding_bag", "aten::_embedding_bag_forward_only"))
+
+
+# -- factories: what a kernel's host code calls most. FakeTensorMode would answer the same, slower; None asks it.
+
+
+def _device(device):
+    return CUDA if device is None or device.type == "cuda" else device
+
+
+def sized(new_fake, size, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
+    if memory_format not in (None, torch.contiguous_format) or layout not in (None, torch.strided):
+        return None
+    return new_fake(size, contiguous(size), dtype or torch.get_default_dtype(), _device(device))
+
+
+def strided(new_fake, size, stride, *, dtype=None, layout=None, device=None, pin_memory=None):
+    return new_fake(size, stride, dtype or torch.get_default_dtype(), _device(device))
+
+
+def sized_like(new_fake, source, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
+    if memory_format not in (None, torch.preserve_format) or layout not in (None, torch.strided) or not source.is_contiguous():
+        return None
+    return new_fake(source.shape, contiguous(source.shape), dtype or source.dtype, source.fake_device if device is None else _device(device))
+
+
+CUDA = torch.device("cuda", 0)
+FACTORIES = {
+    "aten::empty.memory_format": sized, "aten::zeros": sized, "aten::ones": sized, "aten::empty_strided": strided,
+    "aten::randn": sized, "aten::rand": sized,
+    "aten::empty_like": sized_like, "aten::zeros_like": sized_like, "aten::ones_like": sized_like,
+    "aten::randn_like": sized_like, "aten::rand_like": sized_like,
+}  # fmt: skip

@@ -121,9 +121,16 @@ def _run_fallback(fake_mode, func, flat_args, args_spec, original):
     return tree_map(fake, result)
 
 
+def _as_subclass(self, cls):
+    if isinstance(self, cls):
+        return self
+    raise Untraceable(f"a tensor as the subclass {cls.__name__}")
+
+
 def install():
     fake_tensor.init_gpu_context = lambda *args, **kwargs: None
     fake_tensor.run_fallback_kernel = _run_fallback
+    FakeTensor.as_subclass = _as_subclass
     FakeTensor.data_ptr = _data_ptr
     FakeTensor.tolist = _tolist
     FakeTensor.numpy = _numpy

@@ -6,6 +6,7 @@ import zlib
 import torch
 
 from . import grad_modes, tracing
+from .errors import Untraceable
 
 
 def seed_python(phase, call, draw):
@@ -69,8 +70,19 @@ def install():
     torch.nn.Module.compile = lambda self, *args, **kwargs: None
     torch.nn.RNNBase.flatten_parameters = _flatten_parameters
     torch.library.wrap_triton = lambda kernel: kernel
+    _refuse_compilers()
     threading.Thread._bootstrap_inner = _bootstrap
     threading.Thread.start = _tracked_start
+
+
+def _refuse_compilers():
+    """C++ and CUDA compilers take minutes to fail here; what they would build could not be traced."""
+    import torch.utils.cpp_extension as cpp_extension
+
+    def refuse(*args, **kwargs):
+        raise Untraceable("C++ and CUDA extensions: only what PyTorch and Triton do is traced")
+
+    cpp_extension.load = cpp_extension.load_inline = refuse
 
 
 def _flatten_parameters(self):

@@ -5,11 +5,12 @@ excluded while gradients are off (see `grad_modes.py`), so the recorder sees ope
 also those that C++ calls. Work may come from several threads; one lock orders it.
 """
 import contextlib
+import inspect
 import threading
 
 import torch
 from torch._subclasses import fake_tensor
-from torch._subclasses.fake_tensor import FakeTensor
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from . import arguments, composites, source
@@ -142,15 +143,21 @@ class Recorder(TorchDispatchMode):
 
     def new_fake(self, shape, strides, dtype, device):
         """A fresh fake tensor that no step made."""
-        with _disable_current_modes(), torch._C._DisableFuncTorch():
+        guards = torch._C._DisableTorchDispatch(), torch._C._DisableFuncTorch()
+        try:
             meta = torch.empty_strided(tuple(shape), tuple(strides), dtype=dtype, device="meta")
-        return FakeTensor(self.fake_mode, meta, torch.device(device))
+            return FakeTensor(self.fake_mode, meta, torch.device(device))
+        finally:
+            del guards
 
     def view(self, storage, dtype, shape, strides, offset):
         """A fake tensor over a storage of the trace."""
-        with _disable_current_modes(), torch._C._DisableFuncTorch():
+        guards = torch._C._DisableTorchDispatch(), torch._C._DisableFuncTorch()
+        try:
             meta = torch.empty(0, dtype=dtype, device="meta").set_(storage.fake, offset, tuple(shape), tuple(strides))
-        return FakeTensor(self.fake_mode, meta, torch.device(storage.device))
+            return FakeTensor(self.fake_mode, meta, torch.device(storage.device))
+        finally:
+            del guards
 
     def constant(self, real, device, requires_grad=False):
         """A fake tensor whose content is that of a real one; the trace carries the data."""
@@ -340,6 +347,10 @@ class Recorder(TorchDispatchMode):
             kwargs = {**kwargs, "generator": None}
         elif facts.generator and any(isinstance(arg, torch._C.Generator) for arg in args):
             args = tuple(None if isinstance(arg, torch._C.Generator) else arg for arg in args)
+        if facts.factory is not None:
+            made = facts.factory(self.new_fake, *args, **kwargs)
+            if made is not None:
+                return made
         if facts.by_value:
             return self.known.shape_by_value(func, args, kwargs)
         try:
@@ -386,6 +397,11 @@ class Recorder(TorchDispatchMode):
 
     def _higher_order(self, func, args, kwargs):
         raise Untraceable(f"the higher-order operator {func} cannot be traced")
+
+
+# torch wraps every mode's handler so that torch.compile leaves it alone; nothing compiles here.
+Recorder.__torch_dispatch__ = inspect.unwrap(Recorder.__torch_dispatch__)
+FakeTensorMode.__torch_dispatch__ = inspect.unwrap(FakeTensorMode.__torch_dispatch__)
 
 
 def tensors_in(args, kwargs):

@@ -246,7 +246,7 @@ def describe_failure(function, error):
             innermost = cause
         cause, seen = cause.__cause__ or (cause.__context__ if not cause.__suppress_context__ else None), seen + 1
     root = innermost if innermost is not None else error
-    line, code = begin, ""
+    line, code = begin, function.raw_src[0].strip() if function.raw_src else ""
     if innermost is not None and hasattr(innermost.node, "lineno") and innermost.src:
         lines = innermost.src.split("\n")
         if innermost.src == function.src:
@@ -336,6 +336,7 @@ def install():
     triton.runtime.driver.set_active(Driver())
     triton.compile = triton.compiler.compile = triton.compiler.compiler.compile = compile
     triton.testing.do_bench = triton.testing.do_bench_cudagraph = bench
-    from . import autotuner
+    from . import autotuner, triton_speed
 
+    triton_speed.install()
     autotuner.install()
