@@ -144,6 +144,20 @@ Result<Jail> Jail::prepare(Policy policy) {
 
 Status Jail::probe() {
   const Walls outer = outer_walls();
+  if (policy_.namespaces) probe_namespaces(outer);
+  walls_.user = outer.user || private_users_;
+  walls_.mount = outer.mount;
+  walls_.network = outer.network || private_network_;
+  walls_.ipc = outer.ipc || private_ipc_;
+  walls_.landlock = landlock_abi();
+  if (!policy_.namespaces) walls_.notes.push_back("namespaces are switched off");
+  if (!walls_.mount) walls_.notes.push_back("no root of its own, and so no scratch folder");
+  if (walls_.landlock == 0) walls_.notes.push_back("no Landlock in this kernel");
+  walls_.seccomp = walls_.limits = true;  // a child without them does not start
+  return ok_status();
+}
+
+void Jail::probe_namespaces(const Walls& outer) {
   auto works = [&](const char* wall, const Status& tried) {
     if (!tried.ok()) walls_.notes.push_back(fmt::format("no {}: {}", wall, tried.error().message));
     return tried.ok();
@@ -162,15 +176,6 @@ Status Jail::probe() {
   private_ipc_ = can_unshare("ipc namespace", CLONE_NEWIPC);
   private_network_ = !outer.network && can_unshare("network namespace", CLONE_NEWNET);
   private_users_ = can_unshare("user namespace", CLONE_NEWUSER);
-  walls_.user = outer.user || private_users_;
-  walls_.mount = outer.mount;
-  walls_.network = outer.network || private_network_;
-  walls_.ipc = outer.ipc || private_ipc_;
-  walls_.landlock = landlock_abi();
-  if (!walls_.mount) walls_.notes.push_back("no root of its own, and so no scratch folder");
-  if (walls_.landlock == 0) walls_.notes.push_back("no Landlock in this kernel");
-  walls_.seccomp = walls_.limits = true;  // a child without them does not start
-  return ok_status();
 }
 
 Status Jail::before_fork() const {

@@ -42,6 +42,7 @@ class Jail {
  private:
   Jail() = default;
   Status probe();
+  void probe_namespaces(const Walls& outer);
   Status enter_namespaces() const;
 
   Policy policy_;

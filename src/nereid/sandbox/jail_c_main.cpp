@@ -27,6 +27,7 @@ Policy policy_from_json(const nlohmann::json& json) {
   Policy policy;
   policy.readable = json.at("readable").get<std::vector<std::string>>();
   policy.executables = json.at("executables").get<std::vector<std::string>>();
+  policy.namespaces = json.at("namespaces").get<bool>();
   const auto& limits = json.at("limits");
   auto set = [&](const char* name, int64_t& value) { value = limits.at(name).get<int64_t>(); };
   set("memory_bytes", policy.limits.memory_bytes), set("scratch_bytes", policy.limits.scratch_bytes);

@@ -39,7 +39,8 @@ unsigned user_inside(const OuterSpec& spec) {
   if (::geteuid() != 0) return ::geteuid();
   for (const auto& path : spec.trees) {
     struct stat info {};
-    const mode_t needed = ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) ? 0005 : 0004;
+    if (::stat(path.c_str(), &info) != 0) continue;
+    const mode_t needed = S_ISDIR(info.st_mode) ? 0005 : 0004;
     if ((info.st_mode & needed) != needed) return 0;
   }
   return kNobody;

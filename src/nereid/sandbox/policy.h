@@ -25,6 +25,7 @@ struct Policy {
   bool shared_memory = false;
   // Allows sendmsg and recvmsg on the sockets it already has; new sockets are never allowed.
   bool messages = false;
+  bool namespaces = true;  // false: behave as on a kernel without them
   Limits limits = {};
 };
 

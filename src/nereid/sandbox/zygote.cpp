@@ -52,11 +52,15 @@ class AnswerReader {
   std::string buffer_ = std::string(8, '\0');
 };
 
-Killed killed_by(int status) {
+// `gone.status` as waitpid gives it. Number 1 of a pid namespace is spared all signals but SIGKILL and those
+// of its own faults, so SIGXCPU may not be what ends it.
+Killed killed_by(const ZygoteProcess::Gone& gone, const Limits& limits) {
+  const int status = gone.status;
   if (WIFEXITED(status)) return {fmt::format("it ended with status {} and no answer", WEXITSTATUS(status))};
   switch (const int signal = WTERMSIG(status)) {
     case SIGKILL:
-      return {"it was killed: out of memory, or of processor time"};
+      if (gone.cpu < 0.9 * static_cast<double>(limits.cpu_seconds)) return {"it was killed: out of memory"};
+      [[fallthrough]];
     case SIGXCPU:
       return {"it was out of processor time"};
     case SIGXFSZ:
@@ -201,7 +205,7 @@ class RealZygote : public Zygote {
     if (!gone && process.lost()) return std::optional<Outcome>();
     if (!gone) return stop(process, child, Outcome(OutOfTime{seconds}));
     if (!gone->entered) return our_error("a child could not enter its jail: {}", gone->why);
-    return std::optional<Outcome>(killed_by(gone->status));
+    return std::optional<Outcome>(killed_by(*gone, options_.limits));
   }
 
   Result<std::shared_ptr<ZygoteProcess>> living(Deadline deadline) {

@@ -51,6 +51,7 @@ Json settings_of(const ZygoteOptions& options, const std::vector<std::string>& t
           {"policy",
            {{"readable", trees},
             {"executables", find_executables(options, trees)},
+            {"namespaces", options.namespaces},
             {"limits",
              {{"memory_bytes", limits.memory_bytes},
               {"scratch_bytes", limits.scratch_bytes},
@@ -165,7 +166,7 @@ bool ZygoteProcess::handle_packet() {
     } else {
       const auto found = requests_.find(said.at("gone").get<uint64_t>());
       if (found == requests_.end()) return true;
-      found->second.gone = Gone{said.at("status"), said.at("entered"), said.at("why")};
+      found->second.gone = Gone{said.at("status"), said.at("entered"), said.at("why"), said.at("cpu")};
       if (found->second.forgotten) requests_.erase(found);
     }
     changed_.notify_all();

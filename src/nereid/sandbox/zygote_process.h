@@ -27,6 +27,7 @@ class ZygoteProcess {
     int status = 0;        // as waitpid gives it
     bool entered = false;  // it was in the jail; else `why` says why not
     std::string why;
+    double cpu = 0;  // seconds of processor time
   };
 
   static Result<std::shared_ptr<ZygoteProcess>> spawn(const ZygoteOptions& options, const PythonHome& home);
