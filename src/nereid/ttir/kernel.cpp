@@ -6,6 +6,7 @@
 #include "nereid/ttir/facts.h"
 #include "nereid/ttir/lowering.h"
 #include "nereid/ttir/machine.h"
+#include "nereid/ttir/parameter_uses.h"
 #include "nereid/ttir/parser.h"
 #include "nereid/ttir/sanitizer.h"
 #include "nereid/ttir/verifier.h"
@@ -34,12 +35,13 @@ Result<Kernel> Kernel::load(std::string_view text) {
   const Function& f = *program->function;
   if (!f.results.empty())
     return input_error("TTIR: expected a kernel without results, @{} has {}", f.name, f.results.size());
+  const auto uses = parameter_uses(program->module, f);
   for (size_t k = 0; k < f.parameters.size(); ++k) {
     const Type& type = program->module.type(f.parameters[k]);
     if (type.tensor)
       return input_error("TTIR: expected scalar parameters, {} is a {}", f.parameter_names[k],
                          to_string(type));
-    program->parameters.push_back({f.parameter_names[k], to_string(type)});
+    program->parameters.push_back({f.parameter_names[k], to_string(type), uses[k].read, uses[k].written});
   }
   NEREID_TRY(program->code, lower(program->module, f));
   return Kernel(std::move(program));
