@@ -15,7 +15,7 @@ using trace::Step;
 using trace::StepCost;
 
 constexpr size_t kLongest = 40;       // steps or rows of state before a list is cut
-constexpr size_t kFiguresWidth = 40;  // "  contraction        1.23 GFLOP   456 MB"
+constexpr size_t kFiguresWidth = 42;  // "  index bookkeeping 1.23 GFLOP     456 MB"
 
 std::string counted(int64_t n, std::string_view what) {
   const std::string_view plural = what.ends_with("ch") ? "es" : "s";
@@ -63,12 +63,38 @@ class Page {
   void line(const std::string& text) { text_ += text + "\n"; }
   size_t limit() const { return options_.all ? SIZE_MAX : kLongest; }
 
-  // Cut to what the terminal has, keeping `reserved` columns.
+  // Columns that are left when `reserved` are taken.
+  size_t room(size_t reserved) const {
+    const auto width = static_cast<size_t>(terminal().width);
+    return std::max<size_t>(width - std::min(width, reserved), 20);
+  }
+
+  // Where `text` is cut to leave at most `room` bytes of it: not inside a character.
+  static size_t cut(std::string_view text, size_t room) {
+    while (room > 0 && (static_cast<unsigned char>(text[room]) & 0xc0) == 0x80) --room;
+    return room;
+  }
+
+  // On a terminal: in one row, cut short where it is too long.
   std::string fit(const std::string& text, size_t reserved) const {
-    if (!terminal().terminal) return text;
-    const size_t width = static_cast<size_t>(terminal().width);
-    const size_t room = std::max<size_t>(width - std::min(width, reserved), 20);
-    return text.size() <= room ? text : text.substr(0, room - 3) + "...";
+    if (!terminal().terminal || text.size() <= room(reserved)) return text;
+    return text.substr(0, cut(text, room(reserved) - 3)) + "...";
+  }
+
+  // On a terminal: in as many rows as it needs, broken at spaces; the rows after the first are indented by
+  // two.
+  std::vector<std::string> wrapped(std::string_view text, size_t reserved) const {
+    std::vector<std::string> rows;
+    while (terminal().terminal && text.size() > room(reserved) - (rows.empty() ? 0 : 2)) {
+      const size_t most = room(reserved) - (rows.empty() ? 0 : 2);
+      const size_t space = text.substr(0, most + 1).rfind(' ');
+      const size_t end = space != text.npos && space > most / 2 ? space : cut(text, most);
+      rows.emplace_back(text.substr(0, end));
+      text.remove_prefix(end);
+      while (text.starts_with(' ')) text.remove_prefix(1);
+    }
+    if (!text.empty() || rows.empty()) rows.emplace_back(text);
+    return rows;
   }
 
   void head() {
@@ -167,35 +193,39 @@ class Page {
     }
   }
 
+  // "  17" or "functional.py:2810", and what a step is, does and costs.
   void tell_step(const Step& step, const StepCost& cost, bool unused) {
     const auto* call = std::get_if<Call>(&step);
-    const trace::Place& place = call != nullptr ? call->place : std::get<Launch>(step).place;
-    std::string where = place.line > 0 ? fmt::to_string(place.line) : "";
-    if (!place.file.empty() && place.file != trace_.file) {
-      const size_t slash = place.file.rfind('/');
-      where = trace::safe_text(place.file.substr(slash == std::string::npos ? 0 : slash + 1)) + ":" + where;
-    }
-    std::string text = call != nullptr ? trace::call_text(trace_, *call)
-                                       : trace::launch_text(trace_, std::get<Launch>(step));
-    std::string kind = call != nullptr ? std::string(trace::to_string(cost.op_class)) : "Triton";
+    const std::string where = place_text(call != nullptr ? call->place : std::get<Launch>(step).place);
+    const std::string text = (unused ? "(reaches no output) " : "") +
+                             (call != nullptr ? trace::call_text(trace_, *call)
+                                              : trace::launch_text(trace_, std::get<Launch>(step)));
     const size_t margin = std::max<size_t>(where.size(), 5);
-    text = fit(text, margin + 3 + kFiguresWidth);
-    const size_t column = terminal().terminal
-                              ? static_cast<size_t>(std::max<int>(
-                                    terminal().width - static_cast<int>(margin + 3 + kFiguresWidth), 20))
-                              : 64;
-    const bool heavy = call != nullptr && !trace::is_free(cost.op_class);
-    const std::string padding(column - std::min(column, text.size()), ' ');
-    const std::string shown = call == nullptr ? terminal().green(text) : heavy ? text : terminal().dim(text);
-    std::string figures = fmt::format("{:<16}", kind);
-    if (cost.cost.flops > 0 || cost.cost.bytes() > 0)
-      figures += fmt::format("{:>11}{:>11}",
-                             cost.cost.flops > 0 ? trace::quantity_text(cost.cost.flops, "FLOP") : "",
-                             trace::quantity_text(cost.cost.bytes(), "B"));
-    while (figures.ends_with(' ')) figures.pop_back();
-    line(fmt::format("{} {}{}  {}{}", terminal().dim(fmt::format("{:>{}}", where, margin)), shown, padding,
-                     figures, unused ? terminal().red("  reaches no output") : ""));
+    const auto rows = wrapped(text, margin + 3 + kFiguresWidth);
+    const size_t column = terminal().terminal ? room(margin + 3 + kFiguresWidth) : 64;
+    const auto shown = [&](const std::string& row) {
+      if (call == nullptr) return terminal().green(row);
+      return trace::is_free(cost.op_class) ? terminal().dim(row) : row;
+    };
+    const std::string padding(column - std::min(column, rows[0].size()), ' ');
+    line(fmt::format("{} {}{}  {}", terminal().dim(fmt::format("{:>{}}", where, margin)), shown(rows[0]),
+                     padding,
+                     figures_text(call != nullptr ? trace::to_string(cost.op_class) : "Triton", cost.cost)));
+    for (size_t i = 1; i < rows.size(); ++i) line(std::string(margin + 5, ' ') + shown(rows[i]));
     if (const auto* launch = std::get_if<Launch>(&step)) tell_configurations(*launch, margin);
+  }
+
+  std::string place_text(const trace::Place& place) const {
+    const std::string number = place.line > 0 ? fmt::to_string(place.line) : "";
+    if (place.file.empty() || place.file == trace_.file) return number;
+    return trace::safe_text(std::string_view(place.file).substr(place.file.rfind('/') + 1)) + ":" + number;
+  }
+
+  static std::string figures_text(std::string_view kind, const trace::Cost& cost) {
+    if (cost.flops == 0 && cost.bytes() == 0) return std::string(kind);
+    return fmt::format("{:<18}{:>11}{:>11}", kind,
+                       cost.flops > 0 ? trace::quantity_text(cost.flops, "FLOP") : "",
+                       trace::quantity_text(cost.bytes(), "B"));
   }
 
   void tell_configurations(const Launch& launch, size_t margin) {
