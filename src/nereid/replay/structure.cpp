@@ -1,0 +1,163 @@
+#include "nereid/replay/structure.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace nereid::replay {
+namespace {
+
+using trace::Arg;
+
+std::string describe(const trace::Value& value) {
+  return fmt::format("{}[{}]", trace::to_string(value.dtype), fmt::join(value.sizes, ", "));
+}
+
+std::string describe(const Arg& arg) {
+  struct Visitor {
+    std::string operator()(const trace::None&) { return "None"; }
+    std::string operator()(bool b) { return b ? "True" : "False"; }
+    std::string operator()(int64_t i) { return std::to_string(i); }
+    std::string operator()(double d) { return fmt::format("{}", d); }
+    std::string operator()(const std::complex<double>& c) {
+      return fmt::format("{}+{}j", c.real(), c.imag());
+    }
+    std::string operator()(const trace::Text& t) { return "'" + t.text + "'"; }
+    std::string operator()(const trace::TensorRef&) { return "a tensor"; }
+    std::string operator()(const trace::Named& n) { return n.name; }
+    std::string operator()(const trace::List& l) {
+      return fmt::format("a {} of {}", l.tuple ? "tuple" : "list", l.items.size());
+    }
+    std::string operator()(const trace::Dict& d) { return fmt::format("a dict of {}", d.items.size()); }
+    std::string operator()(const trace::Opaque& o) { return o.type; }
+  };
+  return std::visit(Visitor{}, arg.node);
+}
+
+class Pairer {
+ public:
+  Pairer(const trace::Trace& reference, const trace::Trace& candidate)
+      : reference_(reference), candidate_(candidate) {}
+
+  void walk(const Arg& want, const Arg& got, const std::string& path) {
+    if (!out.difference.empty()) return;
+    const auto* want_list = std::get_if<trace::List>(&want.node);
+    const auto* got_list = std::get_if<trace::List>(&got.node);
+    const auto* want_dict = std::get_if<trace::Dict>(&want.node);
+    const auto* got_dict = std::get_if<trace::Dict>(&got.node);
+    const auto* want_tensor = std::get_if<trace::TensorRef>(&want.node);
+    const auto* got_tensor = std::get_if<trace::TensorRef>(&got.node);
+    if (want_tensor && got_tensor) return tensors(want_tensor->value, got_tensor->value, path);
+    if (want_list && got_list && want_list->items.size() == got_list->items.size()) {
+      for (size_t i = 0; i < want_list->items.size(); ++i)
+        walk(want_list->items[i], got_list->items[i], fmt::format("{}[{}]", path, i));
+      return;
+    }
+    if (want_dict && got_dict) return dicts(*want_dict, *got_dict, path);
+    if (same_leaf(want, got)) return;
+    out.difference = fmt::format("{}: expected {}, got {}", path, describe(want), describe(got));
+  }
+
+  Pairing out;
+
+ private:
+  void tensors(trace::ValueId want, trace::ValueId got, const std::string& path) {
+    const auto& w = reference_.values[want];
+    const auto& g = candidate_.values[got];
+    if (w.dtype != g.dtype || w.sizes != g.sizes)
+      out.difference = fmt::format("{}: expected {}, got {}", path, describe(w), describe(g));
+    else
+      out.pairs.push_back({path, want, got});
+  }
+
+  void dicts(const trace::Dict& want, const trace::Dict& got, const std::string& path) {
+    for (const auto& [key, value] : want.items) {
+      const auto it = std::find_if(got.items.begin(), got.items.end(),
+                                   [&](const auto& item) { return item.first == key; });
+      if (it == got.items.end()) {
+        out.difference = fmt::format("{}: expected the key '{}', which is missing", path, key);
+        return;
+      }
+      walk(value, it->second, fmt::format("{}['{}']", path, key));
+    }
+    if (want.items.size() != got.items.size() && out.difference.empty())
+      out.difference = fmt::format("{}: expected {} keys, got {}", path, want.items.size(), got.items.size());
+  }
+
+  static bool same_leaf(const Arg& want, const Arg& got) {
+    if (want.node.index() != got.node.index()) return false;
+    struct Visitor {
+      const Arg& got;
+      bool operator()(const trace::None&) { return true; }
+      bool operator()(bool b) { return b == std::get<bool>(got.node); }
+      bool operator()(int64_t i) { return i == std::get<int64_t>(got.node); }
+      bool operator()(double d) {
+        const double g = std::get<double>(got.node);
+        return d == g || (std::isnan(d) && std::isnan(g));
+      }
+      bool operator()(const std::complex<double>& c) { return c == std::get<std::complex<double>>(got.node); }
+      bool operator()(const trace::Text& t) { return t.text == std::get<trace::Text>(got.node).text; }
+      bool operator()(const trace::TensorRef&) { return false; }
+      bool operator()(const trace::Named& n) { return n.name == std::get<trace::Named>(got.node).name; }
+      bool operator()(const trace::List&) { return false; }
+      bool operator()(const trace::Dict&) { return false; }
+      bool operator()(const trace::Opaque& o) { return o.type == std::get<trace::Opaque>(got.node).type; }
+    };
+    return std::visit(Visitor{got}, want.node);
+  }
+
+  const trace::Trace& reference_;
+  const trace::Trace& candidate_;
+};
+
+}  // namespace
+
+const trace::Phase* judged_forward(const trace::Trace& trace) {
+  const trace::Phase* judged = nullptr;
+  for (const auto& phase : trace.phases)
+    if (phase.kind == trace::PhaseKind::kForward) judged = &phase;
+  return judged;
+}
+
+Pairing pair_outputs(const trace::Trace& reference, const trace::Trace& candidate) {
+  Pairer pairer(reference, candidate);
+  pairer.walk(judged_forward(reference)->output, judged_forward(candidate)->output, "output");
+  return std::move(pairer.out);
+}
+
+StatePairing pair_state(const trace::Trace& reference, const trace::Trace& candidate) {
+  StatePairing out;
+  std::map<std::string, const trace::State*> theirs;
+  for (const auto& state : candidate.state) theirs[state.name] = &state;
+  const auto refuse = [&](const std::string& why) {
+    out.values.clear();
+    out.why_not = why;
+    return out;
+  };
+  std::map<std::string, bool> ours;
+  for (const auto& state : reference.state) {
+    ours[state.name] = true;
+    const auto it = theirs.find(state.name);
+    const auto& want = reference.values[state.value];
+    if (it == theirs.end()) {
+      if (state.parameter || state.persistent)
+        return refuse(fmt::format("the reference's {} '{}' is not in the candidate",
+                                  state.parameter ? "parameter" : "buffer", state.name));
+      continue;
+    }
+    const auto& got = candidate.values[it->second->value];
+    if (want.dtype != got.dtype || want.sizes != got.sizes)
+      return refuse(fmt::format("'{}' is {} in the reference and {} in the candidate", state.name,
+                                describe(want), describe(got)));
+    out.values.emplace_back(state.value, it->second->value);
+  }
+  for (const auto& state : candidate.state)
+    if (state.parameter && !ours.contains(state.name))
+      return refuse(fmt::format("the candidate's parameter '{}' is not in the reference", state.name));
+  return out;
+}
+
+}  // namespace nereid::replay
