@@ -50,13 +50,15 @@ std::vector<std::pair<std::string, trace::ValueId>> numbered(const trace::Arg& t
 
 Status dump_replay(const std::filesystem::path& path, uint64_t seed, const std::filesystem::path& folder,
                    bool whole) {
-  NEREID_TRY(const auto trace, trace::load(path));
   std::filesystem::create_directories(folder);
+  auto loaded = trace::load(path);
+  if (!loaded.ok()) return write_file_atomically(folder / "manifest.json", Json{{"failure", loaded.error().message}}.dump());
+  const auto& trace = *loaded;
   c10::InferenceMode inference;
   Json manifest;
   try {
     auto machine = make_cpu_machine();
-    const auto program = Program::prepare(trace, *machine, {.may_keep_inputs = true, .injected = {}});
+    const auto program = Program::prepare(trace, *machine, {.may_keep_inputs = true, .reference = true});
     Replay replay(*program, *machine);
     const RunOptions options{.seed = seed};
     replay.start(options, {}, {}, whole);
@@ -72,6 +74,8 @@ Status dump_replay(const std::filesystem::path& path, uint64_t seed, const std::
     manifest = std::move(dump.manifest);
   } catch (const Failed& failed) {
     manifest["failure"] = fmt::format("{}: {}", failed.where ? describe(*failed.where) : "", failed.what());
+  } catch (const std::exception& error) {
+    manifest["failure"] = error.what();
   }
   return write_file_atomically(folder / "manifest.json", manifest.dump());
 }

@@ -212,7 +212,12 @@ class Planner {
   // After the last step of module and init that writes it; before everything where none does.
   void find_injections() {
     for (auto& phase : phases()) phase.inject.resize(phase.steps.size() + 1);
-    for (const auto storage : options_.injected) {
+    std::set<StorageId> injected;
+    for (const auto value : options_.state_values)
+      injected.insert(trace_.values.at(value).storage);
+    if (options_.reference)
+      for (const auto& state : trace_.state) injected.insert(storage_of(state.value));
+    for (const auto storage : injected) {
       size_t at_phase = 0, at = 0;
       for (size_t p = 0; p < phases().size(); ++p)
         for (size_t i = 0; before_forward(p) && i < phases()[p].steps.size(); ++i)
@@ -286,6 +291,10 @@ class Planner {
         random_later |= touch.random && phase.needed[i - 1];
       }
       if (p == program_->judged_) begin_judged(wanted);
+      if (p == program_->judged_ && options_.reference) {
+        for (const auto& state : trace_.state) wanted.insert(storage_of(state.value));
+        for (const auto value : trace::tensors_in(trace_.phases[p].inputs)) wanted.insert(storage_of(value));
+      }
       if (trace_.phases[p].kind == trace::PhaseKind::kMakeInputs)
         for (const auto storage : wanted)
           if (created_in_[storage] == static_cast<int>(p)) wanted_calls_.insert(trace_.phases[p].call);
@@ -302,12 +311,12 @@ class Planner {
 
   bool fully_injected(StorageId storage) const {
     if (trace_.storages[storage].pinned && !trace_.storages[storage].data.empty()) return true;
-    const auto covers = [&](const trace::State& state) {
-      const auto& value = trace_.values[state.value];
+    const auto covers = [&](ValueId id) {
+      const auto& value = trace_.values[id];
       return value.storage == storage && trace::element_count(value) * trace::element_bytes(value.dtype) >=
                                              trace_.storages[storage].bytes;
     };
-    return std::ranges::any_of(trace_.state, covers);
+    return std::ranges::any_of(options_.state_values, covers);
   }
 
   // What is wanted here exists before the judged forward, unless it is that forward's own.
@@ -402,19 +411,5 @@ std::unique_ptr<const Program> Program::prepare(const trace::Trace& trace, Machi
 }
 
 int Program::judged_call() const { return trace_->phases[judged_].call; }
-
-Where where_is(const trace::Trace& trace, const trace::Phase& phase, int step) {
-  Where where{phase.kind, phase.call, step, {}, {}};
-  if (step < 0 || step >= static_cast<int>(phase.steps.size())) return where;
-  if (const auto* call = std::get_if<trace::Call>(&phase.steps[step])) {
-    where.op = call->op;
-    where.place = call->place;
-  } else {
-    const auto& launch = std::get<trace::Launch>(phase.steps[step]);
-    where.op = trace.kernels[launch.alternatives[0].kernel].name;
-    where.place = launch.place;
-  }
-  return where;
-}
 
 }  // namespace nereid::replay

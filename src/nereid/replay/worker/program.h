@@ -50,12 +50,13 @@ struct ProgramOptions {
   // A reference that really keeps something of earlier inputs does so by definition; a candidate may not,
   // unless its reference does.
   bool may_keep_inputs = false;
-  // Storages whose contents are put in after the last step of module and init that writes them.
-  std::vector<trace::StorageId> injected;
+  // A candidate's state that takes the reference's values: put in after the last step of module and init that writes
+  // it, so that what init computes from it follows.
+  std::vector<trace::ValueId> state_values = {};
+  // State and the judged call's inputs exist when the judged forward begins, needed or not; state may be changed where a
+  // candidate's is put in.
+  bool reference = false;
 };
-
-// The step, named for people; `step` -1 or past the end names the phase alone.
-Where where_is(const trace::Trace& trace, const trace::Phase& phase, int step);
 
 class Program {
  public:

@@ -178,7 +178,7 @@ void Replay::begin_judged() {
 }
 
 void Replay::run_judged(const RunOptions& options) {
-  if (dirty_) restore();
+  rewind();
   dirty_ = true;
   findings_.clear();
   finding_count_ = 0;
@@ -192,6 +192,11 @@ void Replay::run_judged(const RunOptions& options) {
   }
   run_phase(program_.judged(), options, {}, false);
   machine_.synchronize();
+}
+
+void Replay::rewind() {
+  if (dirty_) restore();
+  dirty_ = false;
 }
 
 void Replay::remember(StorageId id) {

@@ -55,6 +55,8 @@ class Replay : private Operands {
   void begin_judged();
   // From the state at begin_judged: restores what may have been written, poisons workspace, seeds, runs.
   void run_judged(const RunOptions& options);
+  // Back to the state at begin_judged.
+  void rewind();
 
   const Program& program() const { return program_; }
   at::Tensor value(trace::ValueId value);

@@ -1,0 +1,34 @@
+// How tensors lie in a shared block: one after the other, contiguous, each at a multiple of 256 bytes. Both sides work
+// it out from the traces.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "nereid/replay/worker/types.h"
+
+namespace nereid::replay {
+
+struct TensorShape {
+  trace::DType dtype{};
+  std::vector<int64_t> sizes;
+};
+TensorShape shape_of(const trace::Value& value);
+
+class BlockLayout {
+ public:
+  void add(TensorShape shape);
+  size_t count() const { return shapes_.size(); }
+  int64_t bytes() const { return bytes_; }
+  const TensorShape& shape(size_t i) const { return shapes_[i]; }
+  // The i-th tensor, over the block's bytes.
+  at::Tensor at(const at::Tensor& block, size_t i) const;
+
+ private:
+  std::vector<TensorShape> shapes_;
+  std::vector<int64_t> offsets_;
+  int64_t bytes_ = 0;
+};
+
+}  // namespace nereid::replay

@@ -1,0 +1,161 @@
+// The candidate's worker. Requests:
+//   load {"threads", "may_keep_inputs", "states": [value...], "inputs_written": [index...]} + trace, position
+//     -> {"peak_bytes", "calls_used", "block_bytes"} + the block its outputs go to
+//   attach {"layout": [[call, values...]...], ...} + the reference's block: see `Attachment`
+//   run {"seed", "sanitize", "seconds", "alternatives": [[step, index]...]}
+//     -> {"findings", "finding_count", "inputs_written": [index...], "seconds"}
+//   leave_out {"step", "seconds"} -> {"changed": [bool...]}
+#include <cstring>
+
+#include "nereid/base/deadline.h"
+#include "nereid/replay/worker/block.h"
+#include "nereid/replay/worker/role.h"
+#include "nereid/replay/worker/types.h"
+
+namespace nereid::replay {
+namespace {
+
+using trace::StorageId;
+using trace::ValueId;
+
+class CandidateRole : public Role {
+ public:
+  explicit CandidateRole(Machine& machine) : machine_(machine) {}
+
+  Json handle(const std::string& verb, Message& request, std::vector<int>& descriptors) override {
+    const auto& document = request.document;
+    if (verb == "load") return load_trace(request, descriptors);
+    if (!loaded_.replay) throw std::runtime_error("nothing is loaded");
+    if (verb == "attach") return attach(request);
+    if (verb == "run") return run(document);
+    if (verb == "leave_out") return leave_out(document);
+    throw std::runtime_error("unknown request " + verb);
+  }
+
+ private:
+  Json load_trace(Message& request, std::vector<int>& descriptors) {
+    states_ = request.document.at("states").get<std::vector<ValueId>>();
+    ProgramOptions options;
+    options.may_keep_inputs = request.document.at("may_keep_inputs").get<bool>();
+    options.state_values = states_;
+    load(loaded_, request, machine_, options);
+    for (const auto value : loaded_.program->outputs()) outputs_.push_back(value);
+    const auto inputs = judged_inputs();
+    for (const auto& index : request.document.at("inputs_written")) outputs_.push_back(inputs.at(index.get<size_t>()));
+    for (const auto value : outputs_) out_layout_.add(shape_of(loaded_.trace.values.at(value)));
+    out_block_ = machine_.share(out_layout_.bytes());
+    descriptors.push_back(out_block_.fd.get());
+    return {{"peak_bytes", loaded_.program->peak_bytes() + out_layout_.bytes()},
+            {"calls_used", loaded_.program->calls_used()}};
+  }
+
+  std::vector<ValueId> judged_inputs() const {
+    return trace::tensors_in(loaded_.program->phases()[loaded_.program->judged()].phase->inputs);
+  }
+
+  // The block holds the state (in the order of "states"), then the inputs of each call in "calls".
+  Json attach(Message& request) {
+    calls_ = request.document.at("calls").get<std::vector<int>>();
+    for (const auto value : states_) in_layout_.add(shape_of(loaded_.trace.values.at(value)));
+    for (const auto call : calls_)
+      for (const auto value : inputs_of(call)) in_layout_.add(shape_of(loaded_.trace.values.at(value)));
+    if (request.descriptors.empty()) throw std::runtime_error("attach: expected a block");
+    in_block_ = machine_.open(std::move(request.descriptors[0]), in_layout_.bytes());
+    return {{"ok", true}};
+  }
+
+  std::vector<ValueId> inputs_of(int call) const {
+    for (const auto& phase : loaded_.trace.phases)
+      if (phase.kind == trace::PhaseKind::kMakeInputs && phase.call == call) return trace::tensors_in(phase.inputs);
+    return {};
+  }
+
+  void put(ValueId id, size_t place) {
+    auto& replay = *loaded_.replay;
+    const auto& value = loaded_.trace.values[id];
+    if (!replay.bound(value.storage)) replay.create(value.storage, value.dtype);
+    replay.value(id).copy_(in_layout_.at(in_block_.bytes, place));
+    replay.mark_written(id);
+  }
+
+  void put_state(StorageId storage) {
+    for (size_t i = 0; i < states_.size(); ++i)
+      if (loaded_.trace.values[states_[i]].storage == storage) put(states_[i], i);
+  }
+
+  void put_inputs(int call) {
+    size_t place = states_.size();
+    for (const auto each : calls_)
+      for (const auto value : inputs_of(each)) {
+        if (each == call) put(value, place);
+        ++place;
+      }
+  }
+
+  Json run(const Json& document) {
+    const Stopwatch watch;
+    auto& replay = *loaded_.replay;
+    options_ = RunOptions{.seed = document.at("seed").get<uint64_t>(),
+                          .sanitize = document.at("sanitize").get<bool>(),
+                          .deadline = Deadline::after(document.at("seconds").get<double>())};
+    machine_.fenced = options_.sanitize;
+    replay.start(
+        options_, [&](StorageId storage, Replay&) { put_state(storage); }, [&](int call) { put_inputs(call); });
+    replay.begin_judged();
+    options_.deadline = Deadline::after(document.at("seconds").get<double>());
+    for (const auto& alternative : document.at("alternatives")) options_.alternatives[alternative.at(0).get<int>()] = alternative.at(1).get<int>();
+    replay.run_judged(options_);
+    hand_over(replay);
+    Json answer = {{"findings", Json::array()},
+                   {"finding_count", replay.finding_count()},
+                   {"inputs_written", Json::array()},
+                   {"seconds", watch.seconds()}};
+    constexpr size_t kMaxFindings = 64;
+    for (size_t i = 0; i < std::min(replay.findings().size(), kMaxFindings); ++i)
+      answer["findings"].push_back(to_json(replay.findings()[i]));
+    const auto changed = replay.changed_inputs();
+    const auto inputs = judged_inputs();
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (std::ranges::find(changed, loaded_.trace.values[inputs[i]].storage) != changed.end())
+        answer["inputs_written"].push_back(i);
+    return answer;
+  }
+
+  void hand_over(Replay& replay) {
+    for (size_t i = 0; i < outputs_.size(); ++i) out_layout_.at(out_block_.bytes, i).copy_(replay.value(outputs_[i]));
+    machine_.synchronize();
+  }
+
+  // Again without one launch; what it would have made stays poisoned.
+  Json leave_out(const Json& document) {
+    auto& replay = *loaded_.replay;
+    auto options = options_;
+    options.sanitize = false;
+    options.alternatives.clear();
+    options.leave_out = {document.at("step").get<int>()};
+    options.deadline = Deadline::after(document.at("seconds").get<double>());
+    replay.run_judged(options);
+    Json changed = Json::array();
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      const auto before = out_layout_.at(out_block_.bytes, i);
+      const auto after = replay.value(outputs_[i]).resolve_conj().resolve_neg().contiguous();
+      // Bits, so that NaNs are equal to themselves.
+      changed.push_back(!at::equal(before.reshape({-1}).view(c10::kByte), after.reshape({-1}).view(c10::kByte)));
+    }
+    return {{"changed", changed}};
+  }
+
+  Machine& machine_;
+  Loaded loaded_;
+  std::vector<ValueId> states_, outputs_;  // outputs, then the inputs that the reference writes
+  std::vector<int> calls_;
+  BlockLayout in_layout_, out_layout_;
+  SharedBlock in_block_, out_block_;
+  RunOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Role> make_candidate_role(Machine& machine) { return std::make_unique<CandidateRole>(machine); }
+
+}  // namespace nereid::replay

@@ -1,0 +1,106 @@
+#include "nereid/replay/worker/server.h"
+
+#include <ATen/Functions.h>
+#include <ATen/Parallel.h>
+#include <c10/core/InferenceMode.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <optional>
+
+#include "nereid/base/thread_pool.h"
+#include "nereid/replay/message.h"
+#include "nereid/replay/worker/cpu_machine.h"
+#include "nereid/replay/worker/role.h"
+#include "nereid/replay/worker_process.h"
+#include "nereid/sandbox/jail.h"
+
+namespace nereid::replay {
+namespace {
+
+// What the first use of libtorch costs is paid here, once, with one thread, so that a fork finds no thread to lose.
+void warm() {
+  at::set_num_threads(1);
+  c10::InferenceMode inference;
+  at::manual_seed(1);
+  const auto a = at::randn({32, 32}), b = at::rand({32, 32});
+  auto c = at::mm(a, b).add_(1).softmax(-1).sum();
+  c = at::gelu(at::layer_norm(a, {32})).to(c10::kDouble).mean();
+  c = at::conv2d(a.view({1, 1, 32, 32}), at::ones({1, 1, 3, 3}));
+  c = at::mm(a.to(c10::kDouble), b.to(c10::kDouble));
+  at::where(at::isfinite(a), a, b).abs().clamp_min(0.5).aminmax();
+}
+
+[[noreturn]] void work(const std::string& role, int socket, int threads, const std::optional<sandbox::Jail>& jail) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (jail) {
+    const auto entered = jail->enter({socket});
+    if (!entered.ok()) _exit(kNoJail);
+  }
+  // Left to the end of the process: nothing here needs to be taken down.
+  auto* pool = threads > 1 ? new ThreadPool(threads) : nullptr;
+  auto* machine = make_cpu_machine(pool).release();
+  auto* player = (role == "reference" ? make_reference_role(*machine) : make_candidate_role(*machine)).release();
+  serve(socket, *player);
+  _exit(0);
+}
+
+Json fork_worker(Message& request, const std::optional<sandbox::Jail>& jail) {
+  if (request.descriptors.size() != 1) return {{"error", "fork: expected one socket"}};
+  const auto role = request.document.at("fork").get<std::string>();
+  const int threads = request.document.value("threads", 1);
+  if (jail)
+    if (const auto status = jail->before_fork(); !status.ok()) return {{"error", status.error().message}};
+  const pid_t pid = fork();
+  if (pid == 0) work(role, request.descriptors[0].get(), threads, jail);
+  if (jail)
+    if (const auto status = jail->after_fork(); !status.ok()) return {{"error", status.error().message}};
+  if (pid < 0) return {{"error", "fork failed"}};
+  return {{"pid", pid}};
+}
+
+Json end_worker(pid_t pid) {
+  int status = 0;
+  kill(pid, SIGKILL);  // does nothing to one that is already dead but not yet reaped
+  while (waitpid(pid, &status, 0) < 0)
+    if (errno != EINTR) return {{"error", "no such worker"}};
+  return {{"status", status}};
+}
+
+}  // namespace
+
+int run_server(int control, bool use_jail) {
+  signal(SIGPIPE, SIG_IGN);
+  warm();
+  std::optional<sandbox::Jail> jail;
+  if (use_jail) {
+    sandbox::Policy policy{.shared_memory = true, .messages = true};
+    policy.limits.memory_bytes = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+    policy.limits.file_bytes = policy.limits.memory_bytes;  // blocks are memory files
+    policy.limits.cpu_seconds = 24 * 3600;                  // the judge has its own clock
+    auto prepared = sandbox::Jail::prepare(policy);
+    if (!prepared.ok()) {
+      (void)send_message(control, {{"error", prepared.error().message}});
+      return 3;
+    }
+    jail.emplace(std::move(prepared).value());
+  }
+  if (!send_message(control, {{"ready", true}}).ok()) return 0;
+  while (true) {
+    auto request = receive_message(control, Deadline::never());
+    if (!request.ok()) return 0;
+    Json answer;
+    try {
+      answer = request->document.contains("fork") ? fork_worker(*request, jail)
+                                                  : end_worker(request->document.at("end").get<pid_t>());
+    } catch (const std::exception& error) {
+      answer = {{"error", error.what()}};
+    }
+    if (!send_message(control, answer).ok()) return 0;
+  }
+}
+
+}  // namespace nereid::replay

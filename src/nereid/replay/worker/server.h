@@ -1,0 +1,12 @@
+// The replay server: warmed once, single-threaded, it forks a jailed worker for every session's reference and candidate.
+//
+// Requests on its control socket: {"fork": "reference"|"candidate", "threads": n} with the worker's end of a socket
+// -> {"pid"}; {"end": pid} -> {"status"} (as waitpid gives it; the worker is killed if it lives).
+#pragma once
+
+namespace nereid::replay {
+
+// Returns when the control socket closes. `jail` false: workers run unjailed (for developers).
+int run_server(int control, bool jail);
+
+}  // namespace nereid::replay
