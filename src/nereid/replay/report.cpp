@@ -50,4 +50,18 @@ std::string describe(const Where& where) {
   return text;
 }
 
+Where where_is(const trace::Trace& trace, const trace::Phase& phase, int step) {
+  Where where{phase.kind, phase.call, step, {}, {}};
+  if (step < 0 || step >= static_cast<int>(phase.steps.size())) return where;
+  if (const auto* call = std::get_if<trace::Call>(&phase.steps[step])) {
+    where.op = call->op;
+    where.place = call->place;
+  } else {
+    const auto& launch = std::get<trace::Launch>(phase.steps[step]);
+    where.op = trace.kernels[launch.alternatives[0].kernel].name;
+    where.place = launch.place;
+  }
+  return where;
+}
+
 }  // namespace nereid::replay

@@ -58,6 +58,8 @@ struct Where {
   std::string op;  // "aten::mm", or a kernel's name
   trace::Place place;
 };
+// `step` -1 or past the end names the phase alone.
+Where where_is(const trace::Trace& trace, const trace::Phase& phase, int step);
 std::string describe(const Where& where);  // "forward, step 3: aten::mm (model.py:12)"
 
 // The task's code, not ours, broke a replay.

@@ -1,0 +1,338 @@
+#include "nereid/replay/session.h"
+
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+#include <thread>
+
+#include "nereid/replay/message.h"
+#include "nereid/replay/structure.h"
+#include "nereid/trace/codec.h"
+
+namespace nereid::replay {
+namespace {
+
+constexpr double kGrace = 5;  // seconds that a worker may take beyond what it was told, before it is killed
+
+int64_t memory_available() {
+  std::ifstream file("/proc/meminfo");
+  std::string key, unit;
+  int64_t kilobytes = 0, available = 0;
+  while (file >> key >> kilobytes >> unit)
+    if (key == "MemAvailable:") available = kilobytes * 1024;
+  const auto read_number = [](const char* path) {
+    int64_t value = -1;
+    std::ifstream(path) >> value;
+    return value;
+  };
+  const auto most = read_number("/sys/fs/cgroup/memory.max"),
+             used = read_number("/sys/fs/cgroup/memory.current");
+  if (most > 0 && used >= 0) available = available > 0 ? std::min(available, most - used) : most - used;
+  return available;
+}
+
+std::string gibibytes(int64_t bytes) {
+  return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / (1 << 30));
+}
+
+class WorkerSession : public Session {
+ public:
+  WorkerSession(const trace::Trace& reference, const trace::Trace& candidate, const SessionOptions& options)
+      : reference_(reference), candidate_(candidate), options_(options) {}
+
+  Status open(const WorkerMaker& make, Deadline deadline) {
+    plan();
+    const int threads = options_.threads > 0 ? options_.threads : is_small() ? 1 : cores();
+    NEREID_TRY(r_, make("reference", threads));
+    NEREID_TRY(c_, make("candidate", threads));
+    NEREID_TRY(const Fd reference_file, sealed_file(trace::serialize(reference_)));
+    NEREID_TRY(const Fd candidate_file, sealed_file(trace::serialize(candidate_)));
+    NEREID_TRY(auto loaded, ask_reference({{"do", "load"}, {"threads", threads}},
+                                          {reference_file.get(), r_->position().fd()}, deadline));
+    if (!loaded) {  // the reference failed: trials say so
+      reference_unloadable_ = true;
+      return ok_status();
+    }
+    const Json& r = loaded->document;
+    NEREID_TRY(auto candidate, ask_candidate({{"do", "load"},
+                                              {"threads", threads},
+                                              {"may_keep_inputs", r.at("keeps_inputs")},
+                                              {"states", states_of(false)},
+                                              {"inputs_written", r.at("inputs_written")}},
+                                             {candidate_file.get(), c_->position().fd()}, deadline));
+    if (!candidate) {
+      load_failure_ = true;
+      return ok_status();
+    }
+    const Json& c = candidate->document;
+    if (candidate->descriptors.empty()) return our_error("a candidate's worker sent no block");
+    facts_.peak_bytes = r.at("peak_bytes").get<int64_t>() + 2 * c.at("peak_bytes").get<int64_t>();
+    NEREID_TRY_STATUS(check_memory());
+    return connect(r, std::move(candidate->descriptors[0]), c, deadline);
+  }
+
+  const SessionFacts& facts() const override { return facts_; }
+
+  Result<TrialReport> trial(const Trial& trial, const Tolerance& tolerance, Deadline deadline) override {
+    TrialReport report;
+    report.trial = trial;
+    report.perturbed = trial.perturb && facts_.parameters_shared;
+    NEREID_TRY(const bool ready, prepare(report, deadline));
+    if (!ready) return report;
+    last_ = report;
+    NEREID_TRY(const bool ran, run(report, Json::array(), deadline));
+    if (!ran) return report;
+    NEREID_TRY_STATUS(judge(report, tolerance, deadline));
+    return report;
+  }
+
+  Result<MutationReport> leave_out(LaunchId launch, Deadline deadline) override {
+    MutationReport report{launch, {}, false, {}};
+    NEREID_TRY(
+        auto answer,
+        ask_candidate({{"do", "leave_out"}, {"step", launch.step}, {"seconds", options_.phase_seconds}}, {},
+                      deadline));
+    if (!answer) {
+      report.failed = candidate_failure_;
+      report.changed = candidate_failure_.has_value();
+      if (alive_) candidate_failure_.reset();
+      return report;
+    }
+    report.outputs_changed = answer->document.at("changed").get<std::vector<bool>>();
+    for (const bool changed : report.outputs_changed) report.changed |= changed;
+    return report;
+  }
+
+  Result<TrialReport> try_alternative(LaunchId launch, int index, const Tolerance& tolerance,
+                                      Deadline deadline) override {
+    if (!last_) return our_error("an alternative is tried after a trial, not before");
+    TrialReport report = *last_;
+    NEREID_TRY(const bool ran, run(report, Json::array({Json::array({launch.step, index})}), deadline));
+    if (!ran) return report;
+    NEREID_TRY_STATUS(judge(report, tolerance, deadline));
+    return report;
+  }
+
+ private:
+  static int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+
+  // What takes less than about a millisecond a step gains nothing from threads, and other verdicts want the
+  // cores.
+  bool is_small() const {
+    int64_t bytes = 0;
+    for (const auto* t : {&reference_, &candidate_})
+      for (const auto& storage : t->storages) bytes += storage.bytes;
+    return bytes < (int64_t{64} << 20);
+  }
+
+  void plan() {
+    pairing_ = pair_outputs(reference_, candidate_);
+    states_ = pair_state(reference_, candidate_);
+    facts_.parameters_shared = states_.why_not.empty();
+    facts_.parameters_note = states_.why_not;
+    const auto& steps = judged_forward(candidate_)->steps;
+    for (size_t i = 0; i < steps.size(); ++i)
+      if (std::holds_alternative<trace::Launch>(steps[i])) facts_.launches.push_back({static_cast<int>(i)});
+    for (const auto& pair : pairing_.pairs) paths_.push_back(pair.path);
+  }
+
+  Json states_of(bool reference) const {
+    Json out = Json::array();
+    for (const auto& [theirs, ours] : states_.values) out.push_back(reference ? theirs : ours);
+    return out;
+  }
+
+  Status check_memory() const {
+    const auto limit = options_.memory_limit > 0 ? options_.memory_limit : memory_available();
+    if (limit <= 0 || facts_.peak_bytes <= limit) return ok_status();
+    return input_error(
+        "the task needs {} to be replayed on the CPU (in its own dtype and in float64, beside the "
+        "candidate); {} are free",
+        gibibytes(facts_.peak_bytes), gibibytes(limit));
+  }
+
+  Status connect(const Json& r, Fd outputs, const Json& c, Deadline deadline) {
+    std::set<int> calls;
+    for (const auto* side : {&r, &c})
+      for (const auto& call : side->at("calls_used")) calls.insert(call.get<int>());
+    NEREID_TRY(auto shared,
+               ask_reference({{"do", "share"}, {"states", states_of(true)}, {"calls", calls}}, {}, deadline));
+    if (!shared) return ok_status();
+    if (shared->descriptors.empty()) return our_error("the reference's worker sent no block");
+    NEREID_TRY(auto attached,
+               ask_candidate({{"do", "attach"}, {"calls", calls}}, {shared->descriptors[0].get()}, deadline));
+    if (!attached || !pairing_.difference.empty()) return ok_status();
+    Json shapes = Json::array();
+    const auto add = [&](trace::ValueId id) {
+      const auto& value = candidate_.values[id];
+      shapes.push_back({{"dtype", trace::to_string(value.dtype)}, {"sizes", value.sizes}});
+    };
+    for (const auto& pair : pairing_.pairs) add(pair.candidate);
+    const auto inputs = trace::tensors_in(judged_forward(candidate_)->inputs);
+    for (const auto& index : r.at("inputs_written")) {
+      inputs_mutated_.push_back(index.get<size_t>());
+      paths_.push_back(fmt::format("input {} after the call", index.get<size_t>()));
+      add(inputs.at(index.get<size_t>()));
+    }
+    NEREID_TRY(auto taken, ask_reference({{"do", "attach"}, {"outputs", shapes}}, {outputs.get()}, deadline));
+    (void)taken;
+    return ok_status();
+  }
+
+  Deadline within(Deadline deadline, double seconds) const {
+    const int left = deadline.poll_milliseconds();
+    return left >= 0 && left < seconds * 1000 ? deadline : Deadline::after(seconds);
+  }
+
+  // Nothing where the reference's own code failed (`reference_failure_` says how); an Error where the worker
+  // is lost.
+  Result<std::optional<Message>> ask_reference(const Json& request, const std::vector<int>& fds,
+                                               Deadline deadline) {
+    if (reference_failure_) return std::optional<Message>();
+    auto reply = r_->ask(request, fds, deadline);
+    if (!reply.answer && reply.timed_out)
+      return our_error("the reference's replay did not end in time ({})",
+                       describe(r_->position().where(reference_)));
+    if (!reply.answer)
+      return our_error("the reference's worker is lost: {} in {}", describe_end(reply.status),
+                       describe(r_->position().where(reference_)));
+    const auto& document = reply.answer->document;
+    if (document.contains("error")) return our_error("the reference's worker: {}", document["error"].dump());
+    if (document.contains("failure")) {
+      reference_failure_ = failure_from_json(document["failure"]);
+      return std::optional<Message>();
+    }
+    return std::optional<Message>(std::move(*reply.answer));
+  }
+
+  // Nothing where the candidate failed, died or was too slow (`candidate_failure_` says how).
+  Result<std::optional<Message>> ask_candidate(const Json& request, const std::vector<int>& fds,
+                                               Deadline deadline) {
+    if (!alive_) return std::optional<Message>();
+    auto reply = c_->ask(request, fds, within(deadline, 3 * options_.phase_seconds + kGrace));
+    const auto fail = [&](Failure::Kind kind, const std::string& message) {
+      alive_ = false;
+      candidate_failure_ = Failure{kind, c_->position().where(candidate_), message};
+      return std::optional<Message>();
+    };
+    if (!reply.answer && reply.timed_out) return fail(Failure::Kind::kTimedOut, "the time limit passed");
+    if (!reply.answer && WIFEXITED(reply.status) && WEXITSTATUS(reply.status) == kNoJail)
+      return our_error("a worker could not enter its jail");
+    if (!reply.answer) return fail(Failure::Kind::kCrashed, describe_end(reply.status));
+    const auto& document = reply.answer->document;
+    try {
+      if (document.contains("failure")) {
+        candidate_failure_ = failure_from_json(document["failure"]);
+        return std::optional<Message>();
+      }
+      if (document.contains("error"))
+        return our_error("the candidate's worker: {}", document["error"].get<std::string>());
+    } catch (const nlohmann::json::exception& garbled) {
+      return fail(Failure::Kind::kCrashed, std::string("a garbled answer: ") + garbled.what());
+    }
+    return std::optional<Message>(std::move(*reply.answer));
+  }
+
+  Result<bool> prepare(TrialReport& report, Deadline deadline) {
+    auto trial = report.trial;
+    trial.perturb = report.perturbed;
+    NEREID_TRY(auto answer, ask_reference({{"do", "prepare"}, {"trial", to_json(trial)}}, {}, deadline));
+    if (!answer) {
+      report.reference_failed = reference_failure_;
+      if (!reference_unloadable_) reference_failure_.reset();
+      return false;
+    }
+    if (answer->document.contains("seconds"))
+      report.seconds_reference = answer->document["seconds"].get<double>();
+    report.applicable = answer->document.at("applicable").get<bool>();
+    return report.applicable;
+  }
+
+  Result<bool> run(TrialReport& report, const Json& alternatives, Deadline deadline) {
+    if (alive_ && !load_failure_) candidate_failure_.reset();  // an earlier trial's
+    if (candidate_failure_) {
+      report.failed = candidate_failure_;
+      return false;
+    }
+    NEREID_TRY(auto answer, ask_candidate({{"do", "run"},
+                                           {"seed", report.trial.seed},
+                                           {"sanitize", report.trial.sanitize},
+                                           {"seconds", options_.phase_seconds},
+                                           {"alternatives", alternatives}},
+                                          {}, deadline));
+    if (!answer) {
+      report.failed = candidate_failure_;
+      return false;
+    }
+    try {
+      const Json& document = answer->document;
+      for (const auto& finding : document.at("findings"))
+        report.findings.push_back(finding_from_json(finding));
+      document.at("finding_count").get_to(report.finding_count);
+      document.at("seconds").get_to(report.seconds_candidate);
+      for (const auto& index : document.at("inputs_written")) {
+        const auto i = index.get<size_t>();
+        if (std::find(inputs_mutated_.begin(), inputs_mutated_.end(), i) == inputs_mutated_.end())
+          report.inputs_written.push_back(fmt::format("input {}", i));
+      }
+    } catch (const std::exception& garbled) {
+      report.failed =
+          Failure{Failure::Kind::kCrashed, {}, std::string("a garbled answer: ") + garbled.what()};
+      return false;
+    }
+    return report.findings.empty();
+  }
+
+  Status judge(TrialReport& report, const Tolerance& tolerance, Deadline deadline) {
+    if (!pairing_.difference.empty()) {
+      report.comparison = Comparison{};
+      report.comparison->agrees = false;
+      report.comparison->structure = pairing_.difference;
+      return ok_status();
+    }
+    NEREID_TRY(auto answer, ask_reference({{"do", "judge"},
+                                           {"trial", to_json(report.trial)},
+                                           {"tolerance", to_json(tolerance)},
+                                           {"paths", paths_}},
+                                          {}, deadline));
+    if (!answer) {
+      report.reference_failed = reference_failure_;
+      reference_failure_.reset();
+      return ok_status();
+    }
+    report.comparison = comparison_from_json(answer->document.at("comparison"));
+    report.seconds_reference += answer->document.at("seconds").get<double>();
+    report.seconds_oracle = answer->document.at("oracle_seconds").get<double>();
+    return ok_status();
+  }
+
+  const trace::Trace reference_, candidate_;
+  const SessionOptions options_;
+  SessionFacts facts_;
+  Pairing pairing_;
+  StatePairing states_;
+  std::vector<std::string> paths_;
+  std::vector<size_t> inputs_mutated_;
+  std::unique_ptr<Worker> r_, c_;
+  std::optional<Failure> reference_failure_, candidate_failure_;
+  bool alive_ = true;  // the candidate's worker
+  bool reference_unloadable_ = false;
+  bool load_failure_ = false;  // its trace could not be prepared: every trial says so
+  std::optional<TrialReport> last_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Session>> open_session(const trace::Trace& reference, const trace::Trace& candidate,
+                                              const SessionOptions& options, const WorkerMaker& make,
+                                              Deadline deadline) {
+  if (!judged_forward(reference) || !judged_forward(candidate))
+    return input_error("a trace has no forward phase");
+  auto session = std::make_unique<WorkerSession>(reference, candidate, options);
+  NEREID_TRY_STATUS(session->open(make, deadline));
+  return std::unique_ptr<Session>(std::move(session));
+}
+
+}  // namespace nereid::replay

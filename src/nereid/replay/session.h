@@ -1,0 +1,18 @@
+// A session over two workers of whatever kind: forked on the CPU, processes of their own on CUDA.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "nereid/replay/client.h"
+#include "nereid/replay/worker_process.h"
+
+namespace nereid::replay {
+
+// Gives a fresh worker that plays `role` ("reference" or "candidate").
+using WorkerMaker = std::function<Result<std::unique_ptr<Worker>>(const char* role, int threads)>;
+
+Result<std::unique_ptr<Session>> open_session(const trace::Trace& reference, const trace::Trace& candidate,
+                                              const SessionOptions& options, const WorkerMaker& make, Deadline deadline);
+
+}  // namespace nereid::replay

@@ -1,0 +1,116 @@
+#include "nereid/replay/worker_process.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "nereid/sandbox/subprocess.h"
+
+namespace nereid::replay {
+
+Result<SharedPosition> SharedPosition::create() {
+  SharedPosition out;
+  out.fd_ = Fd(memfd_create("nereid-position", MFD_CLOEXEC));
+  if (!out.fd_.valid() || ftruncate(out.fd_.get(), 4096) != 0) return our_error("memfd: {}", strerror(errno));
+  return out;
+}
+
+Where SharedPosition::where(const trace::Trace& trace) const {
+  int32_t words[3] = {-1, -1, -1};
+  if (pread(fd_.get(), words, sizeof words, 0) != sizeof words) return {};
+  for (const auto& phase : trace.phases)
+    if (static_cast<int>(phase.kind) == words[0] && phase.call == words[1])
+      return where_is(trace, phase, words[2]);
+  return {};
+}
+
+Reply Worker::ask(const Json& request, const std::vector<int>& descriptors, Deadline deadline) {
+  Reply reply;
+  if (socket_.valid() && send_message(socket_.get(), request, descriptors).ok()) {
+    auto answer = receive_message(socket_.get(), deadline, &reply.timed_out);
+    if (answer.ok()) {
+      reply.answer = std::move(answer).value();
+      return reply;
+    }
+  }
+  reply.status = end();
+  return reply;
+}
+
+class ForkedWorker : public Worker {
+ public:
+  ForkedWorker(std::shared_ptr<ForkServer> server, Fd socket, SharedPosition position, pid_t pid)
+      : Worker(std::move(socket), std::move(position)), server_(std::move(server)), pid_(pid) {}
+  ~ForkedWorker() override { end(); }
+
+ protected:
+  int end() override {
+    if (pid_ == 0) return status_;
+    close_socket();
+    const auto answer = server_->ask({{"end", pid_}});
+    pid_ = 0;
+    if (answer.ok()) status_ = answer->value("status", 0);
+    return status_;
+  }
+
+ private:
+  std::shared_ptr<ForkServer> server_;
+  pid_t pid_;
+  int status_ = 0;
+};
+
+Result<std::shared_ptr<ForkServer>> ForkServer::start(const std::string& program, bool jail) {
+  NEREID_TRY(auto ends, make_socket_pair());
+  std::vector<std::string> words{program, "--serve"};
+  if (!jail) words.push_back("--no-jail");
+  NEREID_TRY(const auto pid, sandbox::spawn({.words = words,
+                                             .environment = sandbox::own_environment(),
+                                             .descriptors = {{ends.second.get(), 3}, {2, 2}},
+                                             .own_session = true}));
+  ends.second.reset();
+  std::shared_ptr<ForkServer> server(new ForkServer(std::move(ends.first), pid));
+  NEREID_TRY_STATUS(server->wait_ready());
+  return server;
+}
+
+ForkServer::~ForkServer() {
+  socket_.reset();
+  kill(pid_, SIGKILL);
+  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+// The server says when it is warm, or why it cannot serve.
+Status ForkServer::wait_ready() {
+  NEREID_TRY(const Message hello, receive_message(socket_.get(), Deadline::after(120)));
+  if (hello.document.contains("error"))
+    return our_error("the replay server: {}", hello.document["error"].dump());
+  return ok_status();
+}
+
+Result<Json> ForkServer::ask(const Json& request, const std::vector<int>& descriptors) {
+  std::lock_guard lock(mutex_);
+  NEREID_TRY_STATUS(send_message(socket_.get(), request, descriptors));
+  NEREID_TRY(Message answer, receive_message(socket_.get(), Deadline::after(60)));
+  if (answer.document.contains("error"))
+    return our_error("the replay server: {}", answer.document["error"].dump());
+  return std::move(answer.document);
+}
+
+Result<std::unique_ptr<Worker>> ForkServer::fork(const char* role, int threads) {
+  NEREID_TRY(auto ends, make_socket_pair());
+  NEREID_TRY(auto position, SharedPosition::create());
+  NEREID_TRY(const Json answer, ask({{"fork", role}, {"threads", threads}}, {ends.second.get()}));
+  return std::unique_ptr<Worker>(std::make_unique<ForkedWorker>(
+      shared_from_this(), std::move(ends.first), std::move(position), answer.at("pid").get<pid_t>()));
+}
+
+std::string describe_end(int status) {
+  if (WIFSIGNALED(status))
+    return fmt::format("signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
+  return fmt::format("exit status {}", WEXITSTATUS(status));
+}
+
+}  // namespace nereid::replay

@@ -1,0 +1,82 @@
+// A worker process as the judge sees it: a socket, a place in the trace, and an end.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <mutex>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nereid/base/deadline.h"
+#include "nereid/base/file.h"
+#include "nereid/base/result.h"
+#include "nereid/replay/message.h"
+#include "nereid/replay/report.h"
+
+namespace nereid::replay {
+
+// Where a worker is, in memory that it shares with us. The layout is worker/replay.h's Position.
+class SharedPosition {
+ public:
+  static Result<SharedPosition> create();
+  int fd() const { return fd_.get(); }
+  Where where(const trace::Trace& trace) const;
+
+ private:
+  Fd fd_;
+};
+
+// How a request to a worker ended.
+struct Reply {
+  std::optional<Message> answer;
+  bool timed_out = false;
+  int status = 0;  // of the process as waitpid gives it, where there is no answer: the worker is gone then
+};
+
+class Worker {
+ public:
+  Worker(Fd socket, SharedPosition position) : socket_(std::move(socket)), position_(std::move(position)) {}
+  virtual ~Worker() = default;
+
+  // A worker that does not answer in time is ended.
+  Reply ask(const Json& request, const std::vector<int>& descriptors, Deadline deadline);
+  const SharedPosition& position() const { return position_; }
+
+ protected:
+  // Ends the process and says how it ended; called more than once. An implementation's destructor calls it.
+  virtual int end() = 0;
+  void close_socket() { socket_.reset(); }
+
+ private:
+  Fd socket_;
+  SharedPosition position_;
+};
+
+// A running `nereid-replay --serve`, which forks workers.
+class ForkServer : public std::enable_shared_from_this<ForkServer> {
+ public:
+  static Result<std::shared_ptr<ForkServer>> start(const std::string& program, bool jail);
+  ~ForkServer();
+  // `role`: "reference" or "candidate". Thread-safe.
+  Result<std::unique_ptr<Worker>> fork(const char* role, int threads);
+
+ private:
+  friend class ForkedWorker;
+  ForkServer(Fd socket, pid_t pid) : socket_(std::move(socket)), pid_(pid) {}
+  Status wait_ready();
+  Result<Json> ask(const Json& request, const std::vector<int>& descriptors = {});
+
+  std::mutex mutex_;
+  Fd socket_;
+  const pid_t pid_;
+};
+
+// "signal 11 (Segmentation fault)", "exit status 1".
+std::string describe_end(int status);
+// The exit status of a worker that could not enter its jail.
+inline constexpr int kNoJail = 90;
+
+}  // namespace nereid::replay
