@@ -1,0 +1,137 @@
+"""nereid-replay gives, to the last bit, what PyTorch gives eagerly on the CPU under the same seed.
+
+    bit_identity.py NEREID_REPLAY [NAME...]
+
+Cases: torch.nn's layers and functions (tests/tracer/layers.py, functions.py) and the tasks of tests/tasks. Each is traced,
+replayed by the program, and run eagerly in a process whose PyTorch nobody patched. Compared: the inputs and the output of
+the judged call.
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "tracer"), str(HERE.parents[1] / "python")]
+SEED = 1234
+
+# What a difference is due to, where there is one that stays.
+EXCEPTIONS = {}
+
+
+def eager(folder):
+    """In a process of its own: runs every case's judged call and writes how the replay's tensors differ from it."""
+    import torch
+
+    torch.set_num_threads(1)
+    wrong = {}
+    for case in json.loads((folder / "cases.json").read_text()):
+        try:
+            why = compare(folder / case["name"], run(case))
+        except Exception as error:
+            why = f"eager: {type(error).__name__}: {error}"[:500]
+        if why:
+            wrong[case["name"]] = why
+    (folder / "wrong.json").write_text(json.dumps(wrong))
+
+
+def run(case):
+    import types
+
+    import torch
+    from eager import plain, put_pins
+    from seeds import phase_seed
+    from torch.utils._pytree import tree_leaves
+
+    with torch.no_grad():
+        module = types.ModuleType("case")
+        sys.modules["case"] = module
+        torch.manual_seed(phase_seed(SEED, "module", 0))
+        exec(compile(case["source"], case["name"], "exec"), module.__dict__)
+        torch.manual_seed(phase_seed(SEED, "init", 0))
+        arguments = module.get_init_inputs()
+        instance = module.Model(**arguments) if isinstance(arguments, dict) else module.Model(*arguments)
+        torch.manual_seed(phase_seed(SEED, "make_inputs", 2))
+        inputs = module.get_inputs()
+        put_pins(inputs, 2, case["pins"])
+        kept = plain(inputs)
+        torch.manual_seed(phase_seed(SEED, "forward", 2))
+        output = plain(instance(**inputs) if isinstance(inputs, dict) else instance(*inputs))
+        return [[t for t in tree_leaves(tree) if isinstance(t, torch.Tensor)] for tree in (kept, output)]
+
+
+def compare(folder, theirs):
+    """None, or how the replay in `folder` and eager differ."""
+    import torch
+
+    manifest = json.loads((folder / "manifest.json").read_text())
+    if "failure" in manifest:
+        return manifest["failure"]
+    for group, tensors in zip(("inputs", "outputs"), theirs):
+        if len(manifest[group]) != len(tensors):
+            return f"{len(manifest[group])} {group} for {len(tensors)}"
+        for ours, tensor in zip(manifest[group], tensors):
+            if ours["sizes"] != list(tensor.shape):
+                return f"{group} {ours['path']}: {ours['sizes']} for {list(tensor.shape)}"
+            mine = (folder / ours["file"]).read_bytes()
+            flat = tensor.resolve_conj().resolve_neg().contiguous().flatten()
+            its = bytes(flat.view(torch.uint8).tolist()) if flat.numel() else b""
+            if mine != its:
+                count = sum(a != b for a, b in zip(mine, its))
+                return f"{group} {ours['path']}: {count} of {len(its)} bytes differ ({len(mine)} came)"
+    return None
+
+
+def sources(wanted):
+    from functions import FUNCTIONS
+    from identity import count_inputs, source_of
+    from layers import LAYERS
+
+    cases = {}
+    for table in (LAYERS, FUNCTIONS):
+        for name, (init, forward, inputs) in table.items():
+            call = forward or "self.m(" + ", ".join("abcdefgh"[: count_inputs(inputs)]) + ")"
+            cases[name] = source_of(init, call, inputs)
+    for path in sorted((HERE.parent / "tasks").glob("*.py")):
+        cases["task_" + path.stem] = path.read_text()
+    return {name: source for name, source in cases.items() if not wanted or any(word in name for word in wanted)}
+
+
+def trace_all(cases, folder):
+    """Traces each; returns what eager must know, and what went wrong."""
+    from identity import pins_of, trace
+
+    listed, wrong = [], {}
+    for name, source in cases.items():
+        answer = trace(source, name)
+        if "trace" not in answer:
+            wrong[name] = "not traced: " + json.dumps(answer)[:300]
+            continue
+        document = json.loads(json.dumps(answer["trace"]))
+        (folder / f"{name}.json").write_text(json.dumps(document))
+        listed.append({"name": name, "source": source, "pins": pins_of(document)})
+    return listed, wrong
+
+
+def main():
+    program, wanted = sys.argv[1], sys.argv[2:]
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        cases, wrong = trace_all(sources(wanted), folder)
+        (folder / "cases.json").write_text(json.dumps(cases))
+        arguments = [word for case in cases for word in ("--trace", folder / f"{case['name']}.json", "--dump", folder / case["name"])]
+        subprocess.run([program, "--seed", str(SEED), *arguments], check=True)
+        subprocess.run([sys.executable, __file__, "--eager", str(folder)], check=True)
+        wrong.update(json.loads((folder / "wrong.json").read_text()))
+    for name, why in wrong.items():
+        print(f"{name}: {why}" + (f" (known: {EXCEPTIONS[name]})" if name in EXCEPTIONS else ""))
+    print(f"{len(cases)} cases, {len(wrong)} differ")
+    sys.exit(any(name not in EXCEPTIONS for name in wrong))
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--eager":
+        eager(pathlib.Path(sys.argv[2]))
+    else:
+        main()
