@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <set>
 
 #include "nereid/base/file.h"
@@ -50,6 +51,7 @@ def handle(request):
 
   ZygoteOptions& options() { return options_; }
   Zygote& zygote() {
+    const std::lock_guard lock(starting_);
     if (!zygote_) zygote_ = Zygote::start(options_).value();
     return *zygote_;
   }
@@ -72,7 +74,10 @@ def handle(request):
   // Processes of this worker that live: launcher, zygote, children, whatever they started.
   std::set<int> processes() const {
     std::set<int> found;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    std::error_code vanished;
+    for (auto at = std::filesystem::directory_iterator("/proc", vanished), end = decltype(at)();
+         at != end && !vanished; at.increment(vanished)) {
+      const auto& entry = *at;
       const int pid = std::atoi(entry.path().filename().c_str());
       if (pid <= 0 || pid == ::getpid()) continue;
       std::ifstream file(entry.path() / "cmdline");
@@ -83,12 +88,12 @@ def handle(request):
   }
   // Killed processes take a moment to go.
   bool all_gone_soon() const {
-    for (int i = 0; i < 200; ++i, ::usleep(20000))
+    for (int i = 0; i < 1500; ++i, ::usleep(20000))
       if (processes().empty()) return true;
     return false;
   }
   bool only_these_soon(size_t count) const {
-    for (int i = 0; i < 200; ++i, ::usleep(20000))
+    for (int i = 0; i < 1500; ++i, ::usleep(20000))
       if (processes().size() == count) return true;
     return false;
   }
@@ -97,6 +102,7 @@ def handle(request):
  private:
   TemporaryFolder folder_ = TemporaryFolder::create("worst").value();
   ZygoteOptions options_;
+  std::mutex starting_;
   std::unique_ptr<Zygote> zygote_;
 };
 
