@@ -44,3 +44,16 @@ class Jail:
     def enter(self, keep):
         """In the child: every wall goes up, and all descriptors but `keep` are closed."""
         self._call(self._library.nereid_jail_enter, (ctypes.c_int * len(keep))(*keep), len(keep))
+
+
+class Compaction:
+    """Moves this process's memory into huge pages, a step at a time, so that a fork copies less; see compaction.h."""
+
+    def __init__(self, library):
+        self._library = ctypes.CDLL(library)
+        self._library.nereid_compaction_start.restype = ctypes.c_void_p
+        self._compaction = ctypes.c_void_p(self._library.nereid_compaction_start())
+        self.done = False
+
+    def step(self):
+        self.done = self.done or self._library.nereid_compaction_step(self._compaction) == 0

@@ -26,6 +26,7 @@ import traceback
 
 CONTROL = 3
 MAX_PACKET = 1 << 16
+STEPS_BEFORE_A_FORK = 2  # of compaction, where there is no time left over for it
 
 
 class Child:
@@ -67,9 +68,10 @@ def be_child(module, jail, request_fd, answer_fd, status_fd):
 
 
 class Zygote:
-    def __init__(self, module, jail, control):
+    def __init__(self, module, jail, compaction, control):
         self.module = module
         self.jail = jail
+        self.compaction = compaction
         self.control = control
         self.own_pids = jail.walls()["pid"]
         self.children = {}  # pid -> Child
@@ -84,6 +86,8 @@ class Zygote:
         self.control.send(json.dumps(packet).encode())
 
     def fork(self, number, request_fd, answer_fd):
+        for _ in range(STEPS_BEFORE_A_FORK):
+            self.compaction.step()
         said, says = os.pipe()
         self.jail.before_fork()
         pid = os.fork()
@@ -147,7 +151,10 @@ class Zygote:
         poll.register(self.control, select.POLLIN)
         poll.register(self.wake, select.POLLIN)
         while True:
-            for fd, _ in poll.poll():
+            ready = poll.poll(None if self.compaction.done else 0)
+            if not ready:
+                self.compaction.step()
+            for fd, _ in ready:
                 if fd == self.wake.fileno():
                     self.wake.recv(4096)
                     self.reap()
@@ -162,14 +169,13 @@ def main():
     os.set_inheritable(CONTROL, False)
     module = importlib.import_module(name)
     about = module.warm() or {}
-    # Imported by children at the latest; better once, here.
-    from nereid.jail import Jail
+    from nereid.jail import Compaction, Jail
 
     jail = Jail(settings["library"], json.dumps(settings["policy"]))
-    zygote = Zygote(module, jail, control)
     # What lives now lives for ever: children neither scan it nor copy its pages.
     gc.collect()
     gc.freeze()
+    zygote = Zygote(module, jail, Compaction(settings["library"]), control)
     zygote.say({"ready": {"walls": jail.walls(), "seconds": time.monotonic() - started, "about": about}})
     zygote.serve()
 

@@ -85,12 +85,8 @@ Status set_limits(const Limits& limits, int64_t address_space, bool counts_own_t
 }
 
 int64_t own_address_space() {
-  char text[64] = {};
-  const int fd = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-  // In the outer jail there is no /proc; its launcher leaves this process's statm open.
-  const ssize_t got = ::pread(fd >= 0 ? fd : kStatmDescriptor, text, sizeof text - 1, 0);
-  if (fd >= 0) ::close(fd);
-  const int64_t pages = got > 0 ? std::atoll(text) : 0;
+  const std::string statm = read_own_proc("statm");
+  const int64_t pages = std::atoll(statm.c_str());
   return pages > 0 ? pages * ::getpagesize() : int64_t{32} << 30;
 }
 

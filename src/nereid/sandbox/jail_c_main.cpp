@@ -3,6 +3,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "nereid/sandbox/compaction.h"
 #include "nereid/sandbox/jail.h"
 
 namespace {
@@ -75,4 +76,11 @@ NEREID_EXPORT int nereid_jail_after_fork(const void* jail, char* message, size_t
 NEREID_EXPORT int nereid_jail_enter(const void* jail, const int* keep, int count, char* message,
                                     size_t size) {
   return report(static_cast<const Jail*>(jail)->enter(std::vector<int>(keep, keep + count)), message, size);
+}
+
+NEREID_EXPORT void* nereid_compaction_start() { return new nereid::sandbox::Compaction(); }
+
+// 1 while there is more to do.
+NEREID_EXPORT int nereid_compaction_step(void* compaction) {
+  return static_cast<nereid::sandbox::Compaction*>(compaction)->step() ? 1 : 0;
 }

@@ -54,11 +54,10 @@ bool map_users(pid_t worker, const OuterSpec& spec) {
          write_file(proc + "/gid_map", "0 " + std::to_string(group) + " 1");
 }
 
-void leave_statm_open() {
-  const int statm = ::open("/proc/self/statm", O_RDONLY);
-  if (statm < 0 || statm == kStatmDescriptor) return;
-  ::dup2(statm, kStatmDescriptor);
-  ::close(statm);
+void leave_open(int fd, int as) {
+  if (fd < 0 || fd == as) return;
+  ::dup2(fd, as);
+  ::close(fd);
 }
 
 [[noreturn]] void run(char** program) {
@@ -67,17 +66,17 @@ void leave_statm_open() {
   ::_exit(127);
 }
 
-[[noreturn]] void be_worker(const OuterSpec& spec, char** program, int go, const std::string& statm) {
+[[noreturn]] void be_worker(const OuterSpec& spec, char** program, int go, const std::string& proc) {
   char byte = 0;
   if (::read(go, &byte, 1) != 1) ::_exit(kRootFailed);
   ::close(kLifeline);
-  const int opened = ::open(statm.c_str(), O_RDONLY);  // /proc here still shows the outer pids
+  const int own = ::open(proc.c_str(), O_RDONLY | O_DIRECTORY);  // /proc here still shows the outer pids
   const Status entered = enter_root(spec);
   if (!entered.ok()) {
     ::fprintf(stderr, "nereid-jail: %s\n", entered.error().message.c_str());
     ::_exit(kRootFailed);
   }
-  if (opened >= 0 && opened != kStatmDescriptor) ::dup2(opened, kStatmDescriptor), ::close(opened);
+  leave_open(own, kProcDescriptor);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::setenv("NEREID_WALLS", "user mount network pid ipc", 1);
   run(program);
@@ -93,7 +92,7 @@ pid_t start_in_namespaces(const OuterSpec& spec, char** program) {
     ::close(go[1]), ::close(name[1]);
     pid_t outer = 0;
     if (::read(name[0], &outer, sizeof outer) != sizeof outer) ::_exit(kRootFailed);
-    be_worker(spec, program, go[0], "/proc/" + std::to_string(outer) + "/statm");
+    be_worker(spec, program, go[0], "/proc/" + std::to_string(outer));
   }
   ::close(go[0]), ::close(name[0]);
   if (worker > 0 && map_users(worker, spec)) {
@@ -111,7 +110,7 @@ pid_t start_bare(char** program) {
   ::close(kLifeline);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != launcher) ::_exit(1);
-  leave_statm_open();
+  leave_open(::open("/proc/self", O_RDONLY | O_DIRECTORY), kProcDescriptor);
   ::setenv("NEREID_WALLS", "", 1);
   run(program);
 }

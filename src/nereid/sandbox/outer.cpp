@@ -122,6 +122,17 @@ Walls outer_walls() {
   return walls;
 }
 
+std::string read_own_proc(const char* name) {
+  int fd = ::openat(kProcDescriptor, name, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) fd = ::open((std::string("/proc/self/") + name).c_str(), O_RDONLY | O_CLOEXEC);
+  std::string text;
+  char buffer[65536];
+  for (ssize_t got; fd >= 0 && (got = ::read(fd, buffer, sizeof buffer)) > 0;)
+    text.append(buffer, static_cast<size_t>(got));
+  if (fd >= 0) ::close(fd);
+  return text;
+}
+
 Status enter_root(const OuterSpec& spec) {
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return failure("make private", "/");
   // Sources are taken while this is still the user who can reach them; afterwards it owns the new root alone.

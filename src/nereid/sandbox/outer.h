@@ -4,7 +4,7 @@
 //
 //   nereid-jail SPEC PROGRAM [ARGUMENT...]     SPEC: an OuterSpec as JSON
 //
-// What the program finds: its descriptors 0 to 3 as given, kStatmDescriptor, the standing walls in
+// What the program finds: its descriptors 0 to 3 as given, kProcDescriptor, the standing walls in
 // $NEREID_WALLS, number 1 of its pid namespace. It dies when the other end of descriptor kLifeline closes,
 // with everything it started. Where the kernel allows no namespaces the program is started without, and
 // $NEREID_WALLS is empty.
@@ -20,7 +20,8 @@
 namespace nereid::sandbox {
 
 inline constexpr int kLifeline = 4;  // the launcher's: readable end of a pipe whose other end its user holds
-inline constexpr int kStatmDescriptor = 5;  // the program's own /proc/PID/statm, since its root has no /proc
+inline constexpr int kProcDescriptor =
+    5;  // the program's own /proc/PID (a folder), since its root has no /proc
 
 struct OuterSpec {
   std::vector<std::string> trees;  // files and folders the root shows, read-only, under their own names
@@ -33,6 +34,9 @@ Result<OuterSpec> outer_spec_from_json(std::string_view text);
 
 // What $NEREID_WALLS says: the walls that the launcher put around this process.
 Walls outer_walls();
+
+// A file of this process's own /proc folder, whole; empty where there is none.
+std::string read_own_proc(const char* name);
 
 // In a process that is new in its namespaces: builds the root of `spec` and moves into it.
 Status enter_root(const OuterSpec& spec);
