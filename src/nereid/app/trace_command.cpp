@@ -190,7 +190,7 @@ Json trace_json(const trace::Trace& trace, const TraceFacts& facts) {
       add_cost(step, cost.cost);
       step["exact"] = cost.cost.exact;
       if (!cost.launch) step["class"] = trace::to_string(cost.op_class);
-      if (p + 1 == trace.phases.size())
+      if (p + 1 == trace.phases.size() && !facts.flow.accesses[i].writes.empty())
         step["reaches_output"] = static_cast<bool>(facts.flow.reaches_output[i]);
     }
   }
