@@ -21,6 +21,11 @@ def _order(node):
         return -(1 << 62)
 
 
+def _metadata(node, number):
+    metadata = getattr(node, "_input_metadata", ())
+    return metadata[number] if number < len(metadata) else None
+
+
 class _Pass:
     def __init__(self, inputs, accumulate):
         self._inputs, self._accumulate = tuple(inputs or ()), accumulate
@@ -73,6 +78,12 @@ class _Pass:
     def _add(self, node, number, gradient):
         if gradient is None:
             return
+        expected = node.variable if hasattr(node, "variable") else _metadata(node, number)
+        if expected is not None:  # as the engine does: broadcasting's gradient is summed, a cast's is cast back
+            if gradient.shape != expected.shape:
+                gradient = gradient.sum_to_size(expected.shape)
+            if gradient.dtype != expected.dtype:
+                gradient = gradient.to(expected.dtype)
         slots = self._gradients.setdefault(node, {})
         slots[number] = gradient if number not in slots else slots[number] + gradient
 
