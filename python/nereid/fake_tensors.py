@@ -1,5 +1,6 @@
 """FakeTensor as the tracer needs it: addresses, values that are known, `.data =`, CPU fallbacks, other threads."""
 import torch
+import torch.utils.dlpack
 from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor
 
@@ -135,7 +136,8 @@ def install():
     FakeTensor.tolist = _tolist
     FakeTensor.numpy = _numpy
     FakeTensor.__array__ = _array
-    FakeTensor.__dlpack__ = _dlpack
+    FakeTensor.__dlpack__ = FakeTensor.__dlpack_device__ = _dlpack
+    torch.utils.dlpack.to_dlpack = torch.to_dlpack = _dlpack
     FakeTensor.data = property(_get_data, _set_data)
     FakeTensor.pin_memory = _pin_memory
     FakeTensor.record_stream = _record_stream

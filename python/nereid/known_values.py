@@ -151,6 +151,8 @@ class KnownValues:
             in_make_inputs = done.phase[0] == "make_inputs"
             if done.random and not in_make_inputs:
                 raise Untraceable(f"{what} reads data that is drawn at random in {done.phase[0]}")
+            if not in_make_inputs and any(id in drawn for id in done.reads):
+                raise Untraceable(f"{what} reads what is computed from floating-point inputs")
             if done.random:
                 torch.default_generator.manual_seed(_seed(self._draw, done))
             result = self._do(done, memory)

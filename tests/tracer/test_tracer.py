@@ -1,0 +1,232 @@
+"""What the tracer answers: phases, state, known values, randomness, torch.cuda, and what goes wrong."""
+import json
+import unittest
+
+from identity import HEAD, count_inputs, source_of, trace
+
+from nereid.command import reference_inputs
+
+CANDIDATE_HEAD = HEAD + "import triton\nimport triton.language as tl\n"
+
+
+def forward_steps(answer, call=2):
+    return [phase for phase in answer["trace"]["phases"] if phase["phase"] == "forward"][call]["steps"]
+
+
+def calls(answer, call=2):
+    return [step.get("call", "launch") for step in forward_steps(answer, call)]
+
+
+def storage_of(answer, arg):
+    document = answer["trace"]
+    return document["storages"][document["values"][arg["v"]]["s"]]
+
+
+def output(answer, call=2):
+    return [phase for phase in answer["trace"]["phases"] if phase["phase"] == "forward"][call]["output"]
+
+
+class Case(unittest.TestCase):
+    def module(self, init, forward, inputs="randn(3, 4)", **options):
+        answer = trace(source_of(init, forward, inputs), "case", **options)
+        self.assertIn("trace", answer, json.dumps(answer)[:2000])
+        return answer
+
+    def refused(self, init, forward, inputs="randn(3, 4)"):
+        answer = trace(source_of(init, forward, inputs), "case")
+        self.assertIn("untraceable", answer)
+        return answer["untraceable"]
+
+
+class Phases(Case):
+    def test_order(self):
+        answer = self.module("self.m = nn.Linear(4, 4)", "self.m(a)")
+        self.assertEqual(
+            ["module", "init"] + ["make_inputs", "forward"] * 3, [phase["phase"] for phase in answer["trace"]["phases"]]
+        )
+        self.assertEqual(["aten::linear"], calls(answer))
+        self.assertEqual(["case.py", 12], forward_steps(answer)[0]["at"])
+
+    def test_tensors_made_at_import(self):
+        source = source_of(None, "a * SCALE", "randn(3, 4)").replace("\nclass Model", "SCALE = torch.full((4,), 2.0)\nclass Model")
+        answer = trace(source, "case")
+        steps = answer["trace"]["phases"][0]["steps"]
+        self.assertEqual(["aten::full"], [step["call"] for step in steps])
+
+    def test_state(self):
+        init = ("self.a = nn.Linear(4, 4)\nself.b = nn.Linear(4, 4, bias=False)\nself.b.weight = self.a.weight\n"
+                "self.register_buffer('kept', torch.ones(2))\nself.register_buffer('lost', torch.ones(2), persistent=False)")  # fmt: skip
+        state = {entry["name"]: entry for entry in self.module(init, "self.b(self.a(a))")["trace"]["state"]}
+        self.assertEqual(["a.weight", "a.bias", "b.weight", "kept", "lost"], list(state))
+        self.assertEqual(state["a.weight"]["value"], state["b.weight"]["value"])
+        self.assertTrue(state["kept"]["persistent"] and not state["lost"]["persistent"])
+        self.assertTrue(state["a.bias"]["parameter"] and not state["kept"]["parameter"])
+
+    def test_moves_and_conversions_keep_what_is_shared(self):
+        init = "self.a = nn.Linear(4, 4)\nself.b = nn.Linear(4, 4, bias=False)\nself.b.weight = self.a.weight\nself.half()\nself.cuda()"
+        answer = self.module(init, "self.b(self.a(a.half()))")
+        state = {entry["name"]: entry for entry in answer["trace"]["state"]}
+        self.assertEqual(state["a.weight"]["value"], state["b.weight"]["value"])
+        self.assertEqual("f16", answer["trace"]["values"][state["a.weight"]["value"]]["t"])
+
+    def test_views_and_outputs_alias_as_in_pytorch(self):
+        answer = self.module(None, "y = a + 1\nreturn y, y[1:], y.t(), a")
+        y, tail, transposed, given = output(answer)["tuple"]
+        values = answer["trace"]["values"]
+        self.assertEqual(1, len({values[arg["v"]]["s"] for arg in (y, tail, transposed)}))
+        self.assertEqual({"s": values[y["v"]]["s"], "t": "f32", "n": [2, 4], "d": [4, 1], "o": 4}, values[tail["v"]])
+        self.assertEqual([1, 4], values[transposed["v"]]["d"])
+        self.assertEqual("input", storage_of(answer, given)["role"])
+
+    def test_module_constants_may_be_overridden(self):
+        source = source_of(None, "a * 2", "randn(N, 4)").replace("import math", "N = 1024\nimport math")
+        from nereid import tracer
+
+        answer = tracer.handle({"source": source, "path": "case.py", "class": "Model", "draw": 0, "globals": {"N": 4}, "calls": 1, "reference": None})
+        self.assertEqual([4, 4], answer["trace"]["values"][output(answer, 0)["v"]]["n"])
+
+    def test_python_outputs(self):
+        answer = self.module("import dataclasses\nself.D = dataclasses.make_dataclass('D', ['x', 'n'])", "{'d': self.D(a, 3), 'f': math.inf, 'o': object()}")
+        encoded = dict(output(answer)["dict"])
+        self.assertEqual(3, dict(encoded["d"]["dict"])["n"])
+        self.assertEqual({"f": "inf"}, encoded["f"])
+        self.assertEqual({"opaque": "object"}, encoded["o"])
+
+    def test_views_lie_inside_their_storages(self):
+        from identity import validate
+
+        for forward in ("a.expand(2, 3, 4)[1].t()[1:]", "a.new_empty(0).resize_(5, 5)", "torch.as_strided(a, (2, 2), (1, 3), 2)"):
+            self.assertEqual([], validate(self.module(None, forward)["trace"]))
+
+
+class KnownValues(Case):
+    def test_integer_inputs_that_were_read_are_pinned(self):
+        answer = self.module(None, "a[: int(b.max())], c + 1", "randn(9, 4), randint(1, 5, (3,)), randint(0, 3, (2,))")
+        inputs = [phase for phase in answer["trace"]["phases"] if phase["phase"] == "forward"][2]["inputs"]
+        read, unread = (storage_of(answer, arg) for arg in inputs[1:])
+        self.assertTrue(read["pinned"] and "data" in read)
+        self.assertTrue("data" in unread and "pinned" not in unread)
+        self.assertNotIn("data", storage_of(answer, inputs[0]))
+
+    def test_what_is_computed_from_known_integers_is_known(self):
+        answer = self.module(None, "o = F.pad(b.cumsum(0), (1, 0)).tolist()\nreturn a[o[0]:o[1]], (b.float() / 2).sum().item()", "randn(9, 4), torch.full((2,), 3)")
+        _, half = output(answer)["tuple"]
+        self.assertEqual(3.0, half)
+
+    def test_writes_are_seen_in_order(self):
+        answer = self.module(None, "t = torch.arange(4)\nx = t[1].item()\nt[1:] *= 10\ny = t[1].item()\nt.zero_()\nreturn x, y, t[1].item(), t.sum().item()")
+        self.assertEqual([1, 10, 0, 0], output(answer)["tuple"])
+
+    def test_draws_differ_and_repeat(self):
+        read = lambda draw: output(self.module(None, "b.tolist()", "randn(1), randint(0, 1000, (4,))", draw=draw))  # noqa: E731
+        self.assertEqual(read(1), read(1))
+        self.assertNotEqual(read(1), read(2))
+
+    def test_floating_point_data_is_not_known(self):
+        for forward in ("a.sum().item()", "a * 2 if a.sum() > 0 else a", "float(a[0, 0])", "a.tolist()", "a.numpy()", "a[a > 0]", "a.nonzero()",
+                        "torch.randint(0, 5, (1,)).item()", "self.w[0].item()", "torch.tensor([a[0, 0], 1.0])"):  # fmt: skip
+            refusal = self.refused("self.w = nn.Parameter(torch.randn(3))", forward)
+            self.assertEqual(("forward", 12), (refusal["phase"], refusal["line"]), forward)
+            self.assertIn("reads", refusal["message"], forward)
+
+    def test_constants_are_in_the_trace(self):
+        answer = self.module("self.t = torch.tensor([1.0, 2.5])", "a[:, :2] * self.t * torch.tensor(3)")
+        constants = [storage for storage in answer["trace"]["storages"] if storage["role"] == "constant"]
+        self.assertEqual("AACAPwAAIEA=", constants[0]["data"])
+
+    def test_a_candidate_gets_the_integers_of_its_reference(self):
+        source = source_of(None, "b.tolist()", "randn(3), randint(0, 1000, (4,))")
+        reference = trace(source, "case")
+        candidate = trace(source.replace("class Model(", "class ModelNew("), "case", class_name="ModelNew", reference=reference_inputs(reference["trace"]))
+        self.assertEqual([output(reference, call) for call in range(3)], [output(candidate, call) for call in range(3)])
+        self.assertEqual([], [phase["steps"] for phase in candidate["trace"]["phases"] if phase["phase"] == "make_inputs" and phase["steps"]])
+
+
+class Cuda(Case):
+    def test_queries(self):
+        forward = ("p = torch.cuda.get_device_properties(0)\nreturn p.multi_processor_count, p.name, torch.cuda.get_device_capability(), "
+                   "torch.cuda.is_available(), a.is_cuda, a.device.type, torch.cuda.current_device(), a.get_device()")  # fmt: skip
+        self.assertEqual([132, "NVIDIA H200", {"tuple": [9, 0]}, True, True, "cuda", 0, 0], output(self.module(None, forward))["tuple"])
+
+    def test_streams_and_events_are_inert(self):
+        forward = ("s = torch.cuda.Stream()\ns.wait_stream(torch.cuda.current_stream())\nwith torch.cuda.stream(s):\n    y = a + 1\n"
+                   "e = torch.cuda.Event(enable_timing=True)\ne.record()\ntorch.cuda.synchronize()\ny.record_stream(s)\nreturn y")  # fmt: skip
+        self.assertEqual(["aten::add.Tensor"], calls(self.module(None, forward)))
+
+    def test_a_graph_records_when_captured_and_works_when_replayed(self):
+        init = "self.g = None\nself.x = torch.zeros(3, 4)"
+        forward = ("if self.g is None:\n    self.g = torch.cuda.CUDAGraph()\n    with torch.cuda.graph(self.g):\n        self.y = self.x * 2\n"
+                   "self.x.copy_(a)\nself.g.replay()\nreturn self.y.clone()")  # fmt: skip
+        answer = self.module(init, forward)
+        for call in range(3):
+            self.assertEqual(["aten::copy_", "aten::mul.Tensor", "aten::clone"], calls(answer, call))
+
+    def test_autocast_casts_are_recorded(self):
+        answer = self.module("self.m = nn.Linear(4, 4)", "with torch.autocast('cuda', dtype=torch.bfloat16):\n    return self.m(a).relu() @ a.t()")
+        value = answer["trace"]["values"][output(answer)["v"]]
+        self.assertEqual("bf16", value["t"])
+        self.assertIn("aten::_to_copy", calls(answer))
+
+    def test_threads_are_recorded(self):
+        forward = "import threading\nout = []\nt = threading.Thread(target=lambda: out.append(a + 1))\nt.start()\nt.join()\nreturn out[0] * 2"
+        self.assertEqual(["aten::add.Tensor", "aten::mul.Tensor"], calls(self.module(None, forward)))
+
+    def test_work_in_a_bare_thread_is_not_lost(self):
+        forward = ("import _thread, time\nout = []\n_thread.start_new_thread(lambda: out.append(a + 1), ())\n"
+                   "while not out:\n    time.sleep(0.001)\nreturn out[0] * 2")  # fmt: skip
+        self.assertEqual(["aten::add.Tensor", "aten::mul.Tensor"], calls(self.module(None, forward)))
+
+    def test_seeds(self):
+        answer = self.module(None, "torch.manual_seed(7)\ng = torch.Generator(device='cuda').manual_seed(9)\nreturn torch.randn(2), torch.randn(2, generator=g)")
+        steps = forward_steps(answer)
+        self.assertEqual(["nereid::manual_seed", "aten::randn", "aten::randn.generator"], calls(answer))
+        self.assertEqual([7], steps[0]["args"])
+        (name,) = [arg["generator"] for key, arg in steps[2]["kwargs"] if key == "generator"]
+        self.assertTrue(name.startswith("cuda:9#"), name)
+
+
+class Composites(Case):
+    def test_parts_are_listed(self):
+        (step,) = forward_steps(self.module(None, "F.scaled_dot_product_attention(a, a, a)", "randn(1, 2, 3, 8)"))
+        self.assertEqual("aten::scaled_dot_product_attention", step["call"])
+        self.assertTrue(step["parts"])
+
+    def test_composites_that_no_device_changes_are_taken_apart(self):
+        self.assertEqual(["aten::_softmax"], calls(self.module(None, "torch.softmax(a, -1)")))
+        self.assertEqual(["aten::addmm"], calls(self.module(None, "torch.addmm(a[0], a, a.t()[:, :1].expand(4, 4))"))[-1:])
+
+
+class Trouble(Case):
+    def test_malformed(self):
+        for source, words in (("def f(:", "SyntaxError"), ("x = 1", "no class Model"), ("class Model: pass", "get_inputs"), ("\0", "null bytes")):
+            answer = trace(source, "case")
+            self.assertIn(words, answer["malformed"]["message"])
+
+    def test_where_an_error_was(self):
+        refusal = self.refused(None, "y = a + 1\nreturn undefined_name(y)")
+        self.assertEqual(("NameError", "case.py", 13), (refusal["type"], refusal["file"], refusal["line"]))
+        self.assertEqual("return undefined_name(y)", refusal["code"])
+
+    def test_exits_and_recursion_do_not_silence_the_tracer(self):
+        self.assertEqual("SystemExit", self.refused(None, "raise SystemExit(0)\nreturn a")["type"])
+        self.assertEqual("RecursionError", self.refused(None, "f = lambda x: f(x)\nreturn f(a)")["type"])
+        self.assertEqual("KeyboardInterrupt", self.refused(None, "raise KeyboardInterrupt\nreturn a")["type"])
+
+    def test_too_many_steps(self):
+        from nereid import recorder
+
+        before, recorder.MAX_STEPS = recorder.MAX_STEPS, 100
+        try:
+            self.assertIn("more than 100", self.refused(None, "for _ in range(1000):\n    a = a + 1\nreturn a")["message"])
+        finally:
+            recorder.MAX_STEPS = before
+
+    def test_what_other_libraries_get_is_refused(self):
+        for forward in ("torch.utils.dlpack.to_dlpack(a)", "a.__dlpack__()", "a.cpu().numpy()"):
+            self.refused(None, forward + "\nreturn a")
+
+
+assert count_inputs  # used by test modules that import from here
+
+if __name__ == "__main__":
+    unittest.main()
