@@ -12,6 +12,11 @@ setup-tests: ; @tools/setup requirements-test.txt
 build: setup
 	@[ -e $(BUILD)/build.ninja ] || cmake --preset $(PRESET)
 	@cmake --build $(BUILD) -j $(JOBS)
+# The main job on embedded examples: an honest candidate, a wrong one, a cheating one.
+demo: setup
+	@[ -e $(BUILD)/build.ninja ] || cmake --preset $(PRESET)
+	@cmake --build $(BUILD) -j $(JOBS) --target nereid nereid-replay nereid_jail nereid-jail
+	@tools/demo
 test: setup-tests build
 	@$(CTEST) -LE 'slow|gpu'
 # Minutes to hours: long fuzzing, whole model zoos, exhaustive operator tables.
