@@ -19,7 +19,8 @@ class App;
 namespace nereid::app {
 
 // What the command line is told; an Error's blame gives 2, 3 or 130.
-enum class Answer : int { kYes = 0, kNo = 1 };
+// kBadInput and kOurError: the command has told it itself, as a part of its data.
+enum class Answer : int { kYes = 0, kNo = 1, kBadInput = 2, kOurError = 3 };
 
 // The frame's side of a parsed command line.
 struct Chosen {
@@ -29,6 +30,7 @@ struct Chosen {
 
 // Each adds one subcommand with its options, examples and `--json`, and sets `chosen.run` when it is given.
 void add_trace_command(CLI::App& app, Chosen& chosen);
+void add_verify_command(CLI::App& app, Chosen& chosen);
 
 // Adds the `--json` flag, which every subcommand has.
 void add_json_flag(CLI::App& command, Chosen& chosen, const std::string& description);

@@ -16,6 +16,8 @@ using trace::StorageId;
 using trace::ValueId;
 
 constexpr std::array<std::string_view, 3> kPolicies = {"strict", "mostly", "hybrid"};
+constexpr double kMemoryFloor = 4e9,
+                 kMemoryFactor = 16;  // of all storages of all phases, in bytes and times the reference's
 constexpr uint32_t kAnyInputs = kInputs0 | kInputs1 | kInputs2;
 
 struct Output {
@@ -83,6 +85,7 @@ class Checker {
     kernels_keep_to_their_own();
     launches_on_every_path();
     inputs_are_left_alone();
+    memory_is_bounded();
     reuse_between_calls();
     outputs_are_fresh();
     randomness();
@@ -197,7 +200,6 @@ class Checker {
     for (const auto& s : steps)
       for (const StorageId id : s.writes) allowed.insert(input_path(reference_, id));
     for (const auto& s : steps_) {
-      if (s.work == Work::kTriton) continue;
       for (const StorageId id : s.writes) {
         const std::string path = input_path(candidate_, id);
         if (path.empty() || allowed.contains(path)) continue;
@@ -206,6 +208,20 @@ class Checker {
         return;
       }
     }
+  }
+
+  void memory_is_bounded() {
+    const double theirs = total_bytes(*reference_.trace), ours = total_bytes(*candidate_.trace);
+    if (ours <= kMemoryFloor || ours <= kMemoryFactor * theirs) return;
+    auto& e = break_rule("too-much-memory",
+                         fmt::format("The candidate's tensors take {:.3g} GB, the reference's {:.3g} GB.",
+                                     ours / 1e9, theirs / 1e9));
+    e.numbers = {{"bytes", ours}, {"reference_bytes", theirs}};
+  }
+  static double total_bytes(const trace::Trace& trace) {
+    double bytes = 0;
+    for (const auto& storage : trace.storages) bytes += static_cast<double>(storage.bytes);
+    return bytes;
   }
 
   // The position of the storage among the tensors given to the judged call, as text; empty where it is none

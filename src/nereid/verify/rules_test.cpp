@@ -164,6 +164,23 @@ TEST_F(Rules, InputsAreNotWritten) {
   EXPECT_THAT(broken(), ElementsAre("input-written"));
 }
 
+TEST_F(Rules, LaunchesMayNotWriteInputsEither) {
+  for (int call = 0; call < 3; ++call) {
+    const int in = candidate.forward(call), out = candidate.storage();
+    candidate.step({.name = "k", .reads = {in}, .writes = {in, out}});
+    candidate.returns({out});
+  }
+  EXPECT_THAT(broken(), ElementsAre("input-written"));
+}
+
+TEST_F(Rules, MemoryIsBoundedByTheReferences) {
+  candidate.plain("relu_kernel", Work::kTriton);
+  candidate.trace().storages.back().bytes = int64_t{1} << 32;
+  EXPECT_THAT(broken(), ElementsAre("too-much-memory"));
+  reference.trace().storages.back().bytes = int64_t{1} << 29;
+  EXPECT_THAT(broken(), IsEmpty());
+}
+
 // A workspace that each call writes before it reads, against a cache that a call reads as an earlier one left
 // it.
 TEST_F(Rules, WorkspaceIsFreeAndACacheIsNot) {

@@ -1,0 +1,215 @@
+#include <sys/random.h>
+
+#include <CLI/CLI.hpp>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "nereid/app/command.h"
+#include "nereid/app/output.h"
+#include "nereid/base/interrupt.h"
+#include "nereid/base/json.h"
+#include "nereid/base/progress.h"
+#include "nereid/verify/batch.h"
+#include "nereid/verify/ladder.h"
+#include "nereid/verify/telling.h"
+#include "nereid/verify/workbench.h"
+
+namespace nereid::app {
+namespace {
+
+constexpr const char* kExamples =
+    R"(Verdicts, the first that applies: Malformed, Untraceable, CompileFailed, Disallowed, Unsafe, Mismatch,
+TimedOut, Verified. An Error is no verdict. docs/verdicts.md explains each, and how to fix a kernel that gets it.
+
+REFERENCE is a file with class Model, get_inputs() and get_init_inputs(); CANDIDATE a file with class ModelNew, or
+(any ending but .py) a model's answer, of which the last complete code block counts.
+
+Examples:
+  nereid verify softmax.py my_softmax.py                 one verdict for a person
+  nereid verify softmax.py answer.md --explain           with the evidence in prose and source excerpts
+  nereid verify softmax.py my_softmax.py --json | jq .verdict
+  nereid verify big.py my_big.py --shrink                at sizes that a CPU can hold
+  nereid verify a.py b.py --policy strict --seed 7       no PyTorch in forward; the same trials as every time with seed 7
+  nereid verify --batch pairs.jsonl -o verdicts.jsonl    many, in parallel; run it again to go on where it stopped
+
+A line of pairs.jsonl: {"id": "1", "reference": "softmax.py", "candidate_source": "import torch ..."} (`reference_source`
+and `candidate` work too). --batch FOLDER pairs every reference.py with the files beside it.)";
+
+struct Options {
+  std::string reference, candidate, batch, output;
+  std::string device = "auto", policy = "mostly";
+  std::optional<uint64_t> seed;
+  int trials = 3, jobs = 0;
+  double time_limit = 30;
+  std::optional<double> rtol, atol;
+  bool allow_tf32 = false, time = false, shrink = false, explain = false, json = false;
+};
+
+uint64_t fresh_seed() {
+  uint64_t seed = 0;
+  if (::getrandom(&seed, sizeof seed, 0) != sizeof seed)
+    seed = static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
+  return seed >> 11;  // exact in a JSON reader's double
+}
+
+Result<verify::Settings> settings_of(const Options& options) {
+  verify::Settings settings;
+  settings.policy = *verify::policy_from_string(options.policy);
+  settings.trials = options.trials;
+  settings.seed = options.seed ? *options.seed : fresh_seed();
+  settings.time_limit = options.time_limit;
+  settings.shrink = options.shrink;
+  settings.time = options.time;
+  settings.tolerance.rtol = options.rtol;
+  settings.tolerance.atol = options.atol;
+  settings.tolerance.allow_tf32 = options.allow_tf32;
+  const bool gpu = verify::has_gpu();
+  if (options.device == "cuda" && !gpu) return input_error("--device cuda: this machine has no NVIDIA GPU");
+  const bool cuda = options.device == "cuda" || (options.device == "auto" && gpu);
+  settings.device = cuda ? replay::Device::kCuda : replay::Device::kCpu;
+  if (options.time && !cuda) return input_error("--time needs a GPU");
+  return settings;
+}
+
+// Keeps a progress line moving while nothing else does.
+class Ticker {
+ public:
+  explicit Ticker(Progress& progress)
+      : thread_([this, &progress](const std::stop_token& stop) {
+          std::unique_lock lock(mutex_);
+          while (!wake_.wait_for(lock, stop, std::chrono::milliseconds(200), [] { return false; }) &&
+                 !stop.stop_requested())
+            progress.advance(0);
+        }) {}
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable_any wake_;
+  std::jthread thread_;  // last: it stops before the rest goes
+};
+
+std::string line(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<Answer> one(const Options& options) {
+  NEREID_TRY(auto settings, settings_of(options));
+  NEREID_TRY(const auto pair, verify::read_pair(options.reference, options.candidate));
+  NEREID_TRY(const auto bench, verify::Workbench::open({.jobs = 2, .device = settings.device}));
+  verify::Judge judge(bench->equipment(), settings);
+  verify::Verdict verdict;
+  {
+    Progress progress("verify " + options.candidate);
+    const Ticker ticker(progress);
+    verdict = judge.judge(pair);
+  }
+  if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
+  if (options.json) {
+    NEREID_TRY_STATUS(write_stdout(line(to_json(verdict))));
+  } else {
+    const verify::TellingOptions telling{.color = Terminal::of_stdout().colour,
+                                         .explain = options.explain,
+                                         .source_of = [&](const std::string& file) -> std::string_view {
+                                           if (file == pair.candidate_name) return pair.candidate_text;
+                                           if (file == pair.reference_name) return pair.reference_source;
+                                           return "";
+                                         }};
+    NEREID_TRY_STATUS(write_stdout(verify::tell(verdict, telling)));
+  }
+  return static_cast<Answer>(exit_code(verdict));
+}
+
+Result<Answer> many(const Options& options) {
+  NEREID_TRY(auto settings, settings_of(options));
+  NEREID_TRY(auto reader, verify::BatchReader::open(options.batch));
+  const int jobs =
+      options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  settings.threads = jobs > 1 ? 1 : 0;
+  NEREID_TRY(const auto bench, verify::Workbench::open({.jobs = jobs, .device = settings.device}));
+  verify::Judge judge(bench->equipment(), settings);
+  Progress progress("verify " + options.batch);
+  Result<verify::BatchSummary> summary = our_error("not run");
+  {
+    const Ticker ticker(progress);
+    int64_t done = 0;
+    summary = verify::run_batch(
+        reader, [&](const verify::Pair& pair) { return judge.judge(pair); },
+        {.jobs = jobs,
+         .output = options.output,
+         .stream = [](const std::string& text) { return write_stdout(text); },
+         .on_verdict =
+             [&](const verify::Verdict& verdict) {
+               progress.say(fmt::format("{} done, the last {}", ++done, to_string(verdict.word)));
+             }});
+  }
+  if (!summary.ok()) return summary.error();
+  std::string counts;
+  for (const auto& [word, count] : summary->words)
+    counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", count, word);
+  fmt::print(stderr, "{}{} (seed {})\n", counts.empty() ? "nothing to do" : counts,
+             summary->skipped > 0 ? fmt::format("; {} were there already", summary->skipped) : "",
+             settings.seed);
+  if (summary->our_errors > 0) return Answer::kOurError;
+  return summary->input_errors > 0 ? Answer::kBadInput : Answer::kYes;
+}
+
+void add_options(CLI::App& command, Options& options) {
+  command.add_option("REFERENCE", options.reference,
+                     "The task: class Model, get_inputs(), get_init_inputs()");
+  command.add_option("CANDIDATE", options.candidate,
+                     "The answer: class ModelNew, or a text with a code block");
+  command
+      .add_option("--policy", options.policy,
+                  "Who may do the work: strict (Triton alone), mostly (90 % Triton), hybrid (any mixture)")
+      ->check(CLI::IsMember({"strict", "mostly", "hybrid"}))
+      ->capture_default_str();
+  command.add_option("--device", options.device, "auto takes the GPU where there is one")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
+      ->capture_default_str();
+  command
+      .add_option("--trials", options.trials,
+                  "Comparisons on the task's own inputs; each other kind of input comes on top")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command.add_option("--seed", options.seed, "Repeats a run: every verdict tells its seed (default: fresh)");
+  command.add_option("--time-limit", options.time_limit, "Seconds for each phase of the candidate")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->capture_default_str();
+  command.add_option("--rtol", options.rtol, "Replaces the tolerance: |got - want| <= atol + rtol |want|")
+      ->check(CLI::NonNegativeNumber);
+  command.add_option("--atol", options.atol, "See --rtol")->check(CLI::NonNegativeNumber);
+  command.add_flag("--allow-tf32", options.allow_tf32,
+                   "Judge float32 contractions as PyTorch's `high` precision would");
+  command.add_flag("--time", options.time, "Time candidate and reference (GPU only)");
+  command.add_flag("--shrink", options.shrink,
+                   "Trace both files with smaller module-level integers, so that the task fits");
+  command.add_flag("--explain", options.explain, "The evidence in prose, with source excerpts");
+  command.add_option("--batch", options.batch, "Judge many pairs: FILE.jsonl or a folder");
+  command.add_option("-o,--output", options.output, "Of --batch: append here, and skip what is here already");
+  command.add_option("--jobs", options.jobs, "Of --batch: pairs at the same time (default: one a core)")
+      ->check(CLI::Range(1, 1024));
+}
+
+}  // namespace
+
+void add_verify_command(CLI::App& app, Chosen& chosen) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command =
+      app.add_subcommand("verify", "Judge a candidate against its reference: one verdict, with evidence");
+  command->footer(kExamples);
+  add_options(*command, *options);
+  add_json_flag(*command, chosen, "The verdict as one JSON object on stdout");
+  command->callback([options, &chosen] {
+    const bool pair = !options->reference.empty() && !options->candidate.empty();
+    if (options->batch.empty() ? !pair : !options->reference.empty())
+      throw CLI::ValidationError("verify", "expected REFERENCE and CANDIDATE, or --batch");
+    if (!options->output.empty() && options->batch.empty())
+      throw CLI::ValidationError("-o", "only with --batch");
+    options->json = chosen.json;
+    chosen.run = [options] { return options->batch.empty() ? one(*options) : many(*options); };
+  });
+}
+
+}  // namespace nereid::app

@@ -1,0 +1,44 @@
+// Kernels as the rules see them, each read once for its content. Thread-safe.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "nereid/base/result.h"
+#include "nereid/trace/access.h"
+#include "nereid/trace/trace.h"
+#include "nereid/ttir/executor.h"
+#include "nereid/verify/facts.h"
+
+namespace nereid::verify {
+
+struct ReadKernel {
+  std::shared_ptr<const ttir::Kernel> kernel;
+  KernelFacts facts{};
+  std::vector<trace::ParameterUse> uses{};
+};
+
+class KernelLibrary {
+ public:
+  explicit KernelLibrary(size_t most = 4096) : most_(most) {}
+
+  // An error (blamed on the input) where the executor does not know what the kernel does.
+  Result<ReadKernel> read(const trace::Kernel& kernel);
+
+ private:
+  const size_t most_;
+  std::mutex mutex_;
+  std::map<std::string, ReadKernel> read_;
+};
+
+// What a launch moves and computes, counted without data.
+ttir::Cost launch_cost(const trace::Trace& trace, const trace::Alternative& alternative,
+                       const ttir::Kernel& kernel);
+
+// The facts of a whole trace.
+Result<TraceFacts> facts_of(const trace::Trace& trace, KernelLibrary& library);
+
+}  // namespace nereid::verify

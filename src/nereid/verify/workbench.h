@@ -1,0 +1,35 @@
+// The real outside of the ladder: the tracer's and the replay's processes, and the kernels read so far.
+#pragma once
+
+#include <memory>
+
+#include "nereid/base/result.h"
+#include "nereid/replay/client.h"
+#include "nereid/tracer/tracer.h"
+#include "nereid/verify/kernel_library.h"
+#include "nereid/verify/ladder.h"
+
+namespace nereid::verify {
+
+struct WorkbenchOptions {
+  int jobs = 1;  // pairs judged at the same time
+  replay::Device device = replay::Device::kCpu;
+};
+
+class Workbench {
+ public:
+  // Starts both servers; returns before they are warm. When it goes, so do all their processes.
+  static Result<std::unique_ptr<Workbench>> open(const WorkbenchOptions& options);
+
+  Equipment equipment();  // refers to this workbench
+
+ private:
+  std::unique_ptr<tracer::Tracer> tracer_;
+  std::unique_ptr<replay::Server> replay_;
+  KernelLibrary kernels_;
+};
+
+// Whether this machine has a GPU that a CUDA replay could use.
+bool has_gpu();
+
+}  // namespace nereid::verify
