@@ -98,6 +98,7 @@ class FactsMaker {
     facts.work = Work::kTriton;
     facts.flops = cost.flops, facts.bytes = cost.bytes_read + cost.bytes_written;
     if (facts.bytes == 0) facts.bytes = trace::bounded_cost(trace_, launch, uses()).bytes();
+    facts.flops = std::max(facts.flops, facts.bytes / 4);  // at least one for each element that it touches
   }
 
   trace::KernelUses uses() const {
