@@ -323,7 +323,7 @@ class Decoder {
     }
     if (key == "device" || key == "layout" || key == "memory_format" || key == "generator") {
       NEREID_TRY(std::string name, field.text(kMaxName));
-      if (!is_word(name, "_:")) return field.expected("a name");
+      if (!is_word(name, "_:#")) return field.expected("a name");
       return Arg{Named{key, std::move(name)}};
     }
     return field.expected(

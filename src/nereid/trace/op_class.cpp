@@ -71,6 +71,20 @@ void each_tensor(const Call& call, F f) {
   for (const ValueId id : tensors_in(call.result)) f(id);
 }
 
+// index_put and put with accumulate=True add up what falls on one place.
+bool accumulates(const Call& call) {
+  const OpName name = split_name(call.op);
+  if (name.name != "index_put" && name.name != "_index_put_impl" && name.name != "_unsafe_index_put" && name.name != "put")
+    return false;
+  const auto is_true = [](const Arg& arg) {
+    const bool* flag = std::get_if<bool>(&arg.node);
+    return flag != nullptr && *flag;
+  };
+  if (call.args.size() > 3 && is_true(call.args[3])) return true;
+  return std::any_of(call.kwargs.begin(), call.kwargs.end(),
+                     [&](const auto& item) { return item.first == "accumulate" && is_true(item.second); });
+}
+
 }  // namespace
 
 std::string_view to_string(OpClass c) {
@@ -156,6 +170,7 @@ OpClass OpFacts::classify(const Call& call) const {
   const auto found = listed(call.op);
   OpClass c = found ? class_of(*found) : OpClass::kOther;
   if (found == Listed::kLoss && as_large_as_its_input(call)) c = OpClass::kPointwise;
+  if (accumulates(call)) c = OpClass::kReduction;
   for (const std::string& part : call.parts) c = std::max(c, listed_class(part));
   if (found && c > OpClass::kAllocation && writes_nothing(trace_, call)) return OpClass::kView;
   if (found && c == OpClass::kView && !writes_nothing(trace_, call))

@@ -412,6 +412,8 @@ bool Parser::parse_attribute(Attribute& value) {
     value.kind = Attribute::Kind::kText;
     value.text = *name;
     if (scan_.peek_char() == '<' && !scan_.balanced()) return false;
+    Type type;  // dense<1024> : tensor<1xi32>
+    if (*name == "dense" && scan_.accept(":") && !parse_type(type)) return false;
   }
   return !scan_.failed();
 }

@@ -38,6 +38,8 @@ constexpr auto kRules = std::to_array<RuleEntry>({
     // CompileFailed
     {"triton-front-end", Word::kCompileFailed, "Triton's front end refused the kernel.",
      "Read the diagnostics at the line shown."},
+    {"malformed-ttir", Word::kCompileFailed, "What the candidate handed out as a kernel's text is not TTIR.",
+     "Write kernels in Triton; please report a text that Triton's own front end made."},
     {"gpu-compiler", Word::kCompileFailed,
      "The kernel compiler could not make machine code of the kernel for this GPU.",
      "Use fewer registers or less shared memory: smaller blocks, fewer stages."},
@@ -85,6 +87,8 @@ constexpr auto kRules = std::to_array<RuleEntry>({
      "Use the inputs and parameters that forward is given."},
     {"int-to-ptr", Word::kDisallowed, "The kernel makes a pointer from a number, which can reach any memory.",
      "Compute addresses from the kernel's pointer arguments."},
+    {"foreign-function", Word::kDisallowed, "The kernel calls machine code that came from elsewhere.",
+     "Use tl.extra.libdevice."},
     {"inline-assembly", Word::kDisallowed,
      "The kernel holds assembly outside the short list of known elementwise instructions.",
      "Use Triton's own operations, or tl.extra.libdevice."},

@@ -41,6 +41,10 @@ struct KernelFacts {
   bool int_to_ptr = false;
   std::vector<std::string> assembly{};
   bool branches_on_float_data = false;
+  // Where the executor cannot read the kernel: why. What the rules forbid is then looked for in the text.
+  std::string unreadable{};
+  bool malformed = false;          // it is not TTIR at all, or breaks its rules
+  std::string foreign_function{};  // a function of a library that the executor does not know
 };
 
 struct TraceFacts {

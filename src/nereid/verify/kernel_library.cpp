@@ -59,7 +59,7 @@ class FactsMaker {
     TraceFacts facts;
     facts.trace = &trace_;
     for (const auto& kernel : trace_.kernels) {
-      NEREID_TRY(auto read, library_.read(kernel));
+      auto read = library_.read(kernel);
       facts.kernels.push_back(read.facts);
       kernels_.push_back(std::move(read));
     }
@@ -89,14 +89,15 @@ class FactsMaker {
   void of_launch(const trace::Launch& launch, StepFacts& facts) {
     const auto& alternative = launch.alternatives.front();
     const auto& kernel = trace_.kernels[static_cast<size_t>(alternative.kernel)];
-    const auto cost =
-        launch_cost(trace_, alternative, *kernels_[static_cast<size_t>(alternative.kernel)].kernel);
     facts.name = kernel.name;
     facts.key = fmt::format("{} {} {}x{}x{}", kernel.name, kernel.hash, alternative.grid[0],
                             alternative.grid[1], alternative.grid[2]);
     facts.place = launch.place;
     facts.work = Work::kTriton;
-    facts.flops = cost.flops, facts.bytes = cost.bytes_read + cost.bytes_written;
+    if (const auto& readable = kernels_[static_cast<size_t>(alternative.kernel)].kernel) {
+      const auto cost = launch_cost(trace_, alternative, *readable);
+      facts.flops = cost.flops, facts.bytes = cost.bytes_read + cost.bytes_written;
+    }
     if (facts.bytes == 0) facts.bytes = trace::bounded_cost(trace_, launch, uses()).bytes();
     facts.flops = std::max(facts.flops, facts.bytes / 4);  // at least one for each element that it touches
   }
@@ -136,22 +137,48 @@ class FactsMaker {
 
 }  // namespace
 
-Result<ReadKernel> KernelLibrary::read(const trace::Kernel& kernel) {
+KernelFacts facts_of_unreadable(const std::string& ttir, const std::string& trouble) {
+  KernelFacts facts{.unreadable = trouble, .malformed = !trouble.starts_with("Unsupported")};
+  facts.int_to_ptr = ttir.find("tt.int_to_ptr") != std::string::npos;
+  constexpr std::string_view kAssembly = "tt.elementwise_inline_asm \"",
+                             kExternal = "Unsupported: external function ";
+  for (size_t at = 0; (at = ttir.find(kAssembly, at)) != std::string::npos;) {
+    at += kAssembly.size();
+    std::string text;
+    for (; at < ttir.size() && ttir[at] != '"'; ++at) {
+      if (ttir[at] == '\\' && at + 2 < ttir.size() && ttir[at + 1] == '0') {  // \0A is a line end
+        text += '\n', at += 2;
+        continue;
+      }
+      text += ttir[at];
+    }
+    facts.assembly.push_back(std::move(text));
+  }
+  if (trouble.starts_with(kExternal)) {
+    const size_t end = std::min(trouble.find_first_of(" (", kExternal.size()), trouble.size());
+    facts.foreign_function = trouble.substr(kExternal.size(), end - kExternal.size());
+  }
+  return facts;
+}
+
+ReadKernel KernelLibrary::read(const trace::Kernel& kernel) {
   {
     std::lock_guard lock(mutex_);
     const auto found = read_.find(kernel.hash);
     if (found != read_.end()) return found->second;
   }
+  ReadKernel read;
   auto loaded = ttir::Kernel::load(kernel.ttir);
-  if (!loaded.ok())
-    return input_error("kernel {} ({}:{}): {}", kernel.name, kernel.place.file, kernel.place.line,
-                       loaded.error().message);
-  ReadKernel read{.kernel = std::make_shared<const ttir::Kernel>(std::move(*loaded))};
-  read.facts = {.int_to_ptr = read.kernel->uses_int_to_ptr(),
-                .assembly = read.kernel->inline_assembly(),
-                .branches_on_float_data = read.kernel->branches_on_float_data()};
-  for (const auto& parameter : read.kernel->parameters())
-    read.uses.push_back({.read = parameter.read, .written = parameter.written});
+  if (loaded.ok()) {
+    read.kernel = std::make_shared<const ttir::Kernel>(std::move(*loaded));
+    read.facts = {.int_to_ptr = read.kernel->uses_int_to_ptr(),
+                  .assembly = read.kernel->inline_assembly(),
+                  .branches_on_float_data = read.kernel->branches_on_float_data()};
+    for (const auto& parameter : read.kernel->parameters())
+      read.uses.push_back({.read = parameter.read, .written = parameter.written});
+  } else {
+    read.facts = facts_of_unreadable(kernel.ttir, loaded.error().message);
+  }
   std::lock_guard lock(mutex_);
   if (read_.size() >= most_) read_.clear();
   read_[kernel.hash] = read;

@@ -16,7 +16,7 @@
 namespace nereid::verify {
 
 struct ReadKernel {
-  std::shared_ptr<const ttir::Kernel> kernel;
+  std::shared_ptr<const ttir::Kernel> kernel{};  // null where it is unreadable
   KernelFacts facts{};
   std::vector<trace::ParameterUse> uses{};
 };
@@ -25,8 +25,7 @@ class KernelLibrary {
  public:
   explicit KernelLibrary(size_t most = 4096) : most_(most) {}
 
-  // An error (blamed on the input) where the executor does not know what the kernel does.
-  Result<ReadKernel> read(const trace::Kernel& kernel);
+  ReadKernel read(const trace::Kernel& kernel);
 
  private:
   const size_t most_;
@@ -37,6 +36,9 @@ class KernelLibrary {
 // What a launch moves and computes, counted without data.
 ttir::Cost launch_cost(const trace::Trace& trace, const trace::Alternative& alternative,
                        const ttir::Kernel& kernel);
+
+// What a text that is no kernel shows all the same.
+KernelFacts facts_of_unreadable(const std::string& ttir, const std::string& trouble);
 
 // The facts of a whole trace.
 Result<TraceFacts> facts_of(const trace::Trace& trace, KernelLibrary& library);

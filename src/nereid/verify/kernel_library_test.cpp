@@ -102,15 +102,26 @@ TEST(Facts, OfATrace) {
   EXPECT_THAT(facts->kernels[0].assembly, IsEmpty());
 }
 
-TEST(Facts, AKernelThatCannotBeReadIsNamed) {
+TEST(Facts, AKernelThatCannotBeReadIsKept) {
   auto s = sample();
   s.trace.kernels[0].ttir = "module { tt.func public @scale() { %0 = tt.frobnicate : i32 } }";
   s.trace.kernels[0].hash = "other";
   KernelLibrary library;
   const auto facts = facts_of(s.trace, library);
-  ASSERT_FALSE(facts.ok());
-  EXPECT_EQ(facts.error().blame, Blame::kInput);
-  EXPECT_THAT(facts.error().message, HasSubstr("kernel scale"));
+  ASSERT_TRUE(facts.ok());
+  EXPECT_THAT(facts->kernels[0].unreadable, HasSubstr("frobnicate"));
+  EXPECT_EQ(facts->phases[0].steps[2].writes.size(), 2U);  // anything may be written
+}
+
+TEST(Facts, WhatRulesForbidIsFoundInTextsThatCannotBeRead) {
+  const auto facts = facts_of_unreadable(
+      "%0 = tt.elementwise_inline_asm \"mov.u64 $0, %globaltimer;\\0Aadd\" {x}\n %1 = tt.int_to_ptr %0",
+      "Unsupported: inline assembly");
+  EXPECT_THAT(facts.assembly, ElementsAre("mov.u64 $0, %globaltimer;\nadd"));
+  EXPECT_TRUE(facts.int_to_ptr);
+  EXPECT_FALSE(facts.malformed);
+  EXPECT_TRUE(facts_of_unreadable("", "TTIR line 1").malformed);
+  EXPECT_EQ(facts_of_unreadable("", "Unsupported: external function mine (f32)").foreign_function, "mine");
 }
 
 }  // namespace

@@ -237,11 +237,7 @@ class Climb {
     auto* trace = std::get_if<trace::Trace>(&answer);
     if (trace == nullptr) return end(refusal(answer));
     candidate_.trace = std::move(*trace);
-    auto facts = state_.equipment.facts(candidate_.trace);
-    if (!facts.ok() && facts.error().blame == Blame::kInput)
-      return end({Word::kError, {.rule = "unsupported", .sentence = facts.error().message}});
-    if (!facts.ok()) return facts.error();
-    candidate_.facts = std::move(*facts);
+    NEREID_TRY(candidate_.facts, state_.equipment.facts(candidate_.trace));
     if (candidate_.facts.judged() < 0)
       return end({Word::kUntraceable, {.rule = "not-traceable", .sentence = "The trace holds no forward."}});
     return true;
@@ -255,10 +251,25 @@ class Climb {
       c.triton_share = rules_.triton_share, c.frozen_parameters = rules_.frozen_parameters;
       verdict_.remarks = rules_.remarks;
     }
-    if (rules_.broken.empty()) return true;
+    if (rules_.broken.empty()) return kernels_are_readable();
     verdict_.word = Word::kDisallowed;
     verdict_.evidence = rules_.broken;
     return false;
+  }
+
+  bool kernels_are_readable() {
+    for (size_t k = 0; k < candidate_.facts.kernels.size(); ++k) {
+      const auto& facts = candidate_.facts.kernels[k];
+      if (facts.unreadable.empty()) continue;
+      const auto& kernel = candidate_.trace.kernels[k];
+      return end({facts.malformed ? Word::kCompileFailed : Word::kError,
+                  {.rule = facts.malformed ? "malformed-ttir" : "unsupported",
+                   .sentence = fmt::format("Kernel {} cannot be run: {}.", kernel.name, facts.unreadable),
+                   .kernel = kernel.name,
+                   .file = kernel.place.file,
+                   .line = kernel.place.line}});
+    }
+    return true;
   }
 
   // A fault that is not the candidate's is tried once more from where it began.

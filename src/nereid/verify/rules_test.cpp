@@ -251,6 +251,16 @@ TEST_F(Rules, LaterCallsMustNotDoLess) {
   EXPECT_THAT(broken(), IsEmpty());
 }
 
+TEST_F(Rules, AFirstCallMayWarmUp) {
+  for (int call = 0; call < 3; ++call) {
+    const int in = candidate.forward(call), out = candidate.storage();
+    for (int i = 0; i < (call == 0 ? 3 : 1); ++i)
+      candidate.step({.name = "k", .reads = {in}, .writes = {out}});
+    candidate.returns({out});
+  }
+  EXPECT_THAT(broken(), IsEmpty());
+}
+
 TEST_F(Rules, OutputsAreMadeInTheCall) {
   const int kept = candidate.storage();
   for (int call = 0; call < 3; ++call) {
