@@ -143,31 +143,74 @@ void note_rows(const Rows& r, int bytes, F note) {
 
 }  // namespace
 
+void for_each_range(Machine& m, const Access& a, const std::function<void(int64_t, int64_t)>& f) {
+  if (a.mask != nullptr && a.mask->form == Form::kUniform && a.mask->base == 0) return;
+  if (by_rows(a)) {
+    const Rows r = rows_of(a);
+    if (!r.none) note_rows(r, a.bytes, f);
+    return;
+  }
+  const auto* addresses =
+      reinterpret_cast<const int64_t*>(m.dense(*a.pointers, Elem::kPointer, a.shape, a.rank, a.lanes));
+  const uint8_t* mask = nullptr;
+  if (a.mask != nullptr && a.mask->form != Form::kUniform)
+    mask = reinterpret_cast<const uint8_t*>(m.dense(*a.mask, Elem::kI1, a.shape, a.rank, a.lanes));
+  for (int64_t k = 0; k < a.lanes; ++k)
+    if (mask == nullptr || mask[k] != 0) f(addresses[k], a.bytes);
+}
+
 void report_if_misaligned(Machine& m, LocationId location, int64_t address, int64_t bytes) {
   if (offset_of(address) % bytes != 0)
     report(m, FindingKind::kMisaligned, location, buffer_of(address), offset_of(address));
 }
 
-void note_read(Machine& m, LocationId location, int64_t address, int64_t bytes) {
-  const int64_t buffer = buffer_of(address), offset = offset_of(address);
-  const uint8_t* written = m.buffer(buffer).written;
-  if (written != nullptr) {
-    const int64_t hole = first_unwritten(written, offset, offset + bytes);
-    if (hole < offset + bytes) report(m, FindingKind::kUninitializedRead, location, buffer, hole);
-  }
+namespace {
+
+void log_access(Machine& m, AccessKind kind, LocationId location, int64_t address, int64_t bytes) {
+  const auto& watched = m.context().watched;
+  if (watched.empty() || !watched[static_cast<size_t>(buffer_of(address))]) return;
+  m.log.add(kind, address, bytes, static_cast<int32_t>(m.linear), location, m.epoch);
 }
 
-void note_write(Machine& m, LocationId, int64_t address, int64_t bytes) {
+void expect_written(Machine& m, LocationId location, int64_t address, int64_t bytes) {
+  const int64_t buffer = buffer_of(address), offset = offset_of(address);
+  const uint8_t* written = m.buffer(buffer).written;
+  if (written == nullptr) return;
+  const int64_t hole = first_unwritten(written, offset, offset + bytes);
+  if (hole < offset + bytes) report_uninitialized(m, location, buffer, hole, offset + bytes);
+}
+
+}  // namespace
+
+void note_read(Machine& m, LocationId location, int64_t address, int64_t bytes) {
+  expect_written(m, location, address, bytes);
+  log_access(m, AccessKind::kRead, location, address, bytes);
+}
+
+void note_write(Machine& m, LocationId location, int64_t address, int64_t bytes) {
   const int64_t offset = offset_of(address);
   uint8_t* written = m.buffer(buffer_of(address)).written;
   if (written != nullptr) mark_written(written, offset, offset + bytes);
+  log_access(m, AccessKind::kWrite, location, address, bytes);
 }
 
-void note_atomic(Machine& m, LocationId location, int64_t address, int64_t bytes) {
+void note_atomic(Machine& m, LocationId location, int64_t address, int64_t bytes, bool synchronizes) {
   if (!m.context().sanitize) return;
-  note_read(m, location, address, bytes);
-  note_write(m, location, address, bytes);
+  expect_written(m, location, address, bytes);
+  log_access(m, AccessKind::kAtomic, location, address, bytes);
+  if (synchronizes && m.context().history != nullptr)
+    m.epoch = m.context().history->synchronize(static_cast<int32_t>(m.linear), address);
 }
+
+namespace {
+
+// A volatile read waits for another program's write: it counts as atomic.
+void note(Machine& m, const Access& a, int64_t address, int64_t bytes) {
+  if (a.atomic) return note_atomic(m, a.location, address, bytes, true);
+  note_read(m, a.location, address, bytes);
+}
+
+}  // namespace
 
 void read_tile(Machine& m, const Access& a, std::byte* out) {
   if (a.mask != nullptr && a.mask->form == Form::kUniform && a.mask->base == 0) return;
@@ -194,7 +237,7 @@ void read_tile(Machine& m, const Access& a, std::byte* out) {
   for_each_lane(m, a, [&](int64_t lane, int64_t address) {
     if (sanitize) {
       report_if_misaligned(m, a.location, address, a.bytes);
-      note_read(m, a.location, address, a.bytes);
+      note(m, a, address, a.bytes);
     }
     std::memcpy(out + lane * a.bytes, m.buffer(buffer_of(address)).data + offset_of(address),
                 static_cast<size_t>(a.bytes));

@@ -3,13 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "nereid/ttir/machine.h"
 #include "nereid/ttir/sanitizer.h"
 
 namespace nereid::ttir {
-
-enum class AccessKind : uint8_t { kRead, kWrite, kAtomic };
 
 // A tile of accesses. `pointers` and `mask` may be in any form; `mask` null: all lanes.
 struct Access {
@@ -32,6 +31,9 @@ void write_tile(Machine& m, const Access& access, const std::byte* from, int ste
 template <class F>
 void for_each_lane(Machine& m, const Access& access, F f);
 
+// Calls f(address, bytes) for ranges that cover the lanes that are on, bounds unseen.
+void for_each_range(Machine& m, const Access& access, const std::function<void(int64_t, int64_t)>& f);
+
 // Whether [address, address + bytes) lies in a buffer.
 inline bool in_bounds(const Machine& m, int64_t address, int64_t bytes) {
   const int64_t buffer = buffer_of(address);
@@ -43,7 +45,8 @@ inline bool in_bounds(const Machine& m, int64_t address, int64_t bytes) {
 // Sanitizer's view of bytes [address, address + bytes) that are about to be read or have been written.
 void note_read(Machine& m, LocationId location, int64_t address, int64_t bytes);
 void note_write(Machine& m, LocationId location, int64_t address, int64_t bytes);
-void note_atomic(Machine& m, LocationId location, int64_t address, int64_t bytes);
+// `synchronizes`: the atomic acquires and releases.
+void note_atomic(Machine& m, LocationId location, int64_t address, int64_t bytes, bool synchronizes);
 void report_if_misaligned(Machine& m, LocationId location, int64_t address, int64_t bytes);
 
 template <class F>

@@ -25,23 +25,24 @@ class ThreadPool;
 
 namespace nereid::ttir {
 
-// One allocation that a launch may touch. Pointers are (buffer, byte offset) pairs; an address is never a number
-// that a kernel could forge.
+// One allocation that a launch may touch. Pointers are (buffer, byte offset) pairs; an address is never a
+// number that a kernel could forge.
 struct Buffer {
   std::byte* data = nullptr;
   int64_t bytes = 0;
-  std::string name;             // for findings: "input x", "parameter fc.weight", "temporary 12"
-  int64_t element_bytes = 1;    // so that a finding can give an element's index
-  uint8_t* written = nullptr;   // one bit a byte (LSB first), set where somebody wrote; null: all of it counts as written
+  std::string name;           // for findings: "input x", "parameter fc.weight", "temporary 12"
+  int64_t element_bytes = 1;  // so that a finding can give an element's index
+  uint8_t* written =
+      nullptr;  // one bit a byte (LSB first), set where somebody wrote; null: all of it counts as written
 };
 
 struct Pointer {
-  int buffer = -1;              // index into the launch's buffers; -1 is the null pointer
-  int64_t offset = 0;           // bytes from the buffer's start
+  int buffer = -1;     // index into the launch's buffers; -1 is the null pointer
+  int64_t offset = 0;  // bytes from the buffer's start
 };
 
 struct Scalar {
-  uint64_t bits = 0;            // the value in the parameter's own type, zero-extended (an f32 as its 32 bits)
+  uint64_t bits = 0;  // the value in the parameter's own type, zero-extended (an f32 as its 32 bits)
 };
 
 // A tensor descriptor made on the host (`TensorDescriptor`).
@@ -55,8 +56,8 @@ using Argument = std::variant<Pointer, Scalar, Descriptor>;
 
 struct Launch {
   std::array<int64_t, 3> grid{1, 1, 1};
-  std::vector<Argument> arguments;  // one for each parameter of the TTIR function; a Descriptor also covers the
-                                    // shape and stride parameters that Triton lists after it
+  std::vector<Argument> arguments;  // one for each parameter of the TTIR function; a Descriptor also covers
+                                    // the shape and stride parameters that Triton lists after it
 };
 
 enum class FindingKind {
@@ -66,7 +67,7 @@ enum class FindingKind {
   kMisaligned,         // an address not divisible by the element's size
   kOffsetOverflow,     // integer overflow in an address computation
   kDivisionByZero,
-  kAssertion,          // tl.device_assert
+  kAssertion,  // tl.device_assert
 };
 std::string_view to_string(FindingKind kind);
 
@@ -75,9 +76,9 @@ struct Finding {
   std::string kernel, file;
   int line = 0;
   std::array<int64_t, 3> program{};
-  std::string buffer;   // the Buffer's name
-  int64_t index = 0;    // element index from the buffer's start; negative or past the end when out of bounds
-  std::string sentence; // all of the above for a person
+  std::string buffer;    // the Buffer's name
+  int64_t index = 0;     // element index from the buffer's start; negative or past the end when out of bounds
+  std::string sentence;  // all of the above for a person
 };
 
 struct RunOptions {
@@ -96,24 +97,25 @@ struct Report {
 
 // What a launch moves and computes, counted without data. Loop trip counts come from scalars known at launch.
 struct Cost {
-  double flops = 0;          // multiply and add counted as two; transcendental functions as one
-  double bytes_read = 0;     // distinct bytes of the arguments' storages, as far as known
+  double flops = 0;       // multiply and add counted as two; transcendental functions as one
+  double bytes_read = 0;  // distinct bytes of the arguments' storages, as far as known
   double bytes_written = 0;
-  bool exact = true;         // false where a trip count or a mask depends on loaded data
+  bool exact = true;  // false where a trip count or a mask depends on loaded data
 };
 
 struct Parameter {
-  std::string name;          // from the location, else "arg3"
-  std::string type;          // as in the text: "!tt.ptr<f32>", "i32", "!tt.tensordesc<tensor<64x64xf16>>"
-  // Of a pointer or descriptor: whether a load or an atomic (a store or an atomic) may reach memory through it, followed
-  // through addptr, splat, loops and calls. True where it cannot be told, so that data flow errs on the safe side.
+  std::string name;  // from the location, else "arg3"
+  std::string type;  // as in the text: "!tt.ptr<f32>", "i32", "!tt.tensordesc<tensor<64x64xf16>>"
+  // Of a pointer or descriptor: whether a load or an atomic (a store or an atomic) may reach memory through
+  // it, followed through addptr, splat, loops and calls. True where it cannot be told, so that data flow errs
+  // on the safe side.
   bool read = true, written = true;
 };
 
 class Kernel {
  public:
-  // The text is hostile. An operation or type we do not know is an error that begins "Unsupported: " and names it and
-  // its line; malformed text is an error with line and column.
+  // The text is hostile. An operation or type we do not know is an error that begins "Unsupported: " and
+  // names it and its line; malformed text is an error with line and column.
   static Result<Kernel> load(std::string_view text);
 
   Kernel(Kernel&&) noexcept;
@@ -125,11 +127,14 @@ class Kernel {
 
   // Facts for the rules of a verdict.
   bool uses_int_to_ptr() const;
-  std::vector<std::string> inline_assembly() const;        // the distinct assembly strings
-  bool branches_on_float_data() const;                     // an scf.if/while or cf.cond_br that depends on loaded floating-point data
+  std::vector<std::string> inline_assembly() const;  // the distinct assembly strings
+  bool branches_on_float_data()
+      const;  // an scf.if/while or cf.cond_br that depends on loaded floating-point data
 
-  // An error (blamed on the input) where the launch does not fit the kernel; findings are in the report, not errors.
-  Result<Report> run(const Launch& launch, const std::vector<Buffer>& buffers, const RunOptions& options = {}) const;
+  // An error (blamed on the input) where the launch does not fit the kernel; findings are in the report, not
+  // errors.
+  Result<Report> run(const Launch& launch, const std::vector<Buffer>& buffers,
+                     const RunOptions& options = {}) const;
 
   Cost cost(const Launch& launch) const;
 

@@ -1,6 +1,7 @@
 #include "nereid/ttir/facts.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <unordered_set>
 
@@ -20,10 +21,10 @@ void for_each_op(const Module& module, F f) {
   for (const Function& function : module.functions) for_each_op(function.body, f);
 }
 
-// Values that depend on floating-point data read from memory, through data alone.
-class FloatTaint {
+// Values that depend on data read from memory (floating-point data alone, or any), through data alone.
+class Taint {
  public:
-  explicit FloatTaint(const Module& module) : module_(module) {
+  Taint(const Module& module, bool floats_only) : module_(module), floats_only_(floats_only) {
     do {
       changed_ = false;
       for (const Function& f : module.functions) region(f.body);
@@ -53,7 +54,7 @@ class FloatTaint {
       case OpKind::kDescriptorGather:
       case OpKind::kAtomicRmw:
       case OpKind::kAtomicCas:
-        if (is_float(module_.type(op.results[0]).elem)) taint(op.results[0]);
+        if (!floats_only_ || is_float(module_.type(op.results[0]).elem)) taint(op.results[0]);
         return;
       case OpKind::kScfIf:
         for (const Region& inner : op.regions)
@@ -91,11 +92,133 @@ class FloatTaint {
   }
 
   const Module& module_;
+  const bool floats_only_;
   std::unordered_set<ValueId> tainted_;
   bool changed_ = false;
 };
 
+// Which parameters a pointer (or descriptor) may come from: a set for each value, grown until nothing
+// changes.
+class PointerSources {
+ public:
+  PointerSources(const Module& module, const Function& kernel)
+      : module_(module), words_((kernel.parameters.size() + 63) / 64) {
+    for (size_t k = 0; k < kernel.parameters.size(); ++k) sources_[kernel.parameters[k]].resize(words_);
+    for (size_t k = 0; k < kernel.parameters.size(); ++k)
+      sources_[kernel.parameters[k]][k / 64] |= uint64_t{1} << (k % 64);
+    do {
+      changed_ = false;
+      for (const Function& f : module.functions) region(f.body);
+    } while (changed_);
+  }
+  template <class F>
+  void for_each(ValueId v, size_t parameters, F f) const {
+    const auto found = sources_.find(v);
+    if (found == sources_.end()) return;
+    for (size_t k = 0; k < parameters; ++k)
+      if (found->second[k / 64] >> (k % 64) & 1) f(k);
+  }
+
+ private:
+  bool relevant(ValueId v) const {
+    const Elem e = module_.type(v).elem;
+    return e == Elem::kPointer || e == Elem::kDescriptor;
+  }
+  void flow(ValueId from, ValueId to) {
+    if (!relevant(to)) return;
+    const auto source = sources_.find(from);
+    if (source == sources_.end()) return;
+    const std::vector<uint64_t> bits = source->second;  // the map may grow
+    auto& target = sources_[to];
+    target.resize(words_);
+    for (size_t w = 0; w < words_; ++w) {
+      changed_ = changed_ || (bits[w] & ~target[w]) != 0;
+      target[w] |= bits[w];
+    }
+  }
+  void pass(const std::vector<ValueId>& from, size_t first, const std::vector<ValueId>& to, size_t skip = 0) {
+    for (size_t k = 0; first + k < from.size() && skip + k < to.size(); ++k)
+      flow(from[first + k], to[skip + k]);
+  }
+  void region(const Region& r) {
+    for (const Block& block : r.blocks)
+      for (const Op& op : block.ops) {
+        for (const Region& inner : op.regions) region(inner);
+        step(r, op);
+      }
+  }
+  static const std::vector<ValueId>& passed(const Region& r) {
+    static const std::vector<ValueId> none;
+    return r.blocks.empty() || r.blocks[0].ops.empty() ? none : r.blocks[0].ops.back().operands;
+  }
+  void step(const Region& r, const Op& op) {
+    for (const Successor& s : op.successors)
+      pass(s.arguments, 0, r.blocks[static_cast<size_t>(s.block)].arguments);
+    switch (op.kind) {
+      case OpKind::kScfIf:
+        for (const Region& inner : op.regions) pass(passed(inner), 0, op.results);
+        return;
+      case OpKind::kScfFor: {
+        const auto& arguments = op.regions[0].blocks[0].arguments;
+        pass(op.operands, 3, arguments, 1);
+        pass(passed(op.regions[0]), 0, arguments, 1);
+        pass(arguments, 1, op.results);
+        return;
+      }
+      case OpKind::kScfWhile:
+        pass(op.operands, 0, op.regions[0].blocks[0].arguments);
+        pass(passed(op.regions[1]), 0, op.regions[0].blocks[0].arguments);
+        pass(passed(op.regions[0]), 1, op.regions[1].blocks[0].arguments);
+        pass(passed(op.regions[0]), 1, op.results);
+        return;
+      case OpKind::kCall: {
+        const Function* callee = module_.find(op.text("callee"));
+        if (callee == nullptr) return;
+        pass(op.operands, 0, callee->parameters);
+        for (const Block& block : callee->body.blocks)
+          if (!block.ops.empty() && block.ops.back().kind == OpKind::kReturn)
+            pass(block.ops.back().operands, 0, op.results);
+        return;
+      }
+      default:
+        for (ValueId to : op.results)
+          for (ValueId from : op.operands)
+            if (relevant(from)) flow(from, to);
+    }
+  }
+
+  const Module& module_;
+  const size_t words_;
+  std::map<ValueId, std::vector<uint64_t>> sources_;
+  bool changed_ = false;
+};
+
 }  // namespace
+
+std::vector<MemoryUse> memory_uses(const Module& module, const Function& kernel) {
+  std::vector<MemoryUse> uses(kernel.parameters.size());
+  if (uses_int_to_ptr(module)) {
+    for (auto& use : uses) use = {true, true, true};
+    return uses;
+  }
+  const PointerSources sources(module, kernel);
+  for_each_op(module, [&](const Op& op) {
+    if (op.operands.empty()) return;
+    const bool loads = op.kind == OpKind::kLoad || op.kind == OpKind::kDescriptorLoad ||
+                       op.kind == OpKind::kDescriptorGather;
+    const bool stores = op.kind == OpKind::kStore || op.kind == OpKind::kDescriptorStore ||
+                        op.kind == OpKind::kDescriptorScatter;
+    const bool atomics = op.kind == OpKind::kAtomicRmw || op.kind == OpKind::kAtomicCas ||
+                         op.kind == OpKind::kDescriptorReduce;
+    if (!loads && !stores && !atomics) return;
+    sources.for_each(op.operands[0], uses.size(), [&](size_t k) {
+      uses[k].loads = uses[k].loads || loads;
+      uses[k].stores = uses[k].stores || stores;
+      uses[k].atomics = uses[k].atomics || atomics;
+    });
+  });
+  return uses;
+}
 
 bool uses_int_to_ptr(const Module& module) {
   bool found = false;
@@ -111,8 +234,26 @@ std::vector<std::string> inline_assembly(const Module& module) {
   return {all.begin(), all.end()};
 }
 
+bool moves_by_data(const Module& module) {
+  const Taint taint(module, /*floats_only=*/false);
+  bool found = false;
+  for_each_op(module, [&](const Op& op) {
+    const bool branch =
+        op.kind == OpKind::kScfIf || op.kind == OpKind::kCondBr || op.kind == OpKind::kScfCondition;
+    found = found || (branch && taint.has(op.operands[0]));
+    const bool any = op.kind == OpKind::kLoad || op.kind == OpKind::kStore || op.kind == OpKind::kAtomicRmw;
+    const size_t bounds = op.kind == OpKind::kScfFor ? 3 : any ? op.operands.size() : 0;
+    for (size_t k = 0; k < bounds; ++k) {
+      const bool value = any && op.kind != OpKind::kLoad && k == 1;
+      const bool other = op.kind == OpKind::kLoad && k == 2;
+      found = found || (!value && !other && taint.has(op.operands[k]));
+    }
+  });
+  return found;
+}
+
 bool branches_on_float_data(const Module& module) {
-  const FloatTaint taint(module);
+  const Taint taint(module, /*floats_only=*/true);
   bool found = false;
   // An scf.if in a combine region is a selection between lanes, not a branch: those regions' values are not
   // tainted.

@@ -12,4 +12,13 @@ bool uses_int_to_ptr(const Module& module);
 std::vector<std::string> inline_assembly(const Module& module);  // the distinct strings, sorted
 bool branches_on_float_data(const Module& module);
 
+// Whether a branch, a loop's length or the mask of an access depends on loaded data.
+bool moves_by_data(const Module& module);
+
+// How memory is reached through a pointer or descriptor parameter. All true where it cannot be told.
+struct MemoryUse {
+  bool loads = false, stores = false, atomics = false;
+};
+std::vector<MemoryUse> memory_uses(const Module& module, const Function& kernel);
+
 }  // namespace nereid::ttir

@@ -14,6 +14,7 @@ enum InstructionFlag : uint8_t {
   kHasMask = 16,
   kHasOther = 32,
   kVolatile = 64,
+  kSynchronizes = 128,  // an atomic that acquires and releases
 };
 
 namespace handlers {

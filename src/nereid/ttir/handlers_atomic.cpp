@@ -38,7 +38,7 @@ void update_lanes(Machine& m, const Instruction& i, int mask, F update) {
   for_each_lane(m, a, [&](int64_t lane, int64_t address) {
     if (offset_of(address) % bytes != 0)  // the GPU faults here
       return report(m, FindingKind::kMisaligned, i.location, buffer_of(address), offset_of(address));
-    note_atomic(m, i.location, address, bytes);
+    note_atomic(m, i.location, address, bytes, (i.flags & kSynchronizes) != 0);
     const std::byte* memory = m.buffer(buffer_of(address)).data + offset_of(address);
     const uint64_t bits = update(lane, const_cast<std::byte*>(memory));
     std::memcpy(old->data() + lane * bytes, &bits, static_cast<size_t>(bytes));

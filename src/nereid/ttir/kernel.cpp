@@ -2,12 +2,14 @@
 #include <mutex>
 
 #include "nereid/base/thread_pool.h"
+#include "nereid/ttir/cost.h"
 #include "nereid/ttir/executor.h"
 #include "nereid/ttir/facts.h"
 #include "nereid/ttir/lowering.h"
 #include "nereid/ttir/machine.h"
 #include "nereid/ttir/parameter_uses.h"
 #include "nereid/ttir/parser.h"
+#include "nereid/ttir/race_log.h"
 #include "nereid/ttir/sanitizer.h"
 #include "nereid/ttir/verifier.h"
 
@@ -18,6 +20,7 @@ struct Kernel::Program {
   const Function* function = nullptr;
   std::unique_ptr<Code> code;
   std::vector<Parameter> parameters;
+  std::vector<MemoryUse> uses;
 };
 
 Kernel::Kernel(std::unique_ptr<const Program> program) : program_(std::move(program)) {}
@@ -43,6 +46,7 @@ Result<Kernel> Kernel::load(std::string_view text) {
                          to_string(type));
     program->parameters.push_back({f.parameter_names[k], to_string(type), uses[k].read, uses[k].written});
   }
+  program->uses = memory_uses(program->module, f);
   NEREID_TRY(program->code, lower(program->module, f));
   return Kernel(std::move(program));
 }
@@ -58,7 +62,7 @@ namespace {
 // One value for each parameter: bits, or a descriptor.
 struct Bound {
   int64_t bits = 0;
-  bool is_descriptor = false;
+  bool is_pointer = false, is_descriptor = false;
   DescriptorData descriptor;
 };
 
@@ -88,7 +92,7 @@ Result<std::vector<Bound>> bind(const Launch& launch, size_t buffers, const std:
       if (d == nullptr || d->shape.size() != rank || d->strides.size() != rank ||
           rank > b.descriptor.shape.size())
         return input_error("parameter {}: expected a descriptor of {} dimensions", name, rank);
-      b.is_descriptor = true;
+      b.is_pointer = b.is_descriptor = true;
       NEREID_TRY(b.descriptor.base, bind_pointer(d->base, buffers, name));
       b.descriptor.rank = static_cast<int32_t>(rank);
       b.descriptor.nan_padding = d->nan_padding;
@@ -107,6 +111,7 @@ Result<std::vector<Bound>> bind(const Launch& launch, size_t buffers, const std:
     if (type.elem == Elem::kPointer) {
       const auto* p = std::get_if<Pointer>(&argument);
       if (p == nullptr) return input_error("parameter {}: expected a pointer ({})", name, to_string(type));
+      b.is_pointer = true;
       NEREID_TRY(b.bits, bind_pointer(*p, buffers, name));
     } else {
       const auto* s = std::get_if<Scalar>(&argument);
@@ -137,7 +142,8 @@ void set_parameters(Machine& m, const std::vector<Bound>& bound) {
 // again later.
 class Worker {
  public:
-  Worker(const LaunchContext& context, const std::vector<Bound>& bound) : context_(context), bound_(bound) {}
+  Worker(const LaunchContext& context, const std::vector<Bound>& bound, RaceLog* races, int thread)
+      : context_(context), bound_(bound), races_(races), thread_(thread) {}
 
   void run(int64_t linear) {
     if (timed_out) return;
@@ -182,16 +188,37 @@ class Worker {
       return;
     }
     if (state == Machine::State::kTimedOut) timed_out = true;
+    if (races_ != nullptr) races_->add(machine->log, thread_);
     machine->reset();
     idle_.push_back(std::move(machine));
   }
 
   const LaunchContext& context_;
   const std::vector<Bound>& bound_;
+  RaceLog* const races_;
+  const int thread_;
   TilePool pool_;
   std::vector<std::unique_ptr<Machine>> idle_, waiting_;
   int64_t stores_ = 0;
 };
+
+// Buffers where two programs could conflict: something is stored there, or atomics meet plain loads.
+std::vector<bool> watched_buffers(const std::vector<Bound>& bound, const std::vector<MemoryUse>& uses,
+                                  size_t buffers) {
+  std::vector<MemoryUse> by_buffer(buffers);
+  for (size_t k = 0; k < bound.size(); ++k) {
+    const int64_t buffer = buffer_of(bound[k].is_descriptor ? bound[k].descriptor.base : bound[k].bits);
+    if (!bound[k].is_pointer || buffer < 0) continue;
+    MemoryUse& use = by_buffer[static_cast<size_t>(buffer)];
+    use.loads = use.loads || uses[k].loads;
+    use.stores = use.stores || uses[k].stores;
+    use.atomics = use.atomics || uses[k].atomics;
+  }
+  std::vector<bool> watched(buffers);
+  for (size_t b = 0; b < buffers; ++b)
+    watched[b] = by_buffer[b].stores || (by_buffer[b].atomics && by_buffer[b].loads);
+  return watched;
+}
 
 // Runs what waits for other programs until all are done, or nothing can happen any more.
 bool finish_waiting(std::vector<std::unique_ptr<Worker>>& workers, const Deadline& deadline) {
@@ -247,7 +274,15 @@ Result<Report> Kernel::run(const Launch& launch, const std::vector<Buffer>& buff
       options.pool == nullptr || options.pool->threads() == 1 || (options.sanitize && code.synchronizes);
   std::vector<std::unique_ptr<Worker>> workers;
   const int threads = alone ? 1 : options.pool->threads();
-  for (int t = 0; t < threads; ++t) workers.push_back(std::make_unique<Worker>(context, bound));
+  SyncHistory history;
+  if (options.sanitize && code.synchronizes) context.history = &history;
+  std::optional<RaceLog> races;
+  if (options.sanitize && programs > 1 && programs < (int64_t{1} << 31)) {
+    context.watched = watched_buffers(bound, program_->uses, buffers.size());
+    races.emplace(threads);
+  }
+  for (int t = 0; t < threads; ++t)
+    workers.push_back(std::make_unique<Worker>(context, bound, races ? &*races : nullptr, t));
   const auto body = [&](int64_t linear, int thread) { workers[static_cast<size_t>(thread)]->run(linear); };
   if (alone) {
     for (int64_t linear = 0; linear < programs && !workers[0]->timed_out; ++linear) {
@@ -270,11 +305,28 @@ Result<Report> Kernel::run(const Launch& launch, const std::vector<Buffer>& buff
   Report report;
   report.timed_out = !finished;
   for (const auto& worker : workers) report.timed_out = report.timed_out || worker->timed_out;
+  if (options.sanitize) sanitizer.conclude(context, races ? &*races : nullptr, history);
   report.finding_count = sanitizer.count();
   report.findings = sanitizer.take(context, options.max_findings);
   return report;
 }
 
-Cost Kernel::cost(const Launch&) const { return {}; }
+Cost Kernel::cost(const Launch& launch) const {
+  const Code& code = *program_->code;
+  int64_t buffers = 0;
+  for (const Argument& argument : launch.arguments) {
+    if (const auto* p = std::get_if<Pointer>(&argument)) buffers = std::max<int64_t>(buffers, p->buffer + 1);
+    if (const auto* d = std::get_if<Descriptor>(&argument))
+      buffers = std::max<int64_t>(buffers, d->base.buffer + 1);
+  }
+  Cost nothing;
+  nothing.exact = false;
+  if (buffers > kMaxBuffers) return nothing;
+  for (int64_t g : launch.grid)
+    if (g < 0 || g > (int64_t{1} << 31)) return nothing;
+  const auto bound = bind(launch, static_cast<size_t>(buffers), code.parameter_types, program_->parameters);
+  if (!bound) return nothing;
+  return count_cost(program_->module, code, launch, buffers, [&](Machine& m) { set_parameters(m, *bound); });
+}
 
 }  // namespace nereid::ttir

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "nereid/ttir/atomic.h"
+#include "nereid/ttir/cost.h"
 #include "nereid/ttir/elementwise.h"
 #include "nereid/ttir/handlers.h"
 #include "nereid/ttir/libdevice.h"
@@ -113,6 +114,7 @@ class Lowering {
     if (op != nullptr) {
       i.kind = op->kind;
       i.location = op->location;
+      i.flops = static_cast<float>(flops_of(module_, *op));
     }
     return i;
   }
@@ -850,6 +852,7 @@ class Lowering {
       if (op.operands.size() > 2) i.flags |= kHasMask;
     }
     const std::string& sem = op.text("sem");
+    if (sem != "relaxed") i.flags |= kSynchronizes;
     if ((sem == "acquire" || sem == "acq_rel") && used(op.results[0])) code_->synchronizes = true;
   }
   bool used(ValueId v) {

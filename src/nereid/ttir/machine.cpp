@@ -85,7 +85,8 @@ void Machine::start(int64_t linear_id, std::array<int64_t, 3> program_id) {
   program = program_id;
   pc = 0;
   spins = 0;
-  overflow_location = -1;
+  overflow_location = prologue_overflow_;
+  epoch = 0;
   running = true;
 }
 
@@ -101,10 +102,27 @@ void Machine::execute(const std::vector<Instruction>& code) {
   }
 }
 
+double Machine::count() {
+  const std::vector<Instruction>& code = context_.code->body;
+  double flops = 0;
+  running = true;
+  while (running && back_edges_left > 0) {
+    const int64_t at = pc++;
+    const Instruction& i = code[static_cast<size_t>(at)];
+    i.run(*this, i);
+    flops += static_cast<double>(i.flops);
+    if (pc <= at) --back_edges_left;
+    running = running || wants_yield;
+    wants_yield = false;
+  }
+  return flops;
+}
+
 void Machine::run_prologue() {
   running = true;
   for (const Instruction& i : context_.code->prologue) i.run(*this, i);
   running = false;
+  prologue_overflow_ = overflow_location;
 }
 
 Machine::State Machine::resume(int64_t) {

@@ -19,6 +19,7 @@
 #include "nereid/ttir/elementwise.h"
 #include "nereid/ttir/executor.h"
 #include "nereid/ttir/program.h"
+#include "nereid/ttir/race_log.h"
 #include "nereid/ttir/tile.h"
 
 namespace nereid::ttir {
@@ -100,6 +101,7 @@ struct Instruction {
   int8_t axis = 0;
   uint8_t flags = 0;
   int32_t target = -1;
+  float flops = 0;                         // of one run, for counting
   std::array<int32_t, kLazyRank> shape{};  // of the result where rank <= kLazyRank
 };
 
@@ -123,6 +125,8 @@ struct LaunchContext {
   Deadline deadline = Deadline::never();
   bool sanitize = false;
   Sanitizer* sanitizer = nullptr;
+  std::vector<bool> watched;  // by buffer: whether programs could race there; empty when nothing is watched
+  SyncHistory* history = nullptr;  // set where atomics order programs, which then run one at a time
 };
 
 class Machine {
@@ -139,6 +143,7 @@ class Machine {
   void start(int64_t linear, std::array<int64_t, 3> program);
   State resume(
       int64_t back_edges);  // until the end, the deadline, or so many loop iterations that were spinning
+  double count();           // runs the program, adding up the flops of its instructions
   void reset();             // forgets the values of the last program
 
   // For handlers.
@@ -185,9 +190,12 @@ class Machine {
   int64_t back_edges = 0;  // left before the deadline is looked at
   int64_t spins = 0;       // loop iterations since this program last stored something
   int64_t stores = 0;
+  int64_t back_edges_left = INT64_MAX;  // while counting
   bool timed_out = false;
   bool wants_yield = false;
   LocationId overflow_location = -1;  // where an address computation of this program wrapped
+  ProgramLog log;                     // what this program touched, where that is watched
+  uint32_t epoch = 0;                 // synchronising atomics so far
   std::vector<Value> moving;          // scratch of parallel moves
   std::vector<std::byte> scratch;
 
@@ -197,6 +205,7 @@ class Machine {
   TilePool& pool_;
   std::vector<Value> slots_;
   int64_t lanes_ = 0;
+  LocationId prologue_overflow_ = -1;
 };
 
 // Integers sign-extended, i1 as 0 or 1, everything else zero-extended: the bits of a kUniform value.

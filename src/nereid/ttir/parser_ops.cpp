@@ -170,7 +170,9 @@ bool Parser::parse_format(Op& op, std::vector<Type>& results) {
       return parse_trailing_types(op);
     }
     case OpKind::kAssert: {
-      if (!parse_uses_until(op.operands, ',')) return false;
+      ValueId condition;
+      if (!parse_use(condition) || !scan_.expect(",")) return false;
+      op.operands = {condition};
       auto message = scan_.quoted();
       if (!message) return false;
       Attribute text;

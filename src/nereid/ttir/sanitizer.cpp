@@ -71,6 +71,50 @@ void Sanitizer::add(RawFinding finding) {
   if (!is_new && finding.linear < entry->second.linear) entry->second = std::move(finding);
 }
 
+void Sanitizer::add(UninitializedRead read) {
+  constexpr size_t kMost = size_t{1} << 20;
+  std::lock_guard lock(mutex_);
+  if (reads_.size() < kMost) reads_.push_back(std::move(read));
+}
+
+void Sanitizer::conclude(const LaunchContext& context, RaceLog* races, SyncHistory& history) {
+  std::vector<Race> found;
+  if (races != nullptr) found = races->find(history);
+  for (UninitializedRead& read : reads_) {
+    // Where programs are ordered they ran one at a time, and what a read saw is what it would see again.
+    const bool ordered = context.history != nullptr;
+    if (!ordered && races != nullptr &&
+        races->written_by_another(read.low, read.high, static_cast<int32_t>(read.finding.linear)))
+      continue;
+    add(std::move(read.finding));
+  }
+  const auto& grid = context.launch->grid;
+  const auto program_of = [&](int64_t linear) {
+    return std::array<int64_t, 3>{linear % grid[0], linear / grid[0] % grid[1], linear / grid[0] / grid[1]};
+  };
+  const auto verb = [](AccessKind kind) {
+    return kind == AccessKind::kRead ? "reads" : kind == AccessKind::kWrite ? "writes" : "updates";
+  };
+  for (const Race& race : found) {
+    RawFinding f;
+    f.kind = FindingKind::kRace;
+    f.linear = race.span.program;
+    f.program = program_of(race.span.program);
+    f.location = race.span.location;
+    const int64_t at = std::max(race.span.low, race.other.low);
+    f.buffer = buffer_of(at);
+    f.offset = offset_of(at);
+    const auto other = program_of(race.other.program);
+    const SourceLine unknown;
+    const SourceLine& line =
+        race.other.location < 0 ? unknown : (*context.lines)[static_cast<size_t>(race.other.location)];
+    f.detail = fmt::format(
+        "which {} it while program ({}, {}, {}) {} it at line {}, without atomics or order between them",
+        verb(race.span.kind), other[0], other[1], other[2], verb(race.other.kind), line.line);
+    add(std::move(f));
+  }
+}
+
 std::vector<Finding> Sanitizer::take(const LaunchContext& context, int max_findings) const {
   std::vector<const RawFinding*> sorted;
   for (const auto& [key, finding] : first_) sorted.push_back(&finding);
@@ -111,6 +155,19 @@ void report(Machine& m, FindingKind kind, LocationId location, int64_t buffer, i
   finding.program = m.program;
   finding.detail = std::move(detail);
   m.context().sanitizer->add(std::move(finding));
+}
+
+void report_uninitialized(Machine& m, LocationId location, int64_t buffer, int64_t first, int64_t last) {
+  UninitializedRead read;
+  read.finding.linear = m.linear;
+  read.finding.kind = FindingKind::kUninitializedRead;
+  read.finding.location = location;
+  read.finding.buffer = buffer;
+  read.finding.offset = first;
+  read.finding.program = m.program;
+  read.low = address_of(buffer, first);
+  read.high = address_of(buffer, last);
+  m.context().sanitizer->add(std::move(read));
 }
 
 void report_out_of_bounds(Machine& m, LocationId location, int64_t address) {

@@ -1,0 +1,368 @@
+#include "nereid/ttir/executor.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+#include <random>
+
+#include "nereid/base/file.h"
+#include "nereid/base/thread_pool.h"
+
+namespace nereid::ttir {
+namespace {
+
+// A launch of a golden kernel with its buffers.
+class Golden {
+ public:
+  explicit Golden(const std::string& golden) : kernel_(load(golden)) {}
+
+  template <class T>
+  Golden& buffer(std::vector<T>& values, const std::string& name, bool written = true) {
+    Buffer b;
+    b.data = reinterpret_cast<std::byte*>(values.data());
+    b.bytes = static_cast<int64_t>(values.size() * sizeof(T));
+    b.name = name;
+    b.element_bytes = sizeof(T);
+    bitmaps_.push_back(
+        std::make_unique<std::vector<uint8_t>>(values.size() * sizeof(T) / 8 + 16, written ? 0xff : 0));
+    b.written = bitmaps_.back()->data();
+    launch_.arguments.emplace_back(Pointer{static_cast<int>(buffers_.size()), 0});
+    buffers_.push_back(b);
+    return *this;
+  }
+  Golden& integer(int64_t value) {
+    launch_.arguments.emplace_back(Scalar{static_cast<uint32_t>(value)});
+    return *this;
+  }
+  Golden& real(float value) {
+    launch_.arguments.emplace_back(Scalar{std::bit_cast<uint32_t>(value)});
+    return *this;
+  }
+  Report go(int64_t programs, int threads = 1, bool sanitize = true, int64_t y = 1) {
+    launch_.grid = {programs, y, 1};
+    ThreadPool pool(threads);
+    RunOptions options;
+    options.pool = &pool;
+    options.sanitize = sanitize;
+    options.deadline = Deadline::after(20);
+    auto report = kernel_.run(launch_, buffers_, options);
+    EXPECT_TRUE(report.ok()) << (report ? "" : report.error().message);
+    return report ? *report : Report{};
+  }
+  Cost cost(int64_t programs, int64_t y = 1) {
+    launch_.grid = {programs, y, 1};
+    return kernel_.cost(launch_);
+  }
+  const Kernel& kernel() const { return kernel_; }
+
+ private:
+  static Kernel load(const std::string& golden) {
+    const auto text = read_file(NEREID_SOURCE_DIR "/tests/ttir/golden/" + golden + ".ttir");
+    auto loaded = Kernel::load(text.value());
+    if (!loaded) ADD_FAILURE() << loaded.error().message;
+    return std::move(loaded).value();
+  }
+  Kernel kernel_;
+  Launch launch_;
+  std::vector<Buffer> buffers_;
+  std::vector<std::unique_ptr<std::vector<uint8_t>>> bitmaps_;
+};
+
+std::vector<float> normal(size_t n, unsigned seed = 1) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> d;
+  std::vector<float> v(n);
+  for (float& x : v) x = d(random);
+  return v;
+}
+std::string sentences(const Report& r) {
+  std::string all;
+  for (const Finding& f : r.findings) all += f.sentence + "\n";
+  return all;
+}
+
+TEST(Executor, AddsWithARaggedEnd) {
+  for (const bool sanitize : {true, false}) {
+    auto x = normal(2500, 1), y = normal(2500, 2);
+    std::vector<float> o(2500, 7.0f);
+    const Report r =
+        Golden("add_relu").buffer(x, "x").buffer(y, "y").buffer(o, "o", false).integer(2500).go(3, 2, sanitize);
+    EXPECT_TRUE(r.ok()) << sentences(r);
+    for (size_t k = 0; k < o.size(); ++k) ASSERT_EQ(o[k], std::max(x[k] + y[k], 0.0f));
+  }
+}
+
+TEST(Executor, MultipliesMatricesOfAwkwardSizes) {
+  const int64_t m = 100, n = 70, k = 45;
+  auto a = normal(static_cast<size_t>(m * k), 1), b = normal(static_cast<size_t>(k * n), 2);
+  std::vector<float> c(static_cast<size_t>(m * n));
+  const Report r = Golden("matmul")
+                       .buffer(a, "a")
+                       .buffer(b, "b")
+                       .buffer(c, "c", false)
+                       .integer(m)
+                       .integer(n)
+                       .integer(k)
+                       .integer(k)
+                       .integer(n)
+                       .integer(n)
+                       .go(2, 2, true, 2);
+  EXPECT_TRUE(r.ok()) << sentences(r);
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < n; ++j) {
+      double want = 0;
+      for (int64_t p = 0; p < k; ++p)
+        want += static_cast<double>(a[static_cast<size_t>(i * k + p)]) *
+                static_cast<double>(b[static_cast<size_t>(p * n + j)]);
+      ASSERT_NEAR(c[static_cast<size_t>(i * n + j)], want, 1e-4);
+    }
+}
+
+TEST(Executor, SoftmaxAndLayerNorm) {
+  const size_t rows = 5, n = 3000;
+  auto x = normal(rows * n, 3);
+  auto w = normal(n, 4), b = normal(n, 5);
+  std::vector<float> s(rows * n), l(rows * n);
+  Report r = Golden("softmax").buffer(x, "x").buffer(s, "s", false).integer(n).go(rows);
+  EXPECT_TRUE(r.ok()) << sentences(r);
+  r = Golden("layer_norm")
+          .buffer(x, "x")
+          .buffer(w, "w")
+          .buffer(b, "b")
+          .buffer(l, "l", false)
+          .integer(n)
+          .real(1e-5f)
+          .go(rows);
+  EXPECT_TRUE(r.ok()) << sentences(r);
+  for (size_t i = 0; i < rows; ++i) {
+    const float* v = &x[i * n];
+    double sum = 0, mean = 0, square = 0;
+    const double top = *std::max_element(v, v + n);
+    for (size_t j = 0; j < n; ++j) sum += std::exp(static_cast<double>(v[j]) - top), mean += v[j];
+    mean /= static_cast<double>(n);
+    for (size_t j = 0; j < n; ++j) square += (v[j] - mean) * (v[j] - mean);
+    for (size_t j = 0; j < n; ++j) {
+      ASSERT_NEAR(s[i * n + j], std::exp(static_cast<double>(v[j]) - top) / sum, 1e-8);
+      ASSERT_NEAR(
+          l[i * n + j],
+          (v[j] - mean) / std::sqrt(square / static_cast<double>(n) + 1e-5) * static_cast<double>(w[j]) +
+              static_cast<double>(b[j]),
+          1e-4);
+    }
+  }
+}
+
+TEST(Executor, ScansSortsAndFindsTheLargest) {
+  auto x = normal(256, 9);
+  std::vector<float> o(256);
+  std::vector<int32_t> at(1);
+  Report r = Golden("scan_argmax").buffer(x, "x").buffer(o, "o", false).buffer(at, "a", false).go(1);
+  EXPECT_TRUE(r.ok()) << sentences(r);
+  EXPECT_EQ(at[0], std::max_element(x.begin(), x.end()) - x.begin());
+  double sum = 0;
+  for (size_t k = 0; k < 256; ++k) ASSERT_NEAR(o[k], sum += static_cast<double>(x[k]), 1e-4);
+  r = Golden("sort_rows").buffer(x, "x").buffer(o, "o").go(1);
+  for (size_t row = 0; row < 4; ++row) {
+    std::vector<float> want(x.begin() + static_cast<long>(row) * 64,
+                            x.begin() + static_cast<long>(row + 1) * 64);
+    std::sort(want.begin(), want.end());
+    EXPECT_TRUE(std::equal(want.begin(), want.end(), o.begin() + static_cast<long>(row) * 64));
+  }
+}
+
+TEST(Sanitizer, OutOfBoundsIsReportedAndNotDone) {
+  for (const bool sanitize : {true, false}) {
+    auto x = normal(100), y = normal(128);
+    std::vector<float> o(128, 5.0f);
+    const Report r = Golden("add_unmasked")
+                         .buffer(x, "input x")
+                         .buffer(y, "y")
+                         .buffer(o, "o")
+                         .integer(100)
+                         .go(2, 2, sanitize);
+    ASSERT_EQ(r.findings.size(), 1u) << sentences(r);
+    const Finding& f = r.findings[0];
+    EXPECT_EQ(f.kind, FindingKind::kOutOfBounds);
+    EXPECT_EQ(f.buffer, "input x");
+    EXPECT_EQ(f.index, 100);
+    EXPECT_EQ(f.program, (std::array<int64_t, 3>{1, 0, 0}));
+    EXPECT_EQ(f.kernel, "add_unmasked");
+    EXPECT_EQ(f.file, "kernels.py");
+    EXPECT_EQ(f.sentence,
+              "out of bounds: element 100 of input x, which has 100 elements, is accessed at kernels.py:22 "
+              "in kernel add_unmasked, program (1, 0, 0)");
+    EXPECT_EQ(o[99], x[99] + y[99]);
+  }
+}
+
+TEST(Sanitizer, ReadsOfUnwrittenBytes) {
+  auto x = normal(64), y = normal(64);
+  std::vector<float> o(64);
+  const Report r =
+      Golden("add_unmasked").buffer(x, "x").buffer(y, "scratch", false).buffer(o, "o", false).integer(64).go(1);
+  ASSERT_EQ(r.findings.size(), 1u) << sentences(r);
+  EXPECT_EQ(r.findings[0].kind, FindingKind::kUninitializedRead);
+  EXPECT_EQ(r.findings[0].buffer, "scratch");
+  EXPECT_EQ(r.findings[0].index, 0);
+}
+
+TEST(Sanitizer, RacesBetweenProgramsForAnyNumberOfThreads) {
+  std::string first;
+  for (const int threads : {1, 2, 4}) {
+    std::vector<float> o(16);
+    Report r = Golden("shared_store").buffer(o, "o", false).go(5, threads);
+    ASSERT_EQ(r.findings.size(), 1u) << sentences(r);
+    EXPECT_EQ(r.findings[0].kind, FindingKind::kRace);
+    EXPECT_EQ(r.finding_count, 4);
+    auto x = normal(16 * 8 + 1);
+    r = Golden("neighbour_read").buffer(x, "x").go(8, threads);
+    ASSERT_FALSE(r.findings.empty());
+    EXPECT_EQ(r.findings[0].kind, FindingKind::kRace);
+    EXPECT_EQ(r.findings[0].index, 16);
+    EXPECT_EQ(r.findings[0].program[0], 1);
+    if (first.empty()) first = sentences(r);
+    EXPECT_EQ(sentences(r), first);
+  }
+  std::vector<float> o(16);
+  EXPECT_TRUE(Golden("shared_store").buffer(o, "o", false).go(1).ok());
+  EXPECT_TRUE(Golden("shared_store").buffer(o, "o", false).go(5, 2, false).ok());  // no bookkeeping without the
+                                                                                // sanitizer
+}
+
+TEST(Sanitizer, AtomicsAreNoRace) {
+  auto x = normal(64 * 20);
+  std::vector<float> o(1, 0.0f);
+  const Report r = Golden("atomic_sum").buffer(x, "x").buffer(o, "o").go(20, 2);
+  EXPECT_TRUE(r.ok()) << sentences(r);
+  EXPECT_NEAR(o[0], std::accumulate(x.begin(), x.end(), 0.0), 1e-3);
+}
+
+TEST(Sanitizer, TheLastArriverMayReadWhatTheOthersWrote) {
+  for (const bool acquires : {true, false}) {
+    auto x = normal(64 * 40);
+    std::vector<float> partial(64), o(1);
+    std::vector<int32_t> counter(1, 0);
+    const Report r = Golden(acquires ? "last_arriver" : "early_reader")
+                         .buffer(x, "x")
+                         .buffer(partial, "partial", false)
+                         .buffer(counter, "counter")
+                         .buffer(o, "o", false)
+                         .integer(40)
+                         .go(40, 2);
+    if (acquires) {
+      EXPECT_TRUE(r.ok()) << sentences(r);
+      EXPECT_NEAR(o[0], std::accumulate(x.begin(), x.end(), 0.0), 1e-3);
+    } else {
+      ASSERT_FALSE(r.findings.empty());
+      EXPECT_EQ(r.findings[0].kind, FindingKind::kRace) << sentences(r);
+    }
+  }
+}
+
+TEST(Sanitizer, ALockOrdersWhatItGuards) {
+  for (const bool sanitize : {true, false})
+    for (const int threads : {1, 4}) {
+      auto x = normal(64 * 50);
+      std::vector<float> o(1, 0.0f);
+      std::vector<int32_t> lock(1, 0);
+      const Report r =
+          Golden("spin_lock").buffer(x, "x").buffer(lock, "lock").buffer(o, "o").go(50, threads, sanitize);
+      EXPECT_TRUE(r.ok()) << sentences(r);
+      EXPECT_NEAR(o[0], std::accumulate(x.begin(), x.end(), 0.0), 1e-3);
+    }
+}
+
+TEST(Executor, ProgramsMayWaitForLaterOnes) {
+  for (const bool sanitize : {true, false})
+    for (const int threads : {1, 3}) {
+      std::vector<int32_t> flags(400, 0), o(400, 0);
+      const Report r =
+          Golden("wait_for_next").buffer(flags, "flags").buffer(o, "o", false).go(400, threads, sanitize);
+      EXPECT_TRUE(r.ok()) << sentences(r);
+      EXPECT_EQ(o[0], 400);
+    }
+}
+
+TEST(Executor, ADeadlockEnds) {
+  auto x = normal(64);
+  std::vector<float> o(1);
+  std::vector<int32_t> lock(1, 1);  // somebody who is not there holds it
+  const Report r = Golden("spin_lock").buffer(x, "x").buffer(lock, "lock").buffer(o, "o").go(1, 2);
+  EXPECT_TRUE(r.timed_out);
+}
+
+TEST(Sanitizer, DivisionAssertionAndOverflow) {
+  std::vector<int32_t> x(16), o(16);
+  std::iota(x.begin(), x.end(), 0);
+  Report r = Golden("divide").buffer(x, "x").buffer(o, "o").integer(0).go(1);
+  ASSERT_EQ(r.findings.size(), 1u);
+  EXPECT_EQ(r.findings[0].kind, FindingKind::kDivisionByZero);
+  r = Golden("divide").buffer(x, "x").buffer(o, "o").integer(3).go(1);
+  EXPECT_TRUE(r.ok());
+  EXPECT_EQ(o[15], 5);
+  r = Golden("asserting").buffer(x, "x").go(1);
+  ASSERT_EQ(r.findings.size(), 1u);
+  EXPECT_EQ(r.findings[0].kind, FindingKind::kAssertion);
+  EXPECT_NE(r.findings[0].sentence.find("values must be positive"), std::string::npos);
+  auto f = normal(16);
+  r = Golden("overflow").buffer(f, "f").buffer(f, "g").integer(1 << 29).go(1);
+  ASSERT_FALSE(r.findings.empty());
+  EXPECT_EQ(r.findings[0].kind, FindingKind::kOffsetOverflow) << sentences(r);
+}
+
+TEST(Executor, ArgumentsMustFit) {
+  const auto text = read_file(NEREID_SOURCE_DIR "/tests/ttir/golden/divide.ttir");
+  const auto kernel = Kernel::load(*text);
+  Launch launch;
+  launch.arguments = {Pointer{0, 0}, Pointer{0, 0}};
+  std::vector<Buffer> buffers(1);
+  const auto message = [&] {
+    const auto r = kernel->run(launch, buffers);
+    return r ? std::string() : r.error().message;
+  };
+  EXPECT_EQ(message(), "expected an argument for parameter d (i32)");
+  launch.arguments = {Pointer{0, 0}, Pointer{3, 0}, Scalar{1}};
+  EXPECT_EQ(message(), "parameter o: expected one of 1 buffers, got number 3");
+  launch.arguments = {Scalar{0}, Pointer{0, 0}, Scalar{1}};
+  EXPECT_EQ(message(), "parameter x: expected a pointer (!tt.ptr<i32>)");
+}
+
+TEST(Facts, ParametersAndBranches) {
+  auto x = normal(1);
+  Golden add("add_relu");
+  const auto& p = add.kernel().parameters();
+  ASSERT_EQ(p.size(), 4u);
+  EXPECT_TRUE(p[0].read && !p[0].written);
+  EXPECT_TRUE(!p[2].read && p[2].written);
+  EXPECT_FALSE(add.kernel().branches_on_float_data());
+  EXPECT_FALSE(add.kernel().uses_int_to_ptr());
+  EXPECT_TRUE(Golden("last_arriver").kernel().parameters()[2].read);
+}
+
+TEST(Cost, OfAProductAndOfAnAddition) {
+  auto x = normal(1), y = normal(1), o = normal(1);
+  Cost c = Golden("add_relu").buffer(x, "x").buffer(y, "y").buffer(o, "o").integer(2500).cost(3);
+  EXPECT_EQ(c.bytes_read, 20000);
+  EXPECT_EQ(c.bytes_written, 10000);
+  EXPECT_TRUE(c.exact);
+  EXPECT_EQ(c.flops, 2 * 3 * 1024);
+  c = Golden("matmul")
+          .buffer(x, "a")
+          .buffer(y, "b")
+          .buffer(o, "c")
+          .integer(256)
+          .integer(128)
+          .integer(64)
+          .integer(64)
+          .integer(128)
+          .integer(128)
+          .cost(4, 2);
+  EXPECT_EQ(c.flops, 2.0 * 256 * 128 * 64);
+  EXPECT_EQ(c.bytes_read, 4 * (256 * 64 + 64 * 128));
+  EXPECT_EQ(c.bytes_written, 4 * 256 * 128);
+  EXPECT_TRUE(c.exact);
+}
+
+}  // namespace
+}  // namespace nereid::ttir
