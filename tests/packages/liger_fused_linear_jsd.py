@@ -4,6 +4,8 @@ reference: liger_fused_linear_jsd.py
 verdict: Verified
 policy: hybrid
 """
+import math
+
 import torch
 import torch.nn as nn
 from liger_kernel.ops.fused_linear_jsd import LigerFusedLinearJSDFunction
@@ -21,7 +23,7 @@ class Model(nn.Module):
 
     def forward(self, s, t):
         x, y = torch.log_softmax(s @ self.student.t(), -1), torch.log_softmax(t @ self.teacher.t(), -1)
-        m = torch.log(0.5 * y.exp() + 0.5 * x.exp())
+        m = torch.logaddexp(y + math.log(0.5), x + math.log(0.5))
         return (0.5 * y.exp() * (y - m) + 0.5 * x.exp() * (x - m)).sum() / ROWS
 
 

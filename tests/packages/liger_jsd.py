@@ -4,6 +4,8 @@ reference: liger_jsd.py
 verdict: Verified
 policy: hybrid
 """
+import math
+
 import torch
 import torch.nn as nn
 from liger_kernel.ops.jsd import LigerJSDFunction
@@ -16,7 +18,7 @@ BETA = 0.3
 class Model(nn.Module):
     def forward(self, a, b):
         x, y = torch.log_softmax(a, -1), torch.log_softmax(b, -1)
-        m = torch.log(BETA * y.exp() + (1 - BETA) * x.exp())
+        m = torch.logaddexp(y + math.log(BETA), x + math.log(1 - BETA))
         return (BETA * y.exp() * (y - m) + (1 - BETA) * x.exp() * (x - m)).sum() / ROWS
 
 
