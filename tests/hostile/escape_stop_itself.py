@@ -1,9 +1,9 @@
 """Stops itself, to be waited for without end.
 
 reference: ../tasks/relu.py
-verdict: TimedOut or Untraceable
-rule: time-limit or sandbox-limit or python-error or not-traceable
-why: the time limit counts time, not work.
+verdict: TimedOut or Untraceable or Disallowed
+rule: time-limit or sandbox-limit or no-launch
+why: the time limit counts time, not work; the first process of a pid namespace cannot stop itself.
 """
 import os
 import signal

@@ -1,9 +1,8 @@
 """Stops Python's clocks; the kernel is right.
 
 reference: ../tasks/relu.py
-verdict: Verified or Untraceable
-rule: python-error or not-traceable
-why: times come from the replay's clock; at worst the candidate trips over its own patch.
+verdict: Verified
+why: times come from the replay's clock; the patch reaches nothing.
 """
 import time
 
