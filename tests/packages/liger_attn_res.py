@@ -1,29 +1,28 @@
 """liger-kernel: softmax attention over the residual blocks of all depths.
 
-reference: liger_attn_res.py
+reference: references/liger_attn_res.py
 verdict: Verified
 policy: hybrid
 """
+import os
+import sys
+import types
+
+import liger_kernel
 import torch
 import torch.nn as nn
-from liger_kernel.ops.attn_res import LigerAttnResFunction
+
+# One module of the package, not all of them: that takes seconds.
+package = types.ModuleType("liger_kernel.ops")
+package.__path__ = [os.path.join(liger_kernel.__path__[0], "ops")]
+sys.modules[package.__name__] = package
+
+from liger_kernel.ops.attn_res import LigerAttnResFunction  # noqa: E402
 
 BLOCKS = 5
 BATCH = 2
 LENGTH = 9
 WIDTH = 48
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.query = nn.Parameter(torch.randn(WIDTH) / WIDTH**0.5)
-        self.norm = nn.Parameter(torch.ones(WIDTH))
-
-    def forward(self, v):
-        keys = v * torch.rsqrt(v.pow(2).mean(-1, keepdim=True) + 1e-6) * self.norm
-        alpha = torch.softmax((keys * self.query).sum(-1), dim=0)
-        return (alpha[..., None] * v).sum(0)
 
 
 class ModelNew(nn.Module):
@@ -34,11 +33,3 @@ class ModelNew(nn.Module):
 
     def forward(self, v):
         return LigerAttnResFunction.apply(v, self.query, self.norm, 1e-6)
-
-
-def get_inputs():
-    return [torch.randn(BLOCKS, BATCH, LENGTH, WIDTH)]
-
-
-def get_init_inputs():
-    return []

@@ -1,13 +1,23 @@
 """liger-kernel: cross entropy (mean).
 
-reference: liger_cross_entropy_mean.py
+reference: references/liger_cross_entropy_mean.py
 verdict: Verified
 policy: hybrid
 """
+import os
+import sys
+import types
+
+import liger_kernel
 import torch
 import torch.nn as nn
-import torch.nn.functional as F
-from liger_kernel.ops.cross_entropy import LigerCrossEntropyFunction
+
+# One module of the package, not all of them: that takes seconds.
+package = types.ModuleType("liger_kernel.ops")
+package.__path__ = [os.path.join(liger_kernel.__path__[0], "ops")]
+sys.modules[package.__name__] = package
+
+from liger_kernel.ops.cross_entropy import LigerCrossEntropyFunction  # noqa: E402
 
 ROWS = 33
 CLASSES = 517
@@ -19,20 +29,7 @@ def apply(logits, target, ignore_index=-100, label_smoothing=0.0, reduction="mea
     )
 
 
-class Model(nn.Module):
-    def forward(self, logits, target):
-        return F.cross_entropy(logits, target)
-
-
 class ModelNew(nn.Module):
     def forward(self, logits, target):
         outputs = apply(logits.clone(), target, reduction="mean")
         return outputs[0] if isinstance(outputs, tuple) else outputs
-
-
-def get_inputs():
-    return [torch.randn(ROWS, CLASSES), torch.randint(0, CLASSES, (ROWS,))]
-
-
-def get_init_inputs():
-    return []

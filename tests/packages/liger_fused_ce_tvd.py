@@ -1,32 +1,28 @@
 """liger-kernel: cross entropy and total variation distance in one pass.
 
-reference: liger_fused_ce_tvd.py
+reference: references/liger_fused_ce_tvd.py
 verdict: Verified
 policy: hybrid
 """
+import os
+import sys
+import types
+
+import liger_kernel
 import torch
 import torch.nn as nn
-import torch.nn.functional as F
-from liger_kernel.ops.fused_ce_tvd import LigerFusedCETVDFunction
+
+# One module of the package, not all of them: that takes seconds.
+package = types.ModuleType("liger_kernel.ops")
+package.__path__ = [os.path.join(liger_kernel.__path__[0], "ops")]
+sys.modules[package.__name__] = package
+
+from liger_kernel.ops.fused_ce_tvd import LigerFusedCETVDFunction  # noqa: E402
 
 ROWS = 17
 CLASSES = 301
 
 
-class Model(nn.Module):
-    def forward(self, student, teacher, target):
-        distance = 0.5 * (torch.softmax(student, -1) - torch.softmax(teacher, -1)).abs().sum(-1)
-        return F.cross_entropy(student, target, reduction="none"), distance
-
-
 class ModelNew(nn.Module):
     def forward(self, student, teacher, target):
         return LigerFusedCETVDFunction.apply(student, teacher, target, -100)
-
-
-def get_inputs():
-    return [torch.randn(ROWS, CLASSES), torch.randn(ROWS, CLASSES), torch.randint(0, CLASSES, (ROWS,))]
-
-
-def get_init_inputs():
-    return []

@@ -1,30 +1,27 @@
 """liger-kernel: two linear layers and their Jensen-Shannon divergence in chunks; the products are torch's.
 
-reference: liger_fused_linear_jsd.py
+reference: references/liger_fused_linear_jsd.py
 verdict: Verified
 policy: hybrid
 """
-import math
+import os
+import sys
+import types
 
+import liger_kernel
 import torch
 import torch.nn as nn
-from liger_kernel.ops.fused_linear_jsd import LigerFusedLinearJSDFunction
+
+# One module of the package, not all of them: that takes seconds.
+package = types.ModuleType("liger_kernel.ops")
+package.__path__ = [os.path.join(liger_kernel.__path__[0], "ops")]
+sys.modules[package.__name__] = package
+
+from liger_kernel.ops.fused_linear_jsd import LigerFusedLinearJSDFunction  # noqa: E402
 
 ROWS = 24
 WIDTH = 32
 CLASSES = 150
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.student = nn.Parameter(torch.randn(CLASSES, WIDTH) / WIDTH**0.5)
-        self.teacher = nn.Parameter(torch.randn(CLASSES, WIDTH) / WIDTH**0.5)
-
-    def forward(self, s, t):
-        x, y = torch.log_softmax(s @ self.student.t(), -1), torch.log_softmax(t @ self.teacher.t(), -1)
-        m = torch.logaddexp(y + math.log(0.5), x + math.log(0.5))
-        return (0.5 * y.exp() * (y - m) + 0.5 * x.exp() * (x - m)).sum() / ROWS
 
 
 class ModelNew(nn.Module):
@@ -35,11 +32,3 @@ class ModelNew(nn.Module):
 
     def forward(self, s, t):
         return LigerFusedLinearJSDFunction.apply(s, self.student, t, self.teacher)
-
-
-def get_inputs():
-    return [torch.randn(ROWS, WIDTH), torch.randn(ROWS, WIDTH)]
-
-
-def get_init_inputs():
-    return []

@@ -1,26 +1,27 @@
 """liger-kernel: a linear layer and its Kullback-Leibler divergence in chunks; the product is torch's.
 
-reference: liger_fused_linear_kl_div.py
+reference: references/liger_fused_linear_kl_div.py
 verdict: Verified
 policy: hybrid
 """
+import os
+import sys
+import types
+
+import liger_kernel
 import torch
 import torch.nn as nn
-import torch.nn.functional as F
-from liger_kernel.ops.fused_linear_kl_div import LigerFusedLinearKLDivFunction
+
+# One module of the package, not all of them: that takes seconds.
+package = types.ModuleType("liger_kernel.ops")
+package.__path__ = [os.path.join(liger_kernel.__path__[0], "ops")]
+sys.modules[package.__name__] = package
+
+from liger_kernel.ops.fused_linear_kl_div import LigerFusedLinearKLDivFunction  # noqa: E402
 
 ROWS = 24
 WIDTH = 32
 CLASSES = 150
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.weight = nn.Parameter(torch.randn(CLASSES, WIDTH) / WIDTH**0.5)
-
-    def forward(self, x, b):
-        return F.kl_div(torch.log_softmax(x @ self.weight.t(), -1), torch.softmax(b, -1), reduction="batchmean")
 
 
 class ModelNew(nn.Module):
@@ -30,11 +31,3 @@ class ModelNew(nn.Module):
 
     def forward(self, x, b):
         return LigerFusedLinearKLDivFunction.apply(x, self.weight, torch.softmax(b, -1))
-
-
-def get_inputs():
-    return [torch.randn(ROWS, WIDTH), torch.randn(ROWS, CLASSES)]
-
-
-def get_init_inputs():
-    return []

@@ -1,31 +1,28 @@
 """liger-kernel: GELU (tanh) times gate.
 
-reference: liger_geglu.py
+reference: references/liger_geglu.py
 verdict: Verified
 policy: hybrid
 """
+import os
+import sys
+import types
+
+import liger_kernel
 import torch
 import torch.nn as nn
-import torch.nn.functional as F
-from liger_kernel.ops.geglu import LigerGELUMulFunction
+
+# One module of the package, not all of them: that takes seconds.
+package = types.ModuleType("liger_kernel.ops")
+package.__path__ = [os.path.join(liger_kernel.__path__[0], "ops")]
+sys.modules[package.__name__] = package
+
+from liger_kernel.ops.geglu import LigerGELUMulFunction  # noqa: E402
 
 ROWS = 23
 WIDTH = 170
 
 
-class Model(nn.Module):
-    def forward(self, a, b):
-        return F.gelu(a, approximate="tanh") * b
-
-
 class ModelNew(nn.Module):
     def forward(self, a, b):
         return LigerGELUMulFunction.apply(a, b)
-
-
-def get_inputs():
-    return [torch.randn(ROWS, WIDTH), torch.randn(ROWS, WIDTH)]
-
-
-def get_init_inputs():
-    return []

@@ -1,12 +1,23 @@
 """liger-kernel: the clipped policy loss with one ratio for each sequence.
 
-reference: liger_grpo_loss_sequence.py
+reference: references/liger_grpo_loss_sequence.py
 verdict: Verified
 policy: hybrid
 """
+import os
+import sys
+import types
+
+import liger_kernel
 import torch
 import torch.nn as nn
-from liger_kernel.ops.grpo_loss import GrpoLossFunction
+
+# One module of the package, not all of them: that takes seconds.
+package = types.ModuleType("liger_kernel.ops")
+package.__path__ = [os.path.join(liger_kernel.__path__[0], "ops")]
+sys.modules[package.__name__] = package
+
+from liger_kernel.ops.grpo_loss import GrpoLossFunction  # noqa: E402
 
 BATCH = 3
 LENGTH = 6
@@ -17,31 +28,9 @@ LOW = 0.2
 HIGH = 0.3
 
 
-def log_probabilities(logits, ids):
-    return torch.log_softmax(logits[:, :-1] / TEMPERATURE, -1).gather(-1, ids[..., None])[..., 0]
-
-
-class Model(nn.Module):
-    def forward(self, logits, old, prior, ids, advantage):
-        logp = log_probabilities(logits, ids)
-        ratio = torch.exp((logp - old).mean(-1, keepdim=True))
-        clipped = torch.clamp(ratio, 1 - LOW, 1 + HIGH)
-        loss = -torch.minimum(ratio * advantage[:, None], clipped * advantage[:, None])
-        divergence = torch.exp(prior - logp) - (prior - logp) - 1
-        return (loss + BETA * divergence).mean(-1).mean()
-
-
 class ModelNew(nn.Module):
     def forward(self, logits, old, prior, ids, advantage):
         outputs = GrpoLossFunction.apply(
             logits, old, prior, ids, advantage, None, TEMPERATURE, BETA, LOW, HIGH, False, "grpo", None, True, "sequence"
         )
         return outputs[0]
-
-
-def get_inputs():
-    return [torch.randn(BATCH, LENGTH + 1, CLASSES), -4.0 - torch.rand(BATCH, LENGTH), -4.0 - torch.rand(BATCH, LENGTH), torch.randint(0, CLASSES, (BATCH, LENGTH)), torch.randn(BATCH)]
-
-
-def get_init_inputs():
-    return []

@@ -1,12 +1,23 @@
 """liger-kernel: rotary embedding with complex frequencies (pairs interleaved), in place on copies.
 
-reference: liger_llama4_rope.py
+reference: references/liger_llama4_rope.py
 verdict: Verified
 policy: hybrid
 """
+import os
+import sys
+import types
+
+import liger_kernel
 import torch
 import torch.nn as nn
-from liger_kernel.ops.llama4_rope import LigerLlama4RopeFunction
+
+# One module of the package, not all of them: that takes seconds.
+package = types.ModuleType("liger_kernel.ops")
+package.__path__ = [os.path.join(liger_kernel.__path__[0], "ops")]
+sys.modules[package.__name__] = package
+
+from liger_kernel.ops.llama4_rope import LigerLlama4RopeFunction  # noqa: E402
 
 BATCH = 2
 LENGTH = 7
@@ -15,26 +26,7 @@ KV_HEADS = 2
 WIDTH = 32
 
 
-def rotate(x, angle):
-    real, imaginary = x[..., 0::2], x[..., 1::2]
-    cos, sin = angle.cos()[None, :, None], angle.sin()[None, :, None]
-    return torch.stack([real * cos - imaginary * sin, real * sin + imaginary * cos], dim=-1).flatten(-2)
-
-
-class Model(nn.Module):
-    def forward(self, q, k, angle):
-        return rotate(q, angle), rotate(k, angle)
-
-
 class ModelNew(nn.Module):
     def forward(self, q, k, angle):
         frequencies = torch.stack([angle.cos(), angle.sin()], dim=-1)
         return LigerLlama4RopeFunction.apply(q.clone(), k.clone(), frequencies)
-
-
-def get_inputs():
-    return [torch.randn(BATCH, LENGTH, HEADS, WIDTH), torch.randn(BATCH, LENGTH, KV_HEADS, WIDTH), torch.rand(LENGTH, WIDTH // 2) * 6.0]
-
-
-def get_init_inputs():
-    return []

@@ -1,41 +1,29 @@
 """liger-kernel: hyper-connection coefficients, by a product and Sinkhorn's iteration (bf16 operands).
 
-reference: liger_mhc_coefficients.py
+reference: references/liger_mhc_coefficients.py
 verdict: Verified
 policy: hybrid
 """
+import os
+import sys
+import types
+
+import liger_kernel
 import torch
 import torch.nn as nn
-from liger_kernel.ops.mhc import LigerMHCCoeffsFunction
+
+# One module of the package, not all of them: that takes seconds.
+package = types.ModuleType("liger_kernel.ops")
+package.__path__ = [os.path.join(liger_kernel.__path__[0], "ops")]
+sys.modules[package.__name__] = package
+
+from liger_kernel.ops.mhc import LigerMHCCoeffsFunction  # noqa: E402
 
 TOKENS = 14
 STREAMS = 4
 WIDTH = 32
 STEPS = 3
 M = STREAMS * STREAMS + 2 * STREAMS
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.phi = nn.Parameter((torch.randn(STREAMS * WIDTH, M) / 11.0).to(torch.bfloat16))
-        self.b = nn.Parameter(torch.zeros(M))
-        self.alpha = nn.Parameter(torch.full((3,), 0.7))
-
-    def forward(self, x):
-        flat = x.float().flatten(1)
-        mix = flat @ self.phi.float() * torch.rsqrt(flat.pow(2).mean(-1, keepdim=True) + 1e-6)
-        pre, post, res = mix.split([STREAMS, STREAMS, STREAMS * STREAMS], dim=-1)
-        b_pre, b_post, b_res = self.b.split([STREAMS, STREAMS, STREAMS * STREAMS])
-        h_pre = torch.sigmoid(pre * self.alpha[0] + b_pre)
-        h_post = 2.0 * torch.sigmoid(post * self.alpha[1] + b_post)
-        logits = (res * self.alpha[2] + b_res).view(-1, STREAMS, STREAMS)
-        matrix = torch.softmax(logits, dim=-1) + 1e-6
-        matrix = matrix / (matrix.sum(-2, keepdim=True) + 1e-6)
-        for _ in range(STEPS - 1):
-            matrix = matrix / (matrix.sum(-1, keepdim=True) + 1e-6)
-            matrix = matrix / (matrix.sum(-2, keepdim=True) + 1e-6)
-        return h_pre, h_post, matrix
 
 
 class ModelNew(nn.Module):
@@ -48,11 +36,3 @@ class ModelNew(nn.Module):
     def forward(self, x):
         pre, post, res = self.alpha[0:1], self.alpha[1:2], self.alpha[2:3]
         return LigerMHCCoeffsFunction.apply(x, self.phi, self.b, pre, post, res, False, STEPS, 1e-6, 0.0, 1e-6, 2.0)
-
-
-def get_inputs():
-    return [torch.randn(TOKENS, STREAMS, WIDTH).to(torch.bfloat16)]
-
-
-def get_init_inputs():
-    return []

@@ -1,31 +1,29 @@
 """liger-kernel: hyper-connections, a layer's output and the streams mixed after it.
 
-reference: liger_mhc_post_res.py
+reference: references/liger_mhc_post_res.py
 verdict: Verified
 policy: hybrid
 """
+import os
+import sys
+import types
+
+import liger_kernel
 import torch
 import torch.nn as nn
-from liger_kernel.ops.mhc import LigerMHCPostResFunction
+
+# One module of the package, not all of them: that takes seconds.
+package = types.ModuleType("liger_kernel.ops")
+package.__path__ = [os.path.join(liger_kernel.__path__[0], "ops")]
+sys.modules[package.__name__] = package
+
+from liger_kernel.ops.mhc import LigerMHCPostResFunction  # noqa: E402
 
 TOKENS = 37
 STREAMS = 4
 WIDTH = 72
 
 
-class Model(nn.Module):
-    def forward(self, x, f, h_post, h_res):
-        return h_post[..., None] * f[:, None] + h_res @ x
-
-
 class ModelNew(nn.Module):
     def forward(self, x, f, h_post, h_res):
         return LigerMHCPostResFunction.apply(x, f, h_post, h_res)
-
-
-def get_inputs():
-    return [torch.randn(TOKENS, STREAMS, WIDTH), torch.randn(TOKENS, WIDTH), torch.rand(TOKENS, STREAMS), torch.rand(TOKENS, STREAMS, STREAMS)]
-
-
-def get_init_inputs():
-    return []

@@ -1,12 +1,23 @@
 """liger-kernel: attention to a window of neighbours (bf16).
 
-reference: liger_neighborhood_attention.py
+reference: references/liger_neighborhood_attention.py
 verdict: Verified
 policy: hybrid
 """
+import os
+import sys
+import types
+
+import liger_kernel
 import torch
 import torch.nn as nn
-from liger_kernel.ops.fused_neighborhood_attention import LigerFusedNeighborhoodAttentionFunction
+
+# One module of the package, not all of them: that takes seconds.
+package = types.ModuleType("liger_kernel.ops")
+package.__path__ = [os.path.join(liger_kernel.__path__[0], "ops")]
+sys.modules[package.__name__] = package
+
+from liger_kernel.ops.fused_neighborhood_attention import LigerFusedNeighborhoodAttentionFunction  # noqa: E402
 
 BATCH = 1
 HEADS = 2
@@ -15,22 +26,6 @@ WIDTH = 32
 WINDOW = 7
 
 
-class Model(nn.Module):
-    def forward(self, q, k, v):
-        position = torch.arange(LENGTH, device=q.device)
-        near = (position[:, None] - position[None, :]).abs() <= WINDOW // 2
-        scores = (q.float() @ k.float().transpose(-1, -2) / WIDTH**0.5).masked_fill(~near, float("-inf")).to(q.dtype)
-        return (torch.softmax(scores.float(), -1).to(q.dtype).float() @ v.float()).to(q.dtype)
-
-
 class ModelNew(nn.Module):
     def forward(self, q, k, v):
         return LigerFusedNeighborhoodAttentionFunction.apply(q, k, v, WINDOW, 1, None)
-
-
-def get_inputs():
-    return [torch.randn(BATCH, HEADS, LENGTH, WIDTH).to(torch.bfloat16), torch.randn(BATCH, HEADS, LENGTH, WIDTH).to(torch.bfloat16), torch.randn(BATCH, HEADS, LENGTH, WIDTH).to(torch.bfloat16)]
-
-
-def get_init_inputs():
-    return []

@@ -1,12 +1,23 @@
 """liger-kernel: rotary embedding in three sections.
 
-reference: liger_qwen2vl_mrope.py
+reference: references/liger_qwen2vl_mrope.py
 verdict: Verified
 policy: hybrid
 """
+import os
+import sys
+import types
+
+import liger_kernel
 import torch
 import torch.nn as nn
-from liger_kernel.ops.qwen2vl_mrope import LigerQwen2VLMRopeFunction
+
+# One module of the package, not all of them: that takes seconds.
+package = types.ModuleType("liger_kernel.ops")
+package.__path__ = [os.path.join(liger_kernel.__path__[0], "ops")]
+sys.modules[package.__name__] = package
+
+from liger_kernel.ops.qwen2vl_mrope import LigerQwen2VLMRopeFunction  # noqa: E402
 
 BATCH = 2
 HEADS = 4
@@ -16,32 +27,7 @@ WIDTH = 32
 SECTIONS = [4, 6, 6]
 
 
-def rotate(x, cos, sin):
-    a, b = x.chunk(2, dim=-1)
-    return x * cos + torch.cat([-b, a], dim=-1) * sin
-
-
-def sections(table):
-    parts = table.split(SECTIONS * 2, dim=-1)
-    return torch.cat([part[i % 3] for i, part in enumerate(parts)], dim=-1)[:, None]
-
-
-class Model(nn.Module):
-    def forward(self, q, k, angle):
-        angle = torch.cat([angle, angle], dim=-1)
-        cos, sin = sections(angle.cos()), sections(angle.sin())
-        return rotate(q, cos, sin), rotate(k, cos, sin)
-
-
 class ModelNew(nn.Module):
     def forward(self, q, k, angle):
         angle = torch.cat([angle, angle], dim=-1)
         return LigerQwen2VLMRopeFunction.apply(q, k, angle.cos(), angle.sin(), SECTIONS)
-
-
-def get_inputs():
-    return [torch.randn(BATCH, HEADS, LENGTH, WIDTH), torch.randn(BATCH, KV_HEADS, LENGTH, WIDTH), torch.rand(3, BATCH, LENGTH, WIDTH // 2) * 6.0]
-
-
-def get_init_inputs():
-    return []

@@ -1,30 +1,28 @@
 """liger-kernel: ReLU squared.
 
-reference: liger_relu_squared.py
+reference: references/liger_relu_squared.py
 verdict: Verified
 policy: hybrid
 """
+import os
+import sys
+import types
+
+import liger_kernel
 import torch
 import torch.nn as nn
-from liger_kernel.ops.relu_squared import LigerReLUSquaredFunction
+
+# One module of the package, not all of them: that takes seconds.
+package = types.ModuleType("liger_kernel.ops")
+package.__path__ = [os.path.join(liger_kernel.__path__[0], "ops")]
+sys.modules[package.__name__] = package
+
+from liger_kernel.ops.relu_squared import LigerReLUSquaredFunction  # noqa: E402
 
 ROWS = 18
 WIDTH = 130
 
 
-class Model(nn.Module):
-    def forward(self, x):
-        return torch.relu(x).square()
-
-
 class ModelNew(nn.Module):
     def forward(self, x):
         return LigerReLUSquaredFunction.apply(x)
-
-
-def get_inputs():
-    return [torch.randn(ROWS, WIDTH)]
-
-
-def get_init_inputs():
-    return []

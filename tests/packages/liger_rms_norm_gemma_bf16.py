@@ -1,25 +1,26 @@
 """liger-kernel: RMS norm with an offset, in Gemma's casting (bf16).
 
-reference: liger_rms_norm_gemma_bf16.py
+reference: references/liger_rms_norm_gemma_bf16.py
 verdict: Verified
 policy: hybrid
 """
+import os
+import sys
+import types
+
+import liger_kernel
 import torch
 import torch.nn as nn
-from liger_kernel.ops.rms_norm import LigerRMSNormFunction
+
+# One module of the package, not all of them: that takes seconds.
+package = types.ModuleType("liger_kernel.ops")
+package.__path__ = [os.path.join(liger_kernel.__path__[0], "ops")]
+sys.modules[package.__name__] = package
+
+from liger_kernel.ops.rms_norm import LigerRMSNormFunction  # noqa: E402
 
 ROWS = 31
 WIDTH = 300
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.weight = nn.Parameter(torch.zeros(WIDTH).to(torch.bfloat16))
-
-    def forward(self, x):
-        y = x.float() * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + 1e-6) * (1.0 + self.weight.float())
-        return y.to(x.dtype)
 
 
 class ModelNew(nn.Module):
@@ -29,11 +30,3 @@ class ModelNew(nn.Module):
 
     def forward(self, x):
         return LigerRMSNormFunction.apply(x, self.weight, 1e-6, 1.0, "gemma", False, None)
-
-
-def get_inputs():
-    return [torch.randn(ROWS, WIDTH).to(torch.bfloat16)]
-
-
-def get_init_inputs():
-    return []

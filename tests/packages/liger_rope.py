@@ -1,12 +1,23 @@
 """liger-kernel: rotary embedding, halves rotated.
 
-reference: liger_rope.py
+reference: references/liger_rope.py
 verdict: Verified
 policy: hybrid
 """
+import os
+import sys
+import types
+
+import liger_kernel
 import torch
 import torch.nn as nn
-from liger_kernel.ops.rope import LigerRopeFunction
+
+# One module of the package, not all of them: that takes seconds.
+package = types.ModuleType("liger_kernel.ops")
+package.__path__ = [os.path.join(liger_kernel.__path__[0], "ops")]
+sys.modules[package.__name__] = package
+
+from liger_kernel.ops.rope import LigerRopeFunction  # noqa: E402
 
 BATCH = 2
 HEADS = 4
@@ -15,26 +26,7 @@ LENGTH = 9
 WIDTH = 32
 
 
-def rotate(x, cos, sin):
-    a, b = x.chunk(2, dim=-1)
-    return x * cos + torch.cat([-b, a], dim=-1) * sin
-
-
-class Model(nn.Module):
-    def forward(self, q, k, angle):
-        angle = torch.cat([angle, angle], dim=-1)
-        return rotate(q, angle.cos(), angle.sin()), rotate(k, angle.cos(), angle.sin())
-
-
 class ModelNew(nn.Module):
     def forward(self, q, k, angle):
         angle = torch.cat([angle, angle], dim=-1)[None]
         return LigerRopeFunction.apply(q, k, angle.cos(), angle.sin())
-
-
-def get_inputs():
-    return [torch.randn(BATCH, HEADS, LENGTH, WIDTH), torch.randn(BATCH, KV_HEADS, LENGTH, WIDTH), torch.rand(LENGTH, WIDTH // 2) * 6.0]
-
-
-def get_init_inputs():
-    return []

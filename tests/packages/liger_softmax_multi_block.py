@@ -1,30 +1,28 @@
 """liger-kernel: softmax (multi block).
 
-reference: liger_softmax_multi_block.py
+reference: references/liger_softmax_multi_block.py
 verdict: Verified
 policy: hybrid
 """
+import os
+import sys
+import types
+
+import liger_kernel
 import torch
 import torch.nn as nn
-from liger_kernel.ops.softmax import LigerSoftmaxFunction
+
+# One module of the package, not all of them: that takes seconds.
+package = types.ModuleType("liger_kernel.ops")
+package.__path__ = [os.path.join(liger_kernel.__path__[0], "ops")]
+sys.modules[package.__name__] = package
+
+from liger_kernel.ops.softmax import LigerSoftmaxFunction  # noqa: E402
 
 ROWS = 3
 WIDTH = 70001
 
 
-class Model(nn.Module):
-    def forward(self, x):
-        return torch.softmax(x, -1)
-
-
 class ModelNew(nn.Module):
     def forward(self, x):
         return LigerSoftmaxFunction.apply(x)
-
-
-def get_inputs():
-    return [torch.randn(ROWS, WIDTH)]
-
-
-def get_init_inputs():
-    return []

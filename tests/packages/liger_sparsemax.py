@@ -1,35 +1,28 @@
 """liger-kernel: sparsemax, by sorting in the kernel or before it.
 
-reference: liger_sparsemax.py
+reference: references/liger_sparsemax.py
 verdict: Verified
 policy: hybrid
 """
+import os
+import sys
+import types
+
+import liger_kernel
 import torch
 import torch.nn as nn
-from liger_kernel.ops.sparsemax import LigerSparsemaxFunction
+
+# One module of the package, not all of them: that takes seconds.
+package = types.ModuleType("liger_kernel.ops")
+package.__path__ = [os.path.join(liger_kernel.__path__[0], "ops")]
+sys.modules[package.__name__] = package
+
+from liger_kernel.ops.sparsemax import LigerSparsemaxFunction  # noqa: E402
 
 ROWS = 13
 WIDTH = 100
 
 
-class Model(nn.Module):
-    def forward(self, x):
-        z = torch.sort(x, dim=-1, descending=True).values
-        sums = torch.cumsum(z, -1)
-        k = torch.arange(1, WIDTH + 1, device=x.device, dtype=x.dtype)
-        size = (1 + k * z > sums).sum(-1, keepdim=True)
-        threshold = (sums.gather(-1, size - 1) - 1) / size
-        return torch.relu(x - threshold)
-
-
 class ModelNew(nn.Module):
     def forward(self, x):
         return LigerSparsemaxFunction.apply(x, -1)
-
-
-def get_inputs():
-    return [torch.randn(ROWS, WIDTH)]
-
-
-def get_init_inputs():
-    return []

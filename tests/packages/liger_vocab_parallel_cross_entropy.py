@@ -1,32 +1,29 @@
 """liger-kernel: cross entropy as each rank of a tensor-parallel group computes it, with one rank.
 
-reference: liger_vocab_parallel_cross_entropy.py
+reference: references/liger_vocab_parallel_cross_entropy.py
 verdict: Verified
 policy: hybrid
 """
+import os
+import sys
+import types
+
+import liger_kernel
 import torch
 import torch.nn as nn
-import torch.nn.functional as F
-from liger_kernel.ops.vocab_parallel_cross_entropy import LigerVocabParallelCEFunction
+
+# One module of the package, not all of them: that takes seconds.
+package = types.ModuleType("liger_kernel.ops")
+package.__path__ = [os.path.join(liger_kernel.__path__[0], "ops")]
+sys.modules[package.__name__] = package
+
+from liger_kernel.ops.vocab_parallel_cross_entropy import LigerVocabParallelCEFunction  # noqa: E402
 
 LENGTH = 7
 BATCH = 3
 CLASSES = 151
 
 
-class Model(nn.Module):
-    def forward(self, logits, target):
-        return F.cross_entropy(logits.flatten(0, 1), target.flatten(), reduction="none").view(LENGTH, BATCH)
-
-
 class ModelNew(nn.Module):
     def forward(self, logits, target):
         return LigerVocabParallelCEFunction.apply(logits, target, None, -100, 0.0, "megatron", "global")
-
-
-def get_inputs():
-    return [torch.randn(LENGTH, BATCH, CLASSES), torch.randint(0, CLASSES, (LENGTH, BATCH))]
-
-
-def get_init_inputs():
-    return []

@@ -1,0 +1,19 @@
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+ROWS = 33
+CLASSES = 517
+
+
+class Model(nn.Module):
+    def forward(self, logits, target):
+        return F.cross_entropy(logits, target, reduction="none")
+
+
+def get_inputs():
+    return [torch.randn(ROWS, CLASSES), torch.randint(0, CLASSES, (ROWS,))]
+
+
+def get_init_inputs():
+    return []
