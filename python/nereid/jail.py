@@ -41,9 +41,9 @@ class Jail:
         """In the parent only."""
         self._call(self._library.nereid_jail_after_fork)
 
-    def enter(self, keep):
-        """In the child: every wall goes up, and all descriptors but `keep` are closed."""
-        self._call(self._library.nereid_jail_enter, (ctypes.c_int * len(keep))(*keep), len(keep))
+    def enter(self, keep, folder):
+        """In the child: every wall goes up, all descriptors but `keep` are closed. `folder`: see jail.h."""
+        self._call(self._library.nereid_jail_enter, (ctypes.c_int * len(keep))(*keep), len(keep), folder.encode())
 
 
 class Compaction:

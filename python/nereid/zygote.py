@@ -17,10 +17,12 @@ import importlib
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import struct
 import sys
+import tempfile
 import time
 import traceback
 
@@ -30,8 +32,9 @@ STEPS_BEFORE_A_FORK = 2  # of compaction, where there is no time left over for i
 
 
 class Child:
-    def __init__(self, number, status):
+    def __init__(self, number, status, folder):
         self.number = number
+        self.folder = folder  # its scratch folder on disk, where there is no private one
         self.status = status  # read end: what the child said before it was jailed
 
 
@@ -50,12 +53,13 @@ def answer(module, request_fd, answer_fd):
         file.write(text)
 
 
-def be_child(module, jail, request_fd, answer_fd, status_fd):
+def be_child(module, jail, folder, request_fd, answer_fd, status_fd):
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         try:
-            jail.enter([request_fd, answer_fd, status_fd])
+            jail.enter([request_fd, answer_fd, status_fd], folder)
+            tempfile.tempdir = os.environ["TMPDIR"] = os.getcwd()  # the scratch folder, if there is one
             os.write(status_fd, b"+")
         except BaseException as problem:
             os.write(status_fd, str(problem).encode()[:1000])
@@ -68,7 +72,8 @@ def be_child(module, jail, request_fd, answer_fd, status_fd):
 
 
 class Zygote:
-    def __init__(self, module, jail, compaction, control):
+    def __init__(self, module, jail, compaction, control, folder):
+        self.folder = folder
         self.module = module
         self.jail = jail
         self.compaction = compaction
@@ -88,14 +93,18 @@ class Zygote:
     def fork(self, number, request_fd, answer_fd):
         for _ in range(STEPS_BEFORE_A_FORK):
             self.compaction.step()
+        folder = ""
+        if self.folder:
+            folder = os.path.join(self.folder, str(number))
+            os.mkdir(folder, 0o700)
         said, says = os.pipe()
         self.jail.before_fork()
         pid = os.fork()
         if pid == 0:
-            be_child(self.module, self.jail, request_fd, answer_fd, says)
+            be_child(self.module, self.jail, folder, request_fd, answer_fd, says)
         self.jail.after_fork()
         os.close(says)
-        self.children[pid] = Child(number, said)
+        self.children[pid] = Child(number, said, folder)
 
     def kill(self, number):
         for pid, child in self.children.items():
@@ -127,6 +136,8 @@ class Zygote:
                     pass
             said = os.read(child.status, 1024)
             os.close(child.status)
+            if child.folder:
+                shutil.rmtree(child.folder, ignore_errors=True)
             why = "" if said == b"+" else said.decode(errors="replace") or "it died on the way into the jail"
             self.say({"gone": child.number, "status": status, "entered": said == b"+", "why": why,
                       "cpu": used.ru_utime + used.ru_stime, "rss": used.ru_maxrss})
@@ -175,7 +186,8 @@ def main():
     # What lives now lives for ever: children neither scan it nor copy its pages.
     gc.collect()
     gc.freeze()
-    zygote = Zygote(module, jail, Compaction(settings["library"]), control)
+    folder = "" if jail.walls()["scratch"] else settings["folder"]
+    zygote = Zygote(module, jail, Compaction(settings["library"]), control, folder)
     zygote.say({"ready": {"walls": jail.walls(), "seconds": time.monotonic() - started, "about": about}})
     zygote.serve()
 

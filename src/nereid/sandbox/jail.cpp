@@ -125,7 +125,7 @@ Result<Jail> Jail::prepare(Policy policy) {
   NEREID_TRY_STATUS(jail.probe());
   const SeccompOptions options{.may_run_programs = !jail.policy_.executables.empty(),
                                .own_pid_namespace = jail.walls_.pid,
-                               .writes_files = jail.walls_.scratch,
+                               .writes_files = jail.walls_.scratch || jail.scratch_on_disk(),
                                .shared_memory = jail.policy_.shared_memory,
                                .messages = jail.policy_.messages};
   auto filter = compile_seccomp_filter(options);
@@ -140,14 +140,18 @@ Result<Jail> Jail::prepare(Policy policy) {
 
 Status Jail::probe() {
   const Walls outer = outer_walls();
+  walls_.landlock = landlock_abi();
   if (policy_.namespaces) probe_namespaces(outer);
   walls_.user = outer.user || private_users_;
   walls_.mount = outer.mount;
   walls_.network = outer.network || private_network_;
   walls_.ipc = outer.ipc || private_ipc_;
-  walls_.landlock = landlock_abi();
   if (!policy_.namespaces) walls_.notes.push_back("namespaces are switched off");
-  if (!walls_.mount) walls_.notes.push_back("no root of its own, and so no scratch folder");
+  if (!walls_.mount)
+    walls_.notes.push_back(
+        scratch_on_disk()
+            ? "no root of its own; scratch folders lie on disk, only the size of a file is bounded"
+            : "no root of its own, and so no scratch folder");
   if (walls_.landlock == 0) walls_.notes.push_back("no Landlock in this kernel");
   walls_.seccomp = walls_.limits = true;  // a child without them does not start
   return ok_status();
@@ -184,26 +188,26 @@ Status Jail::after_fork() const {
   return ok_status();
 }
 
-Status Jail::enter_namespaces() const {
+Status Jail::enter_namespaces(const std::string& folder) const {
   const int own = (private_ipc_ ? CLONE_NEWIPC : 0) | (private_network_ ? CLONE_NEWNET : 0);
   if (own != 0 && ::unshare(own) != 0) return failure("unshare of ipc and network");
   if (walls_.scratch) NEREID_TRY_STATUS(mount_scratch(policy_.limits.scratch_bytes));
   // Without a mapping the process owns nothing in it and is nobody; its tasks are counted on their own.
   if (private_users_ && ::unshare(CLONE_NEWUSER) != 0) return failure("unshare of users");
-  if (::chdir(walls_.scratch ? kScratch : "/") != 0) return failure("chdir");
+  if (::chdir(folder.c_str()) != 0) return failure("chdir");
   return ok_status();
 }
 
-Status Jail::enter(const std::vector<int>& keep) const {
+Status Jail::enter(const std::vector<int>& keep, const std::string& folder) const {
+  const std::string writable = walls_.scratch ? kScratch : scratch_on_disk() ? folder : "";
   if (!walls_.pid && ::setsid() < 0) return failure("setsid");
   NEREID_TRY_STATUS(keep_descriptors(keep));
-  NEREID_TRY_STATUS(enter_namespaces());
+  NEREID_TRY_STATUS(enter_namespaces(writable.empty() ? "/" : writable));
   NEREID_TRY_STATUS(set_limits(policy_.limits, address_space_, private_users_));
   NEREID_TRY_STATUS(drop_privileges());
   if (walls_.landlock > 0) {
-    NEREID_TRY_STATUS(landlock_restrict({.readable = policy_.readable,
-                                         .executables = policy_.executables,
-                                         .writable = walls_.scratch ? kScratch : ""}));
+    NEREID_TRY_STATUS(landlock_restrict(
+        {.readable = policy_.readable, .executables = policy_.executables, .writable = writable}));
   }
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return failure("PR_SET_PDEATHSIG");
   if (!walls_.pid && ::getppid() != parent_) return our_error("the parent is gone");

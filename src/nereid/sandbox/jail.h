@@ -37,13 +37,15 @@ class Jail {
 
   // In the child, which has one thread: descriptors other than `keep` are closed (0, 1, 2 are /dev/null), the
   // working directory is the scratch folder, every wall is up. The child dies with its parent.
-  Status enter(const std::vector<int>& keep) const;
+  // `folder`: of this child alone, on disk, for a policy that needs one where there is no private one.
+  Status enter(const std::vector<int>& keep, const std::string& folder = "") const;
 
  private:
   Jail() = default;
   Status probe();
   void probe_namespaces(const Walls& outer);
-  Status enter_namespaces() const;
+  Status enter_namespaces(const std::string& folder) const;
+  bool scratch_on_disk() const { return policy_.needs_scratch && !walls_.scratch && walls_.landlock > 0; }
 
   Policy policy_;
   std::vector<sock_filter> filter_;

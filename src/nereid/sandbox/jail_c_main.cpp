@@ -28,6 +28,7 @@ Policy policy_from_json(const nlohmann::json& json) {
   Policy policy;
   policy.readable = json.at("readable").get<std::vector<std::string>>();
   policy.executables = json.at("executables").get<std::vector<std::string>>();
+  policy.needs_scratch = json.at("needs_scratch").get<bool>();
   policy.namespaces = json.at("namespaces").get<bool>();
   const auto& limits = json.at("limits");
   auto set = [&](const char* name, int64_t& value) { value = limits.at(name).get<int64_t>(); };
@@ -73,9 +74,10 @@ NEREID_EXPORT int nereid_jail_after_fork(const void* jail, char* message, size_t
   return report(static_cast<const Jail*>(jail)->after_fork(), message, size);
 }
 
-NEREID_EXPORT int nereid_jail_enter(const void* jail, const int* keep, int count, char* message,
-                                    size_t size) {
-  return report(static_cast<const Jail*>(jail)->enter(std::vector<int>(keep, keep + count)), message, size);
+NEREID_EXPORT int nereid_jail_enter(const void* jail, const int* keep, int count, const char* folder,
+                                    char* message, size_t size) {
+  return report(static_cast<const Jail*>(jail)->enter(std::vector<int>(keep, keep + count), folder), message,
+                size);
 }
 
 NEREID_EXPORT void* nereid_compaction_start() { return new nereid::sandbox::Compaction(); }

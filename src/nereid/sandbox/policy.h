@@ -25,6 +25,9 @@ struct Policy {
   bool shared_memory = false;
   // Allows sendmsg and recvmsg on the sockets it already has; new sockets are never allowed.
   bool messages = false;
+  // Needs a writable folder. Where no private one can be had, a folder on disk that the parent names will do:
+  // then only the size of each file is bounded.
+  bool needs_scratch = false;
   bool namespaces = true;  // false: behave as on a kernel without them
   Limits limits = {};
 };

@@ -25,6 +25,7 @@ struct ZygoteOptions {
   std::vector<std::filesystem::path> python_path =
       {};                                     // folders of modules, besides the installation's package
   std::vector<std::string> executables = {};  // names of programs below the trees that children may run
+  bool needs_scratch = false;                 // children cannot do without a writable folder
   Limits limits = {};                         // of each child
   int children = 0;                           // at a time; 0: one a core
   size_t max_answer_bytes = size_t{256} << 20;

@@ -45,13 +45,16 @@ std::vector<std::string> find_executables(const ZygoteOptions& options,
   return found;
 }
 
-Json settings_of(const ZygoteOptions& options, const std::vector<std::string>& trees) {
+Json settings_of(const ZygoteOptions& options, const std::vector<std::string>& trees,
+                 const fs::path& folder) {
   const Limits& limits = options.limits;
   return {{"library", (options.installation.bin / "libnereid_jail.so").string()},
+          {"folder", folder.string()},
           {"policy",
            {{"readable", trees},
             {"executables", find_executables(options, trees)},
             {"namespaces", options.namespaces},
+            {"needs_scratch", options.needs_scratch},
             {"limits",
              {{"memory_bytes", limits.memory_bytes},
               {"scratch_bytes", limits.scratch_bytes},
@@ -103,6 +106,9 @@ Result<std::shared_ptr<ZygoteProcess>> ZygoteProcess::spawn(const ZygoteOptions&
   process->stop_ = Fd(::eventfd(0, EFD_CLOEXEC));
   process->lost_event_ = Fd(::eventfd(0, EFD_CLOEXEC));
 
+  if (options.needs_scratch) {
+    NEREID_TRY(process->folder_, TemporaryFolder::create("nereid-scratch"));
+  }
   const auto trees = readable_trees(options, home);
   OuterSpec outer{.trees = trees, .devices = {"/dev/null", "/dev/zero", "/dev/urandom"}};
   outer.namespaces = options.namespaces;
@@ -111,7 +117,7 @@ Result<std::shared_ptr<ZygoteProcess>> ZygoteProcess::spawn(const ZygoteOptions&
   SpawnSpec spec{
       .words = {(options.installation.bin / "nereid-jail").string(), to_json(outer).dump(),
                 options.installation.python.string(), "-m", "nereid.zygote", options.module,
-                settings_of(options, trees).dump()},
+                settings_of(options, trees, process->folder_ ? process->folder_->path() : fs::path()).dump()},
       .environment = worker_environment(options),
       .descriptors = {{errors.second.get(), 2}, {channel.second.get(), 3}, {life.first.get(), kLifeline}},
       .own_session = true};

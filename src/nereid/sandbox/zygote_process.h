@@ -62,6 +62,8 @@ class ZygoteProcess {
   void become_lost();
 
   pid_t launcher_ = 0;
+  std::optional<TemporaryFolder>
+      folder_;  // of the children's scratch folders, where there are no private ones
   Fd control_, lifeline_, errors_, stop_, lost_event_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -64,6 +64,8 @@ Result<sandbox::Zygote*> KernelCompiler::worker() {
   sandbox::ZygoteOptions zygote{.installation = options_.installation, .module = "nereid.kernel_compiler"};
   zygote.executables = {"triton/backends/nvidia/bin/ptxas", "triton/backends/nvidia/bin/ptxas-blackwell"};
   zygote.children = options_.workers;
+  zygote.needs_scratch = true;
+  zygote.namespaces = options_.namespaces;
   zygote.accept_weak_walls = options_.accept_weak_walls;
   zygote.max_answer_bytes = kMaxCubinBytes / 3 * 4 + (size_t{1} << 20);
   zygote.limits.memory_bytes = int64_t{12} << 30;

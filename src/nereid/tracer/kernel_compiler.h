@@ -37,6 +37,7 @@ struct KernelCompilerOptions {
   int workers = 0;                   // compilations at a time; 0: one a core
   double seconds = 120;              // wall time of one
   bool accept_weak_walls = false;
+  bool namespaces = true;  // false: behave as on a kernel without them
 };
 
 // Thread-safe: to use all cores, call `compile` from as many threads. The same kernel asked for twice at once

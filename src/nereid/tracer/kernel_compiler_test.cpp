@@ -124,6 +124,14 @@ TEST_F(KernelCompilerTest, SaysHowTensorDescriptorsArePassed) {
   EXPECT_EQ(pointers.params, maps.params);
 }
 
+TEST_F(KernelCompilerTest, WorksWithoutNamespaces) {
+  KernelCompilerOptions options{.installation = Installation::locate().value(),
+                                .cache = folder_.path() / "kernels"};
+  options.namespaces = false;
+  const auto compiler = KernelCompiler::start(options).value();
+  EXPECT_EQ(compiled(*compiler, add_kernel(1)).name, "add");
+}
+
 TEST_F(KernelCompilerTest, SaysWhatTheCompilerSaid) {
   const auto compiler = make();
   auto kernel = add_kernel(1);
