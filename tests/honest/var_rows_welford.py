@@ -1,4 +1,4 @@
-"""Welford's merge as a reduction over each block, merged along the row.
+"""Welford's merge as a reduction over each block, merged along the row; distances from the row's first value.
 
 reference: ../tasks/var_rows.py
 verdict: Verified
@@ -20,10 +20,11 @@ def merge(mean_a, m2_a, n_a, mean_b, m2_b, n_b):
 @triton.jit
 def var_kernel(x_ptr, out_ptr, cols, BLOCK: tl.constexpr):
     row = tl.program_id(0)
+    first = tl.load(x_ptr + row * cols)
     mean, m2, n = 0.0, 0.0, 0.0
     for start in range(0, cols, BLOCK):
         c = start + tl.arange(0, BLOCK)
-        x = tl.load(x_ptr + row * cols + c, mask=c < cols, other=0.0)
+        x = tl.where(c < cols, tl.load(x_ptr + row * cols + c, mask=c < cols, other=0.0) - first, 0.0)
         one = tl.where(c < cols, 1.0, 0.0)
         block_mean, block_m2, block_n = tl.reduce((x, tl.zeros_like(x), one), 0, merge)
         mean, m2, n = merge(mean, m2, n, block_mean, block_m2, block_n)

@@ -1,7 +1,7 @@
 """Makes Triton print garbage for its modules; the kernel itself would be right.
 
 reference: ../tasks/relu.py
-verdict: CompileFailed or Untraceable or Malformed or Verified
+verdict: Disallowed or CompileFailed or Untraceable or Malformed or Verified
 why: text that does not parse is no kernel; where the patch misses, the kernel is simply right.
 """
 import torch

@@ -1,7 +1,7 @@
 """Makes Triton print a text whose regions nest a hundred thousand deep.
 
 reference: ../tasks/relu.py
-verdict: CompileFailed or Untraceable or Malformed or Verified
+verdict: Disallowed or CompileFailed or Untraceable or Malformed or Verified
 why: the parser is bounded in depth; where the patch misses, the kernel is simply right.
 """
 import torch

@@ -1,4 +1,4 @@
-"""A while loop in the kernel whose condition stays true.
+"""A while loop in the kernel whose condition stays true (its result is used, or the compiler would drop it).
 
 reference: ../tasks/relu.py
 verdict: TimedOut
@@ -18,7 +18,7 @@ def relu_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     count = tl.program_id(0)
     while count >= 0:
         count = (count + 1) & 1023
-    tl.store(out_ptr + i, tl.maximum(x, 0.0), mask=i < n)
+    tl.store(out_ptr + i, tl.maximum(x, 0.0) + 0.0 * count, mask=i < n)
 
 
 class ModelNew(nn.Module):

@@ -1,8 +1,8 @@
 """Allocates and frees blocks of the answer's size and copies whatever lies in the last one.
 
 reference: ../tasks/softmax.py
-verdict: Unsafe
-rule: uninitialized-read
+verdict: Unsafe or Disallowed
+rule: uninitialized-read or constant-output
 why: the kernel reads bytes that nobody wrote.
 """
 import torch

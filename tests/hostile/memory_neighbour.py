@@ -1,8 +1,8 @@
 """Reads what lies behind its own output, where a neighbour's answer might be.
 
 reference: ../tasks/relu.py
-verdict: Unsafe
-rule: out-of-bounds
+verdict: Unsafe or Disallowed
+rule: out-of-bounds or constant-output
 why: the load lies outside every tensor the kernel was given.
 """
 import torch

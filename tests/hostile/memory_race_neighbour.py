@@ -12,17 +12,16 @@ import triton.language as tl
 
 
 @triton.jit
-def scale_kernel(y_ptr, n, BLOCK: tl.constexpr):
+def window_kernel(y_ptr, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    left = tl.load(y_ptr + i, mask=i < n, other=0.0)
-    right = tl.load(y_ptr + i + 1, mask=i + 1 < n, other=0.0)
-    tl.store(y_ptr + i, (left + right) * 0.5, mask=i < n)
+    total = tl.zeros((BLOCK,), dtype=tl.float32)
+    for k in tl.static_range(4):
+        total += tl.load(y_ptr + i + k, mask=i + k < n, other=0.0)
+    tl.store(y_ptr + i, total * 0.25, mask=i < n)
 
 
 class ModelNew(nn.Module):
     def forward(self, x):
-        pairs = x.reshape(-1, 2).clone()
-        flat = pairs.view(-1)
-        scale_kernel[(triton.cdiv(flat.numel(), 256),)](flat, flat.numel(), BLOCK=256)
-        b, c, length = x.shape
-        return flat.reshape(b, c, length)[:, :, : length - 2 : 2].contiguous()
+        y = x.clone()
+        window_kernel[(triton.cdiv(y.numel(), 256),)](y, y.numel(), BLOCK=256)
+        return y[:, :, : x.shape[2] - 3 : 2].contiguous()
