@@ -155,6 +155,9 @@ constexpr auto kRules = std::to_array<RuleEntry>({
      "The candidate's parameters could not take the reference's values by name; both were made from one "
      "seed.",
      "Name parameters as the reference does, with the same shapes."},
+    {"nonfinite-inputs", Word::kVerified,
+     "The candidate makes something else of infinities or NaNs in the inputs than the reference does.",
+     "tl.maximum(x, y, propagate_nan=tl.PropagateNan.ALL), if it matters."},
     {"note", Word::kVerified, "The tracer found something remarkable.", "Read the note."},
 });
 

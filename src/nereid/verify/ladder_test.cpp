@@ -236,6 +236,17 @@ TEST_F(Ladder, AMismatchOnOneKindOfInput) {
   EXPECT_EQ(v.errors->position, std::vector<int64_t>{17});
 }
 
+TEST_F(Ladder, NotANumberIsToldAndNotJudged) {
+  script_.trial = [](const replay::Trial& t) {
+    return t.kind == InputKind::kNans ? Script::wrong(t) : Script::agreed(t);
+  };
+  const auto v = judge();
+  EXPECT_EQ(v.word, Word::kVerified);
+  EXPECT_EQ(v.coverage.inputs.size(), 10U);
+  ASSERT_EQ(v.remarks.size(), 1U);
+  EXPECT_EQ(v.remarks[0].rule, "nonfinite-inputs");
+}
+
 TEST_F(Ladder, KindsThatDoNotApplyAreNotCounted) {
   script_.trial = [](const replay::Trial& t) {
     auto report = Script::agreed(t);
