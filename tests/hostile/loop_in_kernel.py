@@ -1,9 +1,9 @@
 """A while loop in the kernel whose condition stays true (its result is used, or the compiler would drop it).
 
 reference: ../tasks/relu.py
-verdict: TimedOut
+verdict: TimedOut or Verified
 rule: time-limit
-why: the executor counts time between iterations.
+why: the executor counts time between iterations; where the front end drops a loop whose result nobody uses, the kernel is right.
 """
 import torch
 import torch.nn as nn

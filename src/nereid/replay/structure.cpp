@@ -128,6 +128,18 @@ Pairing pair_outputs(const trace::Trace& reference, const trace::Trace& candidat
   return std::move(pairer.out);
 }
 
+namespace {
+
+// No state, and nothing made before forward in which weights could lie under another name.
+bool holds_nothing(const trace::Trace& candidate) {
+  for (const auto& phase : candidate.phases)
+    if ((phase.kind == trace::PhaseKind::kModule || phase.kind == trace::PhaseKind::kInit) && !phase.steps.empty())
+      return false;
+  return candidate.state.empty();
+}
+
+}  // namespace
+
 StatePairing pair_state(const trace::Trace& reference, const trace::Trace& candidate) {
   StatePairing out;
   std::map<std::string, const trace::State*> theirs;
@@ -143,6 +155,7 @@ StatePairing pair_state(const trace::Trace& reference, const trace::Trace& candi
     const auto it = theirs.find(state.name);
     const auto& want = reference.values[state.value];
     if (it == theirs.end()) {
+      if (holds_nothing(candidate)) continue;
       if (state.parameter || state.persistent)
         return refuse(fmt::format("the reference's {} '{}' is not in the candidate",
                                   state.parameter ? "parameter" : "buffer", state.name));

@@ -67,6 +67,7 @@ TEST(StructureTest, StateIsSharedByNameWhereAllOfItAgrees) {
                  with_state({{"scratch", {9}, false}, {"mean", {4}, false}, {"fc.weight", {4, 3}, true}}))
           .values,
       (std::vector<std::pair<ValueId, ValueId>>{{0, 2}, {1, 1}}));
+  EXPECT_EQ(pair_state(reference, with_state({})).why_not, "");
   EXPECT_EQ(pair_state(reference, with_state({{"mean", {4}, false}})).why_not,
             "the reference's parameter 'fc.weight' is not in the candidate");
   EXPECT_EQ(pair_state(reference, with_state({{"fc.weight", {3, 4}, true}, {"mean", {4}, false}})).why_not,

@@ -83,6 +83,10 @@ class Checker {
   RuleReport on_the_trace() {
     count();
     kernels_keep_to_their_own();
+    // Where a kernel cannot be read its flow of data is unknown, and the ladder ends there anyway.
+    if (std::any_of(candidate_.kernels.begin(), candidate_.kernels.end(),
+                    [](const KernelFacts& k) { return !k.unreadable.empty(); }))
+      return std::move(report_);
     launches_on_every_path();
     inputs_are_left_alone();
     memory_is_bounded();

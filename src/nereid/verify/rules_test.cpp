@@ -334,6 +334,18 @@ TEST_F(Rules, KernelsKeepToTheirOwn) {
   EXPECT_THAT(rules_of(report.remarks), ElementsAre("float-branch"));
 }
 
+TEST_F(Rules, AKernelThatCannotBeReadIsBlamedForWhatItsTextShows) {
+  for (int call = 0; call < 3; ++call) {
+    const int in = candidate.forward(call), out = candidate.storage();
+    candidate.step({.name = "k", .reads = {in, out}, .writes = {in, out}});
+    candidate.returns({out});
+  }
+  candidate.kernel("k", {.unreadable = "TTIR line 1"});
+  EXPECT_THAT(broken(), IsEmpty());
+  candidate.kernel("f", {.unreadable = "Unsupported: external function f", .foreign_function = "f"});
+  EXPECT_THAT(broken(), ElementsAre("foreign-function"));
+}
+
 TEST_F(Rules, IntegerOutputsAloneNeedALaunchToo) {
   for (auto* b : {&reference, &candidate}) {
     *b = FactsBuilder();
