@@ -7,6 +7,7 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from . import tracing
+from .errors import Untraceable
 
 DTYPES = {
     torch.bool: "bool", torch.uint8: "u8", torch.int8: "i8", torch.int16: "i16", torch.uint16: "u16", torch.int32: "i32",
@@ -18,14 +19,13 @@ DTYPES = {
 DTYPE_OF_NAME = {name: dtype for dtype, name in DTYPES.items()}
 INTEGRAL = frozenset(dtype for dtype, name in DTYPES.items() if name[0] in "iub" and name != "bf16")
 MAX_DEPTH = 24
+MAX_ITEMS = 1_000_000
 _frombuffer = torch.frombuffer  # constants.py puts another in its place
 
 
 def dtype_name(dtype):
     name = DTYPES.get(dtype)
     if name is None:
-        from .errors import Untraceable
-
         raise Untraceable(f"tensors of type {dtype} cannot be traced")
     return name
 
@@ -47,7 +47,7 @@ class Encoder:
         self._value_of = value_of
         self._simple = {
             type(None): lambda x: None, bool: lambda x: x, str: lambda x: x, float: float_arg, int: _checked_int,
-            complex: lambda x: {"c": [x.real, x.imag]},
+            complex: lambda x: {"c": [float_arg(x.real), float_arg(x.imag)]},
             torch.dtype: lambda x: {"dtype": dtype_name(x)},
             torch.device: lambda x: {"device": device_name(x)},
             torch.layout: lambda x: {"layout": str(x).removeprefix("torch.")},
@@ -63,6 +63,11 @@ class Encoder:
             return {"v": value} if value is not None else {"opaque": type(x).__name__}
         if depth > MAX_DEPTH:
             return {"opaque": type(x).__name__}
+        if depth == 0:
+            self._left = MAX_ITEMS
+        self._left -= len(x) if isinstance(x, (list, tuple, dict)) else 1
+        if self._left < 0:
+            raise Untraceable(f"more than {MAX_ITEMS} items in an argument or an output")
         if isinstance(x, list):
             return [self(item, depth + 1) for item in x]
         if isinstance(x, tuple):

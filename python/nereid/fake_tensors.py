@@ -122,6 +122,10 @@ def _run_fallback(fake_mode, func, flat_args, args_spec, original):
     return tree_map(fake, result)
 
 
+def _repr(self, **kwargs):
+    return f"tensor(..., device='{self.fake_device}', size={tuple(self.shape)}, dtype={self.dtype})"
+
+
 def _as_subclass(self, cls):
     if isinstance(self, cls):
         return self
@@ -131,6 +135,7 @@ def _as_subclass(self, cls):
 def install():
     fake_tensor.init_gpu_context = lambda *args, **kwargs: None
     fake_tensor.run_fallback_kernel = _run_fallback
+    FakeTensor.__repr__ = FakeTensor.__str__ = _repr
     FakeTensor.as_subclass = _as_subclass
     FakeTensor.data_ptr = _data_ptr
     FakeTensor.tolist = _tolist

@@ -71,6 +71,7 @@ def install():
     torch.nn.RNNBase.flatten_parameters = _flatten_parameters
     torch.library.wrap_triton = lambda kernel: kernel
     _refuse_compilers()
+    torch.distributions.Distribution.set_default_validate_args(False)  # it would read what it is given
     threading.Thread._bootstrap_inner = _bootstrap
     threading.Thread.start = _tracked_start
 

@@ -12,6 +12,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from . import arguments
 from .errors import Untraceable
+from .ttir_writes import launch_writes
 
 MAX_KNOWN_BYTES = 256 << 20
 MAX_PINNED_BYTES = 4 << 20
@@ -20,6 +21,7 @@ MAX_PINNED_BYTES = 4 << 20
 class KnownValues:
     def __init__(self, recorder, draw):
         self._recorder, self._draw = recorder, draw
+        self.kernels = []     # the trace's, to tell which tensors a launch only reads
         self.computed = None  # real results of the operator being recorded, where finding its shape gave them
 
     # -- what the recorder asks -----------------------------------------------------------------------------------
@@ -87,7 +89,10 @@ class KnownValues:
 
     def _real(self, fake, what):
         storage = self._recorder.storage_of(fake)
-        self._make_known(storage, fake.dtype, what)
+        if storage.real is None or storage.real[1] != len(storage.writes):
+            self._make_known(storage, fake.dtype, what)
+        elif storage.integral_input:
+            storage.pinned = True
         data = storage.real[0]
         with _disable_current_modes(), torch.no_grad():
             t = torch.empty(0, dtype=fake.dtype, device="cpu").set_(data, fake.storage_offset(), tuple(fake.shape), tuple(fake.stride()))
@@ -132,11 +137,14 @@ class KnownValues:
             elif not writers:
                 raise Untraceable(f"{what} reads the data of {_describe(storage)}")
             for writer in writers[known:]:
+                done = history[writer]
                 if writer in needed:
                     continue
                 needed.add(writer)
-                done = history[writer]
                 if "launch" in done.step:
+                    if not launch_writes(done.step, self.kernels, self._recorder.values, id):
+                        needed.discard(writer)
+                        continue
                     raise Untraceable(f"{what} reads what the kernel {_kernel_name(done)} computes")
                 if done.func is None:
                     raise Untraceable(f"{what} reads the data of {_describe(storage)}")

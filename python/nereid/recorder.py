@@ -9,6 +9,7 @@ import inspect
 import threading
 
 import torch
+from torch._C import DispatchKey
 from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
@@ -81,6 +82,8 @@ class Recorder(TorchDispatchMode):
     # -- storages and values ------------------------------------------------------------------------------------
 
     def storage_of(self, tensor):
+        if tensor.layout is not torch.strided:
+            raise Untraceable(f"tensors of layout {tensor.layout} cannot be traced")
         fake = tensor.untyped_storage()
         key = fake._cdata
         id = self._storage_ids.get(key)
@@ -347,6 +350,8 @@ class Recorder(TorchDispatchMode):
             kwargs = {**kwargs, "generator": None}
         elif facts.generator and any(isinstance(arg, torch._C.Generator) for arg in args):
             args = tuple(None if isinstance(arg, torch._C.Generator) else arg for arg in args)
+        if facts.nested:
+            raise Untraceable("nested tensors cannot be traced")
         if facts.factory is not None:
             made = facts.factory(self.new_fake, *args, **kwargs)
             if made is not None:
@@ -395,7 +400,15 @@ class Recorder(TorchDispatchMode):
                 return tuple(self._adopt_one(argument) for argument in args)
         return args
 
+    supports_higher_order_operators = True
+
     def _higher_order(self, func, args, kwargs):
+        """flex_attention and its kin: what their eager kernels do is recorded."""
+        for key in (DispatchKey.CUDA, DispatchKey.CompositeExplicitAutograd, DispatchKey.CPU):
+            kernel = getattr(func, "py_kernels", {}).get(key)
+            if kernel is not None:
+                with self.lock, self, self.user_keys.guard():
+                    return kernel(*args, **kwargs)
         raise Untraceable(f"the higher-order operator {func} cannot be traced")
 
 

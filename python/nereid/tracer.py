@@ -56,6 +56,7 @@ class Phases:
         self.recorder.known = KnownValues(self.recorder, self._draw)
         self.pointers = Pointers(self.recorder)
         self.launches = triton_front_end.Session(self.recorder, self.pointers)
+        self.recorder.known.kernels = self.launches.kernels
         self.phases, self.phase = [], "module"
         self.init_inputs, self.state = [], []
         tracing.start(self.recorder)
@@ -264,15 +265,23 @@ def tensors_with_paths(tree, path=""):
 
 def flags():
     backends = torch.backends
-    return {
-        "matmul.allow_tf32": int(backends.cuda.matmul.allow_tf32), "cudnn.allow_tf32": int(backends.cudnn.allow_tf32),
-        "cudnn.enabled": int(backends.cudnn.enabled), "cudnn.benchmark": int(backends.cudnn.benchmark),
-        "cudnn.deterministic": int(backends.cudnn.deterministic),
-        "matmul.allow_fp16_reduced_precision_reduction": int(bool(backends.cuda.matmul.allow_fp16_reduced_precision_reduction)),
-        "matmul.allow_bf16_reduced_precision_reduction": int(bool(backends.cuda.matmul.allow_bf16_reduced_precision_reduction)),
-        "deterministic_algorithms": int(torch.are_deterministic_algorithms_enabled()),
-        "autocast": int(torch.is_autocast_enabled("cuda")),
+    read = {
+        "matmul.allow_tf32": lambda: backends.cuda.matmul.allow_tf32, "cudnn.allow_tf32": lambda: backends.cudnn.allow_tf32,
+        "cudnn.enabled": lambda: backends.cudnn.enabled, "cudnn.benchmark": lambda: backends.cudnn.benchmark,
+        "cudnn.deterministic": lambda: backends.cudnn.deterministic,
+        "matmul.allow_fp16_reduced_precision_reduction": lambda: backends.cuda.matmul.allow_fp16_reduced_precision_reduction,
+        "matmul.allow_bf16_reduced_precision_reduction": lambda: backends.cuda.matmul.allow_bf16_reduced_precision_reduction,
+        "deterministic_algorithms": torch.are_deterministic_algorithms_enabled, "autocast": lambda: torch.is_autocast_enabled("cuda"),
     }  # fmt: skip
+    return {name: _flag(get) for name, get in read.items()}
+
+
+def _flag(get):
+    try:
+        value = get()
+    except RuntimeError:  # the module set precisions by PyTorch's newer names, and the older ones refuse to be read: TF32 was asked for
+        return 1
+    return int(bool(value[0] if isinstance(value, tuple) else value))
 
 
 def compile_failure(error):

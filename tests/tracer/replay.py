@@ -90,7 +90,8 @@ class Replay:
         if list(real.shape) != value["n"] or real.dtype != DTYPES[value["t"]]:
             raise Mismatch(f"{name}: {list(real.shape)} {real.dtype}, in the trace {value['n']} {value['t']}")
         known = self.memory.get(value["s"])
-        same_layout = list(real.stride()) == value["d"] and real.storage_offset() == value["o"]
+        strides = [(mine, theirs) for n, mine, theirs in zip(value["n"], value["d"], real.stride()) if n > 1]
+        same_layout = all(mine == theirs for mine, theirs in strides) and real.storage_offset() == value["o"]
         if known is not None and known.data_ptr() == real.untyped_storage().data_ptr():
             if not same_layout and real.numel() > 1:
                 raise Mismatch(f"{name}: a view with strides {list(real.stride())}+{real.storage_offset()}, in the trace {value['d']}+{value['o']}")

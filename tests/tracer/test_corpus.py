@@ -34,8 +34,7 @@ class Corpus(unittest.TestCase):
         self.check(wrong, len(candidates))
 
 
-MODELS = ("alexnet densenet121 efficientnet_b0 googlenet inception_v3 mnasnet0_5 mobilenet_v2 mobilenet_v3_small regnet_y_400mf resnet18 "
-          "shufflenet_v2_x0_5 squeezenet1_0 swin_t vgg11_bn vit_b_32 convnext_tiny maxvit_t").split()  # fmt: skip
+MODELS = "densenet121 googlenet mobilenet_v3_small resnet18 swin_t vit_b_32".split()
 
 
 @unittest.skipUnless(importlib.util.find_spec("torchvision"), "torchvision is not installed")
@@ -44,10 +43,9 @@ class Torchvision(unittest.TestCase):
         tracer.warm()
         wrong = {}
         for name in MODELS:
-            size = 299 if name == "inception_v3" else 224
             source = (f"import torch, torchvision\nclass Model(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
                       f"        self.m = torchvision.models.{name}(weights=None).eval()\n    def forward(self, x):\n        return self.m(x)\n"
-                      f"def get_inputs():\n    return [torch.randn(1, 3, {size}, {size})]\ndef get_init_inputs():\n    return []\n")  # fmt: skip
+                      f"def get_inputs():\n    return [torch.randn(1, 3, 224, 224)]\ndef get_init_inputs():\n    return []\n")  # fmt: skip
             answer, _ = forked({"source": source, "path": f"{name}.py", "class": "Model", "draw": 0, "globals": {}, "calls": 3, "reference": None}, 120)
             if "trace" not in answer:
                 wrong[name] = word(answer)[:500]

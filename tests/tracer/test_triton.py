@@ -139,6 +139,15 @@ class Launches(Case):
         launch = self.only("x = a.to(torch.float8_e5m2).view(torch.int8)\nk[(1,)](triton.reinterpret(x, tl.float8e5), out, BLOCK=64)", kernels)
         self.assertIn("f8E5M2", self.kernel(launch)["ttir"])
 
+    def test_integers_that_a_kernel_only_reads_stay_known(self):
+        kernels = ("@triton.jit\ndef k(x, counts, out, n, BLOCK: tl.constexpr):\n    i = tl.arange(0, BLOCK)\n    p = x\n    for j in range(tl.load(counts)):\n"
+                   "        tl.store(out + i, tl.load(p + i, mask=i < n), mask=i < n)\n        p += 1\n"
+                   "@triton.jit\ndef w(counts):\n    tl.store(counts, 1)\n")  # fmt: skip
+        body = "for e in range(2):\n    k[(1,)](a, b, out, b[e].item(), BLOCK=64)"
+        self.assertEqual(2, len(self.traced(body, kernels, inputs="randn(64), randint(3, 9, (2,))")))
+        refusal = self.refused("w[(1,)](b)\n" + body, kernels, inputs="randn(64), randint(3, 9, (2,))")
+        self.assertIn("reads what the kernel", json.dumps(refusal))
+
     def test_one_kernel_compiles_once(self):
         self.traced("for i in range(3):\n    add[(1,)](a, b, out, 64, float(i), BLOCK=64)")
         self.assertEqual(1, len(self.document["kernels"]))
