@@ -27,7 +27,8 @@ double number(const at::Tensor& tensor, int64_t index) {
 
 std::vector<int64_t> position(int64_t index, const std::vector<int64_t>& sizes) {
   std::vector<int64_t> out(sizes.size());
-  for (size_t d = sizes.size(); d-- > 0; index /= std::max<int64_t>(sizes[d], 1)) out[d] = index % std::max<int64_t>(sizes[d], 1);
+  for (size_t d = sizes.size(); d-- > 0; index /= std::max<int64_t>(sizes[d], 1))
+    out[d] = index % std::max<int64_t>(sizes[d], 1);
   return out;
 }
 
@@ -42,6 +43,7 @@ class Comparer {
         truth_(flat(tensors.truth)),
         largest_(largest_finite(tensors.dtype)) {
     for (const auto& near : tensors.nearby) nearby_.push_back(flat(near));
+    for (const auto& finite : tensors.finite) finite_.push_back(flat(finite));
     out_.dtype = trace::to_string(tensors.dtype);
     out_.sizes = tensors.own.sizes().vec();
     out_.elements = tensors.own.numel();
@@ -74,15 +76,36 @@ class Comparer {
       chunk.got = as_double(got_.narrow(0, first, size));
       chunk.own = as_double(own_.narrow(0, first, size));
       chunk.truth = as_double(truth_.narrow(0, first, size));
+      if (!finite_.empty()) {
+        chunk.finite = agreed_on(chunk);
+        chunk.defined = chunk.finite;
+        body(chunk);
+        continue;
+      }
       // What the truth is in the dtype's range.
-      const auto rounded = at::where(chunk.truth.abs().gt(largest_), chunk.truth.mul(std::numeric_limits<double>::infinity()),
-                                     chunk.truth);
+      const auto rounded = at::where(chunk.truth.abs().gt(largest_),
+                                     chunk.truth.mul(std::numeric_limits<double>::infinity()), chunk.truth);
       const auto own_finite = at::isfinite(chunk.own), finite = at::isfinite(rounded);
-      const auto same_odd = chunk.own.eq(rounded).logical_or(at::isnan(chunk.own).logical_and(at::isnan(rounded)));
+      const auto same_odd =
+          chunk.own.eq(rounded).logical_or(at::isnan(chunk.own).logical_and(at::isnan(rounded)));
       chunk.finite = own_finite.logical_and(finite);
-      chunk.defined = chunk.finite.logical_or(own_finite.logical_or(finite).logical_not().logical_and(same_odd));
+      chunk.defined =
+          chunk.finite.logical_or(own_finite.logical_or(finite).logical_not().logical_and(same_odd));
       body(chunk);
     }
+  }
+
+  // Where truth and own are numbers that do not hang on what the non-finite inputs are.
+  at::Tensor agreed_on(const Chunk& chunk) const {
+    constexpr double kAgree = 1e-6;
+    auto agreed = at::isfinite(chunk.truth)
+                      .logical_and(at::isfinite(chunk.own))
+                      .logical_and(chunk.truth.abs().le(largest_));
+    for (const auto& other : finite_) {
+      const auto value = as_double(other.narrow(0, chunk.first, chunk.own.numel()));
+      agreed = agreed.logical_and(value.sub(chunk.truth).abs().le(chunk.truth.abs().mul(kAgree)));
+    }
+    return agreed;
   }
 
   static at::Tensor same(const at::Tensor& a, const at::Tensor& b) {
@@ -104,7 +127,8 @@ class Comparer {
       const auto size = std::min(kChunk, own_.numel() - first);
       const auto got = got_.narrow(0, first, size), own = own_.narrow(0, first, size),
                  truth = truth_.narrow(0, first, size);
-      const auto wrong = got.ne(own).logical_and(got.ne(truth));
+      auto wrong = got.ne(own).logical_and(got.ne(truth));
+      for (const auto& other : finite_) wrong = wrong.logical_and(other.narrow(0, first, size).eq(truth));
       const auto error = at::where(wrong, as_double(got).sub(as_double(own)).abs(), 0.0);
       note({first, {}, {}, {}, {}, {}}, wrong, error);
       out_.max_absolute_error = std::max(out_.max_absolute_error, worst_error_);
@@ -129,7 +153,8 @@ class Comparer {
   // An error where something finite is expected and something else came is infinite.
   at::Tensor odd_error(const Chunk& chunk, const at::Tensor& error) const {
     const double infinity = std::numeric_limits<double>::infinity();
-    const auto odd = at::where(same(chunk.got, chunk.own), at::zeros_like(error), at::full_like(error, infinity));
+    const auto odd =
+        at::where(same(chunk.got, chunk.own), at::zeros_like(error), at::full_like(error, infinity));
     const auto finite = at::where(at::isnan(error), at::full_like(error, infinity), error);
     return at::where(chunk.finite, finite, at::where(chunk.defined, odd, at::zeros_like(error)));
   }
@@ -144,13 +169,15 @@ class Comparer {
     double scale = count > 0 ? std::sqrt(truth_squared / count) : 0;
     if (scale == 0) scale = tensors_.usual_scale;
     if (scale == 0) scale = 1;
-    const double norm = truth_squared > 0 ? std::sqrt(truth_squared) : scale * std::sqrt(std::max(count, 1.0));
+    const double norm =
+        truth_squared > 0 ? std::sqrt(truth_squared) : scale * std::sqrt(std::max(count, 1.0));
 
     std::vector<double> own_squared(1 + nearby_.size(), 0);
     for_chunks([&](const Chunk& chunk) {
       const auto unit = chunk.truth.abs().clamp_min(scale);
       for (size_t i = 0; i <= nearby_.size(); ++i) {
-        const auto other = i == 0 ? chunk.own : as_double(nearby_[i - 1].narrow(0, chunk.first, chunk.own.numel()));
+        const auto other =
+            i == 0 ? chunk.own : as_double(nearby_[i - 1].narrow(0, chunk.first, chunk.own.numel()));
         const auto both = chunk.finite.logical_and(at::isfinite(other));
         const auto error = at::where(both, other.sub(chunk.truth), 0.0);
         out_.own_error = std::max(out_.own_error, error.abs().div(unit).max().item().toDouble());
@@ -182,9 +209,10 @@ class Comparer {
   }
 
   void finish() {
-    const auto sizes = tensors_.own.is_complex() ? at::view_as_real(tensors_.own.resolve_conj()).sizes().vec() : out_.sizes;
-    const bool norm_exceeded = !(out_.norm_error <= out_.norm_limit) && !tolerance_.rtol && !tolerance_.atol &&
-                               !trace::is_integral(tensors_.dtype);
+    const auto sizes =
+        tensors_.own.is_complex() ? at::view_as_real(tensors_.own.resolve_conj()).sizes().vec() : out_.sizes;
+    const bool norm_exceeded = !(out_.norm_error <= out_.norm_limit) && !tolerance_.rtol &&
+                               !tolerance_.atol && !trace::is_integral(tensors_.dtype);
     out_.agrees = out_.wrong == 0 && !norm_exceeded;
     if (out_.agrees) return;
     if (first_ >= 0) {
@@ -198,19 +226,23 @@ class Comparer {
     if (trace::is_integral(tensors_.dtype))
       out_.reason = fmt::format("{} of {} elements are other numbers", out_.wrong, out_.elements);
     else if (std::isinf(out_.error))
-      out_.reason = fmt::format("{} of {} elements are wrong, some of them not finite where the reference is, or the other way round",
-                                out_.wrong, out_.elements);
+      out_.reason = fmt::format(
+          "{} of {} elements are wrong, some of them not finite where the reference is, or the other way "
+          "round",
+          out_.wrong, out_.elements);
     else if (out_.wrong > 0)
-      out_.reason = fmt::format("{} of {} elements are off by more than {:.3g} of the output's scale, the worst by {:.3g}",
-                                out_.wrong, out_.elements, out_.error_limit, out_.error);
+      out_.reason = fmt::format(
+          "{} of {} elements are off by more than {:.3g} of the output's scale, the worst by {:.3g}",
+          out_.wrong, out_.elements, out_.error_limit, out_.error);
     else
-      out_.reason = fmt::format("the error's norm is {:.3g} of the output's, more than {:.3g}", out_.norm_error, out_.norm_limit);
+      out_.reason = fmt::format("the error's norm is {:.3g} of the output's, more than {:.3g}",
+                                out_.norm_error, out_.norm_limit);
   }
 
   const OutputTensors& tensors_;
   const Tolerance& tolerance_;
   at::Tensor got_, own_, truth_;
-  std::vector<at::Tensor> nearby_;
+  std::vector<at::Tensor> nearby_, finite_;
   double largest_;
   int64_t first_ = -1, worst_ = -1;
   double worst_error_ = 0;
@@ -222,20 +254,26 @@ class Comparer {
 double floor_ulps(trace::DType type) {
   switch (type) {
     case trace::DType::kF32:
-    case trace::DType::kC64: return 16;
+    case trace::DType::kC64:
+      return 16;
     case trace::DType::kF64:
-    case trace::DType::kC128: return 1024;  // float64 cannot measure its own error
-    default: return 2;
+    case trace::DType::kC128:
+      return 1024;  // float64 cannot measure its own error
+    default:
+      return 2;
   }
 }
 
 double norm_floor_ulps(trace::DType type) {
   switch (type) {
     case trace::DType::kF32:
-    case trace::DType::kC64: return 4;
+    case trace::DType::kC64:
+      return 4;
     case trace::DType::kF64:
-    case trace::DType::kC128: return 256;
-    default: return 1;
+    case trace::DType::kC128:
+      return 256;
+    default:
+      return 1;
   }
 }
 

@@ -81,6 +81,21 @@ TEST(CompareTest, WhereTheReferenceIsNotDefinedNothingIsJudged) {
   EXPECT_EQ(c.compare().undefined, 1);
 }
 
+TEST(CompareTest, WhatHangsOnANonFiniteInputIsNotJudgedButItsNeighboursAre) {
+  Case c;
+  c.own[2] = c.truth[2] = kNan, c.own[3] = c.truth[3] = kInfinity;
+  auto huge = c.truth.clone();
+  huge[2] = 1e9, huge[3] = 1e9, huge[4] = 7;  // the truth of 4 depends on the input's NaN, although it is a number
+  const auto run = [&] {
+    return compare({dtype_of(c.own.scalar_type()), c.got, c.own, c.truth, {}, 0, {huge}}, {});
+  };
+  c.got[2] = 0, c.got[3] = kNan, c.got[4] = 99;
+  EXPECT_TRUE(run().agrees) << run().reason;
+  EXPECT_EQ(run().undefined, 3);
+  c.got[5] = kNan;
+  EXPECT_EQ(run().first_wrong, std::vector<int64_t>{5}) << "a NaN leaked";
+}
+
 TEST(CompareTest, OverflowOfTheDtypeIsWhatTheTruthSays) {
   Case c;
   c.truth[0] = 1e39, c.own[0] = kInfinity, c.got[0] = kInfinity;

@@ -29,6 +29,12 @@ at::Generator make_generator(uint64_t seed) {
   return generator;
 }
 
+// How inputs and state are changed before they are retold.
+struct Change {
+  std::optional<at::Generator> nudge = {};  // by half an ulp either way
+  std::optional<double> nan = {}, infinity = {};  // what stands for a NaN, and for an infinity with its sign
+};
+
 // The same judged forward under other arithmetic: lifted to float64 or in its own dtype.
 class Retelling {
  public:
@@ -37,24 +43,23 @@ class Retelling {
     replay_ = std::make_unique<Replay>(*program_, machine);
   }
 
-  // Runs from the state that `own` begins its judged forward with. With `nudge`, floating-point state and inputs are
-  // moved by half an ulp first.
+  // Runs from the state that `own` begins its judged forward with. Floating-point state and inputs are changed first.
   std::vector<at::Tensor> run(Replay& own, const RunOptions& options, const std::vector<ValueId>& outputs,
-                              std::optional<at::Generator> nudge) {
+                              Change change) {
     replay_->reset();
     const auto& trace = own.program().trace();
     for (const auto id : program_->live_in()) {
       if (!own.bound(id) || trace.storages[id].role == trace::Role::kConstant) continue;
-      replay_->bind_storage(id, converted(own, id, nudge));
+      replay_->bind_storage(id, converted(own, id, change));
     }
     replay_->run_judged(options);
     std::vector<at::Tensor> out;
-    for (const auto id : outputs) out.push_back(replay_->value(id));
+    for (const auto id : outputs) out.push_back(replay_->value(id).clone());
     return out;
   }
 
  private:
-  c10::Storage converted(Replay& own, StorageId id, std::optional<at::Generator>& nudge) {
+  c10::Storage converted(Replay& own, StorageId id, Change& change) {
     const auto& storage = own.program().trace().storages[id];
     const auto bytes = bytes_of(own.storage(id), storage.bytes);
     const auto was = lifted_.was[id];
@@ -63,7 +68,8 @@ class Retelling {
     const auto whole = storage.bytes / trace::element_bytes(real) * trace::element_bytes(real);
     auto lifted = bytes.narrow(0, 0, whole).view(scalar_type(real)).to(lifted_.same_dtype ? scalar_type(real) : c10::kDouble);
     if (lifted_.same_dtype) lifted = lifted.clone();
-    if (nudge) move_half_ulp(lifted, real, *nudge);
+    if (change.nudge) move_half_ulp(lifted, real, *change.nudge);
+    if (change.nan) lifted.nan_to_num_(*change.nan, *change.infinity, -*change.infinity);
     return lifted.storage();
   }
 
@@ -207,14 +213,21 @@ class ReferenceRole : public Role {
       comparison.conditioned = true;
       auto* told = comparison.oracle == Oracle::kFloat64 ? retelling({}, "f64") : own_retelling();
       for (int i = 0; i < 2 && told; ++i)
-        add_nearby(told->run(replay, options_, outputs_, make_generator(trial.seed + 77 + i)));
+        add_nearby(told->run(replay, options_, outputs_, {.nudge = make_generator(trial.seed + 77 + i)}));
     };
     if (comparison.oracle == Oracle::kOwn) move_inputs();
-    compare_all(comparison, tolerance, paths, got, own, truth, nearby);
+    std::vector<std::vector<at::Tensor>> finite(own.size());
+    if (trial.kind == InputKind::kInfinities || trial.kind == InputKind::kNans)
+      for (const auto& huge : {Change{{}, 1e9, 1e9}, Change{{}, -1e12, 1e12}})
+        if (auto* told = comparison.oracle == Oracle::kFloat64 ? retelling({}, "f64") : own_retelling()) {
+          const auto tensors = told->run(replay, options_, outputs_, huge);
+          for (size_t i = 0; i < tensors.size(); ++i) finite[i].push_back(tensors[i]);
+        }
+    compare_all(comparison, tolerance, paths, got, own, truth, nearby, finite);
     // An output that its inputs' own rounding moves that far cannot be asked for more.
     if (!comparison.agrees && !comparison.conditioned && !tolerance.rtol && !tolerance.atol) {
       move_inputs();
-      compare_all(comparison, tolerance, paths, got, own, truth, nearby);
+      compare_all(comparison, tolerance, paths, got, own, truth, nearby, finite);
     }
     degenerate(comparison, own, truth);
     return {{"comparison", to_json(comparison)}, {"seconds", own_seconds}, {"oracle_seconds", watch.seconds() - own_seconds}};
@@ -222,12 +235,13 @@ class ReferenceRole : public Role {
 
   void compare_all(Comparison& comparison, const Tolerance& tolerance, const std::vector<std::string>& paths,
                    const std::vector<at::Tensor>& got, const std::vector<at::Tensor>& own,
-                   const std::vector<at::Tensor>& truth, const std::vector<std::vector<at::Tensor>>& nearby) {
+                   const std::vector<at::Tensor>& truth, const std::vector<std::vector<at::Tensor>>& nearby,
+                   const std::vector<std::vector<at::Tensor>>& finite) {
     comparison.outputs.clear();
     comparison.agrees = true;
     int64_t elements = 0, undefined = 0;
     for (size_t i = 0; i < own.size(); ++i) {
-      OutputTensors tensors{trace().values[outputs_[i]].dtype, got.at(i), own[i], truth[i], nearby[i], usual_scale(i)};
+      OutputTensors tensors{trace().values[outputs_[i]].dtype, got.at(i), own[i], truth[i], nearby[i], usual_scale(i), finite[i]};
       auto output = compare(tensors, tolerance);
       output.path = paths.at(i);
       comparison.agrees &= output.agrees;
