@@ -13,14 +13,20 @@ struct Written {
 };
 using History = std::map<StorageId, std::vector<Written>>;  // the writes so far, oldest first
 
+// A hostile trace can write a million times to one storage and read as often: the walk is bounded.
+constexpr int64_t kMostWork = 50'000'000;
+
 // The steps whose writes a read of [first, last) may see, newest first; kBefore where bytes older than the
 // phase show.
-std::vector<int> writers_of(const History& history, StorageId storage, int64_t first, int64_t last) {
+std::vector<int> writers_of(const History& history, StorageId storage, int64_t first, int64_t last,
+                            int64_t& work) {
   std::vector<int> found;
   if (first >= last) return found;
   std::vector<std::pair<int64_t, int64_t>> open = {{first, last}};  // what no covering write has hidden yet
   if (const auto writes = history.find(storage); writes != history.end()) {
     for (auto write = writes->second.rbegin(); write != writes->second.rend() && !open.empty(); ++write) {
+      work += static_cast<int64_t>(open.size() + found.size());
+      if (work > kMostWork) break;
       std::vector<std::pair<int64_t, int64_t>> left;
       bool seen = false;
       for (const auto& [begin, end] : open) {
@@ -63,7 +69,8 @@ std::vector<bool> DataFlow::steps_behind(const Trace& trace, ValueId value) cons
   std::vector<bool> marked(accesses.size());
   const auto [first, last] = byte_extent(trace.values[static_cast<size_t>(value)]);
   const StorageId storage = trace.values[static_cast<size_t>(value)].storage;
-  for (const int step : writers_of(history_of(accesses, accesses.size()), storage, first, last))
+  int64_t work = 0;
+  for (const int step : writers_of(history_of(accesses, accesses.size()), storage, first, last, work))
     if (step != Flow::kBefore) marked[static_cast<size_t>(step)] = true;
   mark_behind(flows, marked);
   return marked;
@@ -72,8 +79,10 @@ std::vector<bool> DataFlow::steps_behind(const Trace& trace, ValueId value) cons
 DataFlow follow(const Trace& trace, const Phase& phase, const KernelUses& uses) {
   DataFlow flow;
   History history;
+  int64_t work = 0;
   const auto add = [&](int to, StorageId storage, int64_t first, int64_t last, ValueId value) {
-    for (const int from : writers_of(history, storage, first, last))
+    if (work > kMostWork) return;
+    for (const int from : writers_of(history, storage, first, last, work))
       flow.flows.push_back({from, to, storage, value});
   };
   for (size_t i = 0; i < phase.steps.size(); ++i) {
@@ -96,6 +105,8 @@ DataFlow follow(const Trace& trace, const Phase& phase, const KernelUses& uses) 
     if (flow.flows[i].from != Flow::kBefore)
       flow.reaches_output[static_cast<size_t>(flow.flows[i].from)] = true;
   mark_behind(flow.flows, flow.reaches_output);
+  flow.complete = work <= kMostWork;
+  if (!flow.complete) flow.reaches_output.assign(phase.steps.size(), true);
   return flow;
 }
 

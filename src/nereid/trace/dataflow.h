@@ -21,6 +21,8 @@ struct Flow {
 struct DataFlow {
   std::vector<StepAccess> accesses;  // of each step
   std::vector<Flow> flows;           // in the order of the readers
+  bool complete =
+      true;  // false: too much to follow, `flows` ends early and every step is said to reach the output
   std::vector<bool> reaches_output;  // of each step: something that it writes reaches the phase's output
 
   // Steps from which something reaches this value as it is at the end of the phase.

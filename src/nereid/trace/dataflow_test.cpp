@@ -86,6 +86,14 @@ TEST_F(DataFlowTest, EachOutputHasItsOwnPast) {
   EXPECT_THAT(flow.steps_behind(sketch.trace, x), ElementsAre(false, false, false));
 }
 
+TEST_F(DataFlowTest, AHostileTraceIsFollowedOnlySoFar) {
+  const ValueId column = sketch.view(a, {4}, {4}, 1);
+  for (int i = 0; i < 20000; ++i) call("aten::neg_", {column}, column);
+  const DataFlow flow = run({b});
+  EXPECT_FALSE(flow.complete);
+  EXPECT_TRUE(flow.reaches_output[0]);
+}
+
 TEST_F(DataFlowTest, StridedWritesLeaveWhatLiesBetween) {
   const ValueId column = sketch.view(a, {4}, {4}, 1);
   call("aten::relu", {x}, a);
