@@ -14,6 +14,7 @@
 #include "nereid/trace/codec.h"
 #include "nereid/trace/notation.h"
 #include "nereid/tracer/tracer.h"
+#include "nereid/verify/kernel_library.h"
 
 namespace nereid::app {
 namespace {
@@ -158,6 +159,39 @@ Result<Answer> run(const Options& options, bool json) {
   return Answer::kYes;
 }
 
+// What the executor knows of a trace's kernels; of one that it cannot read, the safe side.
+class Kernels {
+ public:
+  explicit Kernels(const trace::Trace& trace) : trace_(trace) {
+    verify::KernelLibrary library;
+    for (const trace::Kernel& kernel : trace.kernels) read_.push_back(library.read(kernel));
+  }
+  std::vector<trace::ParameterUse> uses(const trace::Kernel& kernel) const {
+    return read_[static_cast<size_t>(&kernel - trace_.kernels.data())].uses;
+  }
+  trace::Cost cost(const trace::Alternative& alternative, const trace::KernelUses& uses) const {
+    trace::Launch launch;
+    launch.alternatives.push_back(alternative);
+    const trace::Cost bound = trace::bounded_cost(trace_, launch, uses);
+    const auto& read = read_[static_cast<size_t>(alternative.kernel)];
+    if (read.kernel == nullptr) return bound;
+    const ttir::Cost counted = verify::launch_cost(trace_, alternative, *read.kernel);
+    if (counted.bytes_read + counted.bytes_written == 0)
+      return {.flops = counted.flops,
+              .bytes_read = bound.bytes_read,
+              .bytes_written = bound.bytes_written,
+              .exact = false};
+    return {.flops = counted.flops,
+            .bytes_read = counted.bytes_read,
+            .bytes_written = counted.bytes_written,
+            .exact = counted.exact};
+  }
+
+ private:
+  const trace::Trace& trace_;
+  std::vector<verify::ReadKernel> read_;
+};
+
 void add_cost(Json& json, const trace::Cost& cost) {
   json["flops"] = cost.flops;
   json["bytes"] = cost.bytes();
@@ -173,9 +207,14 @@ std::vector<bool> TraceFacts::idle() const {
 }
 
 TraceFacts trace_facts(const trace::Trace& trace) {
+  const Kernels kernels(trace);
+  const trace::KernelUses uses = [&](const trace::Kernel& kernel) { return kernels.uses(kernel); };
   TraceFacts facts;
-  for (const trace::Phase& phase : trace.phases) facts.costs.push_back(trace::costs_of(trace, phase, {}));
-  facts.flow = trace::follow(trace, trace.phases.back(), {});
+  for (const trace::Phase& phase : trace.phases)
+    facts.costs.push_back(trace::costs_of(
+        trace, phase,
+        [&](const trace::Trace&, const trace::Alternative& one) { return kernels.cost(one, uses); }));
+  facts.flow = trace::follow(trace, trace.phases.back(), uses);
   return facts;
 }
 
