@@ -175,13 +175,13 @@ TEST(Fault, DaemonsDieWithTheChildThatStartedThem) {
 TEST(Fault, AForkBombIsBounded) {
   WorstWorker worker;
   worker.options().executables = {"bin/sleep"};
+  if (!worker.zygote().walls(Deadline::after(60))->pid)
+    GTEST_SKIP() << "a child's tasks are not counted apart here";
   const Json forks = worker.result(
       "count = 0\ntry:\n    while count < 5000:\n        if os.fork() == 0: time.sleep(1000)\n"
       "        count += 1\nexcept OSError: pass\nresult = count");
   ASSERT_TRUE(forks.is_number()) << forks;
-  if (worker.zygote().walls(Deadline::after(60))->pid) {
-    EXPECT_LE(forks.get<int>(), 64);
-  }
+  EXPECT_LE(forks.get<int>(), 64);
   worker.result("while True: os.fork()", 1);
   EXPECT_TRUE(worker.only_these_soon(2));
   EXPECT_EQ(worker.result("result = 1"), 1);

@@ -81,7 +81,7 @@ Status set_limits(const Limits& limits, int64_t address_space, bool counts_own_t
   NEREID_TRY_STATUS(limit(RLIMIT_MSGQUEUE, 0, "message queues"));
   // Without a user namespace of its own, all of the user's tasks count together, and a low limit would hit at
   // once.
-  return limit(RLIMIT_NPROC, counts_own_tasks ? limits.tasks : 8192, "tasks");
+  return limit(RLIMIT_NPROC, counts_own_tasks ? limits.tasks : 4096, "tasks");
 }
 
 int64_t own_address_space() {

@@ -2,6 +2,7 @@
 // outlives its user. See outer.h.
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -23,6 +24,7 @@ namespace {
 
 constexpr int kNamespaces =
     CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS;
+constexpr unsigned kNobody = 65534;
 constexpr int kRootFailed = 199;  // the worker's exit status when its namespaces could not be furnished
 
 bool write_file(const std::string& path, const std::string& text) {
@@ -35,7 +37,6 @@ bool write_file(const std::string& path, const std::string& text) {
 
 // Root becomes nobody in the jail, if what the worker must read is open to all; others stay who they are.
 unsigned user_inside(const OuterSpec& spec) {
-  constexpr unsigned kNobody = 65534;
   if (::geteuid() != 0) return ::geteuid();
   for (const auto& path : spec.trees) {
     struct stat info {};
@@ -103,11 +104,30 @@ pid_t start_in_namespaces(const OuterSpec& spec, char** program) {
   return worker;
 }
 
-pid_t start_bare(char** program) {
+// Without namespaces root is root: the worker becomes nobody for good, if nobody can reach what it must read.
+void become_nobody(const OuterSpec& spec) {
+  if (::geteuid() != 0) return;
+  std::vector<std::string> there;
+  for (const auto& path : spec.trees)
+    if (::access(path.c_str(), F_OK) == 0) there.push_back(path);
+  if (::setgroups(0, nullptr) != 0 || ::setegid(kNobody) != 0 || ::seteuid(kNobody) != 0) return;
+  bool reaches_all = true;
+  for (const auto& path : there) reaches_all &= ::faccessat(AT_FDCWD, path.c_str(), R_OK, AT_EACCESS) == 0;
+  const bool root_again = ::seteuid(0) == 0 && ::setegid(0) == 0;
+  if (!reaches_all) return;
+  for (const auto& folder : spec.folders)
+    if (::chown(folder.c_str(), kNobody, kNobody) != 0) return;
+  if (!root_again || ::setresgid(kNobody, kNobody, kNobody) != 0 ||
+      ::setresuid(kNobody, kNobody, kNobody) != 0)
+    ::_exit(1);
+}
+
+pid_t start_bare(const OuterSpec& spec, char** program) {
   const pid_t launcher = ::getpid();
   const pid_t worker = ::fork();
   if (worker != 0) return worker;
   ::close(kLifeline);
+  become_nobody(spec);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != launcher) ::_exit(1);
   leave_open(::open("/proc/self", O_RDONLY | O_DIRECTORY), kProcDescriptor);
@@ -161,7 +181,7 @@ int launch(int count, char** words) {
   pid_t worker = spec->namespaces ? start_in_namespaces(*spec, words + 2) : -1;
   if (worker > 0) status = watch(worker);
   if (worker < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == kRootFailed)) {
-    worker = start_bare(words + 2);
+    worker = start_bare(*spec, words + 2);
     if (worker > 0) status = watch(worker);
   }
   kill_the_rest();

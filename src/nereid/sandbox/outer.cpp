@@ -94,6 +94,7 @@ std::vector<std::pair<std::string, std::string>> root_links() {
 nlohmann::json to_json(const OuterSpec& spec) {
   return {{"trees", spec.trees},
           {"devices", spec.devices},
+          {"folders", spec.folders},
           {"scratch_bytes", spec.scratch_bytes},
           {"namespaces", spec.namespaces}};
 }
@@ -104,6 +105,7 @@ Result<OuterSpec> outer_spec_from_json(std::string_view text) {
     OuterSpec spec;
     spec.trees = json.at("trees").get<std::vector<std::string>>();
     spec.devices = json.at("devices").get<std::vector<std::string>>();
+    spec.folders = json.at("folders").get<std::vector<std::string>>();
     spec.scratch_bytes = json.at("scratch_bytes").get<int64_t>();
     spec.namespaces = json.at("namespaces").get<bool>();
     return spec;

@@ -26,6 +26,8 @@ inline constexpr int kProcDescriptor =
 struct OuterSpec {
   std::vector<std::string> trees;  // files and folders the root shows, read-only, under their own names
   std::vector<std::string> devices = {"/dev/null", "/dev/zero", "/dev/urandom", "/dev/random"};
+  std::vector<std::string> folders =
+      {};  // of this worker, which it may write into where there are no namespaces
   int64_t scratch_bytes = int64_t{256} << 20;  // of the worker's own kScratch
   bool namespaces = true;                      // false: behave as on a kernel without them
 };

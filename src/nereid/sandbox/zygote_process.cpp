@@ -112,6 +112,7 @@ Result<std::shared_ptr<ZygoteProcess>> ZygoteProcess::spawn(const ZygoteOptions&
   const auto trees = readable_trees(options, home);
   OuterSpec outer{.trees = trees, .devices = {"/dev/null", "/dev/zero", "/dev/urandom"}};
   outer.namespaces = options.namespaces;
+  if (process->folder_) outer.folders.push_back(process->folder_->path().string());
   outer.trees.push_back((options.installation.bin / "libnereid_jail.so").string());
   outer.trees.push_back((options.installation.bin.parent_path() / "lib").string());
   SpawnSpec spec{
