@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "nereid/base/hash.h"
 #include "nereid/base/interrupt.h"
@@ -272,8 +273,36 @@ class Climb {
     return true;
   }
 
-  // A fault that is not the candidate's is tried once more from where it began.
+  // Races and reads of what nobody wrote show on the CPU, where every access is checked: where a GPU is to
+  // judge, small tasks are replayed there first.
   Step replays(int number) {
+    if (settings_.device == replay::Device::kCuda && small_enough_for_a_cpu()) {
+      const Verdict before = verdict_;
+      const bool time = std::exchange(settings_.time, false);
+      settings_.device = replay::Device::kCpu;
+      const auto on_cpu = replays_on_device(number);
+      settings_.device = replay::Device::kCuda, settings_.time = time;
+      if (interrupted()) return on_cpu;
+      if (on_cpu.ok() && verdict_.word != Word::kError && !*on_cpu) return false;
+      if (!on_cpu.ok() || verdict_.word == Word::kError) verdict_ = before;
+    }
+    return replays_on_device(number);
+  }
+
+  bool small_enough_for_a_cpu() const {
+    constexpr double kBytes = 256e6, kFlops = 2e9;
+    for (const TraceFacts* facts : {&reference_->facts, &candidate_.facts}) {
+      double bytes = 0, flops = 0;
+      for (const auto& storage : facts->trace->storages) bytes += static_cast<double>(storage.bytes);
+      for (const auto& step : facts->phases.at(static_cast<size_t>(facts->judged())).steps)
+        flops += step.flops;
+      if (bytes > kBytes || flops > kFlops) return false;
+    }
+    return true;
+  }
+
+  // A fault that is not the candidate's is tried once more from where it began.
+  Step replays_on_device(int number) {
     const Verdict before = verdict_;
     auto first = replay_once(number);
     if (first.ok() || first.error().blame != Blame::kOurs || interrupted()) return first;

@@ -310,6 +310,20 @@ TEST_F(Ladder, ATaskThatIsTooBigSaysSoOnce) {
   EXPECT_EQ(script_.sessions, 1);
 }
 
+TEST_F(Ladder, SmallTasksAreCheckedOnTheCpuBeforeAGpuJudges) {
+  auto v = judge({.device = replay::Device::kCuda});
+  EXPECT_EQ(v.word, Word::kVerified);
+  EXPECT_EQ(script_.sessions, 2);
+  EXPECT_EQ(v.coverage.device, "cuda");
+  EXPECT_TRUE(v.coverage.sanitized);
+  EXPECT_TRUE(v.coverage.fenced);
+  script_.sessions = 0;
+  candidate_.trace().storages.back().bytes = int64_t{1} << 30;
+  v = judge({.device = replay::Device::kCuda});
+  EXPECT_EQ(script_.sessions, 1);
+  EXPECT_FALSE(v.coverage.sanitized);
+}
+
 TEST_F(Ladder, IntegersThatTheHostReadsAreDrawnAgain) {
   candidate_.trace().storages[0].pinned = true;
   const auto v = judge();
