@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace nereid::trace {
 namespace {
@@ -79,11 +80,12 @@ std::vector<bool> DataFlow::steps_behind(const Trace& trace, ValueId value) cons
 DataFlow follow(const Trace& trace, const Phase& phase, const KernelUses& uses) {
   DataFlow flow;
   History history;
+  std::set<StorageId> made;  // in this phase: nothing is in them from before
   int64_t work = 0;
   const auto add = [&](int to, StorageId storage, int64_t first, int64_t last, ValueId value) {
     if (work > kMostWork) return;
     for (const int from : writers_of(history, storage, first, last, work))
-      flow.flows.push_back({from, to, storage, value});
+      if (from != Flow::kBefore || !made.contains(storage)) flow.flows.push_back({from, to, storage, value});
   };
   for (size_t i = 0; i < phase.steps.size(); ++i) {
     StepAccess access = access_of(trace, phase.steps[i], uses);
@@ -91,6 +93,7 @@ DataFlow follow(const Trace& trace, const Phase& phase, const KernelUses& uses) 
       add(static_cast<int>(i), read.storage, read.first, read.last, read.value);
     for (const Access& write : access.writes)
       history[write.storage].push_back({static_cast<int>(i), write.first, write.last, write.covers});
+    made.insert(access.made.begin(), access.made.end());
     flow.accesses.push_back(std::move(access));
   }
   const auto end = static_cast<int>(phase.steps.size());

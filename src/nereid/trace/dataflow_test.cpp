@@ -76,6 +76,12 @@ TEST_F(DataFlowTest, WhatALaunchMayWriteHidesNothing) {
   EXPECT_THAT(arrows(flow), ElementsAre(".>0", ".>1", "1>2", "0>2"));
 }
 
+TEST_F(DataFlowTest, NothingComesOutOfAFreshAllocation) {
+  call("aten::empty_like", {x}, a);
+  sketch.step(make_launch(sketch.kernel(), {x, a}));
+  EXPECT_THAT(arrows(run({a}, reads_then_writes(1))), ElementsAre(".>1", "1>2"));
+}
+
 TEST_F(DataFlowTest, EachOutputHasItsOwnPast) {
   call("aten::relu", {x}, a);
   sketch.step(make_launch(sketch.kernel(), {a, b}));
