@@ -153,6 +153,8 @@ class RealZygote : public Zygote {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return our_error("pipe: {}", strerror(errno));
     const Fd answer(ends[0]);
+    ::fcntl(answer.get(), F_SETPIPE_SZ,
+            1 << 20);  // fewer turns for a large answer; its default size does as well
     Fd theirs(ends[1]);
     const auto child = process.submit(request, theirs.get());
     theirs.reset();
