@@ -15,8 +15,9 @@
 namespace nereid::verify {
 namespace {
 
-constexpr int kDraws = 3;            // traces of a candidate whose host code reads integer inputs
-constexpr double kTracerStart = 60;  // seconds that a worker may take to be warm
+constexpr int kDraws = 3;                 // traces of a candidate whose host code reads integer inputs
+constexpr double kTracerStart = 60;       // seconds that a worker may take to be warm
+constexpr double kMostFlopsOnCpu = 2e11;  // of one call: with the sanitizer, a minute or so for all trials
 // What a task may cost after --shrink: comfortable for a CPU.
 constexpr Goal kShrunk{.bytes = 256e6, .flops = 2e9};
 
@@ -286,17 +287,29 @@ class Climb {
       if (on_cpu.ok() && verdict_.word != Word::kError && !*on_cpu) return false;
       if (!on_cpu.ok() || verdict_.word == Word::kError) verdict_ = before;
     }
+    if (settings_.device == replay::Device::kCpu && flops_of(reference_->facts) > kMostFlopsOnCpu)
+      return end(
+          {Word::kError,
+           {.rule = "too-big",
+            .sentence = fmt::format(
+                "The task computes {:.3g} GFLOP a call, a replay on a CPU at most {:.3g}: judge it on a "
+                "GPU, or at smaller sizes with --shrink.",
+                flops_of(reference_->facts) / 1e9, kMostFlopsOnCpu / 1e9)}});
     return replays_on_device(number);
+  }
+
+  static double flops_of(const TraceFacts& facts) {
+    double flops = 0;
+    for (const auto& step : facts.phases.at(static_cast<size_t>(facts.judged())).steps) flops += step.flops;
+    return flops;
   }
 
   bool small_enough_for_a_cpu() const {
     constexpr double kBytes = 256e6, kFlops = 2e9;
     for (const TraceFacts* facts : {&reference_->facts, &candidate_.facts}) {
-      double bytes = 0, flops = 0;
+      double bytes = 0;
       for (const auto& storage : facts->trace->storages) bytes += static_cast<double>(storage.bytes);
-      for (const auto& step : facts->phases.at(static_cast<size_t>(facts->judged())).steps)
-        flops += step.flops;
-      if (bytes > kBytes || flops > kFlops) return false;
+      if (bytes > kBytes || flops_of(*facts) > kFlops) return false;
     }
     return true;
   }

@@ -324,6 +324,20 @@ TEST_F(Ladder, SmallTasksAreCheckedOnTheCpuBeforeAGpuJudges) {
   EXPECT_FALSE(v.coverage.sanitized);
 }
 
+TEST_F(Ladder, WhatACpuCannotComputeInTimeIsTooBig) {
+  reference_ = FactsBuilder();
+  for (int call = 0; call < 3; ++call) {
+    const int in = reference_.forward(call), out = reference_.storage();
+    reference_.step(
+        {.name = "aten::mm", .work = Work::kHeavy, .reads = {in}, .writes = {out}, .flops = 1e13});
+    reference_.returns({out});
+  }
+  const auto v = judge();
+  EXPECT_EQ(v.word, Word::kError);
+  EXPECT_EQ(v.evidence[0].rule, "too-big");
+  EXPECT_EQ(judge({.device = replay::Device::kCuda}).word, Word::kVerified);
+}
+
 TEST_F(Ladder, IntegersThatTheHostReadsAreDrawnAgain) {
   candidate_.trace().storages[0].pinned = true;
   const auto v = judge();
