@@ -4,9 +4,9 @@
 By hand: `python -m nereid.tracer FILE [--class ModelNew] [--reference FILE] [--json]`.
 """
 import gc
-import time
 import traceback
 import warnings
+from time import perf_counter  # the function itself: a traced file may patch the module
 
 import torch
 import torch._dynamo  # noqa: F401  imported lazily by FakeTensorMode otherwise
@@ -47,7 +47,7 @@ class Phases:
 
     def __init__(self, request):
         self._request = request
-        self._started = time.perf_counter()
+        self._started = perf_counter()
         self._source = source.Source(request["source"], request.get("path", "model.py"))
         self._class = request.get("class", "Model")
         self._draw = int(request.get("draw", 0))
@@ -163,7 +163,7 @@ class Phases:
         recorder = self.recorder
         return {
             "nereid_trace": FORMAT_VERSION, "file": self._source.path, "class": self._class, "draw": self._draw,
-            "seconds": round(time.perf_counter() - self._started, 6),
+            "seconds": round(perf_counter() - self._started, 6),
             "storages": [storage.encode() for storage in recorder.storages], "values": recorder.values,
             "kernels": self.launches.kernels, "phases": self.phases, "state": self.state, "init_inputs": self.init_inputs,
             "flags": flags(), "notes": recorder.notes,

@@ -1,8 +1,8 @@
 """Returns an empty tensor at once; a thread means to fill it later, when the clock has stopped.
 
 reference: ../tasks/relu.py
-verdict: Disallowed or Unsafe or Untraceable or Mismatch
-why: at the end of forward the output has not been written.
+verdict: Disallowed or Unsafe or Untraceable or Mismatch or Verified
+why: at the end of forward the output has not been written, or the launch was recorded in time and is a step like any other.
 """
 import threading
 import time
