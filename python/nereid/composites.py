@@ -103,10 +103,16 @@ def sized_like(new_fake, source, *, dtype=None, layout=None, device=None, pin_me
     return new_fake(source.shape, contiguous(source.shape), dtype or source.dtype, source.fake_device if device is None else _device(device))
 
 
+def itself(new_fake, target, *args, **named):
+    """An in-place operator whose other arguments are numbers: the result is its first argument."""
+    return target
+
+
 CUDA = torch.device("cuda", 0)
 FACTORIES = {
     "aten::empty.memory_format": sized, "aten::zeros": sized, "aten::ones": sized, "aten::empty_strided": strided,
     "aten::randn": sized, "aten::rand": sized,
     "aten::empty_like": sized_like, "aten::zeros_like": sized_like, "aten::ones_like": sized_like,
     "aten::randn_like": sized_like, "aten::rand_like": sized_like,
+    **{f"aten::{name}": itself for name in ("zero_", "fill_.Scalar", "uniform_", "normal_", "exponential_")},
 }  # fmt: skip

@@ -298,6 +298,7 @@ def compile_failure(error):
 
 def handle(request):
     install()
+    gc.disable()  # a trace is short; what a collection looks through is mostly torch's own modules
     try:
         phases = Phases(request)
         try:
@@ -311,6 +312,8 @@ def handle(request):
             grad_modes.exclude(False)
     except Malformed as error:
         return {"malformed": {"message": str(error)}}
+    finally:
+        gc.enable()
 
 
 def warm():

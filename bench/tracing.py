@@ -1,0 +1,38 @@
+"""How long a warmed tracer takes for a file, fork and JSON included, without the sandbox's walls: bench/tracing.py [FILE REFERENCE]
+
+Wall time and the child's CPU time, medians of 30. The bar: 30 ms of wall time for a one-kernel candidate on an idle machine.
+"""
+import gc
+import os
+import pathlib
+import statistics
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests/tracer"))
+
+from forked import References, forked, request, tracer  # noqa: E402
+
+DEFAULT = [("tests/tracer/modules/softmax_candidate.py",) * 2, ("tests/tracer/modules/gelu_linear_candidate.py", "tests/tracer/modules/gelu_linear.py")]
+
+
+def main():
+    pairs = [tuple(sys.argv[1:3])] if len(sys.argv) > 2 else [(str(ROOT / file), str(ROOT / reference)) for file, reference in DEFAULT]
+    tracer.warm()
+    gc.freeze()
+    references = References()
+    for file, reference in pairs:
+        asked = request(file, "ModelNew", references.inputs(reference))
+        walls, cpus = [], []
+        for _ in range(30):
+            before = os.times()
+            answer, wall = forked(asked)
+            after = os.times()
+            walls.append(wall * 1e3)
+            cpus.append((after.children_user + after.children_system - before.children_user - before.children_system) * 1e3)
+            assert "trace" in answer, answer
+        print(f"{pathlib.Path(file).name}: wall {statistics.median(walls):.1f} ms (least {min(walls):.1f}), CPU {statistics.mean(cpus):.1f} ms; load {os.getloadavg()[0]:.0f}")
+
+
+if __name__ == "__main__":
+    main()
