@@ -1,5 +1,6 @@
 #include "nereid/replay/worker/compare.h"
 
+#include <ATen/Functions.h>
 #include <gtest/gtest.h>
 
 #include <limits>
