@@ -12,7 +12,7 @@ class CpuServer : public Server {
 
   Result<std::unique_ptr<Session>> begin(const trace::Trace& reference, const trace::Trace& candidate,
                                          const SessionOptions& options, Deadline deadline) override {
-    const auto make = [&](const char* role, int threads) { return workers_->fork(role, threads); };
+    const auto make = [&](const char* role, int threads) { return workers_->worker(role, threads); };
     return open_session(reference, candidate, options, make, deadline);
   }
 

@@ -1,10 +1,12 @@
-// The reference in float64: its trace with every floating-point dtype lifted. What it computes is the truth that both
-// the reference in its own dtype and the candidate are measured against.
+// The reference in float64: its trace with every floating-point dtype lifted. What it computes is the truth
+// that both the reference in its own dtype and the candidate are measured against.
 //
-// - f16, bf16 and f32 become f64, c32 and c64 become c128: tensors, constants, and the dtypes that calls name. A cast
+// - f16, bf16 and f32 become f64, c32 and c64 become c128: tensors, constants, and the dtypes that calls
+// name. A cast
 //   that is part of the program is lifted too. fp8 stays: rounding to it is what the program means.
 // - Random operators draw in the dtype they had, so that the stream is the same, and are converted.
-// - With `Tf32`, contractions whose operands are f32 get them rounded to TF32, where PyTorch's flags let CUDA do so.
+// - With `Tf32`, contractions whose operands are f32 get them rounded to TF32, where PyTorch's flags let CUDA
+// do so.
 //
 // Only the judged forward is kept; the state and inputs it begins with are converted by the replay.
 #pragma once
@@ -32,8 +34,8 @@ struct Lifted {
   bool same_dtype = false;                       // `keep_dtypes` made it: `was` tells what is floating-point
 };
 
-// An error says, in words for a person, why this program cannot be lifted: it launches kernels, or views the same bytes
-// as different types.
+// An error says, in words for a person, why this program cannot be lifted: it launches kernels, or views the
+// same bytes as different types.
 Result<Lifted> lift(const trace::Trace& trace, const Tf32& tf32);
 
 // The judged forward alone, in its own dtypes: to replay it from inputs that are moved a little.

@@ -15,8 +15,8 @@ struct Message {
   std::vector<Fd> descriptors;
 };
 
-// Reports as documents. Numbers that JSON has no word for ("inf", "nan") are text. The readers throw nlohmann's
-// exceptions where a field is missing or of another type.
+// Reports as documents. Numbers that JSON has no word for ("inf", "nan") are text. The readers throw
+// nlohmann's exceptions where a field is missing or of another type.
 Json to_json(const Where& where);
 Json to_json(const Failure& failure);
 Json to_json(const ttir::Finding& finding);

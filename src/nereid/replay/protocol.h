@@ -1,6 +1,7 @@
 // Messages between the judge and a replay worker: a JSON document and descriptors over a unix stream socket.
 //
-// On the wire: four bytes length (little endian), then the document as CBOR; descriptors travel with the first byte.
+// On the wire: four bytes length (little endian), then the document as CBOR; descriptors travel with the
+// first byte.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -21,7 +22,8 @@ struct Message;
 
 Result<std::pair<Fd, Fd>> make_socket_pair();
 
-// Errors are blamed on us; "the other side is gone" where it closed its end. The descriptors stay the caller's.
+// Errors are blamed on us; "the other side is gone" where it closed its end. The descriptors stay the
+// caller's.
 Status send_message(int socket, const nlohmann::json& document, const std::vector<int>& descriptors = {});
 // A peer is hostile: bounded in size and depth. `timed_out` is set where the deadline passed.
 Result<Message> receive_message(int socket, Deadline deadline, bool* timed_out = nullptr);

@@ -315,7 +315,7 @@ class WorkerSession : public Session {
   StatePairing states_;
   std::vector<std::string> paths_;
   std::vector<size_t> inputs_mutated_;
-  std::unique_ptr<Worker> r_, c_;
+  std::shared_ptr<Worker> r_, c_;
   std::optional<Failure> reference_failure_, candidate_failure_;
   bool alive_ = true;  // the candidate's worker
   bool reference_unloadable_ = false;

@@ -9,10 +9,11 @@
 
 namespace nereid::replay {
 
-// Gives a fresh worker that plays `role` ("reference" or "candidate").
-using WorkerMaker = std::function<Result<std::unique_ptr<Worker>>(const char* role, int threads)>;
+// Gives a worker that plays `role` ("reference" or "candidate"): fresh for a candidate, with nothing loaded.
+using WorkerMaker = std::function<Result<std::shared_ptr<Worker>>(const char* role, int threads)>;
 
 Result<std::unique_ptr<Session>> open_session(const trace::Trace& reference, const trace::Trace& candidate,
-                                              const SessionOptions& options, const WorkerMaker& make, Deadline deadline);
+                                              const SessionOptions& options, const WorkerMaker& make,
+                                              Deadline deadline);
 
 }  // namespace nereid::replay

@@ -1,4 +1,5 @@
-// Which outputs of a candidate stand for which of its reference, and which of its parameters are the reference's.
+// Which outputs of a candidate stand for which of its reference, and which of its parameters are the
+// reference's.
 #pragma once
 
 #include <string>
@@ -15,8 +16,8 @@ struct OutputPair {
   trace::ValueId reference = -1, candidate = -1;
 };
 
-// The tensors of two outputs, paired. `difference` says in one sentence where the structure, a number, a shape or a
-// dtype differs; then the pairs are not to be compared. Lists and tuples count as the same.
+// The tensors of two outputs, paired. `difference` says in one sentence where the structure, a number, a
+// shape or a dtype differs; then the pairs are not to be compared. Lists and tuples count as the same.
 struct Pairing {
   std::vector<OutputPair> pairs;
   std::string difference;

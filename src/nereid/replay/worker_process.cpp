@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "nereid/sandbox/subprocess.h"
 
 namespace nereid::replay {
@@ -41,7 +43,7 @@ Reply Worker::ask(const Json& request, const std::vector<int>& descriptors, Dead
 
 class ForkedWorker : public Worker {
  public:
-  ForkedWorker(std::shared_ptr<ForkServer> server, Fd socket, SharedPosition position, pid_t pid)
+  ForkedWorker(std::weak_ptr<ForkServer> server, Fd socket, SharedPosition position, pid_t pid)
       : Worker(std::move(socket), std::move(position)), server_(std::move(server)), pid_(pid) {}
   ~ForkedWorker() override { end(); }
 
@@ -49,14 +51,16 @@ class ForkedWorker : public Worker {
   int end() override {
     if (pid_ == 0) return status_;
     close_socket();
-    const auto answer = server_->ask({{"end", pid_}});
-    pid_ = 0;
+    const auto pid = std::exchange(pid_, 0);
+    const auto server = server_.lock();
+    if (!server) return status_;  // gone, with all its workers
+    const auto answer = server->ask({{"end", pid}});
     if (answer.ok()) status_ = answer->value("status", 0);
     return status_;
   }
 
  private:
-  std::shared_ptr<ForkServer> server_;
+  std::weak_ptr<ForkServer> server_;
   pid_t pid_;
   int status_ = 0;
 };
@@ -105,6 +109,40 @@ Result<std::unique_ptr<Worker>> ForkServer::fork(const char* role, int threads) 
   NEREID_TRY(const Json answer, ask({{"fork", role}, {"threads", threads}}, {ends.second.get()}));
   return std::unique_ptr<Worker>(std::make_unique<ForkedWorker>(
       shared_from_this(), std::move(ends.first), std::move(position), answer.at("pid").get<pid_t>()));
+}
+
+Result<std::shared_ptr<Worker>> ForkServer::worker(const std::string& role, int threads) {
+  if (role != "reference") {
+    NEREID_TRY(auto fresh, fork(role.c_str(), threads));
+    return std::shared_ptr<Worker>(std::move(fresh));
+  }
+  Idle taken{nullptr, threads, 0};
+  {
+    std::lock_guard lock(idle_mutex_);
+    for (auto it = idle_.begin(); it != idle_.end(); ++it)
+      if (it->threads == threads) {
+        taken = std::move(*it);
+        idle_.erase(it);
+        break;
+      }
+  }
+  if (!taken.worker) {
+    NEREID_TRY(taken.worker, fork("reference", threads));
+  }
+  const int sessions = taken.sessions + 1;
+  // It comes back by itself while the server lives; idle workers do not keep the server alive.
+  auto back = [self = std::weak_ptr(shared_from_this()), threads, sessions](Worker* worker) {
+    std::unique_ptr<Worker> owned(worker);
+    if (auto server = self.lock()) server->give_back(std::move(owned), threads, sessions);
+  };
+  return std::shared_ptr<Worker>(taken.worker.release(), back);
+}
+
+void ForkServer::give_back(std::unique_ptr<Worker> worker, int threads, int sessions) {
+  constexpr int kMostSessions = 256;  // so that nothing in it grows for ever
+  if (!worker->alive() || sessions >= kMostSessions) return;
+  std::lock_guard lock(idle_mutex_);
+  idle_.push_back({std::move(worker), threads, sessions});
 }
 
 std::string describe_end(int status) {

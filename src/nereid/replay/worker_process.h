@@ -41,6 +41,8 @@ class Worker {
   Worker(Fd socket, SharedPosition position) : socket_(std::move(socket)), position_(std::move(position)) {}
   virtual ~Worker() = default;
 
+  // Whether it can be asked again.
+  bool alive() const { return socket_.valid(); }
   // A worker that does not answer in time is ended.
   Reply ask(const Json& request, const std::vector<int>& descriptors, Deadline deadline);
   const SharedPosition& position() const { return position_; }
@@ -62,16 +64,26 @@ class ForkServer : public std::enable_shared_from_this<ForkServer> {
   ~ForkServer();
   // `role`: "reference" or "candidate". Thread-safe.
   Result<std::unique_ptr<Worker>> fork(const char* role, int threads);
+  // A candidate gets a worker of its own. A reference's worker serves one session after another, up to a
+  // limit.
+  Result<std::shared_ptr<Worker>> worker(const std::string& role, int threads);
 
  private:
   friend class ForkedWorker;
   ForkServer(Fd socket, pid_t pid) : socket_(std::move(socket)), pid_(pid) {}
   Status wait_ready();
   Result<Json> ask(const Json& request, const std::vector<int>& descriptors = {});
+  void give_back(std::unique_ptr<Worker> worker, int threads, int sessions);
 
+  struct Idle {
+    std::unique_ptr<Worker> worker;
+    int threads = 1, sessions = 0;
+  };
   std::mutex mutex_;
   Fd socket_;
   const pid_t pid_;
+  std::mutex idle_mutex_;
+  std::vector<Idle> idle_;
 };
 
 // "signal 11 (Segmentation fault)", "exit status 1".

@@ -20,7 +20,8 @@ at::Tensor BlockLayout::at(const at::Tensor& block, size_t i) const {
   value.offset = offsets_[i] / trace::element_bytes(value.dtype);
   value.strides.resize(value.sizes.size());
   int64_t stride = 1;
-  for (size_t d = value.sizes.size(); d-- > 0; stride *= std::max<int64_t>(value.sizes[d], 1)) value.strides[d] = stride;
+  for (size_t d = value.sizes.size(); d-- > 0; stride *= std::max<int64_t>(value.sizes[d], 1))
+    value.strides[d] = stride;
   return view_of(value, block.storage());
 }
 

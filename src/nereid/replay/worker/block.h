@@ -1,5 +1,5 @@
-// How tensors lie in a shared block: one after the other, contiguous, each at a multiple of 256 bytes. Both sides work
-// it out from the traces.
+// How tensors lie in a shared block: one after the other, contiguous, each at a multiple of 256 bytes. Both
+// sides work it out from the traces.
 #pragma once
 
 #include <ATen/core/Tensor.h>

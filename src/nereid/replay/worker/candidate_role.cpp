@@ -41,7 +41,8 @@ class CandidateRole : public Role {
     load(loaded_, request, machine_, options);
     for (const auto value : loaded_.program->outputs()) outputs_.push_back(value);
     const auto inputs = judged_inputs();
-    for (const auto& index : request.document.at("inputs_written")) outputs_.push_back(inputs.at(index.get<size_t>()));
+    for (const auto& index : request.document.at("inputs_written"))
+      outputs_.push_back(inputs.at(index.get<size_t>()));
     for (const auto value : outputs_) out_layout_.add(shape_of(loaded_.trace.values.at(value)));
     out_block_ = machine_.share(out_layout_.bytes());
     descriptors.push_back(out_block_.fd.get());
@@ -66,7 +67,8 @@ class CandidateRole : public Role {
 
   std::vector<ValueId> inputs_of(int call) const {
     for (const auto& phase : loaded_.trace.phases)
-      if (phase.kind == trace::PhaseKind::kMakeInputs && phase.call == call) return trace::tensors_in(phase.inputs);
+      if (phase.kind == trace::PhaseKind::kMakeInputs && phase.call == call)
+        return trace::tensors_in(phase.inputs);
     return {};
   }
 
@@ -100,10 +102,12 @@ class CandidateRole : public Role {
                           .deadline = Deadline::after(document.at("seconds").get<double>())};
     machine_.fenced = options_.sanitize;
     replay.start(
-        options_, [&](StorageId storage, Replay&) { put_state(storage); }, [&](int call) { put_inputs(call); });
+        options_, [&](StorageId storage, Replay&) { put_state(storage); },
+        [&](int call) { put_inputs(call); });
     replay.begin_judged();
     options_.deadline = Deadline::after(document.at("seconds").get<double>());
-    for (const auto& alternative : document.at("alternatives")) options_.alternatives[alternative.at(0).get<int>()] = alternative.at(1).get<int>();
+    for (const auto& alternative : document.at("alternatives"))
+      options_.alternatives[alternative.at(0).get<int>()] = alternative.at(1).get<int>();
     replay.run_judged(options_);
     hand_over(replay);
     Json answer = {{"findings", Json::array()},
@@ -122,7 +126,8 @@ class CandidateRole : public Role {
   }
 
   void hand_over(Replay& replay) {
-    for (size_t i = 0; i < outputs_.size(); ++i) out_layout_.at(out_block_.bytes, i).copy_(replay.value(outputs_[i]));
+    for (size_t i = 0; i < outputs_.size(); ++i)
+      out_layout_.at(out_block_.bytes, i).copy_(replay.value(outputs_[i]));
     machine_.synchronize();
   }
 
@@ -140,7 +145,8 @@ class CandidateRole : public Role {
       const auto before = out_layout_.at(out_block_.bytes, i);
       const auto after = replay.value(outputs_[i]).resolve_conj().resolve_neg().contiguous();
       // Bits, so that NaNs are equal to themselves.
-      changed.push_back(!at::equal(before.reshape({-1}).view(c10::kByte), after.reshape({-1}).view(c10::kByte)));
+      changed.push_back(
+          !at::equal(before.reshape({-1}).view(c10::kByte), after.reshape({-1}).view(c10::kByte)));
     }
     return {{"changed", changed}};
   }
@@ -156,6 +162,8 @@ class CandidateRole : public Role {
 
 }  // namespace
 
-std::unique_ptr<Role> make_candidate_role(Machine& machine) { return std::make_unique<CandidateRole>(machine); }
+std::unique_ptr<Role> make_candidate_role(Machine& machine) {
+  return std::make_unique<CandidateRole>(machine);
+}
 
 }  // namespace nereid::replay

@@ -24,7 +24,8 @@ struct Case {
   }
 };
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity(),
+                 kNan = std::numeric_limits<double>::quiet_NaN();
 
 TEST(CompareTest, FourTimesTheOwnErrorIsAllowedAndNoMore) {
   Case c;
@@ -49,7 +50,8 @@ TEST(CompareTest, OneElementIsEnough) {
 
 TEST(CompareTest, PositionsAreOfTheOutputsShape) {
   Case c;
-  c.truth = c.truth.view({10, 4, 25}), c.own = c.own.view({10, 4, 25}), c.got = c.got.clone().view({10, 4, 25});
+  c.truth = c.truth.view({10, 4, 25}), c.own = c.own.view({10, 4, 25}),
+  c.got = c.got.clone().view({10, 4, 25});
   c.got[3][2][7] = 100;
   EXPECT_EQ(c.compare().worst, (std::vector<int64_t>{3, 2, 7}));
 }

@@ -52,7 +52,8 @@ Status dump_replay(const std::filesystem::path& path, uint64_t seed, const std::
                    bool whole) {
   std::filesystem::create_directories(folder);
   auto loaded = trace::load(path);
-  if (!loaded.ok()) return write_file_atomically(folder / "manifest.json", Json{{"failure", loaded.error().message}}.dump());
+  if (!loaded.ok())
+    return write_file_atomically(folder / "manifest.json", Json{{"failure", loaded.error().message}}.dump());
   const auto& trace = *loaded;
   c10::InferenceMode inference;
   Json manifest;

@@ -24,7 +24,8 @@ Range range_of(const at::Tensor& tensor) {
 at::Tensor sparse_mask(const at::Tensor& tensor, const at::Generator& generator) {
   const auto n = tensor.numel();
   const auto period = std::min<int64_t>(n, 64);
-  const auto start = at::randint(period, {1}, generator, at::TensorOptions().dtype(c10::kLong)).item().toLong();
+  const auto start =
+      at::randint(period, {1}, generator, at::TensorOptions().dtype(c10::kLong)).item().toLong();
   const auto index = at::arange(n, tensor.options().dtype(c10::kLong)).view(tensor.sizes());
   return index.remainder(period).eq(start);
 }
@@ -45,14 +46,21 @@ bool apply_kind(at::Tensor tensor, InputKind kind, at::Generator generator) {
   const bool half = type == c10::kHalf;
   const auto range = range_of(tensor);
   switch (kind) {
-    case InputKind::kOwn: return false;
-    case InputKind::kZeros: tensor.zero_(); return true;
-    case InputKind::kOnes: tensor.fill_(1); return true;
+    case InputKind::kOwn:
+      return false;
+    case InputKind::kZeros:
+      tensor.zero_();
+      return true;
+    case InputKind::kOnes:
+      tensor.fill_(1);
+      return true;
     case InputKind::kNegative:
       if (range.never_negative()) return false;
       tensor.copy_(tensor.abs().neg());
       return true;
-    case InputKind::kTiny: tensor.mul_(half ? 0x1p-6 : 0x1p-20); return true;
+    case InputKind::kTiny:
+      tensor.mul_(half ? 0x1p-6 : 0x1p-20);
+      return true;
     case InputKind::kHuge:
       if (range.unit()) return false;
       tensor.mul_(half ? 0x1p5 : 0x1p10);
@@ -61,7 +69,9 @@ bool apply_kind(at::Tensor tensor, InputKind kind, at::Generator generator) {
       tensor.copy_(at::linspace(range.low, range.high, tensor.numel(), tensor.options().dtype(c10::kFloat))
                        .view(tensor.sizes()));
       return true;
-    case InputKind::kOneHot: tensor.copy_(one_hot_rows(tensor)); return true;
+    case InputKind::kOneHot:
+      tensor.copy_(one_hot_rows(tensor));
+      return true;
     case InputKind::kOutliers:
       if (range.unit()) return false;
       tensor.copy_(at::where(sparse_mask(tensor, generator), tensor.mul(half ? 0x1p4 : 0x1p8), tensor));
@@ -69,7 +79,8 @@ bool apply_kind(at::Tensor tensor, InputKind kind, at::Generator generator) {
     case InputKind::kInfinities: {
       const auto mask = sparse_mask(tensor, generator);
       const auto infinity = at::scalar_tensor(std::numeric_limits<double>::infinity(), tensor.options());
-      const auto signs = range.never_negative() ? infinity : at::where(tensor.lt(0), infinity.neg(), infinity);
+      const auto signs =
+          range.never_negative() ? infinity : at::where(tensor.lt(0), infinity.neg(), infinity);
       tensor.copy_(at::where(mask, signs, tensor));
       return true;
     }
@@ -81,7 +92,8 @@ bool apply_kind(at::Tensor tensor, InputKind kind, at::Generator generator) {
 }
 
 bool perturb(at::Tensor tensor, at::Generator generator) {
-  if (!c10::isFloatingType(tensor.scalar_type()) || c10::elementSize(tensor.scalar_type()) < 2 || tensor.numel() == 0)
+  if (!c10::isFloatingType(tensor.scalar_type()) || c10::elementSize(tensor.scalar_type()) < 2 ||
+      tensor.numel() == 0)
     return false;
   const auto range = range_of(tensor);
   if (!(range.low == range.high)) return false;  // not constant, or not finite
@@ -95,7 +107,8 @@ bool perturb(at::Tensor tensor, at::Generator generator) {
 
 void move_half_ulp(at::Tensor tensor, trace::DType was, at::Generator generator) {
   if (!c10::isFloatingType(tensor.scalar_type()) || c10::elementSize(tensor.scalar_type()) < 2) return;
-  const auto signs = at::randint(2, tensor.sizes(), generator, at::TensorOptions().dtype(c10::kDouble)).mul_(2).sub_(1);
+  const auto signs =
+      at::randint(2, tensor.sizes(), generator, at::TensorOptions().dtype(c10::kDouble)).mul_(2).sub_(1);
   tensor.mul_(signs.to(tensor.device()).mul_(epsilon(was) / 2).add_(1).to(tensor.scalar_type()));
 }
 

@@ -7,12 +7,13 @@
 
 namespace nereid::replay {
 
-// Makes floating-point inputs of `kind` out of the task's own, in place. Signs and ranges are kept: what is never
-// negative stays so, what lies in [0, 1] stays there. False where this kind does not apply to the tensor.
+// Makes floating-point inputs of `kind` out of the task's own, in place. Signs and ranges are kept: what is
+// never negative stays so, what lies in [0, 1] stays there. False where this kind does not apply to the
+// tensor.
 bool apply_kind(at::Tensor tensor, InputKind kind, at::Generator generator);
 
-// A parameter whose elements are all the same number (gamma = 1, beta = 0) gets distinct ones near it, in place. True
-// where it did.
+// A parameter whose elements are all the same number (gamma = 1, beta = 0) gets distinct ones near it, in
+// place. True where it did.
 bool perturb(at::Tensor tensor, at::Generator generator);
 
 // Moves every element by up to half a unit in the last place of `was`, up or down, in place.

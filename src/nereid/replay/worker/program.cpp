@@ -213,8 +213,7 @@ class Planner {
   void find_injections() {
     for (auto& phase : phases()) phase.inject.resize(phase.steps.size() + 1);
     std::set<StorageId> injected;
-    for (const auto value : options_.state_values)
-      injected.insert(trace_.values.at(value).storage);
+    for (const auto value : options_.state_values) injected.insert(trace_.values.at(value).storage);
     if (options_.reference)
       for (const auto& state : trace_.state) injected.insert(storage_of(state.value));
     for (const auto storage : injected) {

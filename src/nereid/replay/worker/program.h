@@ -50,11 +50,11 @@ struct ProgramOptions {
   // A reference that really keeps something of earlier inputs does so by definition; a candidate may not,
   // unless its reference does.
   bool may_keep_inputs = false;
-  // A candidate's state that takes the reference's values: put in after the last step of module and init that writes
-  // it, so that what init computes from it follows.
+  // A candidate's state that takes the reference's values: put in after the last step of module and init that
+  // writes it, so that what init computes from it follows.
   std::vector<trace::ValueId> state_values = {};
-  // State and the judged call's inputs exist when the judged forward begins, needed or not; state may be changed where a
-  // candidate's is put in.
+  // State and the judged call's inputs exist when the judged forward begins, needed or not; state may be
+  // changed where a candidate's is put in.
   bool reference = false;
 };
 

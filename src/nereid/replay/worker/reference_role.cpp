@@ -1,9 +1,9 @@
 // The reference's worker. Requests:
-//   load {"threads"} + trace, position -> {"peak_bytes", "keeps_inputs", "calls_used", "inputs_written": [index...]}
-//   share {"states": [value...], "calls": [call...]} -> {} + the block that state and inputs are copied to
-//   attach {"outputs": [{"dtype", "sizes"}...]} + the block of the candidate's outputs
-//   prepare {"trial"} -> {"applicable", "seconds"}: makes state and inputs, and copies them
-//   judge {"trial", "tolerance", "paths"} -> {"comparison", "seconds", "oracle_seconds"}: runs and compares
+//   load {"threads"} + trace, position -> {"peak_bytes", "keeps_inputs", "calls_used", "inputs_written":
+//   [index...]} share {"states": [value...], "calls": [call...]} -> {} + the block that state and inputs are
+//   copied to attach {"outputs": [{"dtype", "sizes"}...]} + the block of the candidate's outputs prepare
+//   {"trial"} -> {"applicable", "seconds"}: makes state and inputs, and copies them judge {"trial",
+//   "tolerance", "paths"} -> {"comparison", "seconds", "oracle_seconds"}: runs and compares
 #include <cstring>
 #include <map>
 
@@ -64,9 +64,13 @@ class Retelling {
     const auto bytes = bytes_of(own.storage(id), storage.bytes);
     const auto was = lifted_.was[id];
     if (!was) return bytes.clone().storage();
-    const auto real = *was == trace::DType::kC64 ? trace::DType::kF32 : *was == trace::DType::kC32 ? trace::DType::kF16 : *was;
+    const auto real = *was == trace::DType::kC64   ? trace::DType::kF32
+                      : *was == trace::DType::kC32 ? trace::DType::kF16
+                                                   : *was;
     const auto whole = storage.bytes / trace::element_bytes(real) * trace::element_bytes(real);
-    auto lifted = bytes.narrow(0, 0, whole).view(scalar_type(real)).to(lifted_.same_dtype ? scalar_type(real) : c10::kDouble);
+    auto lifted = bytes.narrow(0, 0, whole)
+                      .view(scalar_type(real))
+                      .to(lifted_.same_dtype ? scalar_type(real) : c10::kDouble);
     if (lifted_.same_dtype) lifted = lifted.clone();
     if (change.nudge) move_half_ulp(lifted, real, *change.nudge);
     if (change.nan) lifted.nan_to_num_(*change.nan, *change.infinity, -*change.infinity);
@@ -109,7 +113,8 @@ class ReferenceRole : public Role {
     Json written = Json::array();
     const auto inputs = trace::tensors_in(program.phases()[program.judged()].phase->inputs);
     for (size_t i = 0; i < inputs.size(); ++i)
-      if (std::ranges::find(program.judged_writes(), trace().values[inputs[i]].storage) != program.judged_writes().end()) {
+      if (std::ranges::find(program.judged_writes(), trace().values[inputs[i]].storage) !=
+          program.judged_writes().end()) {
         written.push_back(i);
         outputs_.push_back(inputs[i]);
       }
@@ -124,7 +129,8 @@ class ReferenceRole : public Role {
 
   std::vector<ValueId> inputs_of(int call) const {
     for (const auto& phase : trace().phases)
-      if (phase.kind == trace::PhaseKind::kMakeInputs && phase.call == call) return trace::tensors_in(phase.inputs);
+      if (phase.kind == trace::PhaseKind::kMakeInputs && phase.call == call)
+        return trace::tensors_in(phase.inputs);
     return {};
   }
 
@@ -153,12 +159,11 @@ class ReferenceRole : public Role {
     auto& replay = *loaded_.replay;
     options_ = RunOptions{.seed = trial.seed};
     auto generator = make_generator(trial.seed ^ 0x5EED);
-    replay.start(
-        options_,
-        [&](StorageId storage, Replay&) {
-          if (trial.perturb) perturb_state(storage, generator);
-        },
-        {});
+    replay.start(options_,
+                 [&](StorageId storage, Replay&) {
+                   if (trial.perturb) perturb_state(storage, generator);
+                 },
+                 {});
     const bool applied = trial.kind == InputKind::kOwn || change_inputs(trial.kind, generator);
     replay.begin_judged();
     if (applied)
@@ -188,7 +193,8 @@ class ReferenceRole : public Role {
     const Stopwatch watch;
     // Taken before the answer exists.
     std::vector<at::Tensor> got;
-    for (size_t i = 0; i < got_layout_.count(); ++i) got.push_back(got_layout_.at(got_block_.bytes, i).clone());
+    for (size_t i = 0; i < got_layout_.count(); ++i)
+      got.push_back(got_layout_.at(got_block_.bytes, i).clone());
     auto& replay = *loaded_.replay;
     replay.run_judged(options_);
     std::vector<at::Tensor> own;
@@ -208,7 +214,8 @@ class ReferenceRole : public Role {
     };
     const auto tf32 = tf32_of(trace(), tolerance.allow_tf32);
     if (comparison.oracle == Oracle::kFloat64 && uses_tf32(trace(), tf32))
-      if (auto* told = retelling(tf32, tolerance.allow_tf32 ? "tf32 all" : "tf32")) add_nearby(told->run(replay, options_, outputs_, {}));
+      if (auto* told = retelling(tf32, tolerance.allow_tf32 ? "tf32 all" : "tf32"))
+        add_nearby(told->run(replay, options_, outputs_, {}));
     const auto move_inputs = [&] {
       comparison.conditioned = true;
       auto* told = comparison.oracle == Oracle::kFloat64 ? retelling({}, "f64") : own_retelling();
@@ -230,7 +237,9 @@ class ReferenceRole : public Role {
       compare_all(comparison, tolerance, paths, got, own, truth, nearby, finite);
     }
     degenerate(comparison, own, truth);
-    return {{"comparison", to_json(comparison)}, {"seconds", own_seconds}, {"oracle_seconds", watch.seconds() - own_seconds}};
+    return {{"comparison", to_json(comparison)},
+            {"seconds", own_seconds},
+            {"oracle_seconds", watch.seconds() - own_seconds}};
   }
 
   void compare_all(Comparison& comparison, const Tolerance& tolerance, const std::vector<std::string>& paths,
@@ -264,7 +273,8 @@ class ReferenceRole : public Role {
     try {
       return told->run(*loaded_.replay, options_, outputs_, {});
     } catch (const Failed& failed) {  // no float64 kernel for some operator
-      unliftable_ = fmt::format("in float64: {}{}", failed.where ? describe(*failed.where) + ": " : "", failed.what());
+      unliftable_ =
+          fmt::format("in float64: {}{}", failed.where ? describe(*failed.where) + ": " : "", failed.what());
       retellings_["f64"] = nullptr;
       comparison.oracle = Oracle::kOwn;
       comparison.oracle_note = unliftable_;
@@ -296,7 +306,8 @@ class ReferenceRole : public Role {
   }
 
   // Whether the task says anything: outputs that are one number, or the same whatever goes in.
-  void degenerate(Comparison& comparison, const std::vector<at::Tensor>& own, const std::vector<at::Tensor>& truth) {
+  void degenerate(Comparison& comparison, const std::vector<at::Tensor>& own,
+                  const std::vector<at::Tensor>& truth) {
     comparison.constant = !own.empty();
     comparison.insensitive = !own.empty() && !earlier_.empty();
     int64_t bytes = 0;
@@ -336,6 +347,8 @@ class ReferenceRole : public Role {
 
 }  // namespace
 
-std::unique_ptr<Role> make_reference_role(Machine& machine) { return std::make_unique<ReferenceRole>(machine); }
+std::unique_ptr<Role> make_reference_role(Machine& machine) {
+  return std::make_unique<ReferenceRole>(machine);
+}
 
 }  // namespace nereid::replay

@@ -19,11 +19,11 @@ void load(Loaded& loaded, Message& request, Machine& machine, ProgramOptions opt
   if (!trace.ok()) throw std::runtime_error(trace.error().message);
   void* shared = mmap(nullptr, sizeof(Position), PROT_READ | PROT_WRITE, MAP_SHARED, fds[1].get(), 0);
   if (shared == MAP_FAILED) throw std::runtime_error("cannot map the position");
-  loaded.position = static_cast<Position*>(shared);
+  loaded.position = {static_cast<Position*>(shared), [](Position* p) { munmap(p, sizeof(Position)); }};
   loaded.trace = std::move(trace).value();
   at::set_num_threads(request.document.value("threads", 1));
   loaded.program = Program::prepare(loaded.trace, machine, options);
-  loaded.replay = std::make_unique<Replay>(*loaded.program, machine, loaded.position);
+  loaded.replay = std::make_unique<Replay>(*loaded.program, machine, loaded.position.get());
 }
 
 namespace {
@@ -32,10 +32,16 @@ Json failed(Failure::Kind kind, const std::string& message, const std::optional<
   return {{"failure", to_json(Failure{kind, where.value_or(Where{}), message})}};
 }
 
-Json answer(Role& role, Message& request, std::vector<int>& descriptors) {
+Json answer(std::unique_ptr<Role>& role, const std::function<std::unique_ptr<Role>()>& make, Message& request,
+            std::vector<int>& descriptors) {
   try {
     c10::InferenceMode inference;
-    return role.handle(request.document.at("do").get<std::string>(), request, descriptors);
+    const auto verb = request.document.at("do").get<std::string>();
+    if (verb == "load" || !role) {
+      role.reset();
+      role = make();
+    }
+    return role->handle(verb, request, descriptors);
   } catch (const Failed& error) {
     return failed(error.kind, error.what(), error.where);
   } catch (const c10::Error& error) {
@@ -47,12 +53,13 @@ Json answer(Role& role, Message& request, std::vector<int>& descriptors) {
 
 }  // namespace
 
-void serve(int socket, Role& role) {
+void serve(int socket, const std::function<std::unique_ptr<Role>()>& make) {
+  std::unique_ptr<Role> role;
   while (true) {
     auto request = receive_message(socket, Deadline::never());
     if (!request.ok()) return;
     std::vector<int> descriptors;
-    const auto document = answer(role, *request, descriptors);
+    const auto document = answer(role, make, *request, descriptors);
     if (!send_message(socket, document, descriptors).ok()) return;
   }
 }

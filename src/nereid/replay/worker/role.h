@@ -1,6 +1,7 @@
 // What a worker does for the judge: it plays the reference or the candidate of one session.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,27 +12,33 @@
 
 namespace nereid::replay {
 
-// A request's document has "do" and what roles.md-like comments in the .cpp files say; the answer is {"ok": ...},
+// A request's document has "do" and what the comments at the top of the roles' .cpp files say; the answer is
+// {"ok": ...},
 // {"failure": ...} (the traced program's fault) or {"error": "..."} (ours).
 class Role {
  public:
   virtual ~Role() = default;
-  // Throws Failed, c10::Error or std::exception. `descriptors` are sent with the answer, and owned by the role.
+  // Throws Failed, c10::Error or std::exception. `descriptors` are sent with the answer, and owned by the
+  // role.
   virtual Json handle(const std::string& verb, Message& request, std::vector<int>& descriptors) = 0;
 };
 
 std::unique_ptr<Role> make_reference_role(Machine& machine);
 std::unique_ptr<Role> make_candidate_role(Machine& machine);
 
-// Answers requests on `socket` until it closes.
-void serve(int socket, Role& role);
+// Answers requests on `socket` until it closes; "load" begins anew with a role that `make` gives.
+void serve(int socket, const std::function<std::unique_ptr<Role>()>& make);
+
+// Plays a whole session of a small task in this process, so that what the first use of anything costs
+// (schemas that are parsed, symbols that are bound, memory that is touched) is paid before a fork.
+void rehearse(Machine& machine);
 
 // What both roles share: the trace they were sent, prepared, and a replay of it.
 struct Loaded {
   trace::Trace trace;
   std::unique_ptr<const Program> program;
   std::unique_ptr<Replay> replay;
-  Position* position = nullptr;  // shared with the judge
+  std::unique_ptr<Position, void (*)(Position*)> position{nullptr, nullptr};  // shared with the judge
 };
 // Reads descriptors 0 (the trace) and 1 (the position).
 void load(Loaded& loaded, Message& request, Machine& machine, ProgramOptions options);

@@ -1,8 +1,6 @@
 #include "nereid/replay/worker/server.h"
 
-#include <ATen/Functions.h>
 #include <ATen/Parallel.h>
-#include <c10/core/InferenceMode.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -21,20 +19,19 @@
 namespace nereid::replay {
 namespace {
 
-// What the first use of libtorch costs is paid here, once, with one thread, so that a fork finds no thread to lose.
+// With one thread, so that a fork finds no thread to lose.
 void warm() {
   at::set_num_threads(1);
-  c10::InferenceMode inference;
-  at::manual_seed(1);
-  const auto a = at::randn({32, 32}), b = at::rand({32, 32});
-  auto c = at::mm(a, b).add_(1).softmax(-1).sum();
-  c = at::gelu(at::layer_norm(a, {32})).to(c10::kDouble).mean();
-  c = at::conv2d(a.view({1, 1, 32, 32}), at::ones({1, 1, 3, 3}));
-  c = at::mm(a.to(c10::kDouble), b.to(c10::kDouble));
-  at::where(at::isfinite(a), a, b).abs().clamp_min(0.5).aminmax();
+  auto& dispatcher = c10::Dispatcher::singleton();
+  for (const auto& name : dispatcher.getAllOpNames())
+    if (const auto op = dispatcher.findSchema(name))
+      (void)op->schema().arguments();  // parsed when first asked for
+  const auto machine = make_cpu_machine();
+  rehearse(*machine);
 }
 
-[[noreturn]] void work(const std::string& role, int socket, int threads, const std::optional<sandbox::Jail>& jail) {
+[[noreturn]] void work(const std::string& role, int socket, int threads,
+                       const std::optional<sandbox::Jail>& jail) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (jail) {
     const auto entered = jail->enter({socket});
@@ -43,8 +40,8 @@ void warm() {
   // Left to the end of the process: nothing here needs to be taken down.
   auto* pool = threads > 1 ? new ThreadPool(threads) : nullptr;
   auto* machine = make_cpu_machine(pool).release();
-  auto* player = (role == "reference" ? make_reference_role(*machine) : make_candidate_role(*machine)).release();
-  serve(socket, *player);
+  serve(socket,
+        [&] { return role == "reference" ? make_reference_role(*machine) : make_candidate_role(*machine); });
   _exit(0);
 }
 

@@ -1,6 +1,8 @@
-// The replay server: warmed once, single-threaded, it forks a jailed worker for every session's reference and candidate.
+// The replay server: warmed once, single-threaded, it forks a jailed worker for every session's reference and
+// candidate.
 //
-// Requests on its control socket: {"fork": "reference"|"candidate", "threads": n} with the worker's end of a socket
+// Requests on its control socket: {"fork": "reference"|"candidate", "threads": n} with the worker's end of a
+// socket
 // -> {"pid"}; {"end": pid} -> {"status"} (as waitpid gives it; the worker is killed if it lives).
 #pragma once
 
