@@ -1,6 +1,7 @@
 #include "nereid/replay/worker/server.h"
 
 #include <ATen/Parallel.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -14,6 +15,7 @@
 #include "nereid/replay/worker/cpu_machine.h"
 #include "nereid/replay/worker/role.h"
 #include "nereid/replay/worker_process.h"
+#include "nereid/sandbox/compaction.h"
 #include "nereid/sandbox/jail.h"
 
 namespace nereid::replay {
@@ -86,7 +88,11 @@ int run_server(int control, bool use_jail) {
     jail.emplace(std::move(prepared).value());
   }
   if (!send_message(control, {{"ready", true}}).ok()) return 0;
+  sandbox::Compaction compaction;  // while nobody asks
   while (true) {
+    pollfd waiting{control, POLLIN, 0};
+    while (poll(&waiting, 1, 0) == 0 && compaction.step()) {
+    }
     auto request = receive_message(control, Deadline::never());
     if (!request.ok()) return 0;
     Json answer;
