@@ -1,11 +1,13 @@
 """nereid-replay gives, to the last bit, what PyTorch gives eagerly on the CPU under the same seed.
 
-    bit_identity.py NEREID_REPLAY [NAME...]
+    bit_identity.py NEREID_REPLAY [--references FOLDER] [NAME...]
 
-Cases: torch.nn's layers and functions (tests/tracer/layers.py, functions.py) and the tasks of tests/tasks. Each is traced,
+Cases: torch.nn's layers and functions (tests/tracer/layers.py, functions.py) and the tasks of tests/tasks; or the files of
+FOLDER (tests/modules/write_references.py makes one). NAMEs choose those that contain one of them. Each is traced,
 replayed by the program, and run eagerly in a process whose PyTorch nobody patched. Compared: the inputs and the output of
 the judged call.
 """
+import argparse
 import json
 import pathlib
 import subprocess
@@ -17,7 +19,9 @@ sys.path[:0] = [str(HERE.parent / "tracer"), str(HERE.parents[1] / "python")]
 SEED = 1234
 
 # What a difference is due to, where there is one that stays.
-EXCEPTIONS = {}
+EXCEPTIONS = {
+    "stateful": "what earlier calls do to state that the constructor made is undone before the judged call",
+}
 
 
 def eager(folder):
@@ -83,7 +87,16 @@ def compare(folder, theirs):
     return None
 
 
-def sources(wanted):
+def sources(folder, wanted):
+    cases = sources_of_folder(folder) if folder else all_sources()
+    return {name: source for name, source in cases.items() if not wanted or any(word in name for word in wanted)}
+
+
+def sources_of_folder(folder):
+    return {path.stem: path.read_text() for path in sorted(pathlib.Path(folder).glob("*.py"))}
+
+
+def all_sources():
     from functions import FUNCTIONS
     from identity import count_inputs, source_of
     from layers import LAYERS
@@ -95,7 +108,7 @@ def sources(wanted):
             cases[name] = source_of(init, call, inputs)
     for path in sorted((HERE.parent / "tasks").glob("*.py")):
         cases["task_" + path.stem] = path.read_text()
-    return {name: source for name, source in cases.items() if not wanted or any(word in name for word in wanted)}
+    return cases
 
 
 def trace_all(cases, folder):
@@ -115,15 +128,19 @@ def trace_all(cases, folder):
 
 
 def main():
-    program, wanted = sys.argv[1], sys.argv[2:]
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("--references")
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        cases, wrong = trace_all(sources(wanted), folder)
+        cases, wrong = trace_all(sources(options.references, options.names), folder)
         (folder / "cases.json").write_text(json.dumps(cases))
         if not cases:
             sys.exit(f"nothing was traced: {wrong}")
         arguments = [word for case in cases for word in ("--trace", folder / f"{case['name']}.json", "--dump", folder / case["name"])]
-        subprocess.run([program, "--seed", str(SEED), *arguments], check=False)
+        subprocess.run([options.program, "--seed", str(SEED), *arguments], check=False)
         subprocess.run([sys.executable, __file__, "--eager", str(folder)], check=True)
         wrong.update(json.loads((folder / "wrong.json").read_text()))
     for name, why in wrong.items():

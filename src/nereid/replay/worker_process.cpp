@@ -141,6 +141,7 @@ Result<std::shared_ptr<Worker>> ForkServer::worker(const std::string& role, int 
 void ForkServer::give_back(std::unique_ptr<Worker> worker, int threads, int sessions) {
   constexpr int kMostSessions = 256;  // so that nothing in it grows for ever
   if (!worker->alive() || sessions >= kMostSessions) return;
+  if (!worker->ask({{"do", "forget"}}, {}, Deadline::after(10)).answer) return;
   std::lock_guard lock(idle_mutex_);
   idle_.push_back({std::move(worker), threads, sessions});
 }

@@ -50,6 +50,7 @@ constexpr std::array kPrivateAllowed = {
     "_int_mm"sv,
     "_is_all_true"sv,
     "_is_any_true"sv,
+    "_linalg_check_errors"sv,
     "_linalg_det"sv,
     "_linalg_eigh"sv,
     "_linalg_slogdet"sv,

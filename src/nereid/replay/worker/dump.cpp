@@ -1,7 +1,5 @@
 #include "nereid/replay/worker/dump.h"
 
-#include <c10/core/InferenceMode.h>
-
 #include "nereid/base/file.h"
 #include "nereid/base/json.h"
 #include "nereid/replay/worker/cpu_machine.h"
@@ -55,7 +53,7 @@ Status dump_replay(const std::filesystem::path& path, uint64_t seed, const std::
   if (!loaded.ok())
     return write_file_atomically(folder / "manifest.json", Json{{"failure", loaded.error().message}}.dump());
   const auto& trace = *loaded;
-  c10::InferenceMode inference;
+  const ReplayMode mode;
   Json manifest;
   try {
     auto machine = make_cpu_machine();
@@ -64,14 +62,11 @@ Status dump_replay(const std::filesystem::path& path, uint64_t seed, const std::
     const RunOptions options{.seed = seed};
     replay.start(options, {}, {}, whole);
     replay.begin_judged();
-    replay.run_judged(options);
     Dump dump(replay, folder);
     const auto& judged = trace.phases[program->judged()];
-    NEREID_TRY_STATUS(dump.tensors("outputs", numbered(judged.output)));
     NEREID_TRY_STATUS(dump.tensors("inputs", numbered(judged.inputs)));
-    std::vector<std::pair<std::string, trace::ValueId>> state;
-    for (const auto& entry : trace.state) state.emplace_back(entry.name, entry.value);
-    NEREID_TRY_STATUS(dump.tensors("state", state));
+    replay.run_judged(options);
+    NEREID_TRY_STATUS(dump.tensors("outputs", numbered(judged.output)));
     manifest = std::move(dump.manifest);
   } catch (const Failed& failed) {
     manifest["failure"] = fmt::format("{}: {}", failed.where ? describe(*failed.where) : "", failed.what());

@@ -8,7 +8,7 @@
 
 namespace nereid::replay {
 
-// Writes manifest.json ({"outputs": [...], "inputs": [...], "state": [...]}, each {"path", "dtype", "sizes",
+// Writes manifest.json ({"outputs": [...], "inputs": [...]}, each {"path", "dtype", "sizes",
 // "file"}, or
 // {"failure": "..."}) and one raw file a tensor, contiguous.
 Status dump_replay(const std::filesystem::path& trace, uint64_t seed, const std::filesystem::path& folder,

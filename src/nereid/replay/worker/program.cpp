@@ -104,6 +104,11 @@ class Planner {
   Planner(const trace::Trace& trace, Machine& machine, const ProgramOptions& options)
       : trace_(trace), machine_(machine), options_(options), program_(new Program) {
     program_->trace_ = &trace;
+    program_->parameters_.resize(trace.values.size());
+    for (const auto& state : trace.state) {
+      const auto type = trace.values[state.value].dtype;
+      program_->parameters_[state.value] = state.parameter && trace::is_floating(type);
+    }
   }
 
   std::unique_ptr<const Program> plan() {

@@ -82,6 +82,7 @@ class Program {
     return undone_;
   }                                                                // init's, that earlier forwards may write
   const std::set<int>& calls_used() const { return calls_used_; }  // whose inputs are needed
+  bool is_parameter(trace::ValueId value) const { return parameters_[value]; }
   bool keeps_inputs() const { return keeps_inputs_; }
   int64_t peak_bytes() const { return peak_bytes_; }  // of storages alive at once
 
@@ -94,6 +95,7 @@ class Program {
   std::vector<trace::ValueId> outputs_;
   std::vector<trace::StorageId> judged_writes_, live_in_, workspace_, undone_;
   std::set<int> calls_used_;
+  std::vector<bool> parameters_;  // by value
   bool keeps_inputs_ = false;
   int64_t peak_bytes_ = 0;
 };

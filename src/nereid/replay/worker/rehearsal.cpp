@@ -2,9 +2,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <c10/core/InferenceMode.h>
-
 #include "nereid/replay/worker/role.h"
+#include "nereid/replay/worker/types.h"
 #include "nereid/trace/codec.h"
 
 namespace nereid::replay {
@@ -20,6 +19,8 @@ constexpr const char* kTrace =
  "kernels": [KERNEL],
  "phases": [{"phase": "module", "call": 0, "steps": []},
    {"phase": "init", "call": 0, "steps": [{"call": "aten::ones", "args": [[64, 64]], "result": {"v": 0}}]},
+   {"phase": "make_inputs", "call": 0, "inputs": [], "steps": []}, {"phase": "forward", "call": 0, "inputs": [], "steps": []},
+   {"phase": "make_inputs", "call": 1, "inputs": [], "steps": []}, {"phase": "forward", "call": 1, "inputs": [], "steps": []},
    {"phase": "make_inputs", "call": 2, "inputs": [{"v": 1}], "steps": [INPUT]},
    {"phase": "forward", "call": 2, "inputs": [{"v": 1}], "output": {"v": 3}, "steps": [
      {"call": "aten::mm", "args": [{"v": 1}, {"v": 0}], "result": {"v": 2}}, STEP]}],
@@ -97,7 +98,7 @@ class Player {
 }  // namespace
 
 void rehearse(Machine& machine) {
-  c10::InferenceMode inference;
+  const ReplayMode mode;
   Player reference(make_reference_role(machine), true), candidate(make_candidate_role(machine), false);
   const auto r = reference.load({{"threads", 1}});
   candidate.load({{"threads", 1},

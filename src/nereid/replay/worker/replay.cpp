@@ -259,7 +259,11 @@ at::Tensor Replay::value(ValueId id) {
   return tensor;
 }
 
-at::Tensor Replay::operand(ValueId id) { return value(id); }
+at::Tensor Replay::operand(ValueId id, bool shape_only) {
+  const auto& value = program_.trace().values[id];
+  if (shape_only && !storages_[value.storage].storage) create(value.storage, value.dtype);
+  return this->value(id);
+}
 
 const c10::Storage& Replay::storage(StorageId id) const {
   const auto& entry = storages_[id];

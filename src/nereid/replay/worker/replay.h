@@ -82,7 +82,7 @@ class Replay : private Operands {
     std::vector<uint8_t> saved_written;
   };
 
-  at::Tensor operand(trace::ValueId value) override;
+  at::Tensor operand(trace::ValueId value, bool shape_only) override;
   void bind(trace::ValueId value, const at::Tensor& result) override;
   at::Generator generator(const std::string& name) override;
   void seed(uint64_t seed) override;

@@ -1,7 +1,6 @@
 #include "nereid/replay/worker/role.h"
 
 #include <ATen/Parallel.h>
-#include <c10/core/InferenceMode.h>
 #include <sys/mman.h>
 
 #include "nereid/replay/worker/types.h"
@@ -35,12 +34,13 @@ Json failed(Failure::Kind kind, const std::string& message, const std::optional<
 Json answer(std::unique_ptr<Role>& role, const std::function<std::unique_ptr<Role>()>& make, Message& request,
             std::vector<int>& descriptors) {
   try {
-    c10::InferenceMode inference;
+    const ReplayMode mode;
     const auto verb = request.document.at("do").get<std::string>();
-    if (verb == "load" || !role) {
+    if (verb == "load" || verb == "forget" || !role) {
       role.reset();
       role = make();
     }
+    if (verb == "forget") return {{"ok", true}};
     return role->handle(verb, request, descriptors);
   } catch (const Failed& error) {
     return failed(error.kind, error.what(), error.where);

@@ -1,7 +1,9 @@
 // PyTorch's words for the trace's types, and the patterns that memory nobody wrote holds.
 #pragma once
 
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
 #include <c10/core/Storage.h>
 
 #include <optional>
@@ -18,6 +20,12 @@ struct Failed : std::runtime_error {
   Failed(Failure::Kind kind, const std::string& message) : std::runtime_error(message), kind(kind) {}
   Failure::Kind kind;
   std::optional<Where> where;
+};
+
+// While one of these lives, operators run as under torch.no_grad() and nothing is recorded.
+struct ReplayMode {
+  at::NoGradGuard no_grad;
+  at::AutoDispatchBelowADInplaceOrView below_autograd;
 };
 
 c10::ScalarType scalar_type(trace::DType type);
