@@ -251,9 +251,9 @@ at::Tensor Replay::value(ValueId id) {
   if (!tensor.defined()) {
     const auto& value = program_.trace().values[id];
     tensor = view_of(value, storage(value.storage));
-    // As a module's own parameters do: matmul asks, inside recurrent layers too, and folds its batch accordingly.
-    if (program_.trace().storages[value.storage].role == trace::Role::kParameter && tensor.is_floating_point())
-      tensor.set_requires_grad(true);
+    // As a module's own parameters do: matmul asks, inside recurrent layers too, and folds its batch
+    // accordingly.
+    if (program_.is_parameter(id)) tensor.set_requires_grad(true);
     values_of_[value.storage].push_back(id);
   }
   return tensor;
