@@ -1,7 +1,9 @@
 """liger-kernel: cross entropy and total variation distance in one pass.
 
 reference: references/liger_fused_ce_tvd.py
-verdict: Verified
+verdict: Verified or Mismatch
+rule: values
+why: between nearly equal distributions the distance is all cancellation; the kernel rounds the log-sum-exp first.
 policy: hybrid
 """
 import os
