@@ -59,7 +59,7 @@ Killed killed_by(const ZygoteProcess::Gone& gone, const Limits& limits) {
   if (WIFEXITED(status)) return {fmt::format("it ended with status {} and no answer", WEXITSTATUS(status))};
   switch (const int signal = WTERMSIG(status)) {
     case SIGKILL:
-      if (gone.cpu < 0.9 * static_cast<double>(limits.cpu_seconds)) return {"it was killed: out of memory"};
+      if (gone.cpu + 1 < static_cast<double>(limits.cpu_seconds)) return {"it was killed: out of memory"};
       [[fallthrough]];
     case SIGXCPU:
       return {"it was out of processor time"};
