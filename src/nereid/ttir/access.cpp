@@ -194,19 +194,25 @@ void note_write(Machine& m, LocationId location, int64_t address, int64_t bytes)
   log_access(m, AccessKind::kWrite, location, address, bytes);
 }
 
-void note_atomic(Machine& m, LocationId location, int64_t address, int64_t bytes, bool synchronizes) {
+void note_atomic(Machine& m, LocationId location, int64_t address, int64_t bytes) {
   if (!m.context().sanitize) return;
   expect_written(m, location, address, bytes);
   log_access(m, AccessKind::kAtomic, location, address, bytes);
-  if (synchronizes && m.context().history != nullptr)
-    m.epoch = m.context().history->synchronize(static_cast<int32_t>(m.linear), address);
+}
+
+void note_synchronized(Machine& m, int64_t address, bool changed) {
+  if (m.context().history != nullptr)
+    m.epoch = m.context().history->synchronize(static_cast<int32_t>(m.linear), address, changed);
 }
 
 namespace {
 
 // A volatile read waits for another program's write: it counts as atomic.
 void note(Machine& m, const Access& a, int64_t address, int64_t bytes) {
-  if (a.atomic) return note_atomic(m, a.location, address, bytes, true);
+  if (a.atomic) {
+    note_atomic(m, a.location, address, bytes);
+    return note_synchronized(m, address, false);
+  }
   note_read(m, a.location, address, bytes);
 }
 

@@ -45,8 +45,9 @@ inline bool in_bounds(const Machine& m, int64_t address, int64_t bytes) {
 // Sanitizer's view of bytes [address, address + bytes) that are about to be read or have been written.
 void note_read(Machine& m, LocationId location, int64_t address, int64_t bytes);
 void note_write(Machine& m, LocationId location, int64_t address, int64_t bytes);
-// `synchronizes`: the atomic acquires and releases.
-void note_atomic(Machine& m, LocationId location, int64_t address, int64_t bytes, bool synchronizes);
+void note_atomic(Machine& m, LocationId location, int64_t address, int64_t bytes);
+// After an atomic that acquires and releases; `changed`: it left other bytes than it found.
+void note_synchronized(Machine& m, int64_t address, bool changed);
 void report_if_misaligned(Machine& m, LocationId location, int64_t address, int64_t bytes);
 
 template <class F>

@@ -219,7 +219,7 @@ Cost count_cost(const Module& module, const Code& code, const Launch& launch, in
   tally = &sums;
   Cost cost;
   double prologue_flops = 0;
-  {
+  try {
     Machine m(context, pool);
     set_parameters(m);
     m.run_prologue();
@@ -254,6 +254,9 @@ Cost count_cost(const Module& module, const Code& code, const Launch& launch, in
     cost.bytes_read = extrapolate(sums.read.bytes(), sums.all_read);
     cost.bytes_written = extrapolate(sums.written.bytes(), sums.all_written);
     cost.exact = !sampled && m.back_edges_left > 0 && !moves_by_data(module);
+  } catch (const TilesExceeded&) {
+    cost = {};
+    cost.exact = false;
   }
   tally = outer;
   return cost;

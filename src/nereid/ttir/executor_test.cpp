@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
+#include <memory>
 #include <numeric>
 #include <random>
 
@@ -86,8 +89,12 @@ TEST(Executor, AddsWithARaggedEnd) {
   for (const bool sanitize : {true, false}) {
     auto x = normal(2500, 1), y = normal(2500, 2);
     std::vector<float> o(2500, 7.0f);
-    const Report r =
-        Golden("add_relu").buffer(x, "x").buffer(y, "y").buffer(o, "o", false).integer(2500).go(3, 2, sanitize);
+    const Report r = Golden("add_relu")
+                         .buffer(x, "x")
+                         .buffer(y, "y")
+                         .buffer(o, "o", false)
+                         .integer(2500)
+                         .go(3, 2, sanitize);
     EXPECT_TRUE(r.ok()) << sentences(r);
     for (size_t k = 0; k < o.size(); ++k) ASSERT_EQ(o[k], std::max(x[k] + y[k], 0.0f));
   }
@@ -199,8 +206,12 @@ TEST(Sanitizer, OutOfBoundsIsReportedAndNotDone) {
 TEST(Sanitizer, ReadsOfUnwrittenBytes) {
   auto x = normal(64), y = normal(64);
   std::vector<float> o(64);
-  const Report r =
-      Golden("add_unmasked").buffer(x, "x").buffer(y, "scratch", false).buffer(o, "o", false).integer(64).go(1);
+  const Report r = Golden("add_unmasked")
+                       .buffer(x, "x")
+                       .buffer(y, "scratch", false)
+                       .buffer(o, "o", false)
+                       .integer(64)
+                       .go(1);
   ASSERT_EQ(r.findings.size(), 1u) << sentences(r);
   EXPECT_EQ(r.findings[0].kind, FindingKind::kUninitializedRead);
   EXPECT_EQ(r.findings[0].buffer, "scratch");
@@ -226,8 +237,8 @@ TEST(Sanitizer, RacesBetweenProgramsForAnyNumberOfThreads) {
   }
   std::vector<float> o(16);
   EXPECT_TRUE(Golden("shared_store").buffer(o, "o", false).go(1).ok());
-  EXPECT_TRUE(Golden("shared_store").buffer(o, "o", false).go(5, 2, false).ok());  // no bookkeeping without the
-                                                                                // sanitizer
+  EXPECT_TRUE(Golden("shared_store").buffer(o, "o", false).go(5, 2, false).ok());  // no bookkeeping without
+                                                                                   // the sanitizer
 }
 
 TEST(Sanitizer, AtomicsAreNoRace) {
@@ -309,6 +320,82 @@ TEST(Sanitizer, DivisionAssertionAndOverflow) {
   r = Golden("overflow").buffer(f, "f").buffer(f, "g").integer(1 << 29).go(1);
   ASSERT_FALSE(r.findings.empty());
   EXPECT_EQ(r.findings[0].kind, FindingKind::kOffsetOverflow) << sentences(r);
+}
+
+// A kernel of one buffer %p of 64 floats and an i32 %n, written here.
+std::vector<float> run_text(const std::string& body, int32_t n,
+                            std::vector<float> memory = std::vector<float>(64)) {
+  const auto kernel = Kernel::load("module {\n  tt.func public @k(%p: !tt.ptr<f32>, %n: i32) {\n" + body +
+                                   "\n    tt.return\n  }\n}\n");
+  EXPECT_TRUE(kernel.ok()) << (kernel ? "" : kernel.error().message);
+  if (!kernel) return memory;
+  std::vector<Buffer> buffers(1);
+  buffers[0].data = reinterpret_cast<std::byte*>(memory.data());
+  buffers[0].bytes = static_cast<int64_t>(memory.size() * sizeof(float));
+  Launch launch;
+  launch.arguments = {Pointer{0, 0}, Scalar{static_cast<uint32_t>(n)}};
+  const auto report = kernel->run(launch, buffers);
+  EXPECT_TRUE(report.ok() && report->ok()) << (report ? sentences(*report) : report.error().message);
+  return memory;
+}
+
+TEST(Executor, ScalarsStayScalars) {
+  // A masked-off scalar load gives zero, a split of two elements two scalars.
+  const auto m = run_text(
+      "    %f = arith.constant false\n    %a = tt.load %p, %f : !tt.ptr<f32>\n    tt.store %p, %a : "
+      "!tt.ptr<f32>\n"
+      "    %x = arith.sitofp %n : i32 to f32\n    %j = tt.join %x, %a : f32 -> tensor<2xf32>\n"
+      "    %l, %r = tt.split %j : tensor<2xf32> -> f32\n    %c = arith.constant 1 : i32\n"
+      "    %q = tt.addptr %p, %c : !tt.ptr<f32>, i32\n    tt.store %q, %l : !tt.ptr<f32>\n",
+      42, std::vector<float>(64, 3.0f));
+  EXPECT_EQ(m[0], 0.0f);
+  EXPECT_EQ(m[1], 42.0f);
+  EXPECT_EQ(m[2], 3.0f);
+}
+
+TEST(Executor, TheAccumulatorMayBeAnOperand) {
+  const auto m = run_text(
+      "    %i = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>\n"
+      "    %s = tt.splat %p : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>\n    %a = tt.addptr %s, %i : "
+      "tensor<64x!tt.ptr<f32>>, tensor<64xi32>\n"
+      "    %v = tt.load %a : tensor<64x!tt.ptr<f32>>\n    %m = tt.reshape %v : tensor<64xf32> -> "
+      "tensor<8x8xf32>\n"
+      "    %d = tt.dot %m, %m, %m : tensor<8x8xf32> * tensor<8x8xf32> -> tensor<8x8xf32>\n"
+      "    %w = tt.reshape %d : tensor<8x8xf32> -> tensor<64xf32>\n    tt.store %a, %w : "
+      "tensor<64x!tt.ptr<f32>>\n",
+      0, std::vector<float>(64, 2.0f));
+  for (const float v : m) EXPECT_EQ(v, 2.0f + 8 * 4.0f);
+}
+
+TEST(Executor, IntegersWrapLikeTheGpus) {
+  // (i * 2^30) over 8 lanes wraps in i32; compared and stored as the wrapped values.
+  const auto m = run_text(
+      "    %i = tt.make_range {end = 8 : i32, start = 0 : i32} : tensor<8xi32>\n    %k = arith.constant "
+      "dense<1073741824> : tensor<8xi32>\n"
+      "    %z = arith.constant dense<0> : tensor<8xi32>\n    %w = arith.muli %i, %k : tensor<8xi32>\n    %c "
+      "= arith.cmpi slt, %w, %z : tensor<8xi32>\n"
+      "    %f = arith.uitofp %c : tensor<8xi1> to tensor<8xf32>\n    %s = tt.splat %p : !tt.ptr<f32> -> "
+      "tensor<8x!tt.ptr<f32>>\n"
+      "    %a = tt.addptr %s, %i : tensor<8x!tt.ptr<f32>>, tensor<8xi32>\n    tt.store %a, %f : "
+      "tensor<8x!tt.ptr<f32>>\n",
+      0);
+  const std::vector<float> want = {0, 0, 1, 1, 0, 0, 1, 1};
+  EXPECT_TRUE(std::equal(want.begin(), want.end(), m.begin()));
+}
+
+TEST(Executor, EndlessLoopsEndAtTheDeadline) {
+  const auto kernel = Kernel::load(
+      "module {\n  tt.func public @k(%n: i32) {\n    %t = arith.constant true\n    scf.while : () -> () {\n  "
+      "    scf.condition(%t)\n"
+      "    } do {\n      scf.yield\n    }\n    tt.return\n  }\n}\n");
+  ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+  Launch launch;
+  launch.arguments = {Scalar{0}};
+  RunOptions options;
+  options.deadline = Deadline::after(0.05);
+  const auto report = kernel->run(launch, {}, options);
+  ASSERT_TRUE(report.ok());
+  EXPECT_TRUE(report->timed_out);
 }
 
 TEST(Executor, ArgumentsMustFit) {

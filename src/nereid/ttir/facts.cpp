@@ -8,6 +8,8 @@
 namespace nereid::ttir {
 namespace {
 
+constexpr int kMostPasses = 100;  // over the whole module, until nothing changes; real kernels need a few
+
 template <class F>
 void for_each_op(const Region& region, F& f) {
   for (const Block& block : region.blocks)
@@ -25,12 +27,16 @@ void for_each_op(const Module& module, F f) {
 class Taint {
  public:
   Taint(const Module& module, bool floats_only) : module_(module), floats_only_(floats_only) {
-    do {
+    for (int pass = 0; changed_; ++pass) {
       changed_ = false;
+      if (pass == kMostPasses) {
+        everything_ = true;
+        return;
+      }
       for (const Function& f : module.functions) region(f.body);
-    } while (changed_);
+    }
   }
-  bool has(ValueId v) const { return tainted_.count(v) != 0; }
+  bool has(ValueId v) const { return everything_ || tainted_.count(v) != 0; }
 
  private:
   void taint(ValueId v) { changed_ = tainted_.insert(v).second || changed_; }
@@ -94,7 +100,7 @@ class Taint {
   const Module& module_;
   const bool floats_only_;
   std::unordered_set<ValueId> tainted_;
-  bool changed_ = false;
+  bool changed_ = true, everything_ = false;
 };
 
 // Which parameters a pointer (or descriptor) may come from: a set for each value, grown until nothing
@@ -106,11 +112,12 @@ class PointerSources {
     for (size_t k = 0; k < kernel.parameters.size(); ++k) sources_[kernel.parameters[k]].resize(words_);
     for (size_t k = 0; k < kernel.parameters.size(); ++k)
       sources_[kernel.parameters[k]][k / 64] |= uint64_t{1} << (k % 64);
-    do {
+    for (int pass = 0; changed_ && pass < kMostPasses; ++pass) {
       changed_ = false;
       for (const Function& f : module.functions) region(f.body);
-    } while (changed_);
+    }
   }
+  bool complete() const { return !changed_; }
   template <class F>
   void for_each(ValueId v, size_t parameters, F f) const {
     const auto found = sources_.find(v);
@@ -190,7 +197,7 @@ class PointerSources {
   const Module& module_;
   const size_t words_;
   std::map<ValueId, std::vector<uint64_t>> sources_;
-  bool changed_ = false;
+  bool changed_ = true;
 };
 
 }  // namespace
@@ -202,6 +209,10 @@ std::vector<MemoryUse> memory_uses(const Module& module, const Function& kernel)
     return uses;
   }
   const PointerSources sources(module, kernel);
+  if (!sources.complete()) {
+    for (auto& use : uses) use = {true, true, true};
+    return uses;
+  }
   for_each_op(module, [&](const Op& op) {
     if (op.operands.empty()) return;
     const bool loads = op.kind == OpKind::kLoad || op.kind == OpKind::kDescriptorLoad ||

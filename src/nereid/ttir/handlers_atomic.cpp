@@ -38,11 +38,13 @@ void update_lanes(Machine& m, const Instruction& i, int mask, F update) {
   for_each_lane(m, a, [&](int64_t lane, int64_t address) {
     if (offset_of(address) % bytes != 0)  // the GPU faults here
       return report(m, FindingKind::kMisaligned, i.location, buffer_of(address), offset_of(address));
-    note_atomic(m, i.location, address, bytes, (i.flags & kSynchronizes) != 0);
+    note_atomic(m, i.location, address, bytes);
     const std::byte* memory = m.buffer(buffer_of(address)).data + offset_of(address);
     const uint64_t bits = update(lane, const_cast<std::byte*>(memory));
     std::memcpy(old->data() + lane * bytes, &bits, static_cast<size_t>(bytes));
-    if (std::memcmp(memory, &bits, static_cast<size_t>(bytes)) != 0) ++m.stores;
+    const bool changed = std::memcmp(memory, &bits, static_cast<size_t>(bytes)) != 0;
+    if (changed) ++m.stores;
+    if (i.flags & kSynchronizes) note_synchronized(m, address, changed);
   });
   if (i.lanes == 1 && i.rank == 0) {
     const int64_t bits = canonical_bits(old->data(), i.out_elem);

@@ -15,7 +15,7 @@ void back_edge(Machine& m) {
       m.running = false;
     }
   }
-  if (m.context().code->synchronizes && ++m.spins >= 64) {
+  if (m.context().code->synchronizes && ++m.spins >= 16) {
     m.spins = 0;
     m.wants_yield = true;
     m.running = false;

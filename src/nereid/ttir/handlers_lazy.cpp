@@ -133,7 +133,7 @@ void addptr(Machine& m, const Instruction& i) {
   const int64_t n = i.lanes;
   const auto* from = reinterpret_cast<const int64_t*>(m.dense(p, Elem::kPointer, i, n));
   const std::byte* by = m.dense(o, i.out_elem, i, n);
-  Tile* tile = m.result_tile(i, n * 8, 8);
+  Tile* tile = m.pool().take(n * 8);
   auto* out = reinterpret_cast<int64_t*>(tile->data());
   const auto add = [&](auto* offsets) {
     for (int64_t k = 0; k < n; ++k) {

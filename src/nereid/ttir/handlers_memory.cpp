@@ -68,6 +68,11 @@ void load(Machine& m, const Instruction& i) {
     auto* bits = reinterpret_cast<uint8_t*>(tile->data());
     for (int64_t k = 0; k < i.lanes; ++k) bits[k] = bits[k] != 0;
   }
+  if (i.rank == 0) {  // a scalar, its mask off
+    const int64_t bits = canonical_bits(tile->data(), i.out_elem);
+    m.pool().release(tile);
+    return m.set_uniform(i.out, bits);
+  }
   m.set_dense(i.out, tile);
 }
 

@@ -230,7 +230,13 @@ void split(Machine& m, const Instruction& i) {
     for (int64_t k = 0; k < i.lanes; ++k)
       std::memcpy(tile->data() + static_cast<size_t>(k) * bytes,
                   from + (2 * static_cast<size_t>(k) + half) * bytes, bytes);
-    m.set_dense(i.extra->outputs[half], tile);
+    if (i.rank > 0) {
+      m.set_dense(i.extra->outputs[half], tile);
+    } else {  // of two elements: scalars
+      const int64_t bits = canonical_bits(tile->data(), i.elem);
+      m.pool().release(tile);
+      m.set_uniform(i.extra->outputs[half], bits);
+    }
   }
 }
 

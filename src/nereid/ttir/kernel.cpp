@@ -147,25 +147,39 @@ class Worker {
 
   void run(int64_t linear) {
     if (timed_out) return;
-    auto machine = idle();
-    const auto& grid = context_.launch->grid;
-    machine->start(linear, {linear % grid[0], linear / grid[0] % grid[1], linear / grid[0] / grid[1]});
-    continue_with(std::move(machine));
-    if (waiting_.size() > 256) round();
+    try {
+      auto machine = idle();
+      const auto& grid = context_.launch->grid;
+      machine->start(linear, {linear % grid[0], linear / grid[0] % grid[1], linear / grid[0] / grid[1]});
+      continue_with(std::move(machine));
+      if (waiting_.size() >= crowd_) {  // now and then, as most wait for programs that have not begun
+        round();
+        crowd_ = std::max<size_t>(256, 2 * waiting_.size());
+      }
+    } catch (const TilesExceeded&) {
+      timed_out = tiles_exceeded = true;
+    }
   }
   // Takes up every waiting program once.
   void round() {
     auto waiting = std::move(waiting_);
     waiting_.clear();
-    for (auto& machine : waiting) {
-      if (timed_out) return;
-      continue_with(std::move(machine));
+    std::reverse(waiting.begin(),
+                 waiting.end());  // each wait for the next one as often as for the one before
+    try {
+      for (auto& machine : waiting) {
+        if (timed_out) return;
+        continue_with(std::move(machine));
+      }
+    } catch (const TilesExceeded&) {
+      timed_out = tiles_exceeded = true;
     }
   }
   bool waits() const { return !waiting_.empty(); }
   int64_t stores() const { return stores_; }
 
   bool timed_out = false;
+  bool tiles_exceeded = false;  // the run is an error, not a timeout
 
  private:
   std::unique_ptr<Machine> idle() {
@@ -199,6 +213,7 @@ class Worker {
   const int thread_;
   TilePool pool_;
   std::vector<std::unique_ptr<Machine>> idle_, waiting_;
+  size_t crowd_ = 256;
   int64_t stores_ = 0;
 };
 
@@ -301,6 +316,11 @@ Result<Report> Kernel::run(const Launch& launch, const std::vector<Buffer>& buff
         grain);
   }
   const bool finished = finish_waiting(workers, options.deadline);
+
+  for (const auto& worker : workers)
+    if (worker->tiles_exceeded)
+      return input_error("kernel {}: its programs need more than {} MiB for their tiles", name(),
+                         kMostTileBytes >> 20);
 
   Report report;
   report.timed_out = !finished;

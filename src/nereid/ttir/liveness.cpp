@@ -6,13 +6,13 @@
 namespace nereid::ttir {
 namespace {
 
-void collect_uses(const Region& region, std::unordered_set<ValueId>& uses) {
-  for (const Block& block : region.blocks)
-    for (const Op& op : block.ops) {
-      uses.insert(op.operands.begin(), op.operands.end());
-      for (const Successor& s : op.successors) uses.insert(s.arguments.begin(), s.arguments.end());
-      for (const Region& inner : op.regions) collect_uses(inner, uses);
-    }
+void collect_uses(const Block& block, std::unordered_set<ValueId>& uses) {
+  for (const Op& op : block.ops) {
+    uses.insert(op.operands.begin(), op.operands.end());
+    for (const Successor& s : op.successors) uses.insert(s.arguments.begin(), s.arguments.end());
+    for (const Region& inner : op.regions)
+      for (const Block& inside : inner.blocks) collect_uses(inside, uses);
+  }
 }
 
 }  // namespace
@@ -24,27 +24,31 @@ bool Liveness::has(const Map& map, const Op& op, ValueId value) {
 }
 
 void Liveness::scan(const Region& region) {
-  for (const Block& block : region.blocks) {
+  // With several blocks, what more than one of them uses lives on: the only block that uses a value, else -1.
+  std::unordered_map<ValueId, int> user;
+  if (region.blocks.size() > 1) {
+    for (size_t b = 0; b < region.blocks.size(); ++b) {
+      std::unordered_set<ValueId> uses;
+      collect_uses(region.blocks[b], uses);
+      for (ValueId v : uses) {
+        const auto [entry, is_new] = user.try_emplace(v, static_cast<int>(b));
+        if (!is_new) entry->second = -1;
+      }
+    }
+  }
+  for (size_t b = 0; b < region.blocks.size(); ++b) {
+    const Block& block = region.blocks[b];
     std::unordered_set<ValueId> here(block.arguments.begin(), block.arguments.end());
     for (const Op& op : block.ops) here.insert(op.results.begin(), op.results.end());
-    if (region.blocks.size() > 1) {  // what another block uses lives on
-      for (const Block& other : region.blocks) {
-        if (&other == &block) continue;
-        Region one;
-        std::unordered_set<ValueId> uses;
-        for (const Op& op : other.ops) {
-          uses.insert(op.operands.begin(), op.operands.end());
-          for (const Successor& s : op.successors) uses.insert(s.arguments.begin(), s.arguments.end());
-          for (const Region& inner : op.regions) collect_uses(inner, uses);
-        }
-        for (ValueId v : uses) here.erase(v);
-      }
+    for (auto v = here.begin(); !user.empty() && v != here.end();) {
+      const auto found = user.find(*v);
+      v = found != user.end() && found->second != static_cast<int>(b) ? here.erase(v) : std::next(v);
     }
     std::unordered_set<ValueId> seen;
     for (auto op = block.ops.rbegin(); op != block.ops.rend(); ++op) {
       std::unordered_set<ValueId> inside;
       for (const Region& inner : op->regions) {
-        collect_uses(inner, inside);
+        for (const Block& inner_block : inner.blocks) collect_uses(inner_block, inside);
         scan(inner);
       }
       for (ValueId v : inside)

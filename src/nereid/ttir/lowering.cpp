@@ -832,7 +832,10 @@ class Lowering {
     if (is_load) {
       if (n > 1) i.flags |= kHasMask;
       if (n > 2) i.flags |= kHasOther;
-      if (op.integer("isVolatile") != 0) i.flags |= kVolatile;
+      if (op.integer("isVolatile") != 0) {
+        i.flags |= kVolatile;
+        code_->synchronizes = true;  // who reads so waits for another program
+      }
     } else {
       if (n > 2) i.flags |= kHasMask;
       i.elem = type(op.operands[1]).elem;

@@ -512,10 +512,16 @@ int Parser::parse_location_body(int depth) {
 
 void Parser::resolve_locations() {
   module_.lines.resize(op_nodes_.size());
-  std::unordered_map<int, SourceLine> known;
+  std::unordered_map<int, SourceLine> known;  // by the node that an alias stands for
   for (size_t i = 0; i < op_nodes_.size(); ++i) {
-    int budget = 1000;
-    module_.lines[i] = resolve(op_nodes_[i], 0, budget);
+    int node = op_nodes_[i];
+    const auto alias = aliases_.find(nodes_[static_cast<size_t>(node)].text);
+    if (nodes_[static_cast<size_t>(node)].kind == LocationNode::Kind::kAlias && alias != aliases_.end())
+      node = alias->second;
+    const auto [entry, is_new] = known.try_emplace(node);
+    int budget = 200;
+    if (is_new) entry->second = resolve(node, 0, budget);
+    module_.lines[i] = entry->second;
   }
 }
 

@@ -43,11 +43,15 @@ void ProgramLog::compact() {
   compact_at_ = std::max(compact_at_, 2 * kept);
 }
 
-uint32_t SyncHistory::synchronize(int32_t program, int64_t address) {
+uint32_t SyncHistory::synchronize(int32_t program, int64_t address, bool changed) {
   auto& events = programs_[program];
   auto& releases = addresses_[address];
-  events.push_back({address, static_cast<uint32_t>(releases.size())});
-  releases.push_back({program, static_cast<uint32_t>(events.size()) - 1});
+  const auto position = static_cast<uint32_t>(releases.size());
+  const bool again =
+      !events.empty() && events.back().address == address && events.back().position == position;
+  if (!changed && again) return static_cast<uint32_t>(events.size());
+  events.push_back({address, position});
+  if (changed) releases.push_back({program, static_cast<uint32_t>(events.size()) - 1});
   return static_cast<uint32_t>(events.size());
 }
 

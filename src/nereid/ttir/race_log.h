@@ -58,9 +58,9 @@ class ProgramLog {
 // Which accesses are ordered by acquire and release. Filled while programs run one after the other.
 class SyncHistory {
  public:
-  // An atomic that acquires what earlier ones at `address` released, and releases what its program did so
-  // far. Returns the program's next epoch.
-  uint32_t synchronize(int32_t program, int64_t address);
+  // An atomic that acquires what earlier ones at `address` released and, where it changed memory, releases
+  // what its program did so far. Returns the program's next epoch. A program that only waits adds nothing.
+  uint32_t synchronize(int32_t program, int64_t address, bool changed);
   // Whether what `before` did in its epoch happened before what `after` did in its own.
   bool ordered(const Span& before, const Span& after);
 

@@ -15,6 +15,11 @@ struct alignas(64) Tile {
   std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
 };
 
+// Thrown when a pool would hold more than kMostTileBytes: a kernel's tiles are bounded, however hostile it
+// is.
+struct TilesExceeded {};
+constexpr int64_t kMostTileBytes = int64_t{1} << 30;
+
 // Last in, first out, so that what is handed out is still in the cache. Not thread-safe.
 class TilePool {
  public:
