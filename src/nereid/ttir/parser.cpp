@@ -153,7 +153,8 @@ bool Parser::parse_region(Region& region, const std::vector<std::pair<std::strin
       // definition.
       if (region.blocks.size() < static_cast<size_t>(block_counts_.back()))
         region.blocks.resize(static_cast<size_t>(block_counts_.back()));
-      std::swap(region.blocks.emplace_back(), region.blocks[static_cast<size_t>(index)]);
+      region.blocks.emplace_back();
+      std::swap(region.blocks.back(), region.blocks[static_cast<size_t>(index)]);
       ok = ok && parse_block_header(region) && parse_block_body(region, region.blocks.size() - 1);
       std::swap(region.blocks.back(), region.blocks[static_cast<size_t>(index)]);
       region.blocks.pop_back();
