@@ -4,13 +4,15 @@ and checked with its launch left out.
     .venv/bin/python bench/verdicts.py [--count 200] [--jobs 2] [--nereid build/release/bin/nereid]
 
 The rate is taken from the first verdict to the last, so that starting the workers (seconds, once) does not count. The peak
-memory is that of the judge's own process; tensors live in the workers.
+memory is that of the judge's own process; tensors live in the workers. On a machine that does other work besides, the
+processor time of all processes together (`cpu_seconds`) says more: run it with two counts and divide the difference.
 """
 import argparse
 import json
 import os
 import pathlib
 import platform
+import resource
 import subprocess
 import tempfile
 import threading
@@ -100,6 +102,7 @@ def main():
             seconds.append(verdict["seconds"])
             words[verdict["verdict"]] = words.get(verdict["verdict"], 0) + 1
         process.wait()
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
     elapsed = times[-1] - times[0]
     rate = (len(times) - 1) / elapsed
     cores = min(arguments.jobs, os.cpu_count())
@@ -107,6 +110,7 @@ def main():
         "verdicts": len(times), "words": words, "jobs": arguments.jobs, "cores": cores,
         "verdicts_per_second": round(rate, 2), "per_core": round(rate / cores, 2),
         "median_seconds": round(sorted(seconds)[len(seconds) // 2], 4), "until_first_seconds": round(times[0] - started, 2),
+        "cpu_seconds": round(used.ru_utime + used.ru_stime, 2),
         "judge_peak_mb": round(peak[0] / 1024, 1), "load_average": os.getloadavg()[0], "machine": platform.processor() or platform.machine(),
     }))
 

@@ -26,7 +26,7 @@ def session_processes(session):
     for entry in os.scandir("/proc"):
         if entry.name.isdigit():
             try:
-                fields = open(f"/proc/{entry.name}/stat").read().rsplit(")", 1)[1].split()
+                fields = pathlib.Path(f"/proc/{entry.name}/stat").read_text().rsplit(")", 1)[1].split()
                 if int(fields[3]) == session and fields[0] != "Z":
                     found.append(int(entry.name))
             except OSError:
