@@ -103,19 +103,16 @@ Result<Json> ForkServer::ask(const Json& request, const std::vector<int>& descri
   return std::move(answer.document);
 }
 
-Result<std::unique_ptr<Worker>> ForkServer::fork(const char* role, int threads) {
+Result<std::shared_ptr<Worker>> ForkServer::fork(const char* role, int threads) {
   NEREID_TRY(auto ends, make_socket_pair());
   NEREID_TRY(auto position, SharedPosition::create());
   NEREID_TRY(const Json answer, ask({{"fork", role}, {"threads", threads}}, {ends.second.get()}));
-  return std::unique_ptr<Worker>(std::make_unique<ForkedWorker>(
+  return std::shared_ptr<Worker>(std::make_shared<ForkedWorker>(
       shared_from_this(), std::move(ends.first), std::move(position), answer.at("pid").get<pid_t>()));
 }
 
 Result<std::shared_ptr<Worker>> ForkServer::worker(const std::string& role, int threads) {
-  if (role != "reference") {
-    NEREID_TRY(auto fresh, fork(role.c_str(), threads));
-    return std::shared_ptr<Worker>(std::move(fresh));
-  }
+  if (role != "reference") return fork(role.c_str(), threads);
   Idle taken{nullptr, threads, 0};
   {
     std::lock_guard lock(idle_mutex_);
@@ -131,14 +128,14 @@ Result<std::shared_ptr<Worker>> ForkServer::worker(const std::string& role, int 
   }
   const int sessions = taken.sessions + 1;
   // It comes back by itself while the server lives; idle workers do not keep the server alive.
-  auto back = [self = std::weak_ptr(shared_from_this()), threads, sessions](Worker* worker) {
-    std::unique_ptr<Worker> owned(worker);
-    if (auto server = self.lock()) server->give_back(std::move(owned), threads, sessions);
+  auto back = [self = weak_from_this(), worker = taken.worker, threads, sessions](Worker*) mutable {
+    if (auto server = self.lock()) server->give_back(std::move(worker), threads, sessions);
+    worker.reset();
   };
-  return std::shared_ptr<Worker>(taken.worker.release(), back);
+  return std::shared_ptr<Worker>(taken.worker.get(), std::move(back));
 }
 
-void ForkServer::give_back(std::unique_ptr<Worker> worker, int threads, int sessions) {
+void ForkServer::give_back(std::shared_ptr<Worker> worker, int threads, int sessions) {
   constexpr int kMostSessions = 256;  // so that nothing in it grows for ever
   if (!worker->alive() || sessions >= kMostSessions) return;
   if (!worker->ask({{"do", "forget"}}, {}, Deadline::after(10)).answer) return;

@@ -63,7 +63,7 @@ class ForkServer : public std::enable_shared_from_this<ForkServer> {
   static Result<std::shared_ptr<ForkServer>> start(const std::string& program, bool jail);
   ~ForkServer();
   // `role`: "reference" or "candidate". Thread-safe.
-  Result<std::unique_ptr<Worker>> fork(const char* role, int threads);
+  Result<std::shared_ptr<Worker>> fork(const char* role, int threads);
   // A candidate gets a worker of its own. A reference's worker serves one session after another, up to a
   // limit.
   Result<std::shared_ptr<Worker>> worker(const std::string& role, int threads);
@@ -73,10 +73,10 @@ class ForkServer : public std::enable_shared_from_this<ForkServer> {
   ForkServer(Fd socket, pid_t pid) : socket_(std::move(socket)), pid_(pid) {}
   Status wait_ready();
   Result<Json> ask(const Json& request, const std::vector<int>& descriptors = {});
-  void give_back(std::unique_ptr<Worker> worker, int threads, int sessions);
+  void give_back(std::shared_ptr<Worker> worker, int threads, int sessions);
 
   struct Idle {
-    std::unique_ptr<Worker> worker;
+    std::shared_ptr<Worker> worker;
     int threads = 1, sessions = 0;
   };
   std::mutex mutex_;

@@ -64,4 +64,15 @@ void serve(int socket, const std::function<std::unique_ptr<Role>()>& make) {
   }
 }
 
+void serve(int socket, Role& role) {
+  struct Borrowed : Role {
+    explicit Borrowed(Role& role) : role(role) {}
+    Json handle(const std::string& verb, Message& request, std::vector<int>& descriptors) override {
+      return role.handle(verb, request, descriptors);
+    }
+    Role& role;
+  };
+  serve(socket, [&] { return std::make_unique<Borrowed>(role); });
+}
+
 }  // namespace nereid::replay

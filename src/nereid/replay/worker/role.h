@@ -28,6 +28,8 @@ std::unique_ptr<Role> make_candidate_role(Machine& machine);
 
 // Answers requests on `socket` until it closes; "load" begins anew with a role that `make` gives.
 void serve(int socket, const std::function<std::unique_ptr<Role>()>& make);
+// The same with one role, which must stand being asked to "load" once.
+void serve(int socket, Role& role);
 
 // Plays a whole session of a small task in this process, so that what the first use of anything costs
 // (schemas that are parsed, symbols that are bound, memory that is touched) is paid before a fork.
