@@ -14,29 +14,31 @@
 
 // Every function that is used; those behind a macro in cuda.h (cuMemAlloc is cuMemAlloc_v2) resolve to what
 // it names.
-#define NEREID_CUDA_FUNCTIONS(X)                                                                             \
-  X(cuInit)                                                                                                  \
-  X(cuDriverGetVersion)                                                                                      \
-  X(cuDeviceGet)                                                                                             \
-  X(cuDeviceGetCount)                                                                                        \
-  X(cuDeviceGetName) X(cuDeviceGetAttribute) X(cuDeviceTotalMem) X(cuDevicePrimaryCtxRetain) X(              \
-      cuDevicePrimaryCtxRelease) X(cuCtxSetCurrent) X(cuCtxGetCurrent) X(cuCtxSynchronize) X(cuGetErrorName) \
-      X(cuGetErrorString) X(cuModuleLoadData) X(cuModuleUnload) X(cuModuleGetFunction) X(cuFuncGetAttribute) \
-          X(cuFuncSetAttribute) X(cuFuncSetCacheConfig) X(cuLaunchKernelEx) X(cuTensorMapEncodeTiled) X(     \
-              cuMemGetInfo) X(cuMemAlloc) X(cuMemFree) X(cuMemcpyDtoH) X(cuMemcpyHtoD) X(cuMemcpyDtoDAsync)  \
-              X(cuMemcpyDtoHAsync) X(cuMemcpyHtoDAsync) X(cuMemsetD8Async) X(cuMemsetD32Async)               \
-                  X(cuMemAddressReserve) X(cuMemAddressFree) X(cuMemCreate) X(cuMemRelease) X(cuMemMap)      \
-                      X(cuMemUnmap) X(cuMemSetAccess) X(cuMemGetAllocationGranularity)                       \
-                          X(cuMemExportToShareableHandle) X(cuMemImportFromShareableHandle)                  \
-                              X(cuStreamCreate) X(cuStreamDestroy) X(cuStreamSynchronize) X(cuStreamQuery)   \
-                                  X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventSynchronize)  \
-                                      X(cuEventQuery) X(cuEventElapsedTime) X(cuStreamBeginCapture)          \
-                                          X(cuStreamEndCapture) X(cuGraphCreate) X(cuGraphDestroy)           \
-                                              X(cuGraphInstantiateWithFlags) X(cuGraphExecDestroy)           \
-                                                  X(cuGraphLaunch) X(cuGraphAddChildGraphNode)               \
-                                                      X(cuGraphAddEventRecordNode) X(cuGraphAddMemsetNode)   \
-                                                          X(cuGraphAddMemcpyNode) X(cuGraphGetNodes)         \
-                                                              X(cuGraphNodeGetType) X(cuGraphUpload)
+#define NEREID_CUDA_FUNCTIONS(X)                                                                            \
+  X(cuInit)                                                                                                 \
+  X(cuDriverGetVersion)                                                                                     \
+  X(cuDeviceGet)                                                                                            \
+  X(cuDeviceGetCount)                                                                                       \
+  X(cuDeviceGetName)                                                                                        \
+  X(cuDeviceGetAttribute)                                                                                   \
+  X(cuDeviceTotalMem) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) X(cuCtxSetCurrent) X(        \
+      cuCtxGetCurrent) X(cuCtxSynchronize) X(cuGetErrorName) X(cuGetErrorString) X(cuModuleLoadData)        \
+      X(cuModuleUnload) X(cuModuleGetFunction) X(cuFuncGetAttribute) X(cuFuncSetAttribute) X(               \
+          cuFuncSetCacheConfig) X(cuLaunchKernelEx) X(cuTensorMapEncodeTiled) X(cuMemGetInfo) X(cuMemAlloc) \
+          X(cuMemFree) X(cuMemcpyDtoH) X(cuMemcpyHtoD) X(cuMemcpyDtoDAsync) X(cuMemcpyDtoHAsync)            \
+              X(cuMemcpyHtoDAsync) X(cuMemsetD8Async) X(cuMemsetD32Async) X(cuMemAddressReserve)            \
+                  X(cuMemAddressFree) X(cuMemCreate) X(cuMemRelease) X(cuMemMap) X(cuMemUnmap)              \
+                      X(cuMemSetAccess) X(cuMemGetAllocationGranularity) X(cuMemExportToShareableHandle)    \
+                          X(cuMemImportFromShareableHandle) X(cuStreamCreate) X(cuStreamDestroy)            \
+                              X(cuStreamSynchronize) X(cuStreamQuery) X(cuEventCreate) X(cuEventDestroy)    \
+                                  X(cuEventRecord) X(cuEventSynchronize) X(cuEventQuery)                    \
+                                      X(cuEventElapsedTime) X(cuStreamBeginCapture) X(cuStreamEndCapture)   \
+                                          X(cuGraphCreate) X(cuGraphDestroy) X(cuGraphInstantiateWithFlags) \
+                                              X(cuGraphExecDestroy) X(cuGraphLaunch)                        \
+                                                  X(cuGraphAddChildGraphNode) X(cuGraphAddEventRecordNode)  \
+                                                      X(cuGraphAddMemsetNode) X(cuGraphAddMemcpyNode)       \
+                                                          X(cuGraphGetNodes) X(cuGraphNodeGetType)          \
+                                                              X(cuGraphUpload)
 
 namespace nereid::replay::cuda {
 

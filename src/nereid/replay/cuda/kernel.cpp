@@ -23,9 +23,9 @@ size_t scalar_bytes(std::string_view type) {
 
 // Encodes the tensor map that the kernel's TMA instructions read (the facts:
 // triton/backends/nvidia/driver.c).
-Status encode(const Driver& driver, const Descriptor& descriptor, const DescriptorMeta& meta,
+Status encode(const Driver& driver, const Descriptor& descriptor, const tracer::TensorMapMeta& meta,
               CUtensorMap& map) {
-  const size_t rank = meta.block.size();
+  const size_t rank = meta.block_size.size();
   if (rank == 0 || rank > 5 || descriptor.shape.size() != rank || descriptor.strides.size() != rank)
     return input_error("a tensor descriptor of rank {} for a block of rank {} (1 to 5)",
                        descriptor.shape.size(), rank);
@@ -35,15 +35,15 @@ Status encode(const Driver& driver, const Descriptor& descriptor, const Descript
   uint32_t box[5], element_strides[5] = {1, 1, 1, 1, 1};
   uint64_t dims[5], strides[5];
   for (size_t i = 0; i < rank; ++i) {
-    box[rank - 1 - i] = meta.block[i];
+    box[rank - 1 - i] = static_cast<uint32_t>(meta.block_size[i]);
     dims[rank - 1 - i] = static_cast<uint64_t>(descriptor.shape[i]);
   }
   if (meta.fp4_padded) dims[0] *= 2;
   for (size_t i = 0; i + 1 < rank; ++i)
     strides[rank - 2 - i] =
-        static_cast<uint64_t>(meta.element_bytes) * static_cast<uint64_t>(descriptor.strides[i]);
+        static_cast<uint64_t>(meta.elem_size) * static_cast<uint64_t>(descriptor.strides[i]);
   const CUresult code = driver.cuTensorMapEncodeTiled(
-      &map, host_element_type(meta.element_type), static_cast<uint32_t>(rank),
+      &map, host_element_type(meta.elem_type), static_cast<uint32_t>(rank),
       reinterpret_cast<void*>(descriptor.base), dims, strides, box, element_strides,
       CU_TENSOR_MAP_INTERLEAVE_NONE, static_cast<CUtensorMapSwizzle>(meta.swizzle),
       CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
@@ -58,18 +58,18 @@ Status encode(const Driver& driver, const Descriptor& descriptor, const Descript
 // Walks the parameters and the arguments side by side.
 class Packer {
  public:
-  Packer(const Driver& driver, const KernelImage& image) : driver_(driver), image_(image) {}
+  Packer(const Driver& driver, const CompiledKernel& image) : driver_(driver), image_(image) {}
 
   Status pack(const std::vector<Argument>& arguments) {
     for (const Argument& argument : arguments) {
-      if (next_ >= image_.parameter_types.size())
+      if (next_ >= image_.params.size())
         return input_error("kernel {} has {} parameters, the launch gives more", image_.name, next_);
-      const std::string& type = image_.parameter_types[next_++];
+      const std::string& type = image_.params[next_++];
       NEREID_TRY_STATUS(std::visit([&](const auto& value) { return pack_one(type, value); }, argument));
     }
-    if (next_ != image_.parameter_types.size())
+    if (next_ != image_.params.size())
       return input_error("kernel {} has {} parameters, the launch gives {}", image_.name,
-                         image_.parameter_types.size(), next_);
+                         image_.params.size(), next_);
     return ok_status();
   }
 
@@ -94,24 +94,35 @@ class Packer {
   }
   Status pack_one(const std::string& type, const Descriptor& descriptor) {
     if (!starts_with(type, "!tt.tensordesc")) return misfit(type, "a tensor descriptor");
-    if (descriptors_ >= image_.descriptors.size())
-      return our_error("kernel {}: the compiler described {} tensor descriptors, the launch gives more",
-                       image_.name, image_.descriptors.size());
-    CUtensorMap map;
-    NEREID_TRY_STATUS(encode(driver_, descriptor, image_.descriptors[descriptors_++], map));
-    block.append(&map, sizeof map, 64);
+    if (image_.expanded_descriptors) {
+      append_expanded(descriptor);
+    } else {
+      if (descriptors_ >= image_.tensordesc_meta.size())
+        return our_error("kernel {}: the compiler described {} tensor descriptors, the launch gives more",
+                         image_.name, image_.tensordesc_meta.size());
+      CUtensorMap map;
+      NEREID_TRY_STATUS(encode(driver_, descriptor, image_.tensordesc_meta[descriptors_++], map));
+      block.append(&map, sizeof map, 64);
+    }
     for (const auto* numbers : {&descriptor.shape, &descriptor.strides})
       for (const int64_t number : *numbers) {
-        if (next_ >= image_.parameter_types.size() || scalar_bytes(image_.parameter_types[next_]) == 0)
+        if (next_ >= image_.params.size() || scalar_bytes(image_.params[next_]) == 0)
           return our_error("kernel {}: no integer parameter {} for a tensor descriptor's shape or stride",
                            image_.name, next_);
-        NEREID_TRY_STATUS(pack_one(image_.parameter_types[next_++], Scalar{static_cast<uint64_t>(number)}));
+        NEREID_TRY_STATUS(pack_one(image_.params[next_++], Scalar{static_cast<uint64_t>(number)}));
       }
     return ok_status();
   }
 
+  void append_expanded(const Descriptor& descriptor) {
+    block.append(&descriptor.base, sizeof descriptor.base, sizeof descriptor.base);
+    for (const auto* numbers : {&descriptor.shape, &descriptor.strides})
+      for (const int64_t number : *numbers) block.append(&number, sizeof number, sizeof number);
+    block.append(&descriptor.nan_padding, 1, 1);
+  }
+
   const Driver& driver_;
-  const KernelImage& image_;
+  const CompiledKernel& image_;
   size_t next_ = 0, descriptors_ = 0;
 };
 
@@ -150,7 +161,7 @@ std::string_view ParameterBlock::bytes_of(size_t index) const {
   return {reinterpret_cast<const char*>(chunks_.at(index).bytes), sizes_.at(index)};
 }
 
-Result<ParameterBlock> pack_parameters(const Driver& driver, const KernelImage& image,
+Result<ParameterBlock> pack_parameters(const Driver& driver, const CompiledKernel& image,
                                        const std::vector<Argument>& arguments, Scratch scratch) {
   Packer packer(driver, image);
   NEREID_TRY_STATUS(packer.pack(arguments));
@@ -159,7 +170,7 @@ Result<ParameterBlock> pack_parameters(const Driver& driver, const KernelImage& 
   return std::move(packer.block);
 }
 
-Result<LoadedKernel> LoadedKernel::load(const Driver& driver, int device, const KernelImage& image) {
+Result<LoadedKernel> LoadedKernel::load(const Driver& driver, int device, const CompiledKernel& image) {
   LoadedKernel kernel(driver, image);
   NEREID_CUDA(driver, cuModuleLoadData(&kernel.module_, image.cubin.data()));
   NEREID_CUDA(driver, cuModuleGetFunction(&kernel.function_, kernel.module_, image.name.c_str()));
@@ -169,14 +180,14 @@ Result<LoadedKernel> LoadedKernel::load(const Driver& driver, int device, const 
   kernel.spilled_words_ = local_bytes / 4;
 
   constexpr int64_t kSharedWithoutAsking = 48 << 10;
-  if (image.shared_bytes > kSharedWithoutAsking) {
+  if (image.shared > kSharedWithoutAsking) {
     NEREID_TRY(const DeviceFacts facts, device_facts(driver, device));
     int fixed = 0;
     NEREID_CUDA(driver, cuFuncGetAttribute(&fixed, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, kernel.function_));
     const int64_t most = facts.shared_bytes_per_block - fixed;
-    if (image.shared_bytes > most)
-      return input_error("kernel {} needs {} bytes of shared memory, {} has {}", image.name,
-                         image.shared_bytes, facts.name, most);
+    if (image.shared > most)
+      return input_error("kernel {} needs {} bytes of shared memory, {} has {}", image.name, image.shared,
+                         facts.name, most);
     NEREID_CUDA(driver, cuFuncSetCacheConfig(kernel.function_, CU_FUNC_CACHE_PREFER_SHARED));
     NEREID_CUDA(driver, cuFuncSetAttribute(kernel.function_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                            static_cast<int>(most)));
@@ -201,10 +212,10 @@ LoadedKernel::~LoadedKernel() {
 }
 
 int64_t LoadedKernel::global_scratch_bytes(const std::array<int64_t, 3>& grid) const {
-  return image_.global_scratch_bytes * grid[0] * grid[1] * grid[2] * image_.num_ctas;
+  return image_.global_scratch[0] * grid[0] * grid[1] * grid[2] * image_.num_ctas;
 }
 int64_t LoadedKernel::profile_scratch_bytes(const std::array<int64_t, 3>& grid) const {
-  return image_.profile_scratch_bytes * grid[0] * grid[1] * grid[2] * image_.num_ctas;
+  return image_.profile_scratch[0] * grid[0] * grid[1] * grid[2] * image_.num_ctas;
 }
 
 Result<LoadedKernel::Outcome> LoadedKernel::launch(const std::array<int64_t, 3>& grid,
@@ -225,7 +236,7 @@ Result<LoadedKernel::Outcome> LoadedKernel::launch(const std::array<int64_t, 3>&
     attributes[count].id = id;
     return attributes[count++].value;
   };
-  if (image_.dependent_launch)
+  if (image_.pdl)
     attribute(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION).programmaticStreamSerializationAllowed =
         1;
   if (image_.cooperative) attribute(CU_LAUNCH_ATTRIBUTE_COOPERATIVE).cooperative = 1;
@@ -242,7 +253,7 @@ Result<LoadedKernel::Outcome> LoadedKernel::launch(const std::array<int64_t, 3>&
   config.blockDimX = static_cast<unsigned>(32 * image_.num_warps);
   config.blockDimY = 1;
   config.blockDimZ = 1;
-  config.sharedMemBytes = static_cast<unsigned>(image_.shared_bytes);
+  config.sharedMemBytes = static_cast<unsigned>(image_.shared);
   config.hStream = stream;
   config.attrs = attributes;
   config.numAttrs = count;

@@ -18,9 +18,11 @@
 
 #include "nereid/base/result.h"
 #include "nereid/replay/cuda/driver.h"
-#include "nereid/replay/cuda/kernel_image.h"
+#include "nereid/tracer/compiled_kernel.h"
 
 namespace nereid::replay::cuda {
+
+using tracer::CompiledKernel;
 
 // One argument for each parameter of the TTIR function; a Descriptor also covers the shapes and strides
 // behind it.
@@ -56,7 +58,7 @@ struct Scratch {
 };
 
 // An error, blamed on the input, where the arguments do not fit the parameters.
-Result<ParameterBlock> pack_parameters(const Driver& driver, const KernelImage& image,
+Result<ParameterBlock> pack_parameters(const Driver& driver, const CompiledKernel& image,
                                        const std::vector<Argument>& arguments, Scratch scratch);
 
 // The number cuTensorMapEncodeTiled wants for the compiler's.
@@ -65,7 +67,7 @@ CUtensorMapDataType host_element_type(int device_number);
 class LoadedKernel {
  public:
   // In the current context.
-  static Result<LoadedKernel> load(const Driver& driver, int device, const KernelImage& image);
+  static Result<LoadedKernel> load(const Driver& driver, int device, const CompiledKernel& image);
   LoadedKernel(LoadedKernel&& other) noexcept;
   LoadedKernel& operator=(LoadedKernel&&) = delete;
   ~LoadedKernel();
@@ -84,14 +86,14 @@ class LoadedKernel {
   Result<Outcome> launch(const std::array<int64_t, 3>& grid, const std::vector<Argument>& arguments,
                          Scratch scratch, CUstream stream) const;
 
-  const KernelImage& image() const { return image_; }
+  const CompiledKernel& image() const { return image_; }
   int registers() const { return registers_; }
   int spilled_words() const { return spilled_words_; }
 
  private:
-  LoadedKernel(const Driver& driver, KernelImage image) : driver_(&driver), image_(std::move(image)) {}
+  LoadedKernel(const Driver& driver, CompiledKernel image) : driver_(&driver), image_(std::move(image)) {}
   const Driver* driver_;
-  KernelImage image_;
+  CompiledKernel image_;
   CUmodule module_ = nullptr;
   CUfunction function_ = nullptr;
   int registers_ = 0, spilled_words_ = 0;

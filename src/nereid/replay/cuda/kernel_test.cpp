@@ -2,17 +2,16 @@
 
 #include <gtest/gtest.h>
 
-#include "nereid/base/json.h"
 #include "nereid/replay/cuda/testing/fake_driver.h"
 
 namespace nereid::replay::cuda {
 namespace {
 
-KernelImage image(std::vector<std::string> types) {
-  KernelImage image;
+CompiledKernel image(std::vector<std::string> types) {
+  CompiledKernel image;
   image.name = "k";
   image.cubin = "machine code";
-  image.parameter_types = std::move(types);
+  image.params = std::move(types);
   return image;
 }
 
@@ -71,9 +70,10 @@ TEST(Parameters, WhatDoesNotFitIsNamed) {
   EXPECT_EQ(error({"i32"}, {Scalar{1}, Scalar{2}}), "kernel k has 1 parameters, the launch gives more");
 }
 
-KernelImage with_descriptor() {
-  KernelImage with = image({"!tt.tensordesc<tensor<8x64xf16>>", "i32", "i32", "i64", "i64", "i32"});
-  with.descriptors.push_back({.swizzle = 3, .element_bytes = 2, .element_type = 6, .block = {8, 64}});
+CompiledKernel with_descriptor() {
+  CompiledKernel with = image({"!tt.tensordesc<tensor<8x64xf16>>", "i32", "i32", "i64", "i64", "i32"});
+  with.tensordesc_meta.push_back(
+      {.swizzle = 3, .elem_size = 2, .elem_type = 6, .block_size = {8, 64}, .fp4_padded = false});
   return with;
 }
 
@@ -97,6 +97,21 @@ TEST(Parameters, ADescriptorIsATensorMapAndItsShapeAndStrides) {
   EXPECT_TRUE(record.map_nan);
 }
 
+TEST(Parameters, BelowSm90ADescriptorIsItsPartsOneByOne) {
+  CompiledKernel expanded = with_descriptor();
+  expanded.tensordesc_meta.clear();
+  expanded.expanded_descriptors = true;
+  const auto packed = pack_parameters(FakeDriver::driver(), expanded,
+                                      {Descriptor{0x1000, {100, 256}, {512, 1}, true}, Scalar{9}}, {});
+  ASSERT_TRUE(packed.ok());
+  const char* want[] = {"0010000000000000", "6400000000000000", "0001000000000000",
+                        "0002000000000000", "0100000000000000", "01",
+                        "64000000",         "00010000",         "0002000000000000",
+                        "0100000000000000", "09000000"};
+  ASSERT_EQ(packed->count(), std::size(want) + 2);
+  for (size_t i = 0; i < std::size(want); ++i) EXPECT_EQ(hex(packed->bytes_of(i)), want[i]) << i;
+}
+
 TEST(Parameters, ADescriptorThatTheGpuRefusesIsTheKernelsFault) {
   auto& record = FakeDriver::reset();
   const auto refused = [&](const Descriptor& descriptor) {
@@ -113,12 +128,12 @@ TEST(Parameters, ADescriptorThatTheGpuRefusesIsTheKernelsFault) {
 
 TEST(Launch, AttributesFollowTheImage) {
   auto& record = FakeDriver::reset();
-  KernelImage clustered = image({"i32"});
+  CompiledKernel clustered = image({"i32"});
   clustered.num_ctas = 16;
   clustered.num_warps = 8;
-  clustered.shared_bytes = 100000;
-  clustered.cooperative = clustered.dependent_launch = true;
-  clustered.global_scratch_bytes = 128;
+  clustered.shared = 100000;
+  clustered.cooperative = clustered.pdl = true;
+  clustered.global_scratch = {128, 128};
   {
     const auto kernel = LoadedKernel::load(FakeDriver::driver(), 0, clustered);
     ASSERT_TRUE(kernel.ok()) << kernel.error().message;
@@ -163,39 +178,12 @@ TEST(Launch, TheDriversCodeComesBack) {
 
 TEST(Load, TooMuchSharedMemoryIsTheKernelsFault) {
   FakeDriver::reset();
-  KernelImage large = image({});
-  large.shared_bytes = 300000;
+  CompiledKernel large = image({});
+  large.shared = 300000;
   const auto kernel = LoadedKernel::load(FakeDriver::driver(), 0, large);
   ASSERT_FALSE(kernel.ok());
   EXPECT_EQ(kernel.error().blame, Blame::kInput);
   EXPECT_TRUE(FakeDriver::record().modules.empty());
-}
-
-TEST(KernelImage, SurvivesItsOwnWords) {
-  KernelImage with = with_descriptor();
-  with.cubin = std::string("\0\1\377cubin", 8);
-  with.shared_bytes = 5;
-  with.num_warps = 8;
-  with.num_ctas = 2;
-  with.global_scratch_bytes = 384;
-  with.global_scratch_align = 128;
-  with.dependent_launch = true;
-  const auto back = kernel_image_from_json(to_json(with));
-  ASSERT_TRUE(back.ok()) << back.error().message;
-  EXPECT_EQ(to_json(*back), to_json(with));
-  EXPECT_EQ(back->cubin, with.cubin);
-}
-
-TEST(KernelImage, AWrongFieldIsNamed) {
-  for (const char* field : {"cubin", "name", "params", "shared", "num_warps", "num_ctas", "global_scratch",
-                            "cooperative", "tensordesc_meta"}) {
-    Json document = to_json(with_descriptor());
-    document[field] = Json{{"wrong", -1}};
-    const auto image = kernel_image_from_json(document);
-    ASSERT_FALSE(image.ok()) << field;
-    EXPECT_NE(image.error().message.find(field), std::string::npos) << image.error().message;
-  }
-  EXPECT_FALSE(kernel_image_from_json(Json::array()).ok());
 }
 
 }  // namespace

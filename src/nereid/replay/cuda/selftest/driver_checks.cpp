@@ -54,7 +54,7 @@ Scalar f64(double value) {
 }
 
 // Launches and waits; the code of what came, CUDA_ERROR_NOT_READY after ten seconds.
-Result<CUresult> run(const Gpu& gpu, const KernelImage& image, std::array<int64_t, 3> grid,
+Result<CUresult> run(const Gpu& gpu, const CompiledKernel& image, std::array<int64_t, 3> grid,
                      const std::vector<Argument>& arguments, double seconds = 10) {
   NEREID_TRY(LoadedKernel kernel, LoadedKernel::load(gpu.driver, kDevice, image));
   NEREID_TRY(

@@ -21,7 +21,7 @@ Result<Kernels> read_kernels(const char* path) {
   NEREID_TRY(const Json document, parse_json(text, path));
   Kernels kernels;
   for (const auto& [name, description] : document.items()) {
-    NEREID_TRY(KernelImage image, kernel_image_from_json(description));
+    NEREID_TRY(tracer::CompiledKernel image, tracer::compiled_kernel_from_json(description));
     kernels.images.emplace(name, std::move(image));
   }
   return kernels;

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "nereid/base/file.h"
-#include "nereid/replay/cuda/kernel_image.h"
+#include "nereid/tracer/compiled_kernel.h"
 
 namespace nereid::replay::cuda::selftest {
 
 struct Kernels {
-  std::map<std::string, KernelImage> images;
-  const KernelImage& at(const std::string& name) const { return images.at(name); }
+  std::map<std::string, tracer::CompiledKernel> images;
+  const tracer::CompiledKernel& at(const std::string& name) const { return images.at(name); }
 };
 
 struct Check {

@@ -71,7 +71,7 @@ std::vector<ttir::Parameter> CudaLauncher::parameters(trace::KernelId id) {
   if (const auto parsed = ttir::Kernel::load(kernel.ttir); parsed.ok()) return parsed->parameters();
   // The GPU may run what our executor does not know; then every pointer counts as read and written.
   std::vector<ttir::Parameter> parameters;
-  for (const std::string& type : machine_.kernel(kernel.hash, kernel.name).image().parameter_types)
+  for (const std::string& type : machine_.kernel(kernel.hash, kernel.name).image().params)
     parameters.push_back({.name = fmt::format("arg{}", parameters.size()), .type = type});
   return parameters;
 }
@@ -93,7 +93,7 @@ void CudaLauncher::launch(const LaunchRequest& request, std::vector<ttir::Findin
                  fmt::format("a kernel before {} faulted: {}", kernel.name, outcome->error));
   }
   if (!outcome->ok())
-    throw Failed(Failure::Kind::kRaised,
+    throw Failed(Failure::Kind::kUnsupported,
                  fmt::format("kernel {} cannot be launched: {}", kernel.name, outcome->error));
   if (request.sanitize) check(request, kernel, findings, finding_count);
 }

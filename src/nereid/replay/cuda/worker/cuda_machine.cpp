@@ -78,7 +78,7 @@ c10::Storage CudaMachine::allocate(int64_t bytes, trace::Device device) {
           allocator->allocate(static_cast<size_t>(bytes)), allocator, /*resizable=*/false};
 }
 
-void CudaMachine::add_kernel(const std::string& hash, KernelImage image) {
+void CudaMachine::add_kernel(const std::string& hash, CompiledKernel image) {
   kernels_.try_emplace(hash, Kernel{std::move(image), nullptr});
 }
 
@@ -90,12 +90,12 @@ void CudaMachine::forget_kernels() {
 const LoadedKernel& CudaMachine::kernel(const std::string& hash, const std::string& name) {
   const auto found = kernels_.find(hash);
   if (found == kernels_.end())
-    throw Failed(Failure::Kind::kRefused, fmt::format("kernel {} was not compiled for this device", name));
+    throw Failed(Failure::Kind::kUnsupported, fmt::format("kernel {} was not compiled for this device", name));
   Kernel& kernel = found->second;
   if (kernel.loaded == nullptr) {
     auto loaded = LoadedKernel::load(driver_, device_, kernel.image);
     if (!loaded.ok() && loaded.error().blame == Blame::kInput)
-      throw Failed(Failure::Kind::kRaised, loaded.error().message);
+      throw Failed(Failure::Kind::kUnsupported, loaded.error().message);
     kernel.loaded = std::make_unique<LoadedKernel>(or_throw(std::move(loaded)));
   }
   return *kernel.loaded;

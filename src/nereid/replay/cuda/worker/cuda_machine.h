@@ -19,7 +19,7 @@ class CudaMachine final : public Machine {
   static Result<std::unique_ptr<CudaMachine>> create(int device);
 
   // The machine code for kernels with that hash, for the traces loaded afterwards.
-  void add_kernel(const std::string& hash, KernelImage image);
+  void add_kernel(const std::string& hash, CompiledKernel image);
   bool has_kernel(const std::string& hash) const { return kernels_.contains(hash); }
   void forget_kernels();
 
@@ -52,7 +52,7 @@ class CudaMachine final : public Machine {
   CudaMachine(const Driver& driver, int device, DeviceFacts facts);
 
   struct Kernel {
-    KernelImage image;
+    CompiledKernel image;
     std::unique_ptr<LoadedKernel> loaded;
   };
   const Driver& driver_;
