@@ -5,9 +5,8 @@
 namespace nereid::replay::cuda {
 namespace {
 
-Status take(TimedProgram& program, int distribution, int round, LaunchMode mode, int count,
-            std::vector<double>& samples) {
-  NEREID_TRY(const std::vector<double> taken, program.sample(distribution, round, mode, count));
+Status take(TimedProgram& program, LaunchMode mode, int count, std::vector<double>& samples) {
+  NEREID_TRY(const std::vector<double> taken, program.sample(mode, count));
   for (const double seconds : taken) {
     if (!(seconds > 0)) return our_error("the GPU's clock gave {} seconds for a run", seconds);
     samples.push_back(seconds);
@@ -28,8 +27,8 @@ Comparison summarise(const std::vector<double>& reference, const std::vector<dou
 
 }  // namespace
 
-Result<Comparison> compare(TimedProgram& reference, TimedProgram& candidate, int distribution,
-                           LaunchMode mode, const TimingOptions& options, Deadline deadline) {
+Result<Comparison> compare(TimedProgram& reference, TimedProgram& candidate, LaunchMode mode,
+                           const TimingOptions& options, Deadline deadline) {
   std::vector<double> reference_samples, candidate_samples;
   const Deadline budget = Deadline::after(options.budget_seconds);
   Comparison result;
@@ -41,8 +40,8 @@ Result<Comparison> compare(TimedProgram& reference, TimedProgram& candidate, int
     TimedProgram& second = reference_first ? candidate : reference;
     auto& first_samples = reference_first ? reference_samples : candidate_samples;
     auto& second_samples = reference_first ? candidate_samples : reference_samples;
-    NEREID_TRY_STATUS(take(first, distribution, round, mode, options.batch, first_samples));
-    NEREID_TRY_STATUS(take(second, distribution, round, mode, options.batch, second_samples));
+    NEREID_TRY_STATUS(take(first, mode, options.batch, first_samples));
+    NEREID_TRY_STATUS(take(second, mode, options.batch, second_samples));
 
     const int samples = static_cast<int>(std::min(reference_samples.size(), candidate_samples.size()));
     const bool last = samples >= options.max_samples || (budget.passed() && samples >= 3);
@@ -68,26 +67,6 @@ int slowest_distribution(const std::vector<Comparison>& distributions) {
       slowest = i;
   }
   return slowest;
-}
-
-Result<Times> time_all(TimedProgram& reference, TimedProgram& candidate, int distributions,
-                       const TimingOptions& options, Deadline deadline) {
-  NEREID_CHECK(distributions > 0, "at least one distribution, got {}", distributions);
-  Times times;
-  // The task's own distribution gets half of the budget, plain launches and the others share the rest.
-  TimingOptions own = options, rest = options;
-  own.budget_seconds = options.budget_seconds / 2;
-  rest.budget_seconds = options.budget_seconds / 2 / distributions;
-  for (int i = 0; i < distributions; ++i) {
-    NEREID_TRY(Comparison one,
-               compare(reference, candidate, i, LaunchMode::kGraph, i == 0 ? own : rest, deadline));
-    times.distributions.push_back(std::move(one));
-  }
-  times.distribution = slowest_distribution(times.distributions);
-  times.graph = times.distributions[static_cast<size_t>(times.distribution)];
-  NEREID_TRY(times.plain,
-             compare(reference, candidate, times.distribution, LaunchMode::kPlain, rest, deadline));
-  return times;
 }
 
 }  // namespace nereid::replay::cuda

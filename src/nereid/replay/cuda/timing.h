@@ -22,16 +22,15 @@ enum class LaunchMode {
 class TimedProgram {
  public:
   virtual ~TimedProgram() = default;
-  // `distribution` indexes the kinds of input values; `round` picks the input set within it.
-  virtual Result<std::vector<double>> sample(int distribution, int round, LaunchMode mode, int count) = 0;
+  virtual Result<std::vector<double>> sample(LaunchMode mode, int count) = 0;
 };
 
 struct TimingOptions {
   double relative_width = 0.02;  // of the interval of the speedup: narrow enough to stop
-  double budget_seconds = 1.0;   // on the GPU and off it, for all distributions together
+  double budget_seconds = 1.0;   // on the GPU and off it
   int batch = 5;                 // samples at a time before the other program has its turn
   int min_samples = 15, max_samples = 300;
-  BootstrapOptions bootstrap;
+  BootstrapOptions bootstrap = {};
 };
 
 struct Comparison {
@@ -45,22 +44,11 @@ struct Comparison {
 
 // Takes turns, each round beginning with the program that came second in the one before, so that a drifting
 // clock favours neither.
-Result<Comparison> compare(TimedProgram& reference, TimedProgram& candidate, int distribution,
-                           LaunchMode mode, const TimingOptions& options,
-                           Deadline deadline = Deadline::never());
+Result<Comparison> compare(TimedProgram& reference, TimedProgram& candidate, LaunchMode mode,
+                           const TimingOptions& options, Deadline deadline = Deadline::never());
 
-struct Times {
-  int distribution = 0;                   // whose figures count
-  Comparison graph, plain;                // of that distribution
-  std::vector<Comparison> distributions;  // as graphs; the first is the task's own
-};
-
-// All distributions as graphs, the first as plain launches too. The first counts, unless the candidate is
-// slower on another beyond what the intervals explain: then the slowest does.
-Result<Times> time_all(TimedProgram& reference, TimedProgram& candidate, int distributions,
-                       const TimingOptions& options, Deadline deadline = Deadline::never());
-
-// Which distribution counts, by the rule above.
+// Which of several distributions of input values counts: the first, the task's own, unless the candidate is
+// slower on another beyond what the intervals explain; then the slowest does. At least one.
 int slowest_distribution(const std::vector<Comparison>& distributions);
 
 }  // namespace nereid::replay::cuda
