@@ -32,6 +32,17 @@ class CandidateRole : public Role {
     throw std::runtime_error("unknown request " + verb);
   }
 
+  Playing playing() override {
+    if (!loaded_.replay) throw std::runtime_error("nothing is loaded");
+    return {*loaded_.replay, options_};
+  }
+
+  void hand_over() override {
+    for (size_t i = 0; i < outputs_.size(); ++i)
+      out_layout_.at(out_block_.bytes, i).copy_(loaded_.replay->value(outputs_[i]));
+    machine_.synchronize();
+  }
+
  private:
   Json load_trace(Message& request, std::vector<int>& descriptors) {
     states_ = request.document.at("states").get<std::vector<ValueId>>();
@@ -109,7 +120,7 @@ class CandidateRole : public Role {
     for (const auto& alternative : document.at("alternatives"))
       options_.alternatives[alternative.at(0).get<int>()] = alternative.at(1).get<int>();
     replay.run_judged(options_);
-    hand_over(replay);
+    hand_over();
     Json answer = {{"findings", Json::array()},
                    {"finding_count", replay.finding_count()},
                    {"inputs_written", Json::array()},
@@ -123,12 +134,6 @@ class CandidateRole : public Role {
       if (std::ranges::find(changed, loaded_.trace.values[inputs[i]].storage) != changed.end())
         answer["inputs_written"].push_back(i);
     return answer;
-  }
-
-  void hand_over(Replay& replay) {
-    for (size_t i = 0; i < outputs_.size(); ++i)
-      out_layout_.at(out_block_.bytes, i).copy_(replay.value(outputs_[i]));
-    machine_.synchronize();
   }
 
   // Again without one launch; what it would have made stays poisoned.

@@ -100,6 +100,12 @@ class ReferenceRole : public Role {
     throw std::runtime_error("unknown request " + verb);
   }
 
+  Playing playing() override {
+    if (!loaded_.replay) throw std::runtime_error("nothing is loaded");
+    return {*loaded_.replay, options_};
+  }
+  void hand_over() override {}
+
  private:
   const trace::Trace& trace() const { return loaded_.trace; }
 

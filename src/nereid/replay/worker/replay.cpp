@@ -178,20 +178,44 @@ void Replay::begin_judged() {
 }
 
 void Replay::run_judged(const RunOptions& options) {
+  ready_judged(options);
+  run_phase(program_.judged(), options, {}, false);
+  machine_.synchronize();
+}
+
+void Replay::ready_judged(const RunOptions& options) {
   rewind();
   dirty_ = true;
   findings_.clear();
   finding_count_ = 0;
   track_ = options.sanitize && machine_.tracks_written();
-  const auto& trace = program_.trace();
-  for (const auto storage : program_.workspace()) {
-    trace::DType type = trace::DType::kU8;
-    for (const auto& value : trace.values)
-      if (value.storage == storage) type = value.dtype;
-    create(storage, type);
-  }
+  for (const auto storage : program_.workspace()) create(storage, type_in(storage));
+}
+
+void Replay::issue_judged(const RunOptions& options) {
+  struct Unpoisoned {
+    bool& poison;
+    ~Unpoisoned() { poison = true; }
+  } restore{poison_};
+  poison_ = false;
   run_phase(program_.judged(), options, {}, false);
-  machine_.synchronize();
+}
+
+void Replay::restore_in_place() {
+  const auto& storages = program_.trace().storages;
+  for (size_t s = 0; s < storages.size(); ++s)
+    if (storages_[s].saved.defined() && storages_[s].storage)
+      bytes_of(*storages_[s].storage, storages[s].bytes).copy_(storages_[s].saved);
+  for (const auto storage : program_.workspace())
+    if (storages_[storage].storage) poison(*storages_[storage].storage, storages[storage].bytes, type_in(storage));
+}
+
+// As what the trace sees a storage, the last time.
+trace::DType Replay::type_in(StorageId storage) const {
+  trace::DType type = trace::DType::kU8;
+  for (const auto& value : program_.trace().values)
+    if (value.storage == storage) type = value.dtype;
+  return type;
 }
 
 void Replay::rewind() {
@@ -286,7 +310,7 @@ void Replay::bind_storage(StorageId id, c10::Storage bytes) {
 void Replay::create(StorageId id, trace::DType type) {
   const auto& storage = program_.trace().storages[id];
   auto bytes = machine_.allocate(storage.bytes, storage.device);
-  poison(bytes, storage.bytes, type);
+  if (poison_) poison(bytes, storage.bytes, type);
   auto saved = std::move(storages_[id].saved);
   auto saved_written = std::move(storages_[id].saved_written);
   bind_storage(id, std::move(bytes));

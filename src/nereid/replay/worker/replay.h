@@ -58,6 +58,13 @@ class Replay : private Operands {
   // Back to the state at begin_judged.
   void rewind();
 
+  // The parts of run_judged, for those who time it: what comes before the steps, and the steps alone, which are only
+  // issued. New storages are not poisoned while they are: whoever asks for this poisons them between runs.
+  void ready_judged(const RunOptions& options);
+  void issue_judged(const RunOptions& options);
+  // The contents at begin_judged again, and workspace poisoned, all where they lie.
+  void restore_in_place();
+
   const Program& program() const { return program_; }
   at::Tensor value(trace::ValueId value);
   const std::vector<trace::ValueId>& outputs() const { return program_.outputs(); }
@@ -97,6 +104,7 @@ class Replay : private Operands {
   void before_forwards();
   void undo_forwards();
   void drop(trace::StorageId storage);
+  trace::DType type_in(trace::StorageId storage) const;
   void put_constants();
 
   const Program& program_;
@@ -109,6 +117,7 @@ class Replay : private Operands {
   std::vector<bool> before_judged_;                     // storages bound at begin_judged
   bool dirty_ = false;                                  // the judged forward has run
   bool track_ = false;                                  // keep `written` bitmaps
+  bool poison_ = true;                                  // what is created
   std::map<std::string, at::Generator> generators_;
   std::vector<ttir::Finding> findings_;
   int64_t finding_count_ = 0;

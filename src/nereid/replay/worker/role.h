@@ -21,6 +21,16 @@ class Role {
   // Throws Failed, c10::Error or std::exception. `descriptors` are sent with the answer, and owned by the
   // role.
   virtual Json handle(const std::string& verb, Message& request, std::vector<int>& descriptors) = 0;
+
+  // For who runs the judged forward besides (cuda/worker/cuda_role.h): the replay, and how it ran last. Throws where
+  // nothing is loaded.
+  struct Playing {
+    Replay& replay;
+    RunOptions options;
+  };
+  virtual Playing playing() = 0;
+  // A candidate's outputs, as they are now, go to its block; nothing in a reference.
+  virtual void hand_over() = 0;
 };
 
 std::unique_ptr<Role> make_reference_role(Machine& machine);
