@@ -1,0 +1,222 @@
+#include "nereid/replay/cuda/worker/cuda_server.h"
+
+#include <ATen/Functions.h>
+#include <ATen/Parallel.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "nereid/replay/cuda/worker/cuda_machine.h"
+#include "nereid/replay/cuda/worker/cuda_role.h"
+
+namespace nereid::replay::cuda {
+namespace {
+
+constexpr int kContextLost = 91, kNoDevice = 92;
+
+// One process that has, or is making, a context.
+class Kept {
+ public:
+  static Result<std::unique_ptr<Kept>> start(int device) {
+    NEREID_TRY(auto ends, make_socket_pair());
+    const pid_t pid = fork();
+    if (pid < 0) return our_error("fork failed");
+    if (pid == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      ends.first.reset();
+      run_cuda_process(ends.second.release(), device);
+    }
+    return std::unique_ptr<Kept>(new Kept(std::move(ends.first), pid));
+  }
+  ~Kept() { end(); }
+
+  pid_t pid() const { return pid_; }
+  bool playing() const { return playing_; }
+  bool warm() const { return warm_; }
+
+  // Hears what it has to say until `deadline`: whether it is at rest. An error where it is gone, or said so.
+  Result<bool> rests(Deadline deadline) {
+    if (warm_ && !playing_) return true;
+    bool timed_out = false;
+    auto word = receive_message(socket_.get(), deadline, &timed_out);
+    if (timed_out) return false;
+    if (!word.ok()) return word.error();
+    if (word->document.contains("error")) return our_error("{}", word->document["error"].get<std::string>());
+    warm_ = true;
+    playing_ = false;
+    return true;
+  }
+  // It plays when it is warm; until then the request waits in its socket.
+  Status play(const std::string& role, int socket) {
+    playing_ = true;
+    return send_message(socket_.get(), {{"play", role}}, {socket});
+  }
+  // Kills it where it lives. The status is waitpid's.
+  int end() {
+    if (pid_ == 0) return status_;
+    kill(pid_, SIGKILL);
+    while (waitpid(pid_, &status_, 0) < 0 && errno == EINTR) {
+    }
+    pid_ = 0;
+    return status_;
+  }
+
+ private:
+  Kept(Fd socket, pid_t pid) : socket_(std::move(socket)), pid_(pid) {}
+  Fd socket_;
+  pid_t pid_;
+  int status_ = 0;
+  bool warm_ = false, playing_ = false;
+};
+
+class Server {
+ public:
+  explicit Server(const CudaServerOptions& options) : options_(options) {}
+
+  // The first process, warm: whether there is a GPU at all.
+  Status start() {
+    NEREID_TRY(auto first, Kept::start(options_.device));
+    NEREID_TRY(const bool rests, first->rests(Deadline::after(120)));
+    if (!rests) return our_error("a CUDA process was not ready within 120 s");
+    kept_.push_back(std::move(first));
+    refill();
+    return ok_status();
+  }
+
+  Result<Json> handle(Message& request) {
+    if (!request.document.contains("fork")) return end(request.document.at("end").get<pid_t>());
+    if (request.descriptors.size() != 1) return our_error("fork: expected one socket");
+    NEREID_TRY(Kept * kept, take());
+    NEREID_TRY_STATUS(
+        kept->play(request.document.at("fork").get<std::string>(), request.descriptors[0].get()));
+    const Json answer = {{"pid", kept->pid()}};
+    refill();
+    return answer;
+  }
+
+ private:
+  Result<Kept*> take() {
+    std::erase_if(kept_,
+                  [](auto& kept) { return !kept->playing() && !kept->rests(Deadline::after(0)).ok(); });
+    Kept* warming = nullptr;
+    for (auto& kept : kept_) {
+      if (kept->playing()) continue;
+      if (kept->warm()) return kept.get();
+      warming = kept.get();
+    }
+    if (warming != nullptr) return warming;
+    if (static_cast<int>(kept_.size()) >= options_.most)
+      return our_error("{} CUDA processes are at work, no more are started", kept_.size());
+    NEREID_TRY(auto fresh, Kept::start(options_.device));
+    kept_.push_back(std::move(fresh));
+    return kept_.back().get();
+  }
+
+  Result<Json> end(pid_t pid) {
+    const auto found =
+        std::find_if(kept_.begin(), kept_.end(), [&](auto& kept) { return kept->pid() == pid; });
+    if (found == kept_.end()) return our_error("no such worker");
+    const auto rests = (*found)->rests(Deadline::after(options_.patience));
+    if (rests.ok() && *rests) return Json{{"status", 0}};
+    const int status = (*found)->end();
+    kept_.erase(found);
+    refill();
+    return Json{{"status", status}};
+  }
+
+  void refill() {
+    const auto idle = std::count_if(kept_.begin(), kept_.end(), [](auto& kept) { return !kept->playing(); });
+    for (auto i = idle; i < options_.spare && static_cast<int>(kept_.size()) < options_.most; ++i) {
+      auto fresh = Kept::start(options_.device);
+      if (!fresh.ok()) return;  // the next request that needs one says why
+      kept_.push_back(*std::move(fresh));
+    }
+  }
+
+  const CudaServerOptions options_;
+  std::vector<std::unique_ptr<Kept>> kept_;
+};
+
+// What libraries make on first use, made before the first session.
+void warm(CudaMachine& machine, CacheFlush& flush) {
+  c10::InferenceMode inference;
+  const auto floats = at::TensorOptions().dtype(at::kFloat).device(machine.device(trace::Device::kCuda));
+  at::manual_seed(1);
+  const at::Tensor a = at::randn({64, 64}, floats);
+  for (const auto type : {at::kFloat, at::kHalf, at::kBFloat16, at::kDouble}) {
+    const at::Tensor x = a.to(type);
+    at::mm(x, x).add_(1).softmax(-1).sum();
+    at::isclose(x, x).all();
+  }
+  at::where(at::isfinite(a), a, a).abs().aminmax();
+  flush.run();
+  machine.synchronize();
+}
+
+}  // namespace
+
+void run_cuda_process(int server, int device) {
+  signal(SIGPIPE, SIG_IGN);
+  at::set_num_threads(1);
+  auto machine = CudaMachine::create(device);
+  if (!machine.ok()) {
+    (void)send_message(server, {{"error", machine.error().message}});
+    _exit(kNoDevice);
+  }
+  std::optional<CacheFlush> flush;
+  try {
+    flush.emplace(**machine);
+    warm(**machine, *flush);
+  } catch (const std::exception& error) {
+    (void)send_message(server, {{"error", error.what()}});
+    _exit(kNoDevice);
+  }
+  while (send_message(server, {{"idle", true}}).ok()) {
+    auto request = receive_message(server, Deadline::never());
+    if (!request.ok() || request->descriptors.size() != 1) break;
+    {
+      const Fd socket = std::move(request->descriptors[0]);
+      auto played = request->document.at("play").get<std::string>() == "reference"
+                        ? make_reference_role(**machine)
+                        : make_candidate_role(**machine);
+      CudaRole role(**machine, *flush, std::move(played));
+      serve(socket.get(), role);
+      if ((*machine)->lost()) _exit(kContextLost);  // nothing on the GPU can be taken down in order
+    }
+    (*machine)->fenced = false;
+    (*machine)->forget_kernels();
+    c10::cuda::CUDACachingAllocator::emptyCache();
+  }
+  _exit(0);
+}
+
+int run_cuda_server(int control, const CudaServerOptions& options) {
+  signal(SIGPIPE, SIG_IGN);
+  Server server(options);
+  if (const auto started = server.start(); !started.ok()) {
+    (void)send_message(control, {{"error", started.error().message}});
+    return 3;
+  }
+  if (!send_message(control, {{"ready", true}}).ok()) return 0;
+  while (true) {
+    auto request = receive_message(control, Deadline::never());
+    if (!request.ok()) return 0;
+    Result<Json> answer = our_error("");
+    try {
+      answer = server.handle(*request);
+    } catch (const std::exception& error) {
+      answer = our_error("{}", error.what());
+    }
+    if (!send_message(control, answer.ok() ? *answer : Json{{"error", answer.error().message}}).ok())
+      return 0;
+  }
+}
+
+}  // namespace nereid::replay::cuda

@@ -1,0 +1,34 @@
+// The CUDA replay server: it never touches the GPU itself, and keeps processes that have. Making a context
+// costs some hundred milliseconds, so a process plays one session after the other, until one leaves it
+// broken.
+//
+// Requests on its control socket are those of the CPU's server (worker/server.h): {"fork": role, "threads":
+// n} with the worker's end of a socket takes a warmed process, {"end": pid} gives it back: it is kept where
+// its session ended in order, killed where not.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nereid/replay/message.h"
+
+namespace nereid::replay::cuda {
+
+struct CudaServerOptions {
+  int device = 0;
+  int spare = 2;        // processes kept warm: a reference's and a candidate's
+  int most = 16;        // at a time
+  double patience = 1;  // seconds that a process has to come to rest when its session is over
+};
+
+// Returns when the control socket closes. The first message on it is {"ready": true}, or {"error"}: why there
+// is no GPU.
+int run_cuda_server(int control, const CudaServerOptions& options);
+
+// What a kept process runs: plays the sessions that `server` sends it, {"play": role} and a socket each, and
+// answers
+// {"idle": true} after each. Exits where a session lost the GPU's context.
+[[noreturn]] void run_cuda_process(int server, int device);
+
+}  // namespace nereid::replay::cuda

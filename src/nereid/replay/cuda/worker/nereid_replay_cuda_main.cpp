@@ -1,0 +1,32 @@
+// nereid-replay-cuda: the processes that run traces on a GPU.
+//
+//   nereid-replay-cuda --serve [--device N]   serves the judge on descriptor 3
+
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "nereid/replay/cuda/worker/cuda_server.h"
+
+int main(int argc, char** argv) {
+  nereid::replay::cuda::CudaServerOptions options;
+  bool serve = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view option = argv[i];
+    if (option == "--serve") {
+      serve = true;
+    } else if (option == "--no-jail") {
+      // The CPU's server has a jail to leave out; a process that talks to the GPU's driver has none.
+    } else if (option == "--device" && i + 1 < argc) {
+      options.device = std::atoi(argv[++i]);
+    } else {
+      serve = false;
+      break;
+    }
+  }
+  if (!serve) {
+    std::fprintf(stderr, "usage: nereid-replay-cuda --serve [--device N]\n");
+    return 2;
+  }
+  return nereid::replay::cuda::run_cuda_server(3, options);
+}

@@ -1,0 +1,225 @@
+#include "nereid/replay/cuda/worker/timed_forward.h"
+
+#include <ATen/Functions.h>
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "nereid/replay/cuda/statistics.h"
+#include "nereid/replay/worker/types.h"
+
+namespace nereid::replay::cuda {
+namespace {
+
+// A driver call that fails for reasons of ours.
+void must(const Driver& driver, CUresult code, const char* what) {
+  TORCH_CHECK(code == CUDA_SUCCESS, what, ": ", describe(driver, code));
+}
+
+}  // namespace
+
+CacheFlush::CacheFlush(const CudaMachine& machine) {
+  const int64_t bytes = std::max<int64_t>(3 * machine.facts().l2_bytes, int64_t{64} << 20);
+  const auto options = at::TensorOptions().dtype(at::kFloat).device(machine.device(trace::Device::kCuda));
+  memory_ = at::zeros({bytes / 4}, options);
+  sum_ = at::zeros({}, options);
+}
+
+void CacheFlush::run() { at::sum_out(sum_, memory_, at::IntArrayRef{0}); }
+
+struct TimedForward::Event {
+  explicit Event(const Driver& driver) : driver(driver) {
+    must(driver, driver.cuEventCreate(&event, CU_EVENT_DEFAULT), "cuEventCreate");
+  }
+  ~Event() { driver.cuEventDestroy(event); }
+  const Driver& driver;
+  CUevent event = nullptr;
+};
+
+// The captured forward, and the graph around it that is launched.
+struct TimedForward::Graph {
+  explicit Graph(const Driver& driver) : driver(driver), forward(/*keep_graph=*/true) {}
+  ~Graph() {
+    if (exec != nullptr) driver.cuGraphExecDestroy(exec);
+    if (timed != nullptr) driver.cuGraphDestroy(timed);
+  }
+  const Driver& driver;
+  at::cuda::CUDAGraph forward;
+  CUgraph timed = nullptr;
+  CUgraphExec exec = nullptr;
+  std::vector<std::pair<CUdeviceptr, size_t>> pool;  // the memory that what the forward made lies in
+};
+
+TimedForward::TimedForward(CudaMachine& machine, Replay& replay, CacheFlush& flush)
+    : machine_(machine),
+      replay_(replay),
+      flush_(flush),
+      begin_(std::make_unique<Event>(machine.driver())),
+      end_(std::make_unique<Event>(machine.driver())) {}
+
+TimedForward::~TimedForward() = default;
+
+std::string TimedForward::capture(const RunOptions& options) {
+  const Driver& driver = machine_.driver();
+  const c10::DeviceIndex device = static_cast<c10::DeviceIndex>(machine_.device_index());
+  // Once as it is: whatever libraries make on first use must not be made while capturing.
+  replay_.run_judged(options);
+  replay_.ready_judged(options);
+  machine_.synchronize();
+  graph_ = std::make_unique<Graph>(driver);
+  auto& forward = graph_->forward;
+  forward.register_generator_state(
+      at::globalContext().defaultGenerator(machine_.device(trace::Device::kCuda)));
+  std::string reason;
+  forward.capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
+  try {
+    replay_.issue_judged(options);
+  } catch (const Failed& failed) {
+    reason = failed.what();
+  } catch (const c10::Error& error) {
+    reason = error.what_without_backtrace();
+  }
+  try {
+    forward.capture_end();
+  } catch (const c10::Error& error) {
+    if (reason.empty()) reason = error.what_without_backtrace();
+    c10::cuda::CUDACachingAllocator::endAllocateToPool(device, forward.pool());
+  }
+  if (!reason.empty()) {
+    replay_.ready_judged(options);  // lets go of what the capture made
+    graph_.reset();
+    return reason.substr(0, reason.find('\n'));
+  }
+  forward.instantiate();
+  forward.replay();  // gives the random operators of the graph their seed, for all later launches
+  machine_.synchronize();
+
+  CUgraphNode first = nullptr, child = nullptr, last = nullptr;
+  must(driver, driver.cuGraphCreate(&graph_->timed, 0), "cuGraphCreate");
+  must(driver, driver.cuGraphAddEventRecordNode(&first, graph_->timed, nullptr, 0, begin_->event),
+       "cuGraphAddEventRecordNode");
+  must(driver, driver.cuGraphAddChildGraphNode(&child, graph_->timed, &first, 1, forward.raw_cuda_graph()),
+       "cuGraphAddChildGraphNode");
+  must(driver, driver.cuGraphAddEventRecordNode(&last, graph_->timed, &child, 1, end_->event),
+       "cuGraphAddEventRecordNode");
+  must(driver, driver.cuGraphInstantiateWithFlags(&graph_->exec, graph_->timed, 0),
+       "cuGraphInstantiateWithFlags");
+  must(driver, driver.cuGraphUpload(graph_->exec, machine_.stream()), "cuGraphUpload");
+  for (const auto& segment : c10::cuda::CUDACachingAllocator::snapshot(forward.pool(), false).segments)
+    graph_->pool.emplace_back(static_cast<CUdeviceptr>(segment.address), segment.total_size);
+  return {};
+}
+
+int64_t TimedForward::pool_bytes() const {
+  int64_t bytes = 0;
+  if (graph_ != nullptr)
+    for (const auto& [address, size] : graph_->pool) bytes += static_cast<int64_t>(size);
+  return bytes;
+}
+
+void TimedForward::poison_pool() {
+  // All ones: a NaN in every floating-point type, and no plausible index.
+  for (const auto& [address, size] : graph_->pool)
+    must(machine_.driver(), machine_.driver().cuMemsetD8Async(address, 0xFF, size, machine_.stream()),
+         "cuMemsetD8Async");
+}
+
+void TimedForward::wait(Deadline deadline) {
+  const CUresult code = machine_.wait(deadline);
+  if (code == CUDA_SUCCESS) return;
+  machine_.mark_lost();
+  if (code == CUDA_ERROR_NOT_READY) throw Failed(Failure::Kind::kTimedOut, "a timed run did not end");
+  if (is_kernel_fault(code))
+    throw Failed(Failure::Kind::kCrashed,
+                 "a kernel faulted in a timed run: " + describe(machine_.driver(), code));
+  must(machine_.driver(), code, "a timed run");
+}
+
+double TimedForward::elapsed() const {
+  float milliseconds = 0;
+  must(machine_.driver(), machine_.driver().cuEventElapsedTime(&milliseconds, begin_->event, end_->event),
+       "cuEventElapsedTime");
+  return milliseconds * 1e-3;
+}
+
+std::vector<double> TimedForward::graph(int count, Deadline deadline) {
+  TORCH_CHECK(graph_ != nullptr, "no graph was captured");
+  std::vector<double> samples;
+  for (int i = 0; i < count; ++i) {
+    replay_.restore_in_place();
+    poison_pool();
+    flush_.run();
+    must(machine_.driver(), machine_.driver().cuGraphLaunch(graph_->exec, machine_.stream()),
+         "cuGraphLaunch");
+    wait(deadline);
+    samples.push_back(elapsed());
+  }
+  return samples;
+}
+
+std::vector<double> TimedForward::launches(const RunOptions& options, int count, Deadline deadline) {
+  const Driver& driver = machine_.driver();
+  std::vector<double> samples;
+  for (int i = 0; i < count; ++i) {
+    replay_.ready_judged(options);
+    flush_.run();
+    must(driver, driver.cuEventRecord(begin_->event, machine_.stream()), "cuEventRecord");
+    replay_.issue_judged(options);
+    must(driver, driver.cuEventRecord(end_->event, machine_.stream()), "cuEventRecord");
+    wait(deadline);
+    samples.push_back(elapsed());
+  }
+  return samples;
+}
+
+double TimedForward::quick(const RunOptions& options, int count) {
+  const Driver& driver = machine_.driver();
+  std::vector<double> samples;
+  for (int i = 0; i <= count; ++i) {
+    replay_.ready_judged(options);
+    must(driver, driver.cuEventRecord(begin_->event, machine_.stream()), "cuEventRecord");
+    replay_.issue_judged(options);
+    must(driver, driver.cuEventRecord(end_->event, machine_.stream()), "cuEventRecord");
+    wait(options.deadline);
+    if (i > 0) samples.push_back(elapsed());  // the first run loads modules
+  }
+  return median(std::move(samples));
+}
+
+int choose_alternatives(TimedForward& forward, const Program& program, RunOptions& options, double seconds) {
+  constexpr int kRuns = 5;
+  const auto& steps = program.phases()[program.judged()].phase->steps;
+  // Launches by the kernels that they offer: an autotuner chooses once for a key.
+  std::map<std::vector<trace::KernelId>, std::vector<int>> groups;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const auto* launch = std::get_if<trace::Launch>(&steps[i]);
+    if (launch == nullptr || launch->alternatives.size() < 2) continue;
+    std::vector<trace::KernelId> kernels;
+    for (const auto& alternative : launch->alternatives) kernels.push_back(alternative.kernel);
+    groups[kernels].push_back(static_cast<int>(i));
+  }
+  const Deadline budget = Deadline::after(seconds);
+  int timed = 0;
+  for (const auto& [kernels, members] : groups) {
+    double best_seconds = std::numeric_limits<double>::infinity();
+    const auto given = options.alternatives.find(members.front());
+    int best = given == options.alternatives.end() ? 0 : given->second;
+    for (size_t index = 0; index < kernels.size() && !budget.passed(); ++index) {
+      for (const int step : members) options.alternatives[step] = static_cast<int>(index);
+      try {
+        const double taken = forward.quick(options, kRuns);
+        ++timed;
+        if (taken < best_seconds) best_seconds = taken, best = static_cast<int>(index);
+      } catch (const Failed& failed) {
+        if (failed.kind != Failure::Kind::kUnsupported) throw;
+      }
+    }
+    for (const int step : members) options.alternatives[step] = best;
+  }
+  return timed;
+}
+
+}  // namespace nereid::replay::cuda
