@@ -9,6 +9,7 @@
 // not fit; whatever the candidate does, a crash included, is data in the reports.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,13 +24,17 @@ namespace nereid::replay {
 struct ServerOptions {
   std::string program;  // nereid-replay; empty: beside the running program
   bool jail = true;
+  std::string cuda_program = {};  // nereid-replay-cuda; likewise. Started with the first CUDA session
 };
 
 struct SessionOptions {
   Device device = Device::kCpu;
   double phase_seconds = 30;  // each phase of the candidate
   int threads = 0;            // 0: one for small tasks, else all cores
-  int64_t memory_limit = 0;   // bytes; 0: what the machine (or the cgroup) has free
+  int64_t memory_limit = 0;   // bytes; 0: what the machine (or the cgroup, or the GPU) has free
+  // CUDA: compiled kernels of both traces by trace::Kernel::hash, as tracer::to_json writes them. A launch of
+  // one that is missing is refused.
+  std::map<std::string, std::string> kernels = {};
 };
 
 struct SessionFacts {
@@ -54,6 +59,10 @@ class Session {
   // The last trial again with the launch's alternative `index` (an autotuner's configuration), compared.
   virtual Result<TrialReport> try_alternative(LaunchId launch, int index, const Tolerance& tolerance,
                                               Deadline deadline) = 0;
+
+  // CUDA alone: both sides on the same GPU, in turns. After at least one trial.
+  virtual Result<TimeReport> time(const TimeRequest& request, const Tolerance& tolerance,
+                                  Deadline deadline) = 0;
 };
 
 class Server {

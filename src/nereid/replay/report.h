@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -148,6 +149,48 @@ struct MutationReport {
   std::optional<Failure> failed;  // leaving it out made a later step fail: that, too, is a change
   bool changed = false;           // some output differs in some bit
   std::vector<bool> outputs_changed;
+};
+
+// Work that a forward cannot do without, for the check against the device's peak rates
+// (replay/cuda/roofline.h).
+struct LeastWork {
+  double bytes_read = 0, bytes_written = 0;
+  double f64 = 0, f32 = 0, tf32 = 0, half = 0, f8 = 0;  // operations by the unit that does them
+};
+
+struct TimeRequest {
+  uint64_t seed = 0;
+  double seconds =
+      1.5;  // for sampling, all kinds together; choosing among alternatives may take as much again
+  // What floating-point inputs hold while timed; the first is the task's own. Each is a trial first.
+  std::vector<InputKind> kinds = {InputKind::kOwn, InputKind::kOutliers, InputKind::kHuge,
+                                  InputKind::kNegative};
+  LeastWork least = {};  // of the candidate
+};
+
+struct KindTimes {
+  InputKind kind{};
+  double reference_ms = 0, candidate_ms = 0;    // medians
+  double speedup = 0, ci_low = 0, ci_high = 0;  // reference over candidate, 95 % bootstrap interval
+  int samples = 0;
+  bool converged = false;  // the interval is as narrow as asked for
+};
+
+struct TimeReport {
+  // Something went wrong with the candidate on the way: a trial before timing, or the outputs of a timed run.
+  std::optional<TrialReport> spoiled;
+  KindTimes counted;             // the task's own kind, or the one on which the candidate is slowest
+  std::vector<KindTimes> kinds;  // all that applied
+  std::string method;        // "graph": captured CUDA graphs; "launches": one of the two cannot be captured
+  std::string not_captured;  // which, and why
+  double reference_launches_ms = 0, candidate_launches_ms = 0;  // issued anew, of the task's own kind
+  std::vector<std::pair<int, int>>
+      alternatives;  // launch (its step) and the alternative that our clock chose
+  int alternatives_timed = 0;
+  double roofline_ms = 0;  // what `least` takes at the device's peak; 0: the device is not in our table
+  std::string device;
+  std::map<std::string, double> gpu;      // clocks, temperature and power after timing
+  std::vector<std::string> throttled_by;  // what held the clocks down
 };
 
 }  // namespace nereid::replay

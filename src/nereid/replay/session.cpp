@@ -9,6 +9,7 @@
 
 #include "nereid/replay/message.h"
 #include "nereid/replay/structure.h"
+#include "nereid/replay/timed_session.h"
 #include "nereid/trace/codec.h"
 
 namespace nereid::replay {
@@ -43,10 +44,13 @@ class WorkerSession : public Session {
       : reference_(reference), candidate_(candidate), options_(options) {}
 
   Status open(const WorkerMaker& make, Deadline deadline) {
+    const auto gpu = share_gpu();
     plan();
     const int threads = options_.threads > 0 ? options_.threads : is_small() ? 1 : cores();
     NEREID_TRY(r_, make("reference", threads));
     NEREID_TRY(c_, make("candidate", threads));
+    NEREID_TRY_STATUS(send_kernels(reference_, *r_, deadline));
+    NEREID_TRY_STATUS(send_kernels(candidate_, *c_, deadline));
     NEREID_TRY(const Fd reference_file, sealed_file(trace::serialize(reference_)));
     NEREID_TRY(const Fd candidate_file, sealed_file(trace::serialize(candidate_)));
     NEREID_TRY(auto loaded, ask_reference({{"do", "load"}, {"threads", threads}},
@@ -68,6 +72,8 @@ class WorkerSession : public Session {
     }
     const Json& c = candidate->document;
     if (candidate->descriptors.empty()) return our_error("a candidate's worker sent no block");
+    gpu_ = r.value("gpu", "");
+    gpu_bytes_free_ = r.value("gpu_bytes_free", int64_t{0});
     facts_.peak_bytes = r.at("peak_bytes").get<int64_t>() + 2 * c.at("peak_bytes").get<int64_t>();
     NEREID_TRY_STATUS(check_memory());
     return connect(r, std::move(candidate->descriptors[0]), c, deadline);
@@ -76,19 +82,21 @@ class WorkerSession : public Session {
   const SessionFacts& facts() const override { return facts_; }
 
   Result<TrialReport> trial(const Trial& trial, const Tolerance& tolerance, Deadline deadline) override {
+    const auto gpu = share_gpu();
     TrialReport report;
     report.trial = trial;
     report.perturbed = trial.perturb && facts_.parameters_shared;
     NEREID_TRY(const bool ready, prepare(report, deadline));
     if (!ready) return report;
     last_ = report;
-    NEREID_TRY(const bool ran, run(report, Json::array(), deadline));
+    NEREID_TRY(const bool ran, run(report, default_alternatives(), deadline));
     if (!ran) return report;
     NEREID_TRY_STATUS(judge(report, tolerance, deadline));
     return report;
   }
 
   Result<MutationReport> leave_out(LaunchId launch, Deadline deadline) override {
+    const auto gpu = share_gpu();
     MutationReport report{launch, {}, false, {}};
     NEREID_TRY(
         auto answer,
@@ -107,15 +115,89 @@ class WorkerSession : public Session {
 
   Result<TrialReport> try_alternative(LaunchId launch, int index, const Tolerance& tolerance,
                                       Deadline deadline) override {
+    return again(Json::array({Json::array({launch.step, index})}), tolerance, deadline);
+  }
+
+  Result<TimeReport> time(const TimeRequest& request, const Tolerance& tolerance,
+                          Deadline deadline) override {
+    if (options_.device != Device::kCuda) return our_error("only CUDA is timed");
+    const auto ask = [](Result<std::optional<Message>> reply) -> Result<std::optional<Json>> {
+      if (!reply.ok()) return reply.error();
+      if (!*reply) return std::optional<Json>();
+      return std::optional<Json>(std::move((*reply)->document));
+    };
+    TimedSides sides;
+    sides.trial = [&](const Trial& trial) { return this->trial(trial, tolerance, deadline); };
+    sides.again = [&](const Json& alternatives) { return again(alternatives, tolerance, deadline); };
+    sides.alternatives = default_alternatives();
+    sides.ask_reference = [&](const Json& what) { return ask(ask_reference(what, {}, deadline)); };
+    sides.ask_candidate = [&](const Json& what) { return ask(ask_candidate(what, {}, deadline)); };
+    sides.judge = [&]() -> Result<TrialReport> {
+      TrialReport report = *last_;
+      NEREID_TRY_STATUS(judge(report, tolerance, deadline));
+      return report;
+    };
+    sides.failed = [&] {
+      TrialReport report = *last_;
+      report.failed = candidate_failure_;
+      return report;
+    };
+    sides.device = gpu_;
+    sides.gate = &gpu_gate();
+    return time_sides(sides, request, deadline);
+  }
+
+ private:
+  static GpuGate& gpu_gate() {
+    static GpuGate gate;
+    return gate;
+  }
+  std::shared_lock<std::shared_mutex> share_gpu() const {
+    return options_.device == Device::kCuda ? gpu_gate().share() : std::shared_lock<std::shared_mutex>();
+  }
+
+  Result<TrialReport> again(const Json& alternatives, const Tolerance& tolerance, Deadline deadline) {
     if (!last_) return our_error("an alternative is tried after a trial, not before");
+    const auto gpu = share_gpu();
     TrialReport report = *last_;
-    NEREID_TRY(const bool ran, run(report, Json::array({Json::array({launch.step, index})}), deadline));
+    Json all = default_alternatives();
+    for (const Json& chosen : alternatives) all.push_back(chosen);  // a later choice counts
+    NEREID_TRY(const bool ran, run(report, all, deadline));
     if (!ran) return report;
     NEREID_TRY_STATUS(judge(report, tolerance, deadline));
     return report;
   }
 
- private:
+  // CUDA: of each launch the first alternative that the GPU can run, where that is not the first of all.
+  Json default_alternatives() const {
+    Json chosen = Json::array();
+    if (options_.device != Device::kCuda) return chosen;
+    const auto& steps = judged_forward(candidate_)->steps;
+    for (const auto& id : facts_.launches) {
+      const auto& launch = std::get<trace::Launch>(steps[static_cast<size_t>(id.step)]);
+      const auto runs = [&](const trace::Alternative& alternative) {
+        return options_.kernels.contains(candidate_.kernels[static_cast<size_t>(alternative.kernel)].hash);
+      };
+      const auto first = std::find_if(launch.alternatives.begin(), launch.alternatives.end(), runs);
+      if (first != launch.alternatives.begin() && first != launch.alternatives.end())
+        chosen.push_back({id.step, first - launch.alternatives.begin()});
+    }
+    return chosen;
+  }
+
+  Status send_kernels(const trace::Trace& trace, Worker& worker, Deadline deadline) const {
+    for (const auto& kernel : trace.kernels) {
+      const auto found = options_.kernels.find(kernel.hash);
+      if (found == options_.kernels.end()) continue;
+      NEREID_TRY(const Fd file, sealed_file(found->second));
+      const auto reply = worker.ask({{"do", "kernel"}, {"hash", kernel.hash}}, {file.get()}, deadline);
+      if (!reply.answer) return our_error("a worker is lost: {}", describe_end(reply.status));
+      if (!reply.answer->document.contains("ok"))
+        return our_error("a worker does not take kernel {}: {}", kernel.name, reply.answer->document.dump());
+    }
+    return ok_status();
+  }
+
   static int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
   // What takes less than about a millisecond a step gains nothing from threads, and other verdicts want the
@@ -145,6 +227,12 @@ class WorkerSession : public Session {
   }
 
   Status check_memory() const {
+    if (options_.device == Device::kCuda) {
+      const auto limit = options_.memory_limit > 0 ? options_.memory_limit : gpu_bytes_free_;
+      if (facts_.peak_bytes <= limit) return ok_status();
+      return input_error("the task needs {} to be replayed on the GPU; {} are free",
+                         gibibytes(facts_.peak_bytes), gibibytes(limit));
+    }
     const auto limit = options_.memory_limit > 0 ? options_.memory_limit : memory_available();
     if (limit <= 0 || facts_.peak_bytes <= limit) return ok_status();
     return input_error(
@@ -321,6 +409,8 @@ class WorkerSession : public Session {
   bool reference_unloadable_ = false;
   bool load_failure_ = false;  // its trace could not be prepared: every trial says so
   std::optional<TrialReport> last_;
+  std::string gpu_;  // its name
+  int64_t gpu_bytes_free_ = 0;
 };
 
 }  // namespace

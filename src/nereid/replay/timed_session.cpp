@@ -1,0 +1,209 @@
+#include "nereid/replay/timed_session.h"
+
+#include "nereid/replay/cuda/nvml.h"
+#include "nereid/replay/cuda/roofline.h"
+#include "nereid/replay/cuda/timing.h"
+
+namespace nereid::replay {
+namespace {
+
+constexpr double kPatience = 60;  // seconds for a batch of timed runs, beyond what they take
+
+class RemoteProgram final : public cuda::TimedProgram {
+ public:
+  using Ask = std::function<Result<std::optional<Json>>(const Json&)>;
+  RemoteProgram(const Ask& ask, bool& failed) : ask_(ask), failed_(failed) {}
+
+  Result<std::vector<double>> sample(cuda::LaunchMode mode, int count) override {
+    NEREID_TRY(const auto answer, ask_({{"do", "time"},
+                                        {"mode", mode == cuda::LaunchMode::kGraph ? "graph" : "launches"},
+                                        {"count", count},
+                                        {"seconds", kPatience}}));
+    if (!answer) {
+      failed_ = true;
+      return our_error("a timed run failed");
+    }
+    return answer->at("samples").get<std::vector<double>>();
+  }
+
+ private:
+  const Ask& ask_;
+  bool& failed_;
+};
+
+class TimedSession {
+ public:
+  TimedSession(const TimedSides& sides, const TimeRequest& request, Deadline deadline)
+      : sides_(sides), request_(request), deadline_(deadline) {}
+
+  Result<TimeReport> run() {
+    report_.device = sides_.device;
+    for (const InputKind kind : request_.kinds) {
+      NEREID_TRY(const bool applies, one_kind(kind));
+      if (report_.spoiled) return report_;
+      if (!applies && comparisons_.empty()) return our_error("the task's own inputs cannot be timed");
+    }
+    report_.counted = report_.kinds[static_cast<size_t>(cuda::slowest_distribution(comparisons_))];
+    NEREID_TRY_STATUS(check_roofline());
+    return report_;
+  }
+
+ private:
+  // False where the task has no input that this kind would change.
+  Result<bool> one_kind(InputKind kind) {
+    const Trial trial{
+        .seed = request_.seed + report_.kinds.size(), .kind = kind, .perturb = true, .sanitize = false};
+    NEREID_TRY(TrialReport ran, sides_.trial(trial));
+    if (!ran.applicable || ran.reference_failed) return false;
+    NEREID_TRY(const bool chosen, choose(ran));
+    if (!chosen) return false;
+    if (!ran.ok() && !(ran.comparison && !ran.comparison->defined)) {
+      report_.spoiled = std::move(ran);
+      return false;
+    }
+    const auto alone = sides_.gate->alone();
+    NEREID_TRY(const bool begun, begin());
+    if (!begun) return false;
+    NEREID_TRY(const bool timed, take_turns(kind));
+    if (!timed) return false;
+    return look(trial);
+  }
+
+  // Once: which alternative of each launch. What was chosen is judged before it is timed.
+  Result<bool> choose(TrialReport& ran) {
+    if (!ran.ok() && !(ran.comparison && !ran.comparison->defined)) return true;
+    if (!chosen_) {
+      const auto alone = sides_.gate->alone();
+      NEREID_TRY(const auto answer, sides_.ask_candidate({{"do", "choose"},
+                                                          {"seconds", request_.seconds},
+                                                          {"alternatives", sides_.alternatives}}));
+      if (!answer) return spoil();
+      alternatives_ = answer->at("alternatives");
+      report_.alternatives_timed = answer->at("timed").get<int>();
+      report_.alternatives = alternatives_.get<std::vector<std::pair<int, int>>>();
+      chosen_ = true;
+    }
+    if (alternatives_ == sides_.alternatives) return true;
+    NEREID_TRY(ran, sides_.again(alternatives_));
+    return true;
+  }
+
+  // Both forwards as graphs; where one of them cannot be captured, both as launches.
+  Result<bool> begin() {
+    const Json request = {{"do", "time_begin"}, {"alternatives", Json::array()}, {"seconds", kPatience}};
+    NEREID_TRY(const auto reference, sides_.ask_reference(request));
+    if (!reference) return our_error("the reference fails when it is captured");
+    Json with = request;
+    with["alternatives"] = alternatives_;
+    NEREID_TRY(const auto candidate, sides_.ask_candidate(with));
+    if (!candidate) return spoil();
+    const auto why = [](const Json& answer) { return answer.at("graph").get<std::string>(); };
+    report_.not_captured = !why(*reference).empty()   ? "the reference: " + why(*reference)
+                           : !why(*candidate).empty() ? "the candidate: " + why(*candidate)
+                                                      : "";
+    report_.method = report_.not_captured.empty() ? "graph" : "launches";
+    return true;
+  }
+
+  Result<bool> take_turns(InputKind kind) {
+    bool reference_failed = false, candidate_failed = false;
+    RemoteProgram reference(sides_.ask_reference, reference_failed),
+        candidate(sides_.ask_candidate, candidate_failed);
+    const bool own = comparisons_.empty();
+    const bool graphs = report_.method == "graph";
+    cuda::TimingOptions options;
+    // Half for the task's own kind, the rest for the others.
+    options.budget_seconds =
+        own ? request_.seconds / 2 : request_.seconds / 2 / static_cast<double>(request_.kinds.size());
+    options.bootstrap.seed = request_.seed + 1;
+    const auto compared =
+        cuda::compare(reference, candidate, graphs ? cuda::LaunchMode::kGraph : cuda::LaunchMode::kPlain,
+                      options, deadline_);
+    if (candidate_failed) return spoil();
+    if (!compared.ok()) return compared.error();
+    comparisons_.push_back(*compared);
+    report_.kinds.push_back({.kind = kind,
+                             .reference_ms = compared->reference_seconds * 1e3,
+                             .candidate_ms = compared->candidate_seconds * 1e3,
+                             .speedup = compared->speedup,
+                             .ci_low = compared->speedup_interval.low,
+                             .ci_high = compared->speedup_interval.high,
+                             .samples = compared->samples,
+                             .converged = compared->converged});
+    if (own) read_clocks();
+    return true;
+  }
+
+  // A timed run is as good as any other: what the last one gave is judged. Then, of the task's own kind,
+  // launches.
+  Result<bool> look(const Trial& trial) {
+    NEREID_TRY(const auto handed, sides_.ask_candidate({{"do", "time_end"}}));
+    if (!handed) return spoil();
+    bool failed = false;
+    if (comparisons_.size() == 1) {
+      RemoteProgram reference(sides_.ask_reference, failed), candidate(sides_.ask_candidate, failed);
+      cuda::TimingOptions options;
+      options.budget_seconds = request_.seconds / 8;
+      options.max_samples = 30;
+      const auto launched = cuda::compare(reference, candidate, cuda::LaunchMode::kPlain, options, deadline_);
+      if (failed) return spoil();
+      if (!launched.ok()) return launched.error();
+      report_.reference_launches_ms = launched->reference_seconds * 1e3;
+      report_.candidate_launches_ms = launched->candidate_seconds * 1e3;
+    }
+    NEREID_TRY(TrialReport judged, sides_.judge());
+    judged.trial = trial;
+    if (!judged.ok() && !(judged.comparison && !judged.comparison->defined)) {
+      report_.spoiled = std::move(judged);
+      return false;
+    }
+    return true;
+  }
+
+  Result<bool> spoil() {
+    report_.spoiled = sides_.failed();
+    return false;
+  }
+
+  void read_clocks() {
+    const auto nvml = cuda::Nvml::open(0);
+    if (!nvml.ok()) return;
+    const cuda::GpuState state = nvml->read();
+    report_.gpu = {{"sm_mhz", state.sm_mhz},
+                   {"sm_mhz_max", state.max_sm_mhz},
+                   {"memory_mhz", state.memory_mhz},
+                   {"celsius", state.celsius},
+                   {"watts", state.watts}};
+    report_.throttled_by = state.throttled_by;
+  }
+
+  Status check_roofline() {
+    const cuda::DevicePeaks* peaks = cuda::peaks_of(sides_.device);
+    if (peaks == nullptr) return ok_status();
+    const LeastWork& least = request_.least;
+    const cuda::Work work{least.bytes_read, least.bytes_written, least.f64, least.f32,
+                          least.tf32,       least.half,          least.f8};
+    report_.roofline_ms = cuda::roofline(*peaks, work).seconds * 1e3;
+    for (const KindTimes& times : report_.kinds)
+      if (const std::string wrong = cuda::below_roofline(*peaks, work, times.candidate_ms * 1e-3);
+          !wrong.empty())
+        return our_error("a time that cannot be: {}", wrong);
+    return ok_status();
+  }
+
+  const TimedSides& sides_;
+  const TimeRequest& request_;
+  const Deadline deadline_;
+  TimeReport report_;
+  std::vector<cuda::Comparison> comparisons_;  // one for each of report_.kinds
+  Json alternatives_ = Json::array();
+  bool chosen_ = false;
+};
+
+}  // namespace
+
+Result<TimeReport> time_sides(const TimedSides& sides, const TimeRequest& request, Deadline deadline) {
+  return TimedSession(sides, request, deadline).run();
+}
+
+}  // namespace nereid::replay
