@@ -127,6 +127,7 @@ Result<Answer> many(const Options& options) {
   const int jobs =
       options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   settings.threads = jobs > 1 ? 1 : 0;
+  settings.timing_seconds = 0.1;  // of many, each is timed a little
   NEREID_TRY(const auto bench, verify::Workbench::open({.jobs = jobs, .device = settings.device}));
   verify::Judge judge(bench->equipment(), settings);
   Progress progress("verify " + options.batch);

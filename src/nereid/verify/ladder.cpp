@@ -324,8 +324,10 @@ class Climb {
   }
 
   Step replay_once(int number) {
-    const replay::SessionOptions options{
+    replay::SessionOptions options{
         .device = settings_.device, .phase_seconds = settings_.time_limit, .threads = settings_.threads};
+    NEREID_TRY(const bool compiled, compile(options.kernels));
+    if (!compiled) return false;
     auto session = state_.equipment.replay(reference_->trace, candidate_.trace, options,
                                            Deadline::after(20 * settings_.time_limit + 60));
     if (!session.ok() && session.error().blame == Blame::kInput)
@@ -342,7 +344,42 @@ class Climb {
     if (!done.ok() && done.error().blame == Blame::kInput)
       return end({Word::kError, {.rule = "reference", .sentence = done.error().message}, true});
     if (!done.ok()) return done.error();
+    if (settings_.time && number == 0 && verdict_.word == Word::kVerified) NEREID_TRY_STATUS(trials.time());
     return verdict_.word == Word::kVerified;
+  }
+
+  // Machine code for both sides, where a GPU is to run them. A configuration that the compiler or the GPU
+  // refuses is passed over, as Triton's autotuner does; a launch without any other cannot be.
+  Step compile(std::map<std::string, std::string>& kernels) {
+    if (settings_.device != replay::Device::kCuda || !state_.equipment.compile) return true;
+    CompiledKernels own;
+    for (const trace::Trace* trace : {&reference_->trace, &candidate_.trace}) {
+      NEREID_TRY(own, state_.equipment.compile(*trace, Deadline::after(20 * settings_.time_limit + 300)));
+      kernels.insert(own.kernels.begin(), own.kernels.end());
+    }
+    for (const auto& phase : candidate_.trace.phases)
+      for (const auto& step : phase.steps)
+        if (const auto* launch = std::get_if<trace::Launch>(&step))
+          if (const trace::Kernel* kernel = none_runs(*launch, kernels))
+            return end({Word::kCompileFailed,
+                        {.rule = "gpu-compiler",
+                         .sentence = fmt::format("Kernel {} has no machine code for this GPU: {}.",
+                                                 kernel->name, own.refused[kernel->hash].substr(0, 2000)),
+                         .kernel = kernel->name,
+                         .file = kernel->place.file,
+                         .line = kernel->place.line}});
+    return true;
+  }
+
+  // The kernel of the first alternative, where no alternative was compiled.
+  const trace::Kernel* none_runs(const trace::Launch& launch,
+                                 const std::map<std::string, std::string>& kernels) const {
+    const auto kernel = [&](const trace::Alternative& alternative) {
+      return &candidate_.trace.kernels.at(static_cast<size_t>(alternative.kernel));
+    };
+    for (const auto& alternative : launch.alternatives)
+      if (kernels.contains(kernel(alternative)->hash)) return nullptr;
+    return kernel(launch.alternatives.front());
   }
 
   void note_parameters(const replay::SessionFacts& facts) {

@@ -6,7 +6,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <string>
 
 #include "nereid/base/deadline.h"
 #include "nereid/base/result.h"
@@ -24,11 +26,18 @@ struct Settings {
   int trials = 3;  // on the task's own inputs under fresh seeds; each other kind of input comes on top, once
   uint64_t seed = 0;  // everything random follows from it
   replay::Device device = replay::Device::kCpu;
-  bool time = false;       // CUDA alone
-  double time_limit = 30;  // seconds for each phase of the candidate
+  bool time = false;            // CUDA alone
+  double timing_seconds = 1.5;  // for sampling
+  double time_limit = 30;       // seconds for each phase of the candidate
   bool shrink = false;
   int threads = 0;  // of one replay; 0: one for small tasks, else all cores
   replay::Tolerance tolerance{};
+};
+
+// The machine code that a CUDA replay launches.
+struct CompiledKernels {
+  std::map<std::string, std::string> kernels{};  // by trace::Kernel::hash, for replay::SessionOptions
+  std::map<std::string, std::string> refused{};  // likewise: why there is none
 };
 
 // The outside of the ladder. All of it is called from several threads.
@@ -39,6 +48,8 @@ struct Equipment {
       replay;
   // What the rules need to know of a trace; an Error where a kernel cannot be read.
   std::function<Result<TraceFacts>(const trace::Trace&)> facts;
+  // CUDA alone: every kernel of the trace, for the present GPU.
+  std::function<Result<CompiledKernels>(const trace::Trace&, Deadline)> compile{};
 };
 
 struct JudgeState;

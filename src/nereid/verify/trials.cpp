@@ -205,6 +205,10 @@ Status Trials::alternatives() {
     const auto& alternative = launch.alternatives[static_cast<size_t>(index)];
     NEREID_TRY(const auto report, session_.try_alternative({step}, index, settings_.tolerance,
                                                            Deadline::after(20 * settings_.time_limit + 60)));
+    // A configuration that the GPU cannot run is passed over, as Triton's autotuner does.
+    if (settings_.device == replay::Device::kCuda && report.failed &&
+        report.failed->kind == replay::Failure::Kind::kUnsupported)
+      continue;
     NEREID_TRY(agreed, take(report, number, fmt::format("with the configuration {}", alternative.config)));
     verdict_.coverage.alternatives_run += agreed ? 1 : 0;
   }

@@ -19,6 +19,9 @@ class Trials {
   // fault that may be tried again, or (blamed on the input) the reference's.
   Status run(int draw);
 
+  // Times what was verified (CUDA alone); what a timed run shows to be wrong changes the verdict.
+  Status time();
+
  private:
   bool good() const { return verdict_.word == Word::kVerified; }
   Result<replay::TrialReport> one(replay::InputKind kind, int number);
@@ -26,6 +29,7 @@ class Trials {
   Status leave_out();
   Status other_inputs();
   Status alternatives();
+  void tell_times(const replay::TimeReport& report);
 
   // True where the report is a comparison that agrees; else the verdict says what was wrong (or the kind did
   // not apply).

@@ -1,8 +1,13 @@
 #include "nereid/verify/workbench.h"
 
 #include <filesystem>
+#include <mutex>
+#include <set>
 
 #include "nereid/base/installation.h"
+#include "nereid/base/json.h"
+#include "nereid/base/thread_pool.h"
+#include "nereid/replay/cuda/driver.h"
 
 namespace nereid::verify {
 
@@ -20,6 +25,7 @@ Result<std::unique_ptr<Workbench>> Workbench::open(const WorkbenchOptions& optio
   tracing.workers = options.jobs;
   NEREID_TRY(bench->tracer_, tracer::Tracer::start(tracing));
   NEREID_TRY(bench->replay_, replay::Server::start({}));
+  if (options.device == replay::Device::kCuda) NEREID_TRY_STATUS(bench->open_gpu(installation));
   return bench;
 }
 
@@ -31,7 +37,43 @@ Equipment Workbench::equipment() {
                        const replay::SessionOptions& options,
                        Deadline deadline) { return replay_->begin(reference, candidate, options, deadline); },
       .facts = [this](const trace::Trace& trace) { return facts_of(trace, kernels_); },
+      .compile = [this](const trace::Trace& trace, Deadline deadline) { return compile(trace, deadline); },
   };
+}
+
+Status Workbench::open_gpu(const Installation& installation) {
+  NEREID_TRY(const auto* driver, replay::cuda::Driver::open());
+  NEREID_TRY(const auto facts, replay::cuda::device_facts(*driver, 0));
+  arch_ = facts.arch;
+  shared_bytes_ = facts.shared_bytes_per_block;
+  NEREID_TRY(compiler_, tracer::KernelCompiler::start({.installation = installation}));
+  return compiler_->warm_up();
+}
+
+Result<CompiledKernels> Workbench::compile(const trace::Trace& trace, Deadline deadline) {
+  if (!compiler_) return our_error("no GPU was opened to compile for");
+  CompiledKernels compiled;
+  Status trouble = ok_status();
+  std::mutex mutex;
+  const auto one = [&](int64_t index, int) {
+    const trace::Kernel& kernel = trace.kernels[static_cast<size_t>(index)];
+    const auto answer = compiler_->compile(kernel, arch_, deadline);
+    const std::lock_guard lock(mutex);
+    if (!answer.ok()) {
+      trouble = answer.error();
+    } else if (const auto* diagnostics = std::get_if<tracer::CompileDiagnostics>(&*answer)) {
+      compiled.refused[kernel.hash] = diagnostics->message;
+    } else if (const auto& code = std::get<tracer::CompiledKernel>(*answer); code.shared > shared_bytes_) {
+      compiled.refused[kernel.hash] = fmt::format(
+          "it needs {} bytes of shared memory, a block of this GPU has {}", code.shared, shared_bytes_);
+    } else {
+      compiled.kernels[kernel.hash] = to_json(code).dump();
+    }
+  };
+  ThreadPool(static_cast<int>(std::min<size_t>(trace.kernels.size(), 32)) + 1)
+      .parallel_for(static_cast<int64_t>(trace.kernels.size()), one);
+  if (!trouble.ok()) return trouble.error();
+  return compiled;
 }
 
 }  // namespace nereid::verify

@@ -5,6 +5,7 @@
 
 #include "nereid/base/result.h"
 #include "nereid/replay/client.h"
+#include "nereid/tracer/kernel_compiler.h"
 #include "nereid/tracer/tracer.h"
 #include "nereid/verify/kernel_library.h"
 #include "nereid/verify/ladder.h"
@@ -24,8 +25,14 @@ class Workbench {
   Equipment equipment();  // refers to this workbench
 
  private:
+  Status open_gpu(const Installation& installation);
+  Result<CompiledKernels> compile(const trace::Trace& trace, Deadline deadline);
+
   std::unique_ptr<tracer::Tracer> tracer_;
   std::unique_ptr<replay::Server> replay_;
+  std::unique_ptr<tracer::KernelCompiler> compiler_;  // CUDA alone
+  int arch_ = 0;                                      // of the GPU: 90
+  int64_t shared_bytes_ = 0;                          // that a block of it can have
   KernelLibrary kernels_;
 };
 

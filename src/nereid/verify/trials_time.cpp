@@ -1,0 +1,81 @@
+#include <set>
+
+#include "nereid/verify/trials.h"
+
+namespace nereid::verify {
+namespace {
+
+// What the candidate cannot do without: writing its outputs. How much of its inputs a program must read is
+// not known.
+replay::LeastWork least_work(const TraceFacts& facts) {
+  const trace::Trace& trace = *facts.trace;
+  replay::LeastWork least;
+  std::set<trace::StorageId> seen;
+  for (const auto id : trace::tensors_in(trace.phases.at(static_cast<size_t>(facts.judged())).output)) {
+    const trace::Value& value = trace.values.at(static_cast<size_t>(id));
+    if (trace.storages.at(static_cast<size_t>(value.storage)).role != trace::Role::kTemporary) continue;
+    if (seen.insert(value.storage).second)
+      least.bytes_written +=
+          static_cast<double>(trace::element_count(value) * trace::element_bytes(value.dtype));
+  }
+  return least;
+}
+
+}  // namespace
+
+Status Trials::time() {
+  replay::TimeRequest request;
+  request.seed = settings_.seed ^ 0x71AE;
+  request.seconds = settings_.timing_seconds;
+  request.least = least_work(candidate_);
+  NEREID_TRY(const auto report,
+             session_.time(request, settings_.tolerance, Deadline::after(40 * settings_.time_limit + 120)));
+  if (report.spoiled) {
+    NEREID_TRY([[maybe_unused]] const bool agreed,
+               take(*report.spoiled, settings_.trials, "while it was timed"));
+    if (good()) return our_error("timing failed for no reason that can be told");
+    return ok_status();
+  }
+  tell_times(report);
+  return ok_status();
+}
+
+void Trials::tell_times(const replay::TimeReport& report) {
+  Times times;
+  times.reference_ms = report.counted.reference_ms;
+  times.candidate_ms = report.counted.candidate_ms;
+  times.speedup = report.counted.speedup;
+  times.ci_low = report.counted.ci_low;
+  times.ci_high = report.counted.ci_high;
+  times.method = report.method;
+  times.numbers = report.gpu;
+  times.numbers["samples"] = report.counted.samples;
+  times.numbers["reference_launches_ms"] = report.reference_launches_ms;
+  times.numbers["candidate_launches_ms"] = report.candidate_launches_ms;
+  times.numbers["roofline_ms"] = report.roofline_ms;
+  if (report.alternatives_timed > 0) times.numbers["alternatives_timed"] = report.alternatives_timed;
+  for (const auto& kind : report.kinds)
+    times.numbers[fmt::format("candidate_ms_{}", replay::to_string(kind.kind))] = kind.candidate_ms;
+  if (report.counted.kind != replay::InputKind::kOwn)
+    times.notes.push_back(fmt::format("The candidate is slowest on inputs of kind '{}': these times count.",
+                                      replay::to_string(report.counted.kind)));
+  if (!report.counted.converged)
+    times.notes.push_back("The interval is wider than asked for: the time for sampling was up.");
+  if (!report.not_captured.empty())
+    times.notes.push_back(fmt::format("Not timed as CUDA graphs: {}.", report.not_captured));
+  for (const auto& reason : report.throttled_by)
+    times.notes.push_back("The GPU's clock was held down: " + reason + ".");
+  for (size_t i = 0; i < candidate_.kernels.size(); ++i)
+    if (candidate_.kernels[i].branches_on_float_data && !report.kinds.empty()) {
+      const auto [fastest, slowest] =
+          std::minmax_element(report.kinds.begin(), report.kinds.end(),
+                              [](const auto& a, const auto& b) { return a.candidate_ms < b.candidate_ms; });
+      times.notes.push_back(fmt::format(
+          "Kernel {} branches on floating-point data: {:.4g} ms on '{}' inputs, {:.4g} ms on '{}'.",
+          candidate_.trace->kernels[i].name, fastest->candidate_ms, replay::to_string(fastest->kind),
+          slowest->candidate_ms, replay::to_string(slowest->kind)));
+    }
+  verdict_.times = std::move(times);
+}
+
+}  // namespace nereid::verify
