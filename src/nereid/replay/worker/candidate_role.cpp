@@ -5,6 +5,8 @@
 //   run {"seed", "sanitize", "seconds", "alternatives": [[step, index]...]}
 //     -> {"findings", "finding_count", "inputs_written": [index...], "seconds"}
 //   leave_out {"step", "seconds"} -> {"changed": [bool...]}
+#include <ATen/Functions.h>
+
 #include <cstring>
 
 #include "nereid/base/deadline.h"

@@ -1,9 +1,11 @@
 // The reference's worker. Requests:
-//   load {"threads"} + trace, position -> {"peak_bytes", "keeps_inputs", "calls_used", "inputs_written":
-//   [index...]} share {"states": [value...], "calls": [call...]} -> {} + the block that state and inputs are
-//   copied to attach {"outputs": [{"dtype", "sizes"}...]} + the block of the candidate's outputs prepare
-//   {"trial"} -> {"applicable", "seconds"}: makes state and inputs, and copies them judge {"trial",
-//   "tolerance", "paths"} -> {"comparison", "seconds", "oracle_seconds"}: runs and compares
+//   load {"threads"} + trace, position -> {"peak_bytes", "keeps_inputs", "calls_used", "inputs_written": [index...]}
+//   share {"states": [value...], "calls": [call...]} -> {} + the block that state and inputs are copied to
+//   attach {"outputs": [{"dtype", "sizes"}...]} + the block of the candidate's outputs
+//   prepare {"trial"} -> {"applicable", "seconds"}: makes state and inputs, and copies them
+//   judge {"trial", "tolerance", "paths"} -> {"comparison", "seconds", "oracle_seconds"}: runs and compares
+#include <ATen/Functions.h>
+
 #include <cstring>
 #include <map>
 
