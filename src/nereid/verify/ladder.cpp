@@ -353,7 +353,7 @@ class Climb {
   Step compile(std::map<std::string, std::string>& kernels) {
     if (settings_.device != replay::Device::kCuda || !state_.equipment.compile) return true;
     CompiledKernels own;
-    for (const trace::Trace* trace : {&reference_->trace, &candidate_.trace}) {
+    for (const trace::Trace* trace : std::initializer_list<const trace::Trace*>{&reference_->trace, &candidate_.trace}) {
       NEREID_TRY(own, state_.equipment.compile(*trace, Deadline::after(20 * settings_.time_limit + 300)));
       kernels.insert(own.kernels.begin(), own.kernels.end());
     }

@@ -70,6 +70,8 @@ void serve(int socket, Role& role) {
     Json handle(const std::string& verb, Message& request, std::vector<int>& descriptors) override {
       return role.handle(verb, request, descriptors);
     }
+    Playing playing() override { return role.playing(); }
+    void hand_over() override { role.hand_over(); }
     Role& role;
   };
   serve(socket, [&] { return std::make_unique<Borrowed>(role); });
