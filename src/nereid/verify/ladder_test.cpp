@@ -69,6 +69,9 @@ class FakeSession : public replay::Session {
                                               Deadline) override {
     return script_.alternative(index);
   }
+  Result<replay::TimeReport> time(const replay::TimeRequest&, const replay::Tolerance&, Deadline) override {
+    return our_error("no clock in this test");
+  }
 
  private:
   Script& script_;
