@@ -18,7 +18,7 @@ demo: setup
 	@cmake --build $(BUILD) -j $(JOBS) --target nereid nereid-replay nereid_jail nereid-jail
 	@tools/demo
 test: setup-tests build
-	@$(CTEST) -LE 'slow|gpu'
+	@$(CTEST) -LE 'slow|gpu|open'
 # Minutes to hours: long fuzzing, whole model zoos, exhaustive operator tables.
 slow: setup-tests build
 	@$(CTEST) -L slow
