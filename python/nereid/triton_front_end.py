@@ -21,6 +21,7 @@ from triton.compiler.errors import CompilationError
 from triton.runtime.jit import get_jit_fn_file_line
 
 from .errors import KernelDoesNotCompile, Untraceable
+from .source import display_name
 
 TARGET = GPUTarget("cuda", 90, 32)
 DEVICE_PROPERTIES = {
@@ -201,7 +202,7 @@ def _encode(source, text, options):
     constants = [[".".join([names[path[0]], *map(str, path[1:])]), _text(value)] for path, value in sorted(source.constants.items())]
     digest = hashlib.sha256(f"{text}\0{json.dumps([numbers, texts], sort_keys=True)}".encode()).hexdigest()
     return {"name": function.fn.__name__, "ttir": text, "hash": digest, "options": numbers, "text_options": texts,
-            "constants": constants, "at": [file, line], "source": function._src}  # fmt: skip
+            "constants": constants, "at": [display_name(file), line], "source": function._src}  # fmt: skip
 
 
 def _text(value):
@@ -258,7 +259,7 @@ def describe_failure(function, error):
         deepest = deepest.__cause__
     if not message:
         message = f"{type(deepest).__name__}: {deepest}" if not isinstance(deepest, CompilationError) else str(deepest)
-    return KernelDoesNotCompile(function.fn.__name__, message[:4000], file, line, code[:400])
+    return KernelDoesNotCompile(function.fn.__name__, message[:4000], display_name(file), line, code[:400])
 
 
 class Driver(DriverBase):
