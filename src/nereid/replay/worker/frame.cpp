@@ -81,8 +81,8 @@ class CallFrame::Builder {
 
   void argument(const c10::Argument& schema, const Arg* given) {
     index_ = frame_.arguments_.size();
-    writes_ = (schema.alias_info() && schema.alias_info()->isWrite()) || schema.name() == "running_mean" ||
-              schema.name() == "running_var";
+    writes_ = (schema.alias_info() && schema.alias_info()->isWrite()) ||
+              (updates_statistics_ && (schema.name() == "running_mean" || schema.name() == "running_var"));
     if (schema.name() == "pin_memory") given = nullptr;  // only speed
     if (!given) {
       if (!schema.default_value() && schema.type()->kind() != TypeKind::OptionalType)
@@ -96,6 +96,9 @@ class CallFrame::Builder {
       throw Failed(failed.kind, fmt::format("argument '{}': {}", schema.name(), failed.what()));
     }
   }
+
+  // Norms write their running statistics while they train, which their schema doesn't say.
+  void updates_statistics(bool updates) { updates_statistics_ = updates; }
 
   void result(const Arg& result, size_t returns) {
     if (returns == 1) return one_result(result, 0);
@@ -256,7 +259,7 @@ class CallFrame::Builder {
   const trace::Trace& trace_;
   const Machine& machine_;
   size_t index_ = 0;
-  bool writes_ = false;
+  bool writes_ = false, updates_statistics_ = true;
 };
 
 CallFrame CallFrame::prepare(const trace::Call& call, const trace::Trace& trace, const Machine& machine) {
@@ -303,12 +306,19 @@ CallFrame CallFrame::prepare(const trace::Call& call, const trace::Trace& trace,
   if (call.args.size() > schema.arguments().size()) refuse(fmt::format("too many arguments for {}", op));
   for (const auto& [key, value] : call.kwargs)
     if (!schema.argumentIndexWithName(key)) refuse(fmt::format("{} has no argument '{}'", op, key));
-  for (size_t i = 0; i < schema.arguments().size(); ++i) {
-    const Arg* given = i < call.args.size() ? &call.args[i] : nullptr;
+  const auto given = [&](size_t i) {
+    const Arg* arg = i < call.args.size() ? &call.args[i] : nullptr;
     for (const auto& [key, value] : call.kwargs)
-      if (key == schema.arguments()[i].name()) given = &value;
-    builder.argument(schema.arguments()[i], given);
+      if (key == schema.arguments()[i].name()) arg = &value;
+    return arg;
+  };
+  for (size_t i = 0; i < schema.arguments().size(); ++i) {
+    const auto& argument = schema.arguments()[i].name();
+    const auto* arg = given(i);
+    const auto* flag = arg ? std::get_if<bool>(&arg->node) : nullptr;
+    if (flag && (argument == "training" || argument == "use_input_stats")) builder.updates_statistics(*flag);
   }
+  for (size_t i = 0; i < schema.arguments().size(); ++i) builder.argument(schema.arguments()[i], given(i));
   builder.result(call.result, schema.returns().size());
   if (frame.only_metadata_ && !frame.result_slots_.empty())
     refuse(fmt::format("{} of a tensor that is none of its arguments", op));

@@ -201,13 +201,33 @@ class Planner {
               if (alternative.written[b]) touch.writes.insert(storage_of(alternative.buffers[b]));
             }
           }
-        for (const auto storage : touch.writes)
-          if (created_in_[storage] < 0) created_in_[storage] = static_cast<int>(p);
       }
+      for (const auto storage : made_by(p))
+        if (created_in_[storage] < 0) created_in_[storage] = static_cast<int>(p);
       if (trace_.phases[p].kind == trace::PhaseKind::kMakeInputs)
         for (const auto value : trace::tensors_in(trace_.phases[p].inputs))
           if (created_in_[storage_of(value)] < 0) created_in_[storage_of(value)] = static_cast<int>(p);
     }
+  }
+
+  // The storages that a phase's own steps allocate, constants among them; what it only writes was there
+  // before.
+  std::vector<StorageId> made_by(size_t p) const {
+    std::vector<StorageId> made;
+    const auto add = [&](const CallFrame& frame) {
+      for (const auto value : frame.bound_results()) made.push_back(storage_of(value));
+    };
+    for (size_t i = 0; i < program_->phases_[p].steps.size(); ++i) {
+      const auto& step = program_->phases_[p].steps[i];
+      if (const auto* frame = std::get_if<CallFrame>(&step)) add(*frame);
+      if (const auto* launch = std::get_if<PreparedLaunch>(&step))
+        for (const auto& alternative : launch->alternatives)
+          for (const auto& frame : alternative.before) add(frame);
+      const auto* call = std::get_if<trace::Call>(&trace_.phases[p].steps[i]);
+      if (call && call->op == "nereid::constant")
+        for (const auto value : trace::tensors_in(call->result)) made.push_back(storage_of(value));
+    }
+    return made;
   }
 
   bool writes(size_t phase, size_t step, StorageId storage) const {
@@ -404,7 +424,7 @@ class Planner {
   const ProgramOptions& options_;
   std::unique_ptr<Program> program_;
   std::vector<std::vector<Touch>> touches_;  // [phase][step]
-  std::vector<int> created_in_;              // by storage: the phase; -1: constants
+  std::vector<int> created_in_;              // by storage: the phase; -1: no phase of this trace
   std::vector<bool> kept_;                   // by storage: made by an earlier call from its inputs
   std::set<int> wanted_calls_;
 };
