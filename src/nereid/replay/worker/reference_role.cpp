@@ -1,9 +1,9 @@
 // The reference's worker. Requests:
-//   load {"threads"} + trace, position -> {"peak_bytes", "keeps_inputs", "calls_used", "inputs_written": [index...]}
-//   share {"states": [value...], "calls": [call...]} -> {} + the block that state and inputs are copied to
-//   attach {"outputs": [{"dtype", "sizes"}...]} + the block of the candidate's outputs
-//   prepare {"trial"} -> {"applicable", "seconds"}: makes state and inputs, and copies them
-//   judge {"trial", "tolerance", "paths"} -> {"comparison", "seconds", "oracle_seconds"}: runs and compares
+//   load {"threads"} + trace, position -> {"peak_bytes", "keeps_inputs", "calls_used", "inputs_written":
+//   [index...]} share {"states": [value...], "calls": [call...]} -> {} + the block that state and inputs are
+//   copied to attach {"outputs": [{"dtype", "sizes"}...]} + the block of the candidate's outputs prepare
+//   {"trial"} -> {"applicable", "seconds"}: makes state and inputs, and copies them judge {"trial",
+//   "tolerance", "paths"} -> {"comparison", "seconds", "oracle_seconds"}: runs and compares
 #include <ATen/Functions.h>
 
 #include <cstring>
@@ -31,9 +31,36 @@ at::Generator make_generator(uint64_t seed) {
   return generator;
 }
 
+constexpr int64_t kGlance = 256;  // elements that settle most questions about a whole tensor
+
+// Whether all elements are one number; one alone says nothing.
+bool is_constant(const at::Tensor& tensor) {
+  const auto flat = tensor.reshape({-1});
+  const auto all_are_first = [&](const at::Tensor& part) {
+    return part.eq(flat.narrow(0, 0, 1)).all().item().toBool();
+  };
+  return flat.numel() > 1 && all_are_first(flat.narrow(0, 0, std::min(flat.numel(), kGlance))) &&
+         all_are_first(flat);
+}
+
+// Whether no element differs by more than `limit` in units of max(|b|, rms(a)).
+bool is_close(const at::Tensor& first, const at::Tensor& second, double limit) {
+  const auto a = (first.is_complex() ? at::view_as_real(first) : first).reshape({-1});
+  const auto b = (second.is_complex() ? at::view_as_real(second) : second).reshape({-1});
+  const auto scale = std::max(rms(a), 1e-300);
+  const auto close = [&](const at::Tensor& x, const at::Tensor& y) {
+    return at::isclose(x.to(c10::kDouble), y.to(c10::kDouble), limit, limit * scale, true)
+        .all()
+        .item()
+        .toBool();
+  };
+  const auto glance = std::min(a.numel(), kGlance);
+  return close(a.narrow(0, 0, glance), b.narrow(0, 0, glance)) && close(a, b);
+}
+
 // How inputs and state are changed before they are retold.
 struct Change {
-  std::optional<at::Generator> nudge = {};  // by half an ulp either way
+  std::optional<at::Generator> nudge = {};        // by half an ulp either way
   std::optional<double> nan = {}, infinity = {};  // what stands for a NaN, and for an infinity with its sign
 };
 
@@ -45,7 +72,8 @@ class Retelling {
     replay_ = std::make_unique<Replay>(*program_, machine);
   }
 
-  // Runs from the state that `own` begins its judged forward with. Floating-point state and inputs are changed first.
+  // Runs from the state that `own` begins its judged forward with. Floating-point state and inputs are
+  // changed first.
   std::vector<at::Tensor> run(Replay& own, const RunOptions& options, const std::vector<ValueId>& outputs,
                               Change change) {
     replay_->reset();
@@ -258,7 +286,13 @@ class ReferenceRole : public Role {
     comparison.agrees = true;
     int64_t elements = 0, undefined = 0;
     for (size_t i = 0; i < own.size(); ++i) {
-      OutputTensors tensors{trace().values[outputs_[i]].dtype, got.at(i), own[i], truth[i], nearby[i], usual_scale(i), finite[i]};
+      OutputTensors tensors{trace().values[outputs_[i]].dtype,
+                            got.at(i),
+                            own[i],
+                            truth[i],
+                            nearby[i],
+                            usual_scale(i),
+                            finite[i]};
       auto output = compare(tensors, tolerance);
       output.path = paths.at(i);
       comparison.agrees &= output.agrees;
@@ -322,16 +356,9 @@ class ReferenceRole : public Role {
     for (size_t i = 0; i < own.size(); ++i) {
       bytes += truth[i].nbytes();
       if (own[i].numel() == 0) continue;
-      const auto first = own[i].reshape({-1}).narrow(0, 0, 1);
-      comparison.constant &= own[i].numel() > 1 && own[i].eq(first).all().item().toBool();
-      if (!earlier_.empty() && comparison.insensitive) {
-        const auto limit = comparison.outputs[i].error_limit;
-        const auto a = truth[i].is_complex() ? at::view_as_real(truth[i]) : truth[i];
-        const auto b = earlier_[i].is_complex() ? at::view_as_real(earlier_[i]) : earlier_[i];
-        const auto scale = std::max(rms(a), 1e-300);
-        const auto near = at::isclose(a.to(c10::kDouble), b.to(c10::kDouble), limit, limit * scale, true);
-        comparison.insensitive &= near.all().item().toBool();
-      }
+      comparison.constant &= is_constant(own[i]);
+      if (!earlier_.empty() && comparison.insensitive)
+        comparison.insensitive = is_close(truth[i], earlier_[i], comparison.outputs[i].error_limit);
     }
     if (!earlier_.empty() || bytes > kMaxRemembered) return;
     for (const auto& tensor : truth) {

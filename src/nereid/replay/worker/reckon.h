@@ -1,0 +1,59 @@
+// What a comparison needs to know of a stretch of elements, in one pass each: in plain loops where the
+// tensors lie in this process's memory, in PyTorch's operators where they lie on a GPU. Both give the same
+// numbers.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace nereid::replay {
+
+// Flat float64 tensors of one length, on one device.
+struct Stretch {
+  at::Tensor got, own, truth;
+  // Truths under other numbers in place of the inputs' infinities and NaNs. An element is defined only where
+  // they agree with the truth; empty: where own and truth agree in what is finite.
+  std::vector<at::Tensor> finite;
+  double largest = 0;  // finite number of the output's dtype: a truth beyond it is infinite
+};
+
+struct Scale {
+  double squared = 0;     // sum of truth^2 over the finite elements
+  int64_t count = 0;      // of the finite elements
+  int64_t undefined = 0;  // elements that are not judged
+  void add(const Scale& other);
+};
+Scale scale_of(const Stretch& stretch);
+
+// Of `other` against the truth, where both are finite: the largest |error| / max(|truth|, scale), and the sum
+// of squares of the error.
+struct OwnError {
+  double largest = 0, squared = 0;
+  void add(const OwnError& other);
+};
+OwnError own_error(const Stretch& stretch, const at::Tensor& other, double scale);
+
+// Where an element's error lies within its limit and where not. Positions count from the stretch's begin.
+struct GotError {
+  int64_t wrong = 0, first = -1, worst = -1;  // worst: where `largest` is
+  double largest = 0;                         // in the unit of the limit; infinite where a number is missing
+  double absolute = 0, relative = 0;          // largest against the truth
+  double squared = 0;                         // sum over the finite elements of (got - truth)^2
+  void add(const GotError& later, int64_t offset);
+};
+// Wrong: |got - truth| / max(|truth|, scale) > limit.
+GotError scaled_error(const Stretch& stretch, double scale, double limit);
+// Wrong: |got - own| > rtol |own| + atol; `largest` is |got - own|.
+GotError plain_error(const Stretch& stretch, double rtol, double atol);
+
+// The same by PyTorch's operators, whatever the device: what the loops are tested against.
+namespace by_operators {
+Scale scale_of(const Stretch& stretch);
+OwnError own_error(const Stretch& stretch, const at::Tensor& other, double scale);
+GotError scaled_error(const Stretch& stretch, double scale, double limit);
+GotError plain_error(const Stretch& stretch, double rtol, double atol);
+}  // namespace by_operators
+
+}  // namespace nereid::replay
