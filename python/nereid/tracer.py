@@ -322,6 +322,7 @@ def warm():
     from . import warm_up
 
     warm_up.run(handle)
+    triton_front_end.make_contexts()
     gc.collect()
 
 

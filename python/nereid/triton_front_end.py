@@ -212,6 +212,21 @@ def _text(value):
 
 
 _backend = None
+_contexts = []  # made before a fork, for the first kernels of each child: the dialects take more than a millisecond
+
+
+def _new_context():
+    global _backend
+    if _backend is None:
+        _backend = make_backend(TARGET)
+    context = ir.context()
+    ir.load_dialects(context)
+    _backend.load_dialects(context)
+    return context
+
+
+def make_contexts(count=4):
+    _contexts.extend(_new_context() for _ in range(count - len(_contexts)))
 
 
 def compile(src, target=None, options=None, _env_vars=None):
@@ -224,9 +239,7 @@ def compile(src, target=None, options=None, _env_vars=None):
     options = backend.parse_options(dict(options or {}))
     if options.ir_override:
         raise Untraceable("ir_override: a kernel's text must come from its Python source")
-    context = ir.context()
-    ir.load_dialects(context)
-    backend.load_dialects(context)
+    context = _contexts.pop() if _contexts else _new_context()
     try:
         module = src.make_ir(TARGET, options, backend.get_codegen_implementation(options), backend.get_module_map(), context)
         module = backend.make_ttir(module, {}, options, TARGET.arch)
