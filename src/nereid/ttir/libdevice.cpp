@@ -11,6 +11,8 @@
 namespace nereid::ttir {
 namespace {
 
+constexpr long double kPi = 3.14159265358979323846264338327950288L;
+
 template <class T>
 T from_bits(uint64_t bits) {
   if constexpr (std::is_same_v<T, float>)
@@ -223,10 +225,8 @@ void add_real(Table& table) {
   NEREID_BOTH1("ceil", std::ceil(a))
   NEREID_BOTH1("cos", std::cos(a))
   NEREID_BOTH1("cosh", std::cosh(a))
-  NEREID_BOTH1("cospi",
-               static_cast<T>(std::cos(3.14159265358979323846 * std::fmod(static_cast<double>(a), 2.0))))
-  NEREID_BOTH1("sinpi",
-               static_cast<T>(std::sin(3.14159265358979323846 * std::fmod(static_cast<double>(a), 2.0))))
+  NEREID_BOTH1("cospi", static_cast<T>(std::cos(kPi * std::fmod(static_cast<long double>(a), 2.0L))))
+  NEREID_BOTH1("sinpi", static_cast<T>(std::sin(kPi * std::fmod(static_cast<long double>(a), 2.0L))))
   NEREID_BOTH1("cyl_bessel_i0", bessel_i(a, 0))
   NEREID_BOTH1("cyl_bessel_i1", bessel_i(a, 1))
   NEREID_BOTH1("erf", std::erf(a))
@@ -251,7 +251,8 @@ void add_real(Table& table) {
   NEREID_BOTH1("log2", std::log2(a))
   NEREID_BOTH1("logb", std::logb(a))
   NEREID_BOTH1("nearbyint", std::nearbyint(a))
-  NEREID_BOTH1("normcdf", static_cast<T>(0.5 * std::erfc(-static_cast<double>(a) * 0.70710678118654752440)))
+  NEREID_BOTH1("normcdf", static_cast<T>(0.5L * std::erfc(-static_cast<long double>(a) *
+                                                          0.70710678118654752440084436210484904L)))
   NEREID_BOTH1("normcdfinv",
                static_cast<T>(-1.41421356237309504880 * erfc_inverse(2 * static_cast<double>(a))))
   NEREID_BOTH1("rcbrt", static_cast<T>(1.0 / std::cbrt(static_cast<double>(a))))
@@ -568,67 +569,6 @@ External external_named(std::string_view symbol, const std::vector<Elem>& elems)
   if (kind != OpKind::kCount && elems.size() == 3) e.binary = binary_kernel(kind, elems[0]);
   e.call = found->second.call;
   return e;
-}
-
-UnaryKernel known_assembly(std::string_view assembly, std::string_view constraints) {
-  // Squeezed: no blanks at the ends, no braces, no final semicolon.
-  std::string text;
-  for (char c : assembly)
-    if (c != '{' && c != '}') text += c == '\n' || c == '\t' ? ' ' : c;
-  while (!text.empty() && (text.back() == ' ' || text.back() == ';')) text.pop_back();
-  size_t start = text.find_first_not_of(' ');
-  if (start == std::string::npos) return nullptr;
-  text = text.substr(start);
-  const size_t space = text.find(' ');
-  if (space == std::string::npos) return nullptr;
-  std::string operands;
-  for (char c : text.substr(space))
-    if (c != ' ') operands += c;
-  std::string registers;
-  for (char c : constraints)
-    if (c != ' ') registers += c;
-  const std::string name = text.substr(0, space);
-  if (operands != "$0,$1") return nullptr;
-  if (registers != "=f,f" && registers != "=r,r") return nullptr;
-  // The hardware's tanh is good to 2^-11: ten bits of mantissa stay.
-  static constexpr auto coarse_tanh = [](void* out, const void* a, int64_t n) {
-    for (int64_t k = 0; k < n; ++k) {
-      const float y = std::tanh(static_cast<const float*>(a)[k]);
-      static_cast<float*>(out)[k] = std::bit_cast<float>((std::bit_cast<uint32_t>(y) + 0x1000U) & ~0x1fffU);
-    }
-  };
-  if (name == "tanh.approx.f32") return coarse_tanh;
-  static const std::unordered_map<std::string, OpKind> kinds = {{"ex2.approx.f32", OpKind::kExp2},
-                                                                {"ex2.approx.ftz.f32", OpKind::kExp2},
-                                                                {"lg2.approx.f32", OpKind::kLog2},
-                                                                {"lg2.approx.ftz.f32", OpKind::kLog2},
-                                                                {"rsqrt.approx.f32", OpKind::kRsqrt},
-                                                                {"rsqrt.approx.ftz.f32", OpKind::kRsqrt},
-                                                                {"sqrt.approx.f32", OpKind::kSqrt},
-                                                                {"sqrt.approx.ftz.f32", OpKind::kSqrt},
-                                                                {"sqrt.rn.f32", OpKind::kSqrt},
-                                                                {"sin.approx.f32", OpKind::kSin},
-                                                                {"sin.approx.ftz.f32", OpKind::kSin},
-                                                                {"cos.approx.f32", OpKind::kCos},
-                                                                {"cos.approx.ftz.f32", OpKind::kCos},
-                                                                {"abs.f32", OpKind::kAbsf},
-                                                                {"abs.ftz.f32", OpKind::kAbsf},
-                                                                {"neg.f32", OpKind::kNegf},
-                                                                {"neg.ftz.f32", OpKind::kNegf}};
-  const auto found = kinds.find(name);
-  if (found != kinds.end()) return unary_kernel(found->second, Elem::kF32);
-  static constexpr auto reciprocal = [](void* out, const void* a, int64_t n) {
-    for (int64_t k = 0; k < n; ++k) static_cast<float*>(out)[k] = 1.0f / static_cast<const float*>(a)[k];
-  };
-  static constexpr auto saturate = [](void* out, const void* a, int64_t n) {
-    for (int64_t k = 0; k < n; ++k) {
-      const float v = static_cast<const float*>(a)[k];
-      static_cast<float*>(out)[k] = v > 0 ? (v < 1 ? v : 1.0f) : 0.0f;
-    }
-  };
-  if (name == "rcp.approx.f32" || name == "rcp.approx.ftz.f32" || name == "rcp.rn.f32") return reciprocal;
-  if (name == "cvt.sat.f32.f32" || name == "cvt.rn.sat.f32.f32") return saturate;
-  return nullptr;
 }
 
 namespace handlers {

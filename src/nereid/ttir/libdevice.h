@@ -1,5 +1,4 @@
-// The functions that kernels call by name: CUDA's libdevice, and the elementwise PTX instructions that are
-// known.
+// The functions that kernels call by name: CUDA's libdevice.
 #pragma once
 
 #include <string_view>
@@ -17,8 +16,5 @@ struct External {
 };
 // `elems`: of the operands, then the result. An empty External when the name or the types are unknown.
 External external_named(std::string_view symbol, const std::vector<Elem>& elems);
-
-// The short list of elementwise PTX: "tanh.approx.f32 $0, $1;" and its like, one instruction, f32.
-UnaryKernel known_assembly(std::string_view assembly, std::string_view constraints);
 
 }  // namespace nereid::ttir

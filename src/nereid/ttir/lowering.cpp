@@ -8,6 +8,7 @@
 #include "nereid/ttir/cost.h"
 #include "nereid/ttir/elementwise.h"
 #include "nereid/ttir/handlers.h"
+#include "nereid/ttir/inline_assembly.h"
 #include "nereid/ttir/libdevice.h"
 #include "nereid/ttir/liveness.h"
 
@@ -730,13 +731,44 @@ class Lowering {
   }
 
   void lower_assembly(const Op& op) {
-    const auto kernel = known_assembly(op.text("asm"), op.text("constraints"));
-    const bool floats = op.operands.size() == 1 && op.results.size() == 1 &&
-                        elem_bytes(type(op.operands[0]).elem) == 4 &&
-                        elem_bytes(type(op.results[0]).elem) == 4;
-    if (kernel == nullptr || !floats || op.integer("packed_element", 1) != 1)
-      return unsupported(op, fmt::format("inline assembly \"{}\"", op.text("asm")));
-    plain(handlers::unary, op).kernel = erase(kernel);
+    const std::string &text = op.text("asm"), &constraints = op.text("constraints");
+    const int64_t pack = op.integer("packed_element", 1);
+    const bool floats = op.operands.size() == 1 && op.results.size() == 1 && pack == 1 &&
+                        type(op.operands[0]).elem == Elem::kF32 && type(op.results[0]).elem == Elem::kF32;
+    if (const auto kernel = floats ? known_assembly(text, constraints) : nullptr) {
+      plain(handlers::unary, op).kernel = erase(kernel);
+      return;
+    }
+    const auto program = PtxProgram::parse(text, constraints);
+    if (!program)
+      return unsupported(op, fmt::format("inline assembly \"{}\": {}", text, program.error().message));
+    Instruction& i = emit(handlers::assembly, &op);
+    Extra& e = extra(i);
+    e.inputs = slots(op.operands);
+    e.outputs = slots(op.results);
+    e.numbers = {pack};
+    e.assembly = std::make_shared<const PtxProgram>(*program);
+    int64_t registers[2] = {};
+    const Type& first = type(op.results[0]);
+    for (const auto* values : {&op.operands, &op.results})
+      for (ValueId v : *values) {
+        const Elem elem = type(v).elem;
+        if (elem == Elem::kI1 || elem == Elem::kPointer ||
+            (pack > 1 && 32 % elem_bits(elem) != 0 && elem_bits(elem) < 32))
+          return unsupported(op, fmt::format("inline assembly on {}", to_string(type(v))));
+        e.elems.push_back(elem);
+        const int64_t shared = std::min<int64_t>(std::max(32 / elem_bits(elem), 1), pack);
+        registers[values == &op.results] += pack / shared;
+      }
+    shape(i, first);
+    if (pack < 1 || pack > 64 || (pack & (pack - 1)) != 0 || in_region_ || first.elements() % pack != 0 ||
+        registers[0] != program->operands() || registers[1] != program->results())
+      return unsupported(
+          op,
+          fmt::format(
+              "inline assembly \"{}\": its constraints \"{}\" name {} results and {} operands, the tensors "
+              "take {} and {} registers, {} elements at a time",
+              text, constraints, program->results(), program->operands(), registers[1], registers[0], pack));
   }
 
   // ---- the rest

@@ -27,6 +27,7 @@ namespace nereid::ttir {
 class Machine;
 struct Instruction;
 struct Code;
+class PtxProgram;
 class Sanitizer;
 
 enum class Form : uint8_t { kEmpty, kUniform, kAffine, kBox, kDense };
@@ -82,6 +83,7 @@ struct Extra {
   std::vector<Instruction> body;  // a combine region, run with any number of lanes
   std::vector<int32_t> body_inputs, body_outputs;
   const void* kernels[4] = {};
+  std::shared_ptr<const PtxProgram> assembly;
 };
 
 struct Instruction {

@@ -313,7 +313,10 @@ bool Parser::parse_element(Type& type) {
   if (scan_.peek_char() == '!') return scan_.unsupported("a type of another dialect");
   const auto name = scan_.identifier();
   if (!name) return false;
-  type.elem = elem_named(*name);
+  // A descriptor's integers are printed with their sign (si32), which operations have, not types.
+  std::string_view plain = *name;
+  if (plain.starts_with("si") || plain.starts_with("ui")) plain.remove_prefix(1);
+  type.elem = elem_named(plain);
   if (type.elem == Elem::kNone) return scan_.unsupported(fmt::format("type {}", *name));
   return true;
 }

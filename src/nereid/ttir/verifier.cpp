@@ -447,8 +447,9 @@ class Verifier {
   }
 
   Status check_external(const Op& op) {
-    if (op.operands.size() > 4 || op.operands.empty() || op.results.empty())
-      return wrong(op, "one to four operands and a result");
+    const size_t most = op.kind == OpKind::kInlineAsm ? 32 : 4;
+    if (op.operands.size() > most || op.operands.empty() || op.results.empty() || op.results.size() > most)
+      return wrong(op, fmt::format("one to {} operands and a result", most));
     for (ValueId v : op.operands)
       if (!same_shape(type(v), type(op.results[0])) || !(is_integer(type(v).elem) || is_float(type(v).elem)))
         return wrong(op, "numbers of one shape");
