@@ -1,11 +1,14 @@
-"""Operation by operation: the TTIR executor against Triton's own interpreter.
+"""Operation by operation: the TTIR executor against Triton's own interpreter, against PyTorch, or against a GPU.
 
-    .venv/bin/python tests/ttir/differential.py [build/release/bin/nereid-ttir-run] [words that a case's name must hold]
+    .venv/bin/python tests/ttir/differential.py [--all] [--device cpu|cuda] [--tool nereid-ttir-run] [WORD...]
 
-Small kernels are written from the tables below, one for each operation, type and shape. One process takes them through
-Triton's front end, another runs them in the interpreter and, from their TTIR, in the executor, on the same data. Prints
-what differs; exit code 1 where anything does.
+The kernels are those of cases.py: a quick choice of them, or all; WORDs choose by what a name holds. Their TTIR is made by
+Triton's front end for sm_90 and run by the executor, its sanitizer on. On the CPU the same data goes through Triton's
+interpreter, or PyTorch where that is no judge; with `--device cuda` the same kernels run through Triton on the GPU. Prints
+what differs and, for each group of cases, how many agreed to the bit and the largest difference in ulps; exit code 1
+where anything differs by more than the case allows.
 """
+import argparse
 import importlib.util
 import json
 import os
@@ -14,129 +17,8 @@ import subprocess
 import sys
 import tempfile
 
-HEADER = "import triton\nimport triton.language as tl\nfrom triton.language.extra import libdevice\n"
-POINTERS = {"f32": "*fp32", "f16": "*fp16", "bf16": "*bf16", "f64": "*fp64", "i8": "*i8", "i16": "*i16", "i32": "*i32",
-            "i64": "*i64", "u8": "*u8", "u32": "*u32"}
-
-
-class Case:
-    """`body` computes `r` from tiles x, y (and z) of `shape`, read from pointers a, b (c), and stores it to o."""
-
-    def __init__(self, name, body, inputs, output, shape=(64,), out_shape=None, values="normal", tolerance=0.0):
-        self.name, self.body, self.inputs, self.output = name, body, inputs, output
-        self.shape, self.out_shape, self.values, self.tolerance = shape, out_shape or shape, values, tolerance
-
-    def source(self):
-        def index(shape):
-            terms = []
-            for d, size in enumerate(shape):
-                after = 1
-                for s in shape[d + 1:]:
-                    after *= s
-                place = ", ".join(":" if k == d else "None" for k in range(len(shape)))
-                terms.append(f"tl.arange(0, {size})[{place}] * {after}" if len(shape) > 1 else f"tl.arange(0, {size})")
-            return " + ".join(terms) if terms else "0"
-        names = "abc"[: len(self.inputs)]
-        lines = [f"@triton.jit\ndef {self.name}({', '.join(names)}, o, n):", f"    i = {index(self.shape)}"]
-        lines += [f"    {v} = tl.load({p} + i)" for v, p in zip("xyz", names)]
-        lines += ["    " + line for line in self.body.split("\n")]
-        lines.append(f"    tl.store(o + ({index(self.out_shape)}), r)" if self.out_shape != () else "    tl.store(o, r)")
-        return "\n".join(lines) + "\n\n\n"
-
-
-def cases():
-    all_cases = []
-
-    def add(name, *arguments, **keywords):
-        all_cases.append(Case(name, *arguments, **keywords))
-
-    floats, integers = ["f32", "f16", "bf16", "f64"], ["i8", "i16", "i32", "i64"]
-    for t in floats:
-        exact = 0.0 if t in ("f32", "f64") else 0.01
-        for op in ("+", "-", "*", "/"):
-            add(f"float_{ {'+': 'add', '-': 'sub', '*': 'mul', '/': 'div'}[op]}_{t}", f"r = x {op} y", [t, t], t, tolerance=1e-6 + exact)
-        for op in ("maximum", "minimum"):
-            add(f"float_{op}_{t}", f"r = tl.{op}(x, y)", [t, t], t)
-        for op in ("<", "<=", ">", ">=", "==", "!="):
-            word = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}[op]
-            add(f"float_{word}_{t}", f"r = (x {op} y).to(tl.int32)", [t, t], "i32")
-        add(f"where_{t}", "r = tl.where(x > 0, x, y)", [t, t], t)
-        add(f"neg_{t}", "r = -x", [t], t)
-        add(f"abs_{t}", "r = tl.abs(x)", [t], t)
-    for t in ("f32", "f64"):
-        for op in ("exp", "exp2", "sin", "cos", "floor", "ceil", "erf", "sigmoid"):
-            add(f"math_{op}_{t}", f"r = tl.{op}(x)", [t], t, tolerance=2e-6)
-        for op in ("log", "log2", "sqrt", "rsqrt"):
-            add(f"math_{op}_{t}", f"r = tl.{op}(tl.abs(x) + 0.1)", [t], t, tolerance=2e-6)
-        add(f"math_fma_{t}", "r = tl.fma(x, y, x)", [t, t], t, tolerance=1e-6)
-        add(f"clamp_{t}", "r = tl.clamp(x, -0.5, 0.5)", [t], t)
-    for t in integers:
-        for op in ("+", "-", "*", "&", "|", "^"):
-            word = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or", "^": "xor"}[op]
-            add(f"int_{word}_{t}", f"r = x {op} y", [t, t], t, values="integers")
-        for op in ("//", "%"):
-            add(f"int_{ {'//': 'div', '%': 'rem'}[op]}_{t}", f"r = x {op} tl.where(y == 0, 3, y)", [t, t], t, values="integers")
-        for op in ("<<", ">>"):
-            add(f"int_{ {'<<': 'shl', '>>': 'shr'}[op]}_{t}", f"r = x {op} (y & 7)", [t, t], t, values="integers")
-        for op in ("maximum", "minimum"):
-            add(f"int_{op}_{t}", f"r = tl.{op}(x, y)", [t, t], t, values="integers")
-        for op in ("<", "==", ">="):
-            word = {"<": "lt", ">=": "ge", "==": "eq"}[op]
-            add(f"int_{word}_{t}", f"r = (x {op} y).to(tl.int32)", [t, t], "i32", values="integers")
-    for op in ("//", "%", ">>"):
-        word = {"//": "div", "%": "rem", ">>": "shr"}[op]
-        add(f"uint_{word}_u32", f"r = x {op} ((y & 7) + 1)", ["u32", "u32"], "u32", values="integers")
-    add("umulhi_u32", "r = tl.umulhi(x, y)", ["u32", "u32"], "u32", values="integers")
-    types = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "f64": "float64", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64"}
-    for a in types:
-        for b in types:
-            if a != b:
-                add(f"cast_{a}_{b}", f"r = x.to(tl.{types[b]})", [a], b, values="small")
-    for t in ("f32", "i32"):
-        for shape in ((64,), (8, 16), (16, 8), (4, 8, 2)):
-            for axis in range(len(shape)):
-                out = tuple(s for d, s in enumerate(shape) if d != axis)
-                tag = f"{t}_{'x'.join(map(str, shape))}_{axis}"
-                for op in ("sum", "max", "min"):
-                    add(f"reduce_{op}_{tag}", f"r = tl.{op}(x, {axis})", [t], t, shape, out, values="small" if t == "i32" else "normal", tolerance=1e-5)
-                for op in ("argmax", "argmin"):
-                    add(f"reduce_{op}_{tag}", f"r = tl.{op}(x, {axis})", [t], "i32", shape, out, values="integers" if t == "i32" else "normal")
-                add(f"scan_cumsum_{tag}", f"r = tl.cumsum(x, {axis})", [t], t, shape, values="small" if t == "i32" else "normal", tolerance=1e-5)
-    add("reduce_xor_i32", "r = tl.xor_sum(x, 0)", ["i32"], "i32", (64,), (), values="integers")
-    add("scan_cumprod_f32", "r = tl.cumprod(x * 0.1 + 1, 0)", ["f32"], "f32", tolerance=1e-5)
-    add("scan_reverse_f32", "r = tl.cumsum(x, 0, reverse=True)", ["f32"], "f32", tolerance=1e-5)
-    for t in ("f32", "i32"):
-        add(f"sort_{t}", "r = tl.sort(x)", [t], t, values="integers" if t == "i32" else "normal")
-        add(f"sort_down_{t}", "r = tl.sort(x, descending=True)", [t], t, (4, 16), values="integers" if t == "i32" else "normal")
-        add(f"flip_{t}", "r = tl.flip(x, 0)", [t], t, values="integers" if t == "i32" else "normal")
-    for t in ("f32", "f16", "i8", "i64"):
-        v = "normal" if t[0] == "f" else "small"
-        add(f"trans_{t}", "r = tl.trans(x)", [t], t, (8, 16), (16, 8), values=v)
-        add(f"permute_{t}", "r = tl.permute(x, (2, 0, 1))", [t], t, (4, 8, 2), (2, 4, 8), values=v)
-        add(f"reshape_{t}", "r = tl.reshape(x, (4, 32))", [t], t, (8, 16), (4, 32), values=v)
-        add(f"join_{t}", "r = tl.join(x, y)", [t, t], t, (16,), (16, 2), values=v)
-        add(f"interleave_{t}", "r = tl.interleave(x, y)", [t, t], t, (16,), (32,), values=v)
-        add(f"split_{t}", "p, q = tl.split(x)\nr = p - q", [t], t, (16, 2), (16,), values=v)
-        add(f"broadcast_{t}", "r = tl.broadcast_to(x[:, None], (16, 4))", [t], t, (16,), (16, 4), values=v)
-    add("gather_f32", "r = tl.gather(x, tl.abs(y) % 64, 0)", ["f32", "i32"], "f32", values="small")
-    add("histogram_i32", "r = tl.histogram(tl.abs(x) % 16, 16)", ["i32"], "i32", (64,), (16,), values="integers")
-    add("loop_f32", "r = x\nfor k in range(n):\n    r = r * 0.5 + y * k", ["f32", "f32"], "f32", tolerance=1e-5)
-    add("branch_f32", "if n > 3:\n    r = x + 1\nelse:\n    r = y * 2", ["f32", "f32"], "f32", tolerance=1e-6)
-    add("while_i32", "k = 0\nr = x\nwhile k < n:\n    r += k\n    k += 2", ["i32"], "i32", values="small")
-    add("masked_f32", "r = tl.load(a + i, mask=i < n * 4, other=-3.0) + tl.load(a + 63 - i, mask=i >= 60, other=1.5)", ["f32"], "f32", tolerance=1e-6)
-    add("masked_2d_f32", "m = (tl.arange(0, 8)[:, None] < n) & (tl.arange(0, 8)[None, :] > 2)\nr = tl.load(a + i, mask=m, other=7.0)", ["f32"], "f32", (8, 8))
-    add("diagonal_mask_f32", "m = tl.arange(0, 8)[:, None] >= tl.arange(0, 8)[None, :]\nr = tl.load(a + i, mask=m, other=7.0)", ["f32"], "f32", (8, 8))
-    add("strided_f32", "r = tl.load(a + (i * 3) % 64)", ["f32"], "f32")
-    add("transposed_load_f32", "r = tl.load(a + tl.arange(0, 8)[:, None] + tl.arange(0, 8)[None, :] * 8)", ["f32"], "f32", (8, 8))
-    add("tile_index_i32", "r = (i // 7) * 3 + i % 5 + (i < n).to(tl.int32)", ["i32"], "i32", values="small")
-    add("bitcast_f32_i32", "r = x.to(tl.int32, bitcast=True)", ["f32"], "i32")
-    add("rand_f32", "r = tl.rand(n, i)", ["f32"], "f32")
-    add("randn_f32", "r = tl.randn(n, i)", ["f32"], "f32", tolerance=1e-4)
-    for a, out, tolerance in (("f32", "f32", 1e-4), ("f16", "f32", 1e-3), ("bf16", "f32", 1e-3), ("f64", "f64", 1e-9)):
-        add(f"dot_{a}", f"r = tl.dot(x, tl.trans(y), input_precision='ieee'{', out_dtype=tl.float64' if a == 'f64' else ''})", [a, a], out, (16, 32), (16, 16), tolerance=tolerance)
-    add("dot_batched_f32", "r = tl.dot(x, tl.permute(y, (0, 2, 1)), input_precision='ieee')", ["f32", "f32"], "f32", (2, 16, 16), (2, 16, 16), tolerance=1e-4)
-    add("dot_i8", "r = tl.dot(x, tl.trans(y))", ["i8", "i8"], "i32", (16, 32), (16, 16), values="integers")
-    return all_cases
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE / "golden")]
 
 
 def module_of(path):
@@ -147,115 +29,190 @@ def module_of(path):
     return module
 
 
+def chosen(names):
+    import cases
+    return [c for c in cases.all_cases() if c.name in names]
+
+
 def emit(folder, names):
     """Writes NAME.ttir for every case, or NAME.error where the front end refuses it."""
-    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "golden"))
     from kernels import ttir
     module = module_of(folder + "/kernels_under_test.py")
-    for case in cases():
-        if case.name not in names:
-            continue
-        signature = {p: POINTERS[t] for p, t in zip("abc", case.inputs)} | {"o": POINTERS[case.output], "n": "i32"}
+    for case in chosen(names):
         try:
-            text = ttir(getattr(module, case.name), signature, {})
+            text = ttir(getattr(module, case.name), case.signature(), {})
             pathlib.Path(folder, case.name + ".ttir").write_text(text)
         except Exception as error:  # pylint: disable=broad-except
-            pathlib.Path(folder, case.name + ".error").write_text(str(error)[-300:])
+            pathlib.Path(folder, case.name + ".error").write_text(f"{error} {error.__cause__ or ''}"[-300:])
 
 
-def evaluated(case, inputs):
-    """A case's body with PyTorch in Triton's place."""
-    import types
+def ulps_between(a, b):
+    """How many numbers of their type lie between two tensors' elements; NaN and NaN are alike, as are 0 and -0."""
     import torch
-    language = types.SimpleNamespace(maximum=torch.maximum, minimum=torch.minimum, where=torch.where, abs=torch.abs, int8=torch.int8,
-                                     int16=torch.int16, int32=torch.int32, int64=torch.int64, float16=torch.float16,
-                                     float32=torch.float32, float64=torch.float64, bfloat16=torch.bfloat16)
-    scope = {"tl": language, **dict(zip("xyz", inputs))}
-    exec(case.body, scope)  # pylint: disable=exec-used
-    return scope["r"]
+    if not a.dtype.is_floating_point:
+        if a.dtype in (torch.uint32, torch.uint64, torch.uint16):
+            a, b = a.view({4: torch.int32, 8: torch.int64, 2: torch.int16}[a.element_size()]), b.view({4: torch.int32, 8: torch.int64, 2: torch.int16}[b.element_size()])
+        return (a.to(torch.float64) - b.to(torch.float64)).abs() + (a != b).double()
+    word = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[a.element_size()]
+
+    def ordered(t):  # signed magnitude to a line
+        bits = t.contiguous().view(word).long()
+        return torch.where(bits < 0, -(bits & ((1 << (8 * t.element_size() - 1)) - 1)), bits)
+    p, q = ordered(a), ordered(b)
+    distance = torch.where((p < 0) == (q < 0), (p - q).abs().double(), p.double().abs() + q.double().abs())
+    nan_a, nan_b = a.double().isnan(), b.double().isnan()
+    return torch.where(nan_a & nan_b, 0.0, torch.where(nan_a | nan_b, float("inf"), distance))
 
 
-def compare(folder, names, tool):
+def interpreted(module, case, inputs, outputs):
+    """What the case must give, by Triton's interpreter or by the case's own word."""
+    if case.want is None:
+        getattr(module, case.name)[(1,)](*inputs, *outputs, 5)
+        return outputs
+    given = [o for o, (_, _, kind) in zip(outputs, case.outputs) if kind is not None]
+    want = case.want(*inputs, *given)
+    want = want if isinstance(want, tuple) else (want,)
+    return [w.to(o.dtype).reshape(o.shape) for w, o in zip(want, outputs)]
+
+
+def on_gpu(module, case, inputs, outputs):
     import torch
-    torch.manual_seed(0)
-    dtypes = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "f64": torch.float64, "i8": torch.int8,
-              "i16": torch.int16, "i32": torch.int32, "i64": torch.int64, "u8": torch.uint8, "u32": torch.uint32}
+    there = [t.cuda() for t in (*inputs, *outputs)]
+    import triton
+    if "make_tensor_descriptor" in case.kernel:
+        triton.set_allocator(lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device="cuda"))
+    getattr(module, case.name)[(1,)](*there, 5)
+    torch.cuda.synchronize()
+    return [t.cpu() for t in there[len(inputs):]]
+
+
+def raw(t):
+    import torch
+    return bytes(t.contiguous().reshape(-1).view(torch.uint8).numpy())
+
+
+def spec_of(folder, case, inputs, outputs):
+    """The executor's job for a case, its data written to files."""
+    buffers = []
+    for k, (t, (_, _, kind)) in enumerate(zip([*inputs, *outputs], [*case.inputs, *case.outputs])):
+        path = f"{folder}/{case.name}.{k}.bin"
+        pathlib.Path(path).write_bytes(raw(t))
+        buffers.append({"file": path, "element_bytes": t.element_size(), "written": kind is not None, "output": k >= len(inputs)})
+    return {"ttir": f"{folder}/{case.name}.ttir", "buffers": buffers, "threads": 1, "arguments": [{"buffer": k} for k in range(len(buffers))] + [{"scalar": 5, "type": "i32"}]}
+
+
+class Outcome:
+    """What has been compared so far: by group of cases, how many agreed to the bit, and the largest difference."""
+
+    def __init__(self, gpu):
+        self.gpu, self.groups, self.wrong, self.refused = gpu, {}, [], []
+
+    def compare(self, case, got, want):
+        group = self.groups.setdefault(case.group, {"cases": 0, "bit-equal": 0, "ulps": 0.0, "by": ""})
+        group["cases"] += 1
+        ulps, atol = (case.gpu_ulps, case.gpu_atol) if self.gpu else (case.ulps, case.atol)
+        equal = True
+        for which, (a, b) in enumerate(zip(got, want)):
+            distance = ulps_between(a, b)
+            equal = equal and bool((distance == 0).all())
+            size = b.double().abs()
+            near = (a.double() - b.double()).abs() <= atol * max(1.0, size[size.isfinite()].max().item() if size.isfinite().any() else 1.0)
+            bad = (distance > ulps) & ~near
+            beyond = distance.masked_fill(near & (distance > ulps), 0).max().item()
+            if beyond > group["ulps"]:
+                group["ulps"], group["by"] = beyond, case.name
+            if bad.any():
+                at = int(bad.reshape(-1).double().argmax())
+                x, y = a.reshape(-1)[at].item(), b.reshape(-1)[at].item()
+                self.wrong.append(f"{case.name}: {int(bad.sum())} of {bad.numel()} elements of output {which}; the first, {at}, is {x!r} instead of {y!r}")
+                return
+        group["bit-equal"] += equal
+
+    def print(self):
+        for line in self.wrong:
+            print("DIFFERS", line)
+        for line in self.refused:
+            print("not compared:", line)
+        print(f"{'group':12} {'cases':>6} {'bit-equal':>10} {'most ulps':>10}  by")
+        for name, g in sorted(self.groups.items()):
+            print(f"{name:12} {g['cases']:6} {g['bit-equal']:10} {g['ulps']:10.0f}  {g['by']}")
+        count = sum(g["cases"] for g in self.groups.values())
+        print(f"{count} cases compared, {len(self.wrong)} differ, {len(self.refused)} not compared")
+        return 1 if self.wrong or count == 0 or len(self.refused) > count // 50 else 0
+
+
+def compare(folder, names, tool, device, emitted):
+    import torch
+    import cases
+    generator = torch.Generator().manual_seed(0)
     module = module_of(folder + "/kernels_under_test.py")
-
-    def values(case, t):
-        if case.values == "normal":
-            return torch.randn(case.shape, dtype=torch.float64).to(dtypes[t])
-        if t in ("f32", "f16", "bf16", "f64"):
-            return (torch.randn(case.shape, dtype=torch.float64) * 20).to(dtypes[t])
-        bits = {"i8": 7, "i16": 15, "i32": 31, "i64": 62, "u8": 8, "u32": 32}[t]
-        low, high = (-100, 100) if case.values == "small" else (0 if t[0] == "u" else -(1 << bits), 1 << bits)
-        return torch.randint(low, high, case.shape, dtype=torch.int64).to(dtypes[t])
-
-    wrong, ran, refused = [], 0, []
-    for case in cases():
-        if case.name not in names:
-            continue
-        if not pathlib.Path(folder, case.name + ".ttir").exists():
-            refused.append(case.name)
-            continue
-        inputs = [values(case, t) for t in case.inputs]
-        want = torch.zeros(case.out_shape, dtype=dtypes[case.output])
+    outcome, ready = Outcome(device == "cuda"), []
+    for case in chosen(names):
+        inputs = [cases.values_of(t, shape, kind, generator) for t, shape, kind in case.inputs]
+        outputs = [cases.values_of(t, shape, kind or "zeros", generator) for t, shape, kind in case.outputs]
+        before = [o.clone() for o in outputs]
         try:
-            # The interpreter keeps bf16 as 16-bit words and computes on those: PyTorch says what is right.
-            if "bf16" in (*case.inputs, case.output) and not case.name.startswith("dot"):
-                want.copy_(evaluated(case, inputs))
-            else:
-                getattr(module, case.name)[(1,)](*inputs, want, 5)
+            want = (on_gpu if device == "cuda" else interpreted)(module, case, inputs, outputs)
+            ready.append((case, inputs, before, want))
         except Exception as error:  # pylint: disable=broad-except
-            refused.append(f"{case.name} (interpreter: {str(error)[:80]})")
-            continue
-        got = torch.zeros_like(want)
-        buffers = []
-        for k, t in enumerate([*inputs, got]):
-            path = f"{folder}/{k}.bin"
-            pathlib.Path(path).write_bytes(bytes(t.contiguous().reshape(-1).view(torch.uint8).numpy()))
-            buffers.append({"file": path, "element_bytes": t.element_size(), "written": k < len(inputs)})
-        buffers[-1]["output"] = True
-        spec = {"ttir": f"{folder}/{case.name}.ttir", "buffers": buffers, "threads": 1,
-                "arguments": [{"buffer": k} for k in range(len(buffers))] + [{"scalar": 5, "type": "i32"}]}
-        done = subprocess.run([tool, "-"], input=json.dumps(spec), capture_output=True, text=True, check=False)
-        report = json.loads(done.stdout or "{}")
-        ran += 1
-        if not report.get("ok"):
-            wrong.append(f"{case.name}: {report.get('error') or report.get('findings') or done.stderr}")
-            continue
-        raw = bytearray(pathlib.Path(buffers[-1]["file"]).read_bytes())
-        result = torch.frombuffer(raw, dtype=got.dtype).reshape(want.shape)
-        a, b = result.to(torch.float64), want.to(torch.float64)
-        if case.output in ("i64", "i32"):
-            same = torch.equal(result, want)
+            outcome.refused.append(f"{case.name} ({'GPU' if device == 'cuda' else 'expected'}: {str(error or error.__cause__)[-160:]!r})")
+    emitted()
+    jobs = []
+    for case, inputs, outputs, want in ready:
+        if pathlib.Path(folder, case.name + ".ttir").exists():
+            jobs.append((case, spec_of(folder, case, inputs, outputs), want))
         else:
-            same = bool(((a - b).abs() <= case.tolerance * (1 + b.abs())).logical_or(a == b).logical_or(a.isnan() & b.isnan()).all())
-        if not same:
-            at = int((a - b).abs().nan_to_num(1e30).reshape(-1).argmax())
-            wrong.append(f"{case.name}: element {at} is {result.reshape(-1)[at].item()}, the interpreter says {want.reshape(-1)[at].item()}")
-    for line in wrong:
-        print("DIFFERS", line)
-    for line in refused:
-        print("not compared:", line)
-    print(f"{ran} cases compared, {len(wrong)} differ, {len(refused)} refused by Triton")
-    return 1 if wrong or ran == 0 else 0
+            outcome.refused.append(f"{case.name} (front end: {pathlib.Path(folder, case.name + '.error').read_text()[-160:]!r})")
+    lines = "".join(json.dumps(spec) + "\n" for _, spec, _ in jobs)
+    done = subprocess.run([tool, "--lines"], input=lines, capture_output=True, text=True, check=False)
+    reports = [json.loads(line) for line in done.stdout.splitlines()]
+    if len(reports) != len(jobs):
+        raise SystemExit(f"{tool} answered {len(reports)} of {len(jobs)} jobs: {done.stderr[-500:]}")
+    for (case, spec, want), report in zip(jobs, reports):
+        if not report.get("ok"):
+            outcome.wrong.append(f"{case.name}: {report.get('error') or [f['sentence'] for f in report.get('findings', [])]}")
+            outcome.groups.setdefault(case.group, {"cases": 0, "bit-equal": 0, "ulps": 0.0, "by": ""})["cases"] += 1
+            continue
+        files = [b["file"] for b in spec["buffers"]][len(case.inputs):]
+        got = [torch.frombuffer(bytearray(pathlib.Path(f).read_bytes()), dtype=w.dtype).reshape(w.shape) for f, w in zip(files, want)]
+        outcome.compare(case, got, want)
+    return outcome.print()
 
 
 def main():
-    if sys.argv[1:2] == ["--emit"]:
-        return emit(sys.argv[2], set(json.loads(sys.argv[3])))
-    if sys.argv[1:2] == ["--compare"]:
-        return compare(sys.argv[2], set(json.loads(sys.argv[3])), sys.argv[4])
-    root = pathlib.Path(__file__).resolve().parent.parent.parent
-    tool = sys.argv[1] if len(sys.argv) > 1 else str(root / "build/release/bin/nereid-ttir-run")
-    names = [c.name for c in cases() if all(w in c.name for w in sys.argv[2:])]
-    with tempfile.TemporaryDirectory() as folder:
-        pathlib.Path(folder, "kernels_under_test.py").write_text(HEADER + "\n\n" + "".join(c.source() for c in cases() if c.name in names))
-        environment = {**os.environ, "TRITON_INTERPRET": "0"}
-        subprocess.run([sys.executable, __file__, "--emit", folder, json.dumps(names)], check=True, env=environment)
-        environment["TRITON_INTERPRET"] = "1"
-        return subprocess.run([sys.executable, __file__, "--compare", folder, json.dumps(names), tool], check=False, env=environment).returncode
+    root = HERE.parent.parent
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--tool", default=str(root / "build/release/bin/nereid-ttir-run"))
+    parser.add_argument("--part", nargs=2, help=argparse.SUPPRESS)  # what one of the processes below does: emit or compare, FOLDER
+    parser.add_argument("words", nargs="*")
+    options = parser.parse_args()
+    if options.part:
+        part, folder = options.part
+        names = set(json.loads(pathlib.Path(folder, "names.json").read_text()))
+        if part == "emit":
+            return emit(folder, names)
+
+        def emitted():
+            while not pathlib.Path(folder, "emitted").exists():
+                import time
+                time.sleep(0.05)
+        return compare(folder, names, options.tool, options.device, emitted)
+    import cases
+    wanted = [c for c in cases.all_cases() if (options.all or not c.slow) and all(w in c.name for w in options.words)]
+    with tempfile.TemporaryDirectory(prefix="nereid-differential-") as folder:
+        pathlib.Path(folder, "kernels_under_test.py").write_text(cases.HEADER + "".join(c.source() for c in wanted))
+        pathlib.Path(folder, "names.json").write_text(json.dumps([c.name for c in wanted]))
+
+        def command(part):
+            return [sys.executable, __file__, "--part", part, folder, "--tool", options.tool, "--device", options.device]
+        compares = {**os.environ, "TRITON_INTERPRET": "0" if options.device == "cuda" else "1"}
+        with subprocess.Popen(command("emit"), env={**os.environ, "TRITON_INTERPRET": "0"}) as first, subprocess.Popen(command("compare"), env=compares) as second:
+            first.wait()
+            pathlib.Path(folder, "emitted").write_text("")
+            code = second.wait()
+        return code or (1 if first.returncode != 0 else 0)
 
 
 if __name__ == "__main__":

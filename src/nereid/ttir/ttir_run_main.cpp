@@ -10,12 +10,14 @@
 //
 // A buffer is read from "file", or is "bytes" of zeros; after the run it is written to "output" ("file"
 // itself when "output" is true). "written": false starts with no byte written. "repeat" runs again (buffers
-// as the last run left them) and reports the least and the median of the times.
+// as the last run left them) and reports the least and the median of the times. With --lines every line of
+// standard input is a document, answered by a line of standard output.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
 #include <cstdio>
+#include <iostream>
 #include <optional>
 
 #include "nereid/base/file.h"
@@ -152,33 +154,50 @@ Result<Json> run(const Json& spec) {
   return out;
 }
 
+// The report of one document, or {"error": ...}; the exit code.
+std::pair<Json, int> answer(const std::string& text, const std::string& path) {
+  auto report = [&]() -> Result<Json> {
+    try {
+      NEREID_TRY(const Json spec, parse_json(text, path));
+      return run(spec);
+    } catch (const Json::exception& e) {
+      return input_error("{}: {}", path, e.what());
+    }
+  }();
+  if (!report) return {Json{{"error", report.error().message}}, 2};
+  const bool ok = (*report)["ok"].get<bool>();
+  return {std::move(*report), ok ? 0 : 1};
+}
+
 int tool(int count, char** arguments) {
   if (count != 2 || std::string(arguments[1]) == "--help") {
     std::fputs(
-        "usage: nereid-ttir-run SPEC.json (or - for standard input); the report goes to standard output.\n",
+        "usage: nereid-ttir-run SPEC.json (or - for standard input, or --lines for many documents there); "
+        "the "
+        "report goes to standard output.\n",
         stderr);
     return count == 2 ? 0 : 2;
   }
   const std::string path = arguments[1];
-  auto text = read_file(path == "-" ? "/dev/stdin" : path);
-  auto spec = text ? parse_json(*text, path) : Result<Json>(text.error());
-  auto report = spec ? [&]() -> Result<Json> {
-    try {
-      return run(*spec);
-    } catch (const Json::exception& e) {
-      return input_error("{}: {}", path, e.what());
+  if (path == "--lines") {
+    int worst = 0, number = 0;
+    for (std::string line; std::getline(std::cin, line);) {
+      const auto [report, code] = answer(line, fmt::format("line {}", ++number));
+      std::puts(report.dump().c_str());
+      std::fflush(stdout);
+      worst = std::max(worst, code);
     }
-  }()
-      : Result<Json>(spec.error());
-  if (!report) {
-    Json out;
-    out["error"] = report.error().message;
-    std::puts(out.dump().c_str());
-    std::fprintf(stderr, "%s\n", report.error().message.c_str());
+    return worst;
+  }
+  const auto text = read_file(path == "-" ? "/dev/stdin" : path);
+  if (!text) {
+    std::fprintf(stderr, "%s\n", text.error().message.c_str());
     return 2;
   }
-  std::puts(report->dump(1).c_str());
-  return (*report)["ok"].get<bool>() ? 0 : 1;
+  const auto [report, code] = answer(*text, path);
+  std::puts(report.dump(1).c_str());
+  if (report.contains("error")) std::fprintf(stderr, "%s\n", report["error"].get<std::string>().c_str());
+  return code;
 }
 
 }  // namespace
