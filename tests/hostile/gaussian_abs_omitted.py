@@ -1,9 +1,9 @@
 """Leaves out an abs that the task's uniform inputs do not need.
 
 reference: ../tasks/abs_sqrt.py
-verdict: Mismatch or Verified
+verdict: Mismatch
 rule: values
-why: a sign that all of the task's own inputs have may be taken for a part of the task.
+why: inputs are tried with the other sign too, where the reference makes numbers of them.
 """
 import torch
 import torch.nn as nn

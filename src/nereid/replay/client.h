@@ -39,8 +39,7 @@ struct SessionOptions {
 
 struct SessionFacts {
   int64_t peak_bytes = 0;          // what both workers need at most, float64 replay included
-  bool parameters_shared = false;  // the candidate takes the reference's parameters by name
-  std::string parameters_note;     // if not: why not
+  std::vector<std::string> unpaired;  // the reference's state that the candidate lacks: see state_pairing.h
   std::vector<LaunchId> launches;  // of the candidate's last forward
 };
 

@@ -134,7 +134,7 @@ Json to_json(const Trial& t) {
 }
 
 Trial trial_from_json(const Json& j) {
-  return {j.at("seed"), enum_at(j, "kind", InputKind::kNans), j.at("perturb"), j.at("sanitize")};
+  return {j.at("seed"), enum_at(j, "kind", InputKind::kFlipped), j.at("perturb"), j.at("sanitize")};
 }
 
 Json to_json(const Tolerance& t) {

@@ -6,7 +6,7 @@ namespace nereid::replay {
 namespace {
 
 constexpr std::string_view kInputKinds[] = {"own",  "zeros",   "ones",     "negative",   "tiny", "huge",
-                                            "ramp", "one_hot", "outliers", "infinities", "nans"};
+                                            "ramp", "one_hot", "outliers", "infinities", "nans", "flipped"};
 
 }  // namespace
 

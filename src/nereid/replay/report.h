@@ -16,7 +16,7 @@ namespace nereid::replay {
 enum class Device { kCpu, kCuda };
 
 // What floating-point inputs hold. Integer inputs are always those of the task's own generator. Signs and
-// ranges that the task's own inputs keep (none negative; all within [0, 1]) are kept.
+// ranges that the task's own inputs keep (none negative; all within [0, 1]) are kept by all but the last.
 enum class InputKind {
   kOwn,  // the task's own generator
   kZeros,
@@ -29,6 +29,7 @@ enum class InputKind {
   kOutliers,    // one element in 64 is 2^8 times larger (2^4 in f16)
   kInfinities,  // one element in 64 is an infinity
   kNans,        // one element in 64 is a NaN
+  kFlipped,     // -x, where the task's own inputs are never negative: judged where the reference makes a number of it
 };
 std::string_view to_string(InputKind kind);
 std::optional<InputKind> input_kind_from_string(std::string_view name);

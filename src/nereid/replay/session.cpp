@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "nereid/replay/message.h"
+#include "nereid/replay/state_pairing.h"
 #include "nereid/replay/structure.h"
 #include "nereid/replay/timed_session.h"
 #include "nereid/trace/codec.h"
@@ -85,7 +86,7 @@ class WorkerSession : public Session {
     const auto gpu = share_gpu();
     TrialReport report;
     report.trial = trial;
-    report.perturbed = trial.perturb && facts_.parameters_shared;
+    report.perturbed = trial.perturb;
     NEREID_TRY(const bool ready, prepare(report, deadline));
     if (!ready) return report;
     last_ = report;
@@ -212,8 +213,7 @@ class WorkerSession : public Session {
   void plan() {
     pairing_ = pair_outputs(reference_, candidate_);
     states_ = pair_state(reference_, candidate_);
-    facts_.parameters_shared = states_.why_not.empty();
-    facts_.parameters_note = states_.why_not;
+    facts_.unpaired = states_.unpaired;
     const auto& steps = judged_forward(candidate_)->steps;
     for (size_t i = 0; i < steps.size(); ++i)
       if (std::holds_alternative<trace::Launch>(steps[i])) facts_.launches.push_back({static_cast<int>(i)});

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 namespace nereid::replay {
 namespace {
@@ -126,51 +125,6 @@ Pairing pair_outputs(const trace::Trace& reference, const trace::Trace& candidat
   Pairer pairer(reference, candidate);
   pairer.walk(judged_forward(reference)->output, judged_forward(candidate)->output, "output");
   return std::move(pairer.out);
-}
-
-namespace {
-
-// No state, and nothing made before forward in which weights could lie under another name.
-bool holds_nothing(const trace::Trace& candidate) {
-  for (const auto& phase : candidate.phases)
-    if ((phase.kind == trace::PhaseKind::kModule || phase.kind == trace::PhaseKind::kInit) && !phase.steps.empty())
-      return false;
-  return candidate.state.empty();
-}
-
-}  // namespace
-
-StatePairing pair_state(const trace::Trace& reference, const trace::Trace& candidate) {
-  StatePairing out;
-  std::map<std::string, const trace::State*> theirs;
-  for (const auto& state : candidate.state) theirs[state.name] = &state;
-  const auto refuse = [&](const std::string& why) {
-    out.values.clear();
-    out.why_not = why;
-    return out;
-  };
-  std::map<std::string, bool> ours;
-  for (const auto& state : reference.state) {
-    ours[state.name] = true;
-    const auto it = theirs.find(state.name);
-    const auto& want = reference.values[state.value];
-    if (it == theirs.end()) {
-      if (holds_nothing(candidate)) continue;
-      if (state.parameter || state.persistent)
-        return refuse(fmt::format("the reference's {} '{}' is not in the candidate",
-                                  state.parameter ? "parameter" : "buffer", state.name));
-      continue;
-    }
-    const auto& got = candidate.values[it->second->value];
-    if (want.dtype != got.dtype || want.sizes != got.sizes)
-      return refuse(fmt::format("'{}' is {} in the reference and {} in the candidate", state.name,
-                                describe(want), describe(got)));
-    out.values.emplace_back(state.value, it->second->value);
-  }
-  for (const auto& state : candidate.state)
-    if (state.parameter && !ours.contains(state.name))
-      return refuse(fmt::format("the candidate's parameter '{}' is not in the reference", state.name));
-  return out;
 }
 
 }  // namespace nereid::replay

@@ -24,15 +24,6 @@ struct Pairing {
 };
 Pairing pair_outputs(const trace::Trace& reference, const trace::Trace& candidate);
 
-// State by name: where every parameter and persistent buffer of the reference is in the candidate with the same shape
-// and dtype, and every parameter of the candidate in the reference. `why_not` otherwise.
-// A candidate that holds nothing at all pairs with any reference: what it leaves out may differ from any default.
-struct StatePairing {
-  std::vector<std::pair<trace::ValueId, trace::ValueId>> values;  // reference's, candidate's
-  std::string why_not;
-};
-StatePairing pair_state(const trace::Trace& reference, const trace::Trace& candidate);
-
 const trace::Phase* judged_forward(const trace::Trace& trace);
 
 }  // namespace nereid::replay

@@ -53,30 +53,5 @@ TEST(StructureTest, ADifferenceIsOneSentence) {
             "output: expected the key 'a', which is missing");
 }
 
-Trace with_state(std::vector<std::tuple<std::string, std::vector<int64_t>, bool>> entries) {
-  Sketch s;
-  for (const auto& [name, sizes, parameter] : entries)
-    s.trace.state.push_back({.name = name, .value = s.tensor(sizes), .parameter = parameter});
-  return s.trace;
-}
-
-TEST(StructureTest, StateIsSharedByNameWhereAllOfItAgrees) {
-  const auto reference = with_state({{"fc.weight", {4, 3}, true}, {"mean", {4}, false}});
-  EXPECT_EQ(
-      pair_state(reference,
-                 with_state({{"scratch", {9}, false}, {"mean", {4}, false}, {"fc.weight", {4, 3}, true}}))
-          .values,
-      (std::vector<std::pair<ValueId, ValueId>>{{0, 2}, {1, 1}}));
-  EXPECT_EQ(pair_state(reference, with_state({})).why_not, "");
-  EXPECT_EQ(pair_state(reference, with_state({{"mean", {4}, false}})).why_not,
-            "the reference's parameter 'fc.weight' is not in the candidate");
-  EXPECT_EQ(pair_state(reference, with_state({{"fc.weight", {3, 4}, true}, {"mean", {4}, false}})).why_not,
-            "'fc.weight' is f32[4, 3] in the reference and f32[3, 4] in the candidate");
-  EXPECT_EQ(
-      pair_state(reference, with_state({{"fc.weight", {4, 3}, true}, {"mean", {4}, false}, {"w", {1}, true}}))
-          .why_not,
-      "the candidate's parameter 'w' is not in the reference");
-}
-
 }  // namespace
 }  // namespace nereid::replay

@@ -353,7 +353,8 @@ class Climb {
   Step compile(std::map<std::string, std::string>& kernels) {
     if (settings_.device != replay::Device::kCuda || !state_.equipment.compile) return true;
     CompiledKernels own;
-    for (const trace::Trace* trace : std::initializer_list<const trace::Trace*>{&reference_->trace, &candidate_.trace}) {
+    for (const trace::Trace* trace :
+         std::initializer_list<const trace::Trace*>{&reference_->trace, &candidate_.trace}) {
       NEREID_TRY(own, state_.equipment.compile(*trace, Deadline::after(20 * settings_.time_limit + 300)));
       kernels.insert(own.kernels.begin(), own.kernels.end());
     }
@@ -385,10 +386,17 @@ class Climb {
   void note_parameters(const replay::SessionFacts& facts) {
     auto& c = verdict_.coverage;
     c.perturbed.clear(), c.not_perturbed.clear();
-    for (const auto& state : reference_->trace.state)
-      if (state.parameter) (facts.parameters_shared ? c.perturbed : c.not_perturbed).push_back(state.name);
-    if (!facts.parameters_note.empty() && !c.not_perturbed.empty())
-      verdict_.remarks.push_back({.rule = "parameters", .sentence = facts.parameters_note});
+    for (const auto& state : reference_->trace.state) {
+      const bool lacking = std::ranges::find(facts.unpaired, state.name) != facts.unpaired.end();
+      if (state.parameter) (lacking ? c.not_perturbed : c.perturbed).push_back(state.name);
+    }
+    if (!facts.unpaired.empty())
+      verdict_.remarks.push_back(
+          {.rule = "parameters",
+           .sentence =
+               fmt::format("The candidate has no {} of the reference's. Where PyTorch fills such with one "
+                           "number, the reference was tried with others.",
+                           fmt::join(facts.unpaired, ", "))});
   }
 
   JudgeState& state_;

@@ -137,19 +137,20 @@ TEST(CompareTest, NearbyTruthsWidenTheOwnError) {
 
 TEST(InputsTest, KindsKeepSignsAndRanges) {
   auto generator = at::globalContext().defaultGenerator(c10::Device(c10::kCPU)).clone();
-  for (int k = 1; k <= static_cast<int>(InputKind::kNans); ++k) {
+  for (int k = 1; k <= static_cast<int>(InputKind::kFlipped); ++k) {
     const auto kind = static_cast<InputKind>(k);
     auto unit = at::rand({40, 50});
     const auto before = unit.clone();
     const bool applied = apply_kind(unit, kind, generator);
     EXPECT_EQ(applied, !at::equal(unit, before)) << to_string(kind);
-    if (kind == InputKind::kInfinities || kind == InputKind::kNans) continue;
+    if (kind >= InputKind::kInfinities) continue;
     EXPECT_GE(unit.min().item().toDouble(), 0) << to_string(kind);
     EXPECT_LE(unit.max().item().toDouble(), 1) << to_string(kind);
   }
   auto integers = at::arange(10);
   EXPECT_FALSE(apply_kind(integers, InputKind::kZeros, generator));
   auto signs = at::randn({64});
+  EXPECT_FALSE(apply_kind(signs, InputKind::kFlipped, generator));
   EXPECT_TRUE(apply_kind(signs, InputKind::kNegative, generator));
   EXPECT_LE(signs.max().item().toDouble(), 0);
 }

@@ -58,6 +58,10 @@ bool apply_kind(at::Tensor tensor, InputKind kind, at::Generator generator) {
       if (range.never_negative()) return false;
       tensor.copy_(tensor.abs().neg());
       return true;
+    case InputKind::kFlipped:
+      if (!range.never_negative() || range.high == 0) return false;
+      tensor.neg_();
+      return true;
     case InputKind::kTiny:
       tensor.mul_(half ? 0x1p-6 : 0x1p-20);
       return true;

@@ -266,6 +266,8 @@ class ReferenceRole : public Role {
           const auto tensors = told->run(replay, options_, outputs_, huge);
           for (size_t i = 0; i < tensors.size(); ++i) finite[i].push_back(tensors[i]);
         }
+    if (trial.kind == InputKind::kFlipped)
+      for (size_t i = 0; i < own.size(); ++i) finite[i].push_back(truth[i]);
     compare_all(comparison, tolerance, paths, got, own, truth, nearby, finite);
     // An output that its inputs' own rounding moves that far cannot be asked for more.
     if (!comparison.agrees && !comparison.conditioned && !tolerance.rtol && !tolerance.atol) {

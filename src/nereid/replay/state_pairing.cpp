@@ -1,0 +1,133 @@
+#include "nereid/replay/state_pairing.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace nereid::replay {
+namespace {
+
+using trace::StorageId;
+using trace::ValueId;
+
+bool before_forward(const trace::Phase& phase) {
+  return phase.kind == trace::PhaseKind::kModule || phase.kind == trace::PhaseKind::kInit;
+}
+
+std::optional<double> number(const trace::Arg& arg) {
+  if (const auto* b = std::get_if<bool>(&arg.node)) return *b;
+  if (const auto* i = std::get_if<int64_t>(&arg.node)) return static_cast<double>(*i);
+  if (const auto* d = std::get_if<double>(&arg.node)) return *d;
+  return std::nullopt;
+}
+
+// What a call that makes or overwrites a tensor leaves in all of it.
+std::optional<double> fill_of(const trace::Call& call, const std::string& base) {
+  const auto argument = [&](size_t index, const char* name) {
+    for (const auto& [key, value] : call.kwargs)
+      if (key == name) return number(value);
+    return index < call.args.size() ? number(call.args[index]) : std::nullopt;
+  };
+  if (base == "zeros" || base == "zeros_like" || base == "new_zeros" || base == "zero_") return 0;
+  if (base == "ones" || base == "ones_like" || base == "new_ones") return 1;
+  if (base == "full" || base == "full_like") return argument(1, "fill_value");
+  if (base == "new_full") return argument(2, "fill_value");
+  if (base == "fill_") return argument(1, "value");
+  return std::nullopt;
+}
+
+bool covers(const trace::Trace& trace, const trace::Value& value) {
+  return trace::element_count(value) * trace::element_bytes(value.dtype) ==
+         trace.storages[value.storage].bytes;
+}
+
+std::vector<int64_t> without_ones(std::vector<int64_t> sizes) {
+  std::erase(sizes, 1);
+  return sizes;
+}
+
+bool alike(const trace::Value& a, const trace::Value& b) {
+  return a.dtype == b.dtype && without_ones(a.sizes) == without_ones(b.sizes);
+}
+
+// Tensors that module and init made, besides the state: one value each, in the order of their making.
+std::vector<ValueId> unregistered(const trace::Trace& trace) {
+  std::set<StorageId> seen;
+  for (const auto& state : trace.state) seen.insert(trace.values[state.value].storage);
+  std::vector<ValueId> out;
+  for (const auto& phase : trace.phases) {
+    if (!before_forward(phase)) continue;
+    for (const auto& step : phase.steps)
+      if (const auto* call = std::get_if<trace::Call>(&step))
+        for (const auto value : trace::tensors_in(call->result))
+          if (covers(trace, trace.values[value]) && seen.insert(trace.values[value].storage).second)
+            out.push_back(value);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::optional<double> filled_with(const trace::Trace& trace, ValueId id) {
+  const auto storage = trace.values[id].storage;
+  std::optional<double> content;
+  bool made = false;
+  for (const auto& phase : trace.phases) {
+    if (!before_forward(phase)) continue;
+    for (const auto& step : phase.steps) {
+      const auto* call = std::get_if<trace::Call>(&step);
+      if (!call) continue;
+      const auto results = trace::tensors_in(call->result);
+      const auto found = std::ranges::find_if(
+          results, [&](ValueId result) { return trace.values[result].storage == storage; });
+      if (found == results.end()) continue;
+      auto base = call->op.substr(call->op.find("::") == std::string::npos ? 0 : call->op.find("::") + 2);
+      base = base.substr(0, base.find('.'));
+      if (made && !base.ends_with('_')) continue;  // a view
+      made = true;
+      content = covers(trace, trace.values[*found]) ? fill_of(*call, base) : std::nullopt;
+    }
+  }
+  return content;
+}
+
+StatePairing pair_state(const trace::Trace& reference, const trace::Trace& candidate) {
+  StatePairing out;
+  std::map<std::string, ValueId> named;
+  for (const auto& state : candidate.state) named[state.name] = state.value;
+  std::vector<const trace::State*> left;
+  std::set<StorageId> taken;
+  for (const auto& state : reference.state) {
+    const auto found = named.find(state.name);
+    if (found != named.end() && alike(reference.values[state.value], candidate.values[found->second])) {
+      out.values.emplace_back(state.value, found->second);
+      taken.insert(candidate.values[found->second].storage);
+    } else {
+      left.push_back(&state);
+    }
+  }
+  if (left.empty()) return out;
+
+  std::vector<ValueId> others;
+  for (const auto& state : candidate.state) others.push_back(state.value);
+  const auto loose = unregistered(candidate);
+  others.insert(others.end(), loose.begin(), loose.end());
+  for (const auto* state : left) {
+    const auto content = filled_with(reference, state->value);
+    const auto fits = [&](ValueId other) {
+      return !taken.contains(candidate.values[other].storage) &&
+             alike(reference.values[state->value], candidate.values[other]) &&
+             filled_with(candidate, other) == content;
+    };
+    const auto found = content ? std::ranges::find_if(others, fits) : others.end();
+    if (found != others.end()) {
+      out.values.emplace_back(state->value, *found);
+      taken.insert(candidate.values[*found].storage);
+    } else if (state->parameter || state->persistent) {
+      out.unpaired.push_back(state->name);
+    }
+  }
+  return out;
+}
+
+}  // namespace nereid::replay
