@@ -81,7 +81,8 @@ def handle(request):
       const int pid = std::atoi(entry.path().filename().c_str());
       if (pid <= 0 || pid == ::getpid()) continue;
       std::ifstream file(entry.path() / "cmdline");
-      const std::string words((std::istreambuf_iterator<char>(file)), {});
+      std::string words;  // getline: an iterator throws where the process goes while it is read
+      std::getline(file, words, '\n');
       if (words.find(folder_.path().string()) != std::string::npos) found.insert(pid);
     }
     return found;
