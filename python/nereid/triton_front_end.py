@@ -34,6 +34,11 @@ ASSUMED_REGISTERS, ASSUMED_SHARED_BYTES = 64, 16384
 _IGNORED_OPTIONS = frozenset("arch backend_name extern_libs ir_override supported_fp8_dtypes deprecated_fp8_dot_operand_dtypes "
                              "allowed_dot_input_precisions max_num_imprecise_acc_default warp_size instrumentation_mode".split())  # fmt: skip
 
+# Options that name files, or are arguments of other programs.
+_REFUSED_OPTIONS = {"ir_override": "a kernel's text must come from its Python source",
+                    "extern_libs": "a kernel is linked with libdevice and nothing else",
+                    "ptx_options": "the assembler is given no arguments of a candidate's"}  # fmt: skip
+
 
 class Session:
     """Where launches go while a module is traced."""
@@ -237,8 +242,10 @@ def compile(src, target=None, options=None, _env_vars=None):
         _backend = make_backend(TARGET)
     backend = _backend
     options = backend.parse_options(dict(options or {}))
-    if options.ir_override:
-        raise Untraceable("ir_override: a kernel's text must come from its Python source")
+    usual = backend.parse_options({})
+    for name, why in _REFUSED_OPTIONS.items():
+        if getattr(options, name) != getattr(usual, name):
+            raise Untraceable(f"the launch option {name}: {why}")
     context = _contexts.pop() if _contexts else _new_context()
     try:
         module = src.make_ir(TARGET, options, backend.get_codegen_implementation(options), backend.get_module_map(), context)

@@ -126,6 +126,11 @@ class Launches(Case):
         options = self.kernel(launch)["options"]
         self.assertEqual((8, 2, 128, 1), tuple(options[key] for key in ("num_warps", "num_stages", "maxnreg", "launch_cooperative_grid")))
 
+    def test_options_that_name_files_are_refused(self):
+        for option in ('ir_override="/tmp/k.ptx"', 'extern_libs={"libdevice": "/tmp/k.bc"}', 'ptx_options="-o /tmp/k"'):
+            answer = self.refused(f"add[(1,)](a, b, out, 64, 2.0, BLOCK=64, {option})")
+            self.assertIn(f"the launch option {option.split('=')[0]}: ", answer["untraceable"]["message"])
+
     def test_custom_operators(self):
         kernels = ("@torch.library.custom_op('case_ops::twice', mutates_args=())\ndef twice(x: torch.Tensor) -> torch.Tensor:\n    out = torch.empty_like(x)\n"
                    "    add[(1,)](x, x, out, 64, 1.0, BLOCK=64)\n    return out\n\n@twice.register_fake\ndef _(x):\n    return torch.empty_like(x)\n")  # fmt: skip

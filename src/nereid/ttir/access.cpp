@@ -231,8 +231,7 @@ void read_tile(Machine& m, const Access& a, std::byte* out) {
       const int64_t lane_stride = r.rank == 0 ? 1 : r.lane_stride[r.rank - 1];
       if (sanitize) {
         report_if_misaligned(m, a.location, r.address, a.bytes);
-        note_rows(r, a.bytes,
-                  [&](int64_t address, int64_t bytes) { note_read(m, a.location, address, bytes); });
+        note_rows(r, a.bytes, [&](int64_t address, int64_t bytes) { note(m, a, address, bytes); });
       }
       walk(r, [&](int64_t address, int64_t lane) {
         read_row(a.bytes, data + offset_of(address), stride, out + lane * a.bytes, lane_stride, n);

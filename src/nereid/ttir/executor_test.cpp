@@ -339,6 +339,66 @@ std::vector<float> run_text(const std::string& body, int32_t n,
   return memory;
 }
 
+// The findings of a kernel of i32 pointers %p and %q and a number %n, run by some programs.
+Report findings_of(const std::string& body, int64_t programs, int32_t n) {
+  const auto kernel =
+      Kernel::load("module {\n  tt.func public @k(%p: !tt.ptr<i32>, %q: !tt.ptr<i32>, %n: i32) {\n" + body +
+                   "\n    tt.return\n  }\n}\n");
+  EXPECT_TRUE(kernel.ok()) << (kernel ? "" : kernel.error().message);
+  if (!kernel) return {};
+  std::vector<int32_t> memory[2] = {std::vector<int32_t>(64), std::vector<int32_t>(64)};
+  std::vector<Buffer> buffers(2);
+  for (size_t k = 0; k < 2; ++k) {
+    buffers[k].data = reinterpret_cast<std::byte*>(memory[k].data());
+    buffers[k].bytes = 256;
+    buffers[k].name = k == 0 ? "p" : "q";
+    buffers[k].element_bytes = 4;
+  }
+  Launch launch;
+  launch.grid = {programs, 1, 1};
+  launch.arguments = {Pointer{0, 0}, Pointer{1, 0}, Scalar{static_cast<uint32_t>(n)}};
+  RunOptions options;
+  options.deadline = Deadline::after(0.5);
+  const auto report = kernel->run(launch, buffers, options);
+  EXPECT_TRUE(report.ok()) << (report ? "" : report.error().message);
+  return report ? *report : Report{};
+}
+
+TEST(Sanitizer, ALoopsStepMustBePositive) {
+  const std::string body =
+      "    %a = arith.constant 0 : i32\n    %b = arith.constant 4 : i32\n"
+      "    scf.for %i = %a to %b step %n : i32 {\n      tt.store %p, %i : !tt.ptr<i32>\n    }\n";
+  EXPECT_TRUE(findings_of(body, 1, 1).ok());
+  for (const int step : {0, -1}) {
+    const Report r = findings_of(body, 1, step);
+    ASSERT_EQ(r.findings.size(), 1u);
+    EXPECT_FALSE(r.timed_out);
+    EXPECT_NE(r.findings[0].sentence.find("step of a loop"), std::string::npos) << sentences(r);
+  }
+}
+
+// One program raises a flag behind its data, the other waits for it by reading.
+TEST(Sanitizer, AVolatileReadWaitsForAnotherProgram) {
+  const auto body = [](const std::string& wait) {
+    return "    %zero = arith.constant 0 : i32\n    %one = arith.constant 1 : i32\n"
+           "    %t = arith.constant true\n    %id = tt.get_program_id x : i32\n"
+           "    %last = arith.cmpi eq, %id, %one : i32\n"
+           "    scf.if %last {\n      tt.store %p, %n : !tt.ptr<i32>\n"
+           "      %0 = tt.atomic_rmw exch, acq_rel, gpu, %q, %one, %t : (!tt.ptr<i32>, i32, i1) -> i32\n"
+           "    } else {\n"
+           "      scf.while : () -> () {\n        %f = tt.load %q" +
+           wait +
+           " : !tt.ptr<i32>\n"
+           "        %go = arith.cmpi eq, %f, %zero : i32\n        scf.condition(%go)\n      } do {\n"
+           "        scf.yield\n      }\n"
+           "      %v = tt.load %p : !tt.ptr<i32>\n      %to = tt.addptr %p, %one : !tt.ptr<i32>, i32\n"
+           "      tt.store %to, %v : !tt.ptr<i32>\n    }\n";
+  };
+  const Report waits = findings_of(body(" {isVolatile = true}"), 2, 7);
+  EXPECT_TRUE(waits.ok()) << sentences(waits) << waits.timed_out;
+  EXPECT_FALSE(findings_of(body(""), 2, 7).ok());
+}
+
 TEST(Executor, ScalarsStayScalars) {
   // A masked-off scalar load gives zero, a split of two elements two scalars.
   const auto m = run_text(

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "nereid/ttir/handlers.h"
@@ -72,7 +74,13 @@ void for_test(Machine& m, const Instruction& i) {
   const int64_t at = m.slot(i.in[0]).base, upper = m.slot(i.in[1]).base;
   const bool inside =
       i.flags & kUnsigned ? static_cast<uint64_t>(at) < static_cast<uint64_t>(upper) : at < upper;
-  if (!inside || m.slot(i.in[2]).base <= 0) m.pc = i.target;
+  if (!inside) {
+    m.pc = i.target;
+  } else if (m.slot(i.in[2]).base <= 0) {  // it would never end; going down is the front end's to turn around
+    report(m, FindingKind::kAssertion, i.location, -1, 0,
+           fmt::format("expected the step of a loop to be positive, got {}", m.slot(i.in[2]).base));
+    m.pc = i.target;
+  }
 }
 
 void for_next(Machine& m, const Instruction& i) {
