@@ -218,13 +218,17 @@ void note(Machine& m, const Access& a, int64_t address, int64_t bytes) {
 
 }  // namespace
 
-void read_tile(Machine& m, const Access& a, std::byte* out) {
-  if (a.mask != nullptr && a.mask->form == Form::kUniform && a.mask->base == 0) return;
+void read_tile(Machine& m, const Access& a, std::byte* out, Unread unread) {
+  const auto clear = [&] {
+    if (unread == Unread::kZero) std::memset(out, 0, static_cast<size_t>(a.lanes * a.bytes));
+  };
+  if (a.mask != nullptr && a.mask->form == Form::kUniform && a.mask->base == 0) return clear();
   const bool sanitize = m.context().sanitize;
   if (by_rows(a)) {
     const Rows r = rows_of(a);
-    if (r.none) return;
+    if (r.none) return clear();
     if (all_in_one_buffer(m, r, a.bytes)) {
+      if (a.mask != nullptr && a.mask->form == Form::kBox) clear();
       const std::byte* data = m.buffer(buffer_of(r.low)).data;
       const int64_t n = r.rank == 0 ? 1 : r.size[r.rank - 1];
       const int64_t stride = r.rank == 0 ? a.bytes : r.stride[r.rank - 1];
@@ -239,6 +243,7 @@ void read_tile(Machine& m, const Access& a, std::byte* out) {
       return;
     }
   }
+  clear();
   for_each_lane(m, a, [&](int64_t lane, int64_t address) {
     if (sanitize) {
       report_if_misaligned(m, a.location, address, a.bytes);

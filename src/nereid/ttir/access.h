@@ -22,8 +22,9 @@ struct Access {
   bool atomic = false;  // a volatile read: it synchronises instead of racing
 };
 
-// Reads into `out` (row-major); lanes off or out of bounds are left alone. Reports what is wrong.
-void read_tile(Machine& m, const Access& access, std::byte* out);
+// Reads into `out` (row-major); lanes off or out of bounds are left alone, or zero. Reports what is wrong.
+enum class Unread : uint8_t { kLeft, kZero };
+void read_tile(Machine& m, const Access& access, std::byte* out, Unread unread = Unread::kLeft);
 // Writes from `from`; with `step` 0 all lanes write the one element there.
 void write_tile(Machine& m, const Access& access, const std::byte* from, int step);
 

@@ -36,6 +36,24 @@ std::optional<Affine> add_scaled(const Affine& a, const Affine& b, int64_t scale
   return r;
 }
 
+bool add_scaled(const Value& a, const Value& b, int64_t scale, const int32_t* shape, int rank, Affine& sum,
+                Range& range) {
+  int64_t product;
+  bool overflow = __builtin_mul_overflow(b.base, scale, &product);
+  overflow |= __builtin_add_overflow(a.base, product, &sum.base);
+  range = {sum.base, sum.base};
+  const bool a_steps = a.form == Form::kAffine, b_steps = b.form == Form::kAffine;
+  for (int d = 0; d < rank; ++d) {
+    overflow |= __builtin_mul_overflow(b_steps ? b.stride[d] : 0, scale, &product);
+    overflow |= __builtin_add_overflow(a_steps ? a.stride[d] : 0, product, &sum.stride[d]);
+    int64_t extent;
+    overflow |= __builtin_mul_overflow(sum.stride[d], static_cast<int64_t>(shape[d] - 1), &extent);
+    int64_t& end = extent < 0 ? range.low : range.high;
+    overflow |= __builtin_add_overflow(end, extent, &end);
+  }
+  return !overflow;
+}
+
 std::optional<Affine> times(const Affine& a, int64_t factor) { return add_scaled(Affine{}, a, factor); }
 
 void set_affine(Machine& m, int32_t slot, const Affine& a, int rank) {

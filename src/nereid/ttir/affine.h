@@ -37,6 +37,9 @@ struct Range {
 std::optional<Range> range_of(const Affine& a, const int32_t* shape, int rank);
 bool fits(const Range& range, Elem elem);
 
+// a + scale * b of lazy values (uniform or affine), with its range; false on overflow.
+bool add_scaled(const Value& a, const Value& b, int64_t scale, const int32_t* shape, int rank, Affine& sum,
+                Range& range);
 // a + scale * b, coefficient by coefficient; nothing on overflow.
 std::optional<Affine> add_scaled(const Affine& a, const Affine& b, int64_t scale);
 std::optional<Affine> times(const Affine& a, int64_t factor);

@@ -198,7 +198,7 @@ Cost count_cost(const Module& module, const Code& code, const Launch& launch, in
   counted.body = code.body;
   counted.slots = code.slots;
   counted.parameter_slots = code.parameter_slots;
-  counted.slot_in_prologue = code.slot_in_prologue;
+  counted.program_slots = code.program_slots;
   for (auto* list : {&counted.prologue, &counted.body})
     for (Instruction& i : *list) i.run = counting(i);
 

@@ -12,15 +12,18 @@ bool lazy(const Value& v) { return v.form == Form::kUniform || v.form == Form::k
 // Sets the result where it is affine and no lane wraps.
 bool try_affine(Machine& m, const Instruction& i, const Value& a, const Value& b) {
   if (!lazy(a) || !lazy(b)) return false;
+  if (i.kind == OpKind::kAddi || i.kind == OpKind::kSubi) {
+    Affine sum;
+    Range range;
+    if (add_scaled(a, b, i.kind == OpKind::kAddi ? 1 : -1, i.shape.data(), i.rank, sum, range) &&
+        fits(range, i.elem))
+      return set_affine(m, i.out, sum, i.rank), true;
+    if ((i.flags & kAddressFlag) && m.overflow_location < 0) m.overflow_location = i.location;
+    return false;
+  }
   const Affine x = *Affine::of(a), y = *Affine::of(b);
   std::optional<Affine> r;
   switch (i.kind) {
-    case OpKind::kAddi:
-      r = add_scaled(x, y, 1);
-      break;
-    case OpKind::kSubi:
-      r = add_scaled(x, y, -1);
-      break;
     case OpKind::kMuli:
       if (b.form == Form::kUniform)
         r = times(x, b.base);
@@ -92,14 +95,17 @@ void integer_compare(Machine& m, const Instruction& i) {
   const Value &a = m.slot(i.in[0]), &b = m.slot(i.in[1]);
   const auto predicate = static_cast<Predicate>(i.axis);
   if (i.rank <= kLazyRank && lazy(a) && lazy(b) && i.elem != Elem::kI1 && i.elem != Elem::kPointer) {
-    const Affine x = *Affine::of(a), y = *Affine::of(b);
     bool comparable = true;
     if (predicate >= Predicate::kUlt && predicate <= Predicate::kUge) {
+      const Affine x = *Affine::of(a), y = *Affine::of(b);
       const auto rx = range_of(x, i.shape.data(), i.rank), ry = range_of(y, i.shape.data(), i.rank);
       comparable = rx && ry && rx->low >= 0 && ry->low >= 0;
     }
-    const auto difference = comparable ? add_scaled(x, y, -1) : std::nullopt;
-    if (difference && set_comparison(m, i, *difference, predicate)) return;
+    Affine difference;
+    Range range;
+    if (comparable && add_scaled(a, b, -1, i.shape.data(), i.rank, difference, range) &&
+        set_comparison(m, i, difference, predicate))
+      return;
   }
   binary(m, i);
 }
@@ -121,12 +127,12 @@ void addptr(Machine& m, const Instruction& i) {
   Value &p = m.slot(i.in[0]), &o = m.slot(i.in[1]);
   const int64_t bytes = i.axis;
   if (i.rank <= kLazyRank && lazy(p) && lazy(o)) {
-    const Affine pointer = *Affine::of(p);
-    if (const auto r = add_scaled(pointer, *Affine::of(o), bytes)) {
-      const auto range = range_of(*r, i.shape.data(), i.rank);
-      const int64_t home = buffer_of(pointer.base);
-      if (range && buffer_of(range->low) == home && buffer_of(range->high) == home && range->low > 0)
-        return set_affine(m, i.out, *r, i.rank);
+    Affine sum;
+    Range range;
+    if (add_scaled(p, o, bytes, i.shape.data(), i.rank, sum, range)) {
+      const int64_t home = buffer_of(p.base);
+      if (buffer_of(range.low) == home && buffer_of(range.high) == home && range.low > 0)
+        return set_affine(m, i.out, sum, i.rank);
       if (p.form == Form::kUniform && o.form == Form::kUniform) return m.set_uniform(i.out, 0);
     }
   }

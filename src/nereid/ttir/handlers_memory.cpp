@@ -36,34 +36,28 @@ void load(Machine& m, const Instruction& i) {
     return m.set_uniform(i.out, canonical_bits(&element, i.out_elem));
   }
   Tile* tile = nullptr;
-  const auto size = static_cast<size_t>(i.lanes * bytes);
-  if (i.flags & kHasOther) {
-    Value& other = m.slot(i.in[2]);
-    if (everywhere && a.pointers->form == Form::kAffine) {
-      tile = m.pool().take(static_cast<int64_t>(size));
-      std::memset(tile->data(), 0, size);
-    } else if (other.form == Form::kUniform) {
-      tile = m.pool().take(static_cast<int64_t>(size));
-      Value fill;
-      fill.form = Form::kUniform;
-      fill.base = other.base;
-      fill.tile = nullptr;
-      if (other.base == 0) {
-        std::memset(tile->data(), 0, size);
-      } else {
-        m.dense(fill, i.out_elem, i, i.lanes);
-        m.pool().release(tile);
-        tile = fill.tile;
-      }
-    } else {
-      tile = m.pool().take(static_cast<int64_t>(size));
-      std::memcpy(tile->data(), m.dense(other, i.out_elem, i, i.lanes), size);
-    }
+  Unread unread = Unread::kZero;
+  Value* const other = i.flags & kHasOther ? &m.slot(i.in[2]) : nullptr;
+  // What lanes that are off take is of no matter where none is.
+  const bool filled = other != nullptr && !(everywhere && a.pointers->form == Form::kAffine) &&
+                      !(other->form == Form::kUniform && other->base == 0);
+  if (!filled) {
+    tile = m.pool().take(i.lanes * bytes);
   } else {
-    tile = m.pool().take(static_cast<int64_t>(size));
-    std::memset(tile->data(), 0, size);
+    unread = Unread::kLeft;
+    Value fill;
+    if (other->form == Form::kUniform) {
+      fill.form = Form::kUniform;
+      fill.base = other->base;
+      m.dense(fill, i.out_elem, i, i.lanes);
+      tile = fill.tile;
+    } else {
+      tile = m.pool().take(i.lanes * bytes);
+      std::memcpy(tile->data(), m.dense(*other, i.out_elem, i, i.lanes),
+                  static_cast<size_t>(i.lanes * bytes));
+    }
   }
-  read_tile(m, a, tile->data());
+  read_tile(m, a, tile->data(), unread);
   if (i.out_elem == Elem::kI1) {
     auto* bits = reinterpret_cast<uint8_t*>(tile->data());
     for (int64_t k = 0; k < i.lanes; ++k) bits[k] = bits[k] != 0;

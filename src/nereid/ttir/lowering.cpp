@@ -75,8 +75,8 @@ class Lowering {
     if (!error_.empty()) return Error{error_, Blame::kInput};
     emit(handlers::finish, nullptr);
     code_->slots = next_slot_;
-    code_->slot_in_prologue.assign(static_cast<size_t>(next_slot_), false);
-    for (int32_t s : prologue_slots_) code_->slot_in_prologue[static_cast<size_t>(s)] = true;
+    for (int32_t s = 0; s < next_slot_; ++s)
+      if (prologue_slots_.count(s) == 0) code_->program_slots.push_back(s);
     return std::move(code_);
   }
 

@@ -75,9 +75,7 @@ Machine::~Machine() {
 }
 
 void Machine::reset() {
-  const auto& keep = context_.code->slot_in_prologue;
-  for (size_t i = 0; i < slots_.size(); ++i)
-    if (!keep[i]) clear(slots_[i]);
+  for (const int32_t s : context_.code->program_slots) clear(slot(s));
 }
 
 void Machine::start(int64_t linear_id, std::array<int64_t, 3> program_id) {

@@ -114,7 +114,7 @@ struct Code {
   int32_t slots = 0, prologue_slots = 0;
   std::vector<int32_t> parameter_slots;
   std::vector<Type> parameter_types;
-  std::vector<bool> slot_in_prologue;
+  std::vector<int32_t> program_slots;  // those that the prologue does not set
   bool synchronizes = false;  // has an atomic that acquires and whose result is used
 };
 
