@@ -10,15 +10,21 @@
 
 namespace nereid::app {
 
-Status write_stdout(std::string_view text) {
+Status stream_stdout(std::string_view text) {
   while (!text.empty()) {
     const ssize_t wrote = ::write(STDOUT_FILENO, text.data(), text.size());
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0 && errno == EPIPE) return ok_status();
+    if (wrote < 0 && errno == EPIPE) return Error{"stdout is closed", Blame::kInterrupted};
     if (wrote < 0) return our_error("stdout: {}", std::strerror(errno));
     text.remove_prefix(static_cast<size_t>(wrote));
   }
   return ok_status();
+}
+
+Status write_stdout(std::string_view text) {
+  const Status written = stream_stdout(text);
+  if (!written.ok() && written.error().blame == Blame::kInterrupted) return ok_status();
+  return written;
 }
 
 Terminal Terminal::of_stdout() {

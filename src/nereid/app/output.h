@@ -10,6 +10,8 @@ namespace nereid::app {
 
 // All of `text` to stdout, flushed. A reader that has gone away (EPIPE, as with `| head`) is no error.
 Status write_stdout(std::string_view text);
+// One of many: where the reader has gone, there is no sense in making more (Blame::kInterrupted).
+Status stream_stdout(std::string_view text);
 
 struct Terminal {
   int width = 100;        // columns; 100 where stdout is no terminal and COLUMNS says nothing

@@ -139,7 +139,7 @@ Result<Answer> many(const Options& options) {
         reader, [&](const verify::Pair& pair) { return judge.judge(pair); },
         {.jobs = jobs,
          .output = options.output,
-         .stream = [](const std::string& text) { return write_stdout(text); },
+         .stream = [](const std::string& text) { return stream_stdout(text); },
          .on_verdict =
              [&](const verify::Verdict& verdict) {
                progress.say(fmt::format("{} done, the last {}", ++done, to_string(verdict.word)));

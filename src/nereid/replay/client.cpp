@@ -10,33 +10,39 @@ namespace {
 
 class WorkerServer : public Server {
  public:
-  WorkerServer(std::shared_ptr<ForkServer> workers, std::string cuda_program)
-      : workers_(std::move(workers)), cuda_program_(std::move(cuda_program)) {}
+  WorkerServer(std::string program, bool jail, std::shared_ptr<ForkServer> workers, std::string cuda_program)
+      : cpu_{std::move(program), jail, std::move(workers)}, cuda_{std::move(cuda_program), true, nullptr} {}
 
   Result<std::unique_ptr<Session>> begin(const trace::Trace& reference, const trace::Trace& candidate,
                                          const SessionOptions& options, Deadline deadline) override {
     if (options.device == Device::kCuda) {
-      NEREID_TRY(const auto cuda, cuda_workers());  // keeps processes of its own warm
+      NEREID_TRY(const auto cuda, running(cuda_));  // keeps processes of its own warm
       const auto make = [&](const char* role, int threads) { return cuda->fork(role, threads); };
       return open_session(reference, candidate, options, make, deadline);
     }
-    const auto make = [&](const char* role, int threads) { return workers_->worker(role, threads); };
+    NEREID_TRY(const auto cpu, running(cpu_));
+    const auto make = [&](const char* role, int threads) { return cpu->worker(role, threads); };
     return open_session(reference, candidate, options, make, deadline);
   }
 
  private:
-  Result<std::shared_ptr<ForkServer>> cuda_workers() {
+  struct Workers {
+    const std::string program;
+    const bool jail;
+    std::shared_ptr<ForkServer> server;  // null until it is first asked for
+  };
+
+  // One that died is started again.
+  Result<std::shared_ptr<ForkServer>> running(Workers& workers) {
     const std::lock_guard lock(mutex_);
-    if (cuda_workers_ == nullptr) {
-      NEREID_TRY(cuda_workers_, ForkServer::start(cuda_program_, /*jail=*/true));
+    if (workers.server == nullptr || workers.server->lost()) {
+      NEREID_TRY(workers.server, ForkServer::start(workers.program, workers.jail));
     }
-    return cuda_workers_;
+    return workers.server;
   }
 
-  std::shared_ptr<ForkServer> workers_;
-  const std::string cuda_program_;
   std::mutex mutex_;
-  std::shared_ptr<ForkServer> cuda_workers_;
+  Workers cpu_, cuda_;
 };
 
 }  // namespace
@@ -50,7 +56,8 @@ Result<std::unique_ptr<Server>> Server::start(const ServerOptions& options) {
   NEREID_TRY(const auto program, beside(options.program, "nereid-replay"));
   NEREID_TRY(auto cuda_program, beside(options.cuda_program, "nereid-replay-cuda"));
   NEREID_TRY(auto workers, ForkServer::start(program, options.jail));
-  return std::unique_ptr<Server>(std::make_unique<WorkerServer>(std::move(workers), std::move(cuda_program)));
+  return std::unique_ptr<Server>(
+      std::make_unique<WorkerServer>(program, options.jail, std::move(workers), std::move(cuda_program)));
 }
 
 }  // namespace nereid::replay

@@ -308,6 +308,13 @@ class WorkerSession : public Session {
     if (!reply.answer && reply.timed_out) return fail(Failure::Kind::kTimedOut, "the time limit passed");
     if (!reply.answer && WIFEXITED(reply.status) && WEXITSTATUS(reply.status) == kNoJail)
       return our_error("a worker could not enter its jail");
+    // Nothing that a worker runs sends that signal, nor does it end of itself: somebody else did it (the
+    // kernel, short of memory, among them).
+    const bool killed = WIFSIGNALED(reply.status) && WTERMSIG(reply.status) == SIGKILL;
+    if (!reply.answer && (killed || reply.status == 0)) {
+      alive_ = false;
+      return our_error("the candidate's worker was killed in {}", describe(c_->position().where(candidate_)));
+    }
     if (!reply.answer) return fail(Failure::Kind::kCrashed, describe_end(reply.status));
     const auto& document = reply.answer->document;
     try {

@@ -1,6 +1,7 @@
 // A worker process as the judge sees it: a socket, a place in the trace, and an end.
 #pragma once
 
+#include <atomic>
 #include <sys/types.h>
 
 #include <memory>
@@ -62,6 +63,8 @@ class ForkServer : public std::enable_shared_from_this<ForkServer> {
  public:
   static Result<std::shared_ptr<ForkServer>> start(const std::string& program, bool jail);
   ~ForkServer();
+  // It is dead, or no longer answers: another must be started.
+  bool lost() const { return lost_; }
   // `role`: "reference" or "candidate". Thread-safe.
   Result<std::shared_ptr<Worker>> fork(const char* role, int threads);
   // A candidate gets a worker of its own. A reference's worker serves one session after another, up to a
@@ -82,6 +85,7 @@ class ForkServer : public std::enable_shared_from_this<ForkServer> {
   std::mutex mutex_;
   Fd socket_;
   const pid_t pid_;
+  std::atomic<bool> lost_ = false;
   std::mutex idle_mutex_;
   std::vector<Idle> idle_;
 };

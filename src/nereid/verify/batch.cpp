@@ -1,6 +1,7 @@
 #include "nereid/verify/batch.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,6 +30,10 @@ class Output {
     Output out;
     out.fd_ = Fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
     if (!out.fd_.valid()) return input_error("{}: {}", path.string(), std::strerror(errno));
+    out.path_ = path;
+    struct stat what {};
+    if (::fstat(out.fd_.get(), &what) != 0) return our_error("{}: {}", path.string(), std::strerror(errno));
+    if (!S_ISREG(what.st_mode)) return out;  // a pipe or a device holds nothing to go on from
     std::ifstream lines(path);
     std::string line;
     off_t whole = 0;
@@ -44,7 +49,6 @@ class Output {
     }
     if (::ftruncate(out.fd_.get(), whole) != 0 || ::lseek(out.fd_.get(), 0, SEEK_END) < 0)
       return our_error("{}: {}", path.string(), std::strerror(errno));
-    out.path_ = path;
     return out;
   }
 
@@ -58,8 +62,8 @@ class Output {
       if (wrote < 0 && errno == EINTR) continue;
       if (wrote < 0) {
         const int why = errno;
-        if (::ftruncate(fd_.get(), before) != 0)
-          return our_error("{}: {}", path_.string(), std::strerror(errno));
+        if (before >= 0 && ::ftruncate(fd_.get(), before) != 0)
+          return our_error("{}: {}; its last line may be cut short", path_.string(), std::strerror(why));
         return our_error("{}: {}", path_.string(), std::strerror(why));
       }
       rest.remove_prefix(static_cast<size_t>(wrote));

@@ -1,0 +1,130 @@
+"""What dies under `nereid verify` is made again: no verdict is lost, and none changes.
+
+    tests/fault_injection_test.py PATH/TO/nereid
+
+Workers are killed with SIGKILL, one kind at a time, while a batch runs: the process that traces and its children, the replay
+server and its workers. A disk that is full and a reader that goes away end a batch with an error, and what was said stays.
+"""
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+NEREID = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build/release/bin/nereid").resolve()
+EXAMPLES = pathlib.Path(__file__).resolve().parent.parent / "examples" / "layer_norm_gelu"
+EXPECTED = {"honest": "Verified", "wrong": "Mismatch", "cheating": "Disallowed"}
+
+
+def descendants(root):
+    """{pid: words of its command line} of everything below a process."""
+    parents = {}
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit():
+            try:
+                fields = pathlib.Path(f"/proc/{entry.name}/stat").read_text().rsplit(")", 1)[1].split()
+                parents[int(entry.name)] = int(fields[1])
+            except OSError:
+                pass
+    found = {}
+    for pid in parents:
+        at = pid
+        while at in parents and at != root:
+            at = parents[at]
+        if at == root and pid != root:
+            try:
+                found[pid] = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            except OSError:
+                pass
+    return found
+
+
+def pairs_file(folder, count):
+    path = folder / "pairs.jsonl"
+    with open(path, "w") as file:
+        for i in range(count):
+            for name in EXPECTED:
+                # Each text another, so that nothing is remembered.
+                source = (EXAMPLES / f"{name}.py").read_text() + f"\n# {i}\n"
+                file.write(json.dumps({"id": f"{name}-{i}", "reference": str(EXAMPLES / "reference.py"), "candidate_source": source}) + "\n")
+    return path
+
+
+class Killed(unittest.TestCase):
+    def batch_while_killing(self, wanted, kills, count=6):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            output = folder / "out.jsonl"
+            process = subprocess.Popen([NEREID, "verify", "--batch", pairs_file(folder, count), "-o", output, "--device", "cpu", "--jobs", "2"],
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            killed = []
+
+            def kill():
+                chance = random.Random(7)
+                while process.poll() is None and len(killed) < kills:
+                    time.sleep(0.15)
+                    if not output.exists() or not output.read_text():
+                        continue  # until the first verdict everything is still being warmed
+                    victims = [pid for pid, words in descendants(process.pid).items() if wanted(words)]
+                    if victims:
+                        victim = chance.choice(sorted(victims))
+                        try:
+                            os.kill(victim, signal.SIGKILL)
+                            killed.append(victim)
+                        except ProcessLookupError:
+                            pass
+                        time.sleep(0.5)
+
+            killer = threading.Thread(target=kill)
+            killer.start()
+            _, errors = process.communicate(timeout=280)
+            killer.join()
+            verdicts = {v["id"]: v["verdict"] for v in map(json.loads, output.read_text().splitlines())}
+            self.assertGreater(len(killed), 0, "nothing was killed: the test says nothing")
+            self.assertEqual(len(verdicts), 3 * count, errors)
+            wrong = {id: word for id, word in verdicts.items() if word not in (EXPECTED[id.split("-")[0]], "Error")}
+            self.assertEqual(wrong, {}, errors)
+            # A fault is tried again before it is told: errors are rare even so.
+            told = sum(word == "Error" for word in verdicts.values())
+            self.assertLessEqual(told, len(killed), errors)
+            self.assertEqual(process.returncode, 3 if told else 1, errors)
+            return told, len(killed)
+
+    def test_the_tracing_process(self):
+        self.batch_while_killing(lambda words: "nereid.zygote" in words, kills=3)
+
+    def test_the_replay_processes(self):
+        self.batch_while_killing(lambda words: "nereid-replay" in words, kills=3)
+
+
+class Full(unittest.TestCase):
+    def test_a_full_disk_is_an_error_and_keeps_what_was_said(self):
+        with tempfile.TemporaryDirectory() as name:
+            answer = subprocess.run([NEREID, "verify", "--batch", pairs_file(pathlib.Path(name), 1), "-o", "/dev/full", "--device", "cpu"],
+                                    capture_output=True, text=True, timeout=120)
+            self.assertIn(answer.returncode, (2, 3), answer.stderr)
+            self.assertIn("/dev/full", answer.stderr)
+
+    def test_a_reader_that_goes_away_ends_it(self):
+        with tempfile.TemporaryDirectory() as name:
+            process = subprocess.Popen([NEREID, "verify", "--batch", pairs_file(pathlib.Path(name), 20), "--device", "cpu"],
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            first = process.stdout.readline()
+            self.assertIn(json.loads(first)["verdict"], EXPECTED.values())
+            process.stdout.close()
+            started = time.time()
+            errors = process.stderr.read()
+            process.stderr.close()
+            process.wait(60)
+            self.assertLess(time.time() - started, 30)
+            self.assertNotEqual(process.returncode, 0, errors)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
