@@ -1,6 +1,8 @@
 """What is switched off, or made harmless, while a module is traced: compilers, threads' own order, Python's random seeds."""
+import functools
 import random
 import threading
+import types
 import zlib
 
 import torch
@@ -70,6 +72,7 @@ def install():
     torch.nn.Module.compile = lambda self, *args, **kwargs: None
     torch.nn.RNNBase.flatten_parameters = _flatten_parameters
     torch.library.wrap_triton = lambda kernel: kernel
+    torch.nn.functional.gaussian_nll_loss = _without_check_of_values(torch.nn.functional.gaussian_nll_loss)
     _refuse_compilers()
     torch.distributions.Distribution.set_default_validate_args(False)  # it would read what it is given
     threading.Thread._bootstrap_inner = _bootstrap
@@ -84,6 +87,21 @@ def _refuse_compilers():
         raise Untraceable("C++ and CUDA extensions: only what PyTorch and Triton do is traced")
 
     cpp_extension.load = cpp_extension.load_inline = refuse
+
+
+class _NothingAmiss:
+    """torch, where any() finds nothing."""
+
+    def __getattr__(self, name):
+        return (lambda *args, **kwargs: False) if name == "any" else getattr(torch, name)
+
+
+def _without_check_of_values(function):
+    """The function without its check of what its arguments hold, which is not known here."""
+    checked = types.FunctionType(function.__code__, {**function.__globals__, "torch": _NothingAmiss()}, function.__name__,
+                                 function.__defaults__, function.__closure__)  # fmt: skip
+    checked.__kwdefaults__ = function.__kwdefaults__
+    return functools.wraps(function)(checked)
 
 
 def _flatten_parameters(self):
