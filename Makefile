@@ -18,7 +18,7 @@ demo: setup
 	@cmake --build $(BUILD) -j $(JOBS) --target nereid nereid-replay nereid_jail nereid-jail
 	@tools/demo
 test: setup-tests build
-	@$(CTEST) -LE 'slow|gpu|open'
+	@$(CTEST) -LE 'slow|gpu'
 # Minutes to hours: long fuzzing, whole model zoos, exhaustive operator tables.
 slow: setup-tests build
 	@$(CTEST) -L slow

@@ -24,8 +24,8 @@ struct Failed : std::runtime_error {
 
 // While one of these lives, operators run as under torch.no_grad() and nothing is recorded.
 struct ReplayMode {
+  // Autograd's own kernels stay in the way: a parameter's view must know that it is one's, for matmul asks.
   at::NoGradGuard no_grad;
-  at::AutoDispatchBelowADInplaceOrView below_autograd;
 };
 
 c10::ScalarType scalar_type(trace::DType type);
