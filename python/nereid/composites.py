@@ -56,7 +56,13 @@ def ctc_loss(new_fake, log_probs, targets, input_lengths, target_lengths, blank=
     return new_fake(shape, contiguous(shape), log_probs.dtype, log_probs.fake_device)
 
 
+def grid_sampler(new_fake, data, grid, *options, **named):
+    shape = (*data.shape[:2], *grid.shape[1:-1])
+    return new_fake(shape, contiguous(shape), data.dtype, data.fake_device)
+
+
 SHAPES = {
+    "grid_sampler": grid_sampler,
     "lstm.input": lstm_input, "lstm.data": lstm_data, "lstm_cell": lstm_cell,
     "ctc_loss.IntList": ctc_loss, "ctc_loss.Tensor": ctc_loss,
     **{f"{kind}.input": rnn_input for kind in ("gru", "rnn_tanh", "rnn_relu")},
@@ -67,7 +73,7 @@ PARTS = {
     **{f"{kind}.{form}": ["aten::_cudnn_rnn"] for kind in ("lstm", "gru", "rnn_tanh", "rnn_relu") for form in ("input", "data")},
     "lstm_cell": ["aten::mm", "aten::mm", "aten::_thnn_fused_lstm_cell"], "gru_cell": ["aten::mm", "aten::mm", "aten::_thnn_fused_gru_cell"],
     "rnn_tanh_cell": ["aten::addmm", "aten::addmm", "aten::tanh"], "rnn_relu_cell": ["aten::addmm", "aten::addmm", "aten::relu"],
-    "ctc_loss.IntList": ["aten::_ctc_loss"], "ctc_loss.Tensor": ["aten::_ctc_loss"],
+    "grid_sampler": ["aten::grid_sampler_2d"], "ctc_loss.IntList": ["aten::_ctc_loss"], "ctc_loss.Tensor": ["aten::_ctc_loss"],
 }  # fmt: skip
 
 

@@ -66,10 +66,14 @@ class KnownValues:
         storage = self._recorder.storage_of(fake)
         if storage.bytes > MAX_PINNED_BYTES:
             return None
+        pinned = [s.pinned for s in self._recorder.storages]
         try:
             self._real(fake, "an input")
         except Untraceable:
             return None
+        # Nobody has read it yet: what it was made from may be drawn anew in each trial.
+        for s, was in zip(self._recorder.storages, pinned):
+            s.pinned = was
         return storage.real[0]
 
     # -- doing steps again ----------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ std::string gibibytes(int64_t bytes) {
 class WorkerSession : public Session {
  public:
   WorkerSession(const trace::Trace& reference, const trace::Trace& candidate, const SessionOptions& options)
-      : reference_(reference), candidate_(candidate), options_(options) {}
+      : reference_(pinned_as(reference, candidate)), candidate_(candidate), options_(options) {}
 
   Status open(const WorkerMaker& make, Deadline deadline) {
     const auto gpu = share_gpu();

@@ -127,4 +127,23 @@ Pairing pair_outputs(const trace::Trace& reference, const trace::Trace& candidat
   return std::move(pairer.out);
 }
 
+trace::Trace pinned_as(trace::Trace reference, const trace::Trace& candidate) {
+  const auto inputs_of = [](const trace::Trace& trace, int call) {
+    for (const auto& phase : trace.phases)
+      if (phase.kind == trace::PhaseKind::kMakeInputs && phase.call == call)
+        return trace::tensors_in(phase.inputs);
+    return std::vector<trace::ValueId>{};
+  };
+  for (const auto& phase : candidate.phases) {
+    if (phase.kind != trace::PhaseKind::kMakeInputs) continue;
+    const auto theirs = trace::tensors_in(phase.inputs), ours = inputs_of(reference, phase.call);
+    for (size_t i = 0; i < std::min(theirs.size(), ours.size()); ++i) {
+      auto& storage = reference.storages[reference.values[ours[i]].storage];
+      if (candidate.storages[candidate.values[theirs[i]].storage].pinned && !storage.data.empty())
+        storage.pinned = true;
+    }
+  }
+  return reference;
+}
+
 }  // namespace nereid::replay

@@ -24,6 +24,10 @@ struct Pairing {
 };
 Pairing pair_outputs(const trace::Trace& reference, const trace::Trace& candidate);
 
+// The reference with its integer inputs pinned to this draw's values where the candidate's host code read them: its
+// trace holds for these alone.
+trace::Trace pinned_as(trace::Trace reference, const trace::Trace& candidate);
+
 const trace::Phase* judged_forward(const trace::Trace& trace);
 
 }  // namespace nereid::replay

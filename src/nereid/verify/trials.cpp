@@ -19,7 +19,8 @@ constexpr std::array kOtherKinds = {InputKind::kZeros,  InputKind::kOnes,     In
                                     InputKind::kNans,   InputKind::kFlipped};
 // Where a trial takes long, those that find the most.
 constexpr std::array kFewKinds = {InputKind::kHuge, InputKind::kOutliers, InputKind::kNegative};
-constexpr double kSlackOnOtherKinds = 4;
+constexpr double kSlackOnOtherKinds = 16;
+constexpr double kNoDigit = 0.1;                          // of the output's scale
 constexpr double kLongTrial = 3, kLongAlternatives = 20;  // seconds
 constexpr size_t kMostLeftOut = 16;
 constexpr int kMostAlternatives = 64;
@@ -291,6 +292,14 @@ Status Trials::take_comparison(const replay::TrialReport& report, int number,
                                const std::string& circumstances) {
   const auto& comparison = *report.comparison;
   if (!comparison.defined) return ok_status();
+  // On inputs that are not the task's the reference may get no digit right itself (a difference of what is
+  // nearly equal).
+  const auto says_nothing = [&](const replay::OutputComparison& output) {
+    return output.agrees || (report.trial.kind != InputKind::kOwn && output.own_error > kNoDigit);
+  };
+  if (!comparison.agrees && comparison.structure.empty() &&
+      std::ranges::all_of(comparison.outputs, says_nothing))
+    return ok_status();
   const std::string kind(replay::to_string(report.trial.kind));
   auto& c = verdict_.coverage;
   ++c.trials, ++judged_trials_;

@@ -199,6 +199,9 @@ class Planner {
             for (size_t b = 0; b < alternative.buffers.size(); ++b) {
               if (alternative.read[b]) touch.reads.insert(storage_of(alternative.buffers[b]));
               if (alternative.written[b]) touch.writes.insert(storage_of(alternative.buffers[b]));
+              // One that the kernel does nothing with is handed over all the same.
+              if (!alternative.read[b] && !alternative.written[b])
+                touch.reads.insert(storage_of(alternative.buffers[b]));
             }
           }
       }
