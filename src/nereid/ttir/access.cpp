@@ -254,6 +254,18 @@ void read_tile(Machine& m, const Access& a, std::byte* out, Unread unread) {
   });
 }
 
+std::byte* whole_tile(Machine& m, const Access& a) {
+  if (!by_rows(a) || a.pointers->form != Form::kAffine) return nullptr;
+  const Rows r = rows_of(a);
+  if (r.none || r.rank != 1 || r.size[0] != a.lanes || r.stride[0] != a.bytes || r.lane_stride[0] != 1 ||
+      offset_of(r.address) % a.bytes != 0 || !all_in_one_buffer(m, r, a.bytes))
+    return nullptr;
+  std::byte* at = m.buffer(buffer_of(r.address)).data + offset_of(r.address);
+  if (reinterpret_cast<uintptr_t>(at) % static_cast<uintptr_t>(a.bytes) != 0) return nullptr;
+  if (m.context().sanitize) note(m, a, r.address, a.lanes * a.bytes);
+  return at;
+}
+
 void write_tile(Machine& m, const Access& a, const std::byte* from, int step) {
   if (a.mask != nullptr && a.mask->form == Form::kUniform && a.mask->base == 0) return;
   const bool sanitize = m.context().sanitize;

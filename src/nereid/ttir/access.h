@@ -25,6 +25,9 @@ struct Access {
 // Reads into `out` (row-major); lanes off or out of bounds are left alone, or zero. Reports what is wrong.
 enum class Unread : uint8_t { kLeft, kZero };
 void read_tile(Machine& m, const Access& access, std::byte* out, Unread unread = Unread::kLeft);
+// Where a tile of accesses is one piece of a buffer and in order, the place it starts at; noted as read. Null
+// elsewhere.
+std::byte* whole_tile(Machine& m, const Access& access);
 // Writes from `from`; with `step` 0 all lanes write the one element there.
 void write_tile(Machine& m, const Access& access, const std::byte* from, int step);
 

@@ -17,6 +17,9 @@ enum InstructionFlag : uint8_t {
   kSynchronizes = 128,  // an atomic that acquires and releases
 };
 
+// Instruction::axis of a load whose result is used up before anything is written: it may stay where it is.
+constexpr int8_t kMayBorrow = 1;
+
 namespace handlers {
 
 // elementwise (handlers_elementwise.cpp)

@@ -101,7 +101,8 @@ Tile* accumulator(Machine& m, const Instruction& i, int which, Elem elem, int64_
   const bool wide = elem == Elem::kF64 || elem == Elem::kI32 || elem == Elem::kF32;
   const int bytes = elem == Elem::kF64 ? 8 : 4;
   const bool shared = i.in[which] == i.in[0] || i.in[which] == i.in[1];
-  if (wide && !shared && c.form == Form::kDense && c.tile->references == 1 && (i.kills & (1u << which))) {
+  if (wide && !shared && c.form == Form::kDense && c.tile->references == 1 && !c.tile->borrowed() &&
+      (i.kills & (1u << which))) {
     ++c.tile->references;
     return c.tile;
   }

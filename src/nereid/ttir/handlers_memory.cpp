@@ -35,6 +35,9 @@ void load(Machine& m, const Instruction& i) {
     if (i.out_elem == Elem::kI1) element = (element & 0xff) != 0;
     return m.set_uniform(i.out, canonical_bits(&element, i.out_elem));
   }
+  if (i.axis == kMayBorrow && everywhere) {
+    if (std::byte* const at = whole_tile(m, a)) return m.set_dense(i.out, m.pool().borrow(at));
+  }
   Tile* tile = nullptr;
   Unread unread = Unread::kZero;
   Value* const other = i.flags & kHasOther ? &m.slot(i.in[2]) : nullptr;

@@ -187,9 +187,32 @@ class Lowering {
     fixups_.pop_back();
   }
 
+  // Whether a load's result is used up by loops over floats before the block writes, branches or calls
+  // anything.
+  bool may_borrow(const Block& block, const Op& load) {
+    const ValueId v = load.results[0];
+    if (!type(v).tensor || !is_float(type(v).elem)) return false;
+    int64_t left = uses_of(v);
+    constexpr int64_t kMostAhead = 64;
+    const Op* const end = block.ops.data() + block.ops.size();
+    for (const Op* op = &load + 1; left > 0; ++op) {
+      if (op == end || op - &load > kMostAhead) return false;
+      const bool reads = op->kind == OpKind::kLoad || op->kind == OpKind::kReduce;
+      if (!reads && (!(traits(op->kind) & kPure) || !op->regions.empty())) return false;
+      const auto here = std::count(op->operands.begin(), op->operands.end(), v);
+      if (here == 0) continue;
+      const bool loop = (traits(op->kind) & kSameType) || op->kind == OpKind::kExtf ||
+                        op->kind == OpKind::kTruncf || op->kind == OpKind::kReduce;
+      if (!loop) return false;
+      left -= here;
+    }
+    return true;
+  }
+
   void block_ops(const Block& block) {
     for (const Op& op : block.ops) {
       if (!error_.empty()) return;
+      may_borrow_ = op.kind == OpKind::kLoad && may_borrow(block, op);
       if (done_.count(key(op)) != 0) continue;  // moved before the loop
       one(op);
       if (!in_region_) {
@@ -867,6 +890,8 @@ class Lowering {
       if (op.integer("isVolatile") != 0) {
         i.flags |= kVolatile;
         code_->synchronizes = true;  // who reads so waits for another program
+      } else if (may_borrow_) {
+        i.axis = kMayBorrow;
       }
     } else {
       if (n > 2) i.flags |= kHasMask;
@@ -890,19 +915,22 @@ class Lowering {
     if (sem != "relaxed") i.flags |= kSynchronizes;
     if ((sem == "acquire" || sem == "acq_rel") && used(op.results[0])) code_->synchronizes = true;
   }
-  bool used(ValueId v) {
-    if (used_.empty()) {
+  bool used(ValueId v) { return uses_of(v) > 0; }
+  int64_t uses_of(ValueId v) {
+    if (uses_.empty()) {
       const auto visit = [&](auto&& self, const Region& region) -> void {
         for (const Block& block : region.blocks)
           for (const Op& op : block.ops) {
-            used_.insert(op.operands.begin(), op.operands.end());
-            for (const Successor& s : op.successors) used_.insert(s.arguments.begin(), s.arguments.end());
+            for (ValueId operand : op.operands) ++uses_[operand];
+            for (const Successor& s : op.successors)
+              for (ValueId argument : s.arguments) ++uses_[argument];
             for (const Region& inner : op.regions) self(self, inner);
           }
       };
       for (const Function& f : module_.functions) visit(visit, f.body);
     }
-    return used_.count(v) != 0;
+    const auto found = uses_.find(v);
+    return found == uses_.end() ? 0 : found->second;
   }
 
   static int8_t axis_of(const std::string& name) {
@@ -1093,7 +1121,8 @@ class Lowering {
   std::vector<const std::vector<int32_t>*> yields_;
   std::vector<std::vector<std::pair<size_t, int>>> fixups_;
   std::vector<const Region*> region_of_blocks_;
-  std::unordered_set<ValueId> used_;
+  std::unordered_map<ValueId, int64_t> uses_;
+  bool may_borrow_ = false;
   std::vector<size_t> inlined_{0};  // which inlining of a function is being lowered
   size_t inlinings_ = 0;
   bool in_region_ = false;

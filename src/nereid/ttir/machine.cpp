@@ -150,8 +150,8 @@ void Machine::run_body(const std::vector<Instruction>& body, int64_t lanes) {
 Tile* Machine::result_tile(const Instruction& i, int64_t bytes, int operand_bytes) {
   for (unsigned kills = i.kills; kills != 0; kills &= kills - 1) {
     Value& v = slot(i.in[__builtin_ctz(kills)]);
-    if (v.form == Form::kDense && v.tile->references == 1 && operand_bytes * lanes(i) == bytes &&
-        (int64_t{1} << v.tile->size_class) >= bytes) {
+    if (v.form == Form::kDense && v.tile->references == 1 && !v.tile->borrowed() &&
+        operand_bytes * lanes(i) == bytes && (int64_t{1} << v.tile->size_class) >= bytes) {
       ++v.tile->references;  // the operand's own reference goes when the instruction ends
       return v.tile;
     }

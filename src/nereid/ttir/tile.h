@@ -7,12 +7,15 @@
 
 namespace nereid::ttir {
 
-// A tile's bytes follow its header at a 64-byte boundary.
+// A tile's bytes follow its header at a 64-byte boundary, or lie in memory that it borrows and that nobody
+// may write through it.
 struct alignas(64) Tile {
   int32_t references = 0;
   int32_t size_class = 0;
   Tile* next = nullptr;  // in a free list
-  std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
+  std::byte* bytes = reinterpret_cast<std::byte*>(this + 1);
+  std::byte* data() { return bytes; }
+  bool borrowed() const { return bytes != reinterpret_cast<const std::byte*>(this + 1); }
 };
 
 // Thrown when a pool would hold more than kMostTileBytes: a kernel's tiles are bounded, however hostile it
@@ -39,8 +42,14 @@ class TilePool {
     tile->references = 1;
     return tile;
   }
+  Tile* borrow(std::byte* memory) {
+    Tile* tile = take(0);
+    tile->bytes = memory;
+    return tile;
+  }
   void release(Tile* tile) {
     if (--tile->references > 0) return;
+    tile->bytes = reinterpret_cast<std::byte*>(tile + 1);
     Tile*& list = free_[static_cast<size_t>(tile->size_class)];
     tile->next = list;
     list = tile;
