@@ -264,8 +264,13 @@ class Climb {
       const auto& facts = candidate_.facts.kernels[k];
       if (facts.unreadable.empty()) continue;
       const auto& kernel = candidate_.trace.kernels[k];
-      return end({facts.malformed ? Word::kCompileFailed : Word::kError,
-                  {.rule = facts.malformed ? "malformed-ttir" : "unsupported",
+      bool malformed = facts.malformed;
+      if (malformed && state_.equipment.triton_reads) {
+        const auto taken = state_.equipment.triton_reads(kernel);
+        malformed = taken.ok() && !*taken;
+      }
+      return end({malformed ? Word::kCompileFailed : Word::kError,
+                  {.rule = malformed ? "malformed-ttir" : "unsupported",
                    .sentence = fmt::format("Kernel {} cannot be run: {}.", kernel.name, facts.unreadable),
                    .kernel = kernel.name,
                    .file = kernel.place.file,

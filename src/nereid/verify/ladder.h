@@ -50,6 +50,9 @@ struct Equipment {
   std::function<Result<TraceFacts>(const trace::Trace&)> facts;
   // CUDA alone: every kernel of the trace, for the present GPU.
   std::function<Result<CompiledKernels>(const trace::Trace&, Deadline)> compile{};
+  // Whether Triton's own compiler takes a kernel's text, asked where we cannot read it: then the fault is
+  // ours.
+  std::function<Result<bool>(const trace::Kernel&)> triton_reads{};
 };
 
 struct JudgeState;

@@ -111,6 +111,8 @@ class Ladder : public testing::Test {
       facts.trace = &trace;
       return facts;
     };
+    if (triton_reads_)
+      equipment.triton_reads = [this](const trace::Kernel&) -> Result<bool> { return *triton_reads_; };
     Judge judge(equipment, settings);
     return judge.judge({.reference_name = "r.py",
                         .reference_source = "N = 4096\n",
@@ -122,6 +124,7 @@ class Ladder : public testing::Test {
   FactsBuilder reference_, candidate_;
   std::optional<tracer::TraceAnswer> reference_answer_, candidate_answer_;
   std::optional<Error> trace_error_;
+  std::optional<bool> triton_reads_;
   Script script_;
   std::map<std::string, int> traced_;
 };
@@ -141,6 +144,15 @@ TEST_F(Ladder, AnHonestCandidateIsVerified) {
   std::set<uint64_t> seeds;
   for (const auto& t : script_.trials) seeds.insert(t.seed);
   EXPECT_EQ(seeds.size(), script_.trials.size());
+}
+
+TEST_F(Ladder, TextThatTritonReadsAndWeDoNotIsOurFault) {
+  candidate_.kernel("k", {.unreadable = "TTIR line 7: expected '}'", .malformed = true});
+  EXPECT_EQ(judge().word, Word::kCompileFailed);
+  triton_reads_ = false;
+  EXPECT_EQ(judge().word, Word::kCompileFailed);
+  triton_reads_ = true;
+  EXPECT_EQ(judge().word, Word::kError);
 }
 
 TEST_F(Ladder, TheSameSeedAsksTheSameTrials) {

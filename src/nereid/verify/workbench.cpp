@@ -38,6 +38,7 @@ Equipment Workbench::equipment() {
                        Deadline deadline) { return replay_->begin(reference, candidate, options, deadline); },
       .facts = [this](const trace::Trace& trace) { return facts_of(trace, kernels_); },
       .compile = [this](const trace::Trace& trace, Deadline deadline) { return compile(trace, deadline); },
+      .triton_reads = [this](const trace::Kernel& kernel) { return triton_reads(kernel); },
   };
 }
 
@@ -48,6 +49,17 @@ Status Workbench::open_gpu(const Installation& installation) {
   shared_bytes_ = facts.shared_bytes_per_block;
   NEREID_TRY(compiler_, tracer::KernelCompiler::start({.installation = installation}));
   return compiler_->warm_up();
+}
+
+Result<bool> Workbench::triton_reads(const trace::Kernel& kernel) {
+  constexpr int kAnyArch = 90;
+  const std::lock_guard lock(reader_mutex_);
+  if (!reader_) {
+    NEREID_TRY(const Installation installation, Installation::locate());
+    NEREID_TRY(reader_, tracer::KernelCompiler::start({.installation = installation}));
+  }
+  NEREID_TRY(const auto answer, reader_->compile(kernel, kAnyArch, Deadline::after(60)));
+  return std::holds_alternative<tracer::CompiledKernel>(answer);
 }
 
 Result<CompiledKernels> Workbench::compile(const trace::Trace& trace, Deadline deadline) {

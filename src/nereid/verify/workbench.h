@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 
 #include "nereid/base/result.h"
 #include "nereid/replay/client.h"
@@ -27,12 +28,15 @@ class Workbench {
  private:
   Status open_gpu(const Installation& installation);
   Result<CompiledKernels> compile(const trace::Trace& trace, Deadline deadline);
+  Result<bool> triton_reads(const trace::Kernel& kernel);
 
   std::unique_ptr<tracer::Tracer> tracer_;
   std::unique_ptr<replay::Server> replay_;
   std::unique_ptr<tracer::KernelCompiler> compiler_;  // CUDA alone
-  int arch_ = 0;                                      // of the GPU: 90
-  int64_t shared_bytes_ = 0;                          // that a block of it can have
+  std::unique_ptr<tracer::KernelCompiler> reader_;    // started when a kernel's text is in doubt
+  std::mutex reader_mutex_;
+  int arch_ = 0;              // of the GPU: 90
+  int64_t shared_bytes_ = 0;  // that a block of it can have
   KernelLibrary kernels_;
 };
 
