@@ -1,4 +1,4 @@
-#include "nereid/ttir/inline_assembly.h"
+#include "nereid/ttir/ptx_program.h"
 
 #include <gtest/gtest.h>
 
@@ -30,14 +30,14 @@ std::string error(std::string_view text, std::string_view constraints) {
 }
 using Bits = std::vector<uint64_t>;
 
-TEST(InlineAssembly, StraightLineCode) {
+TEST(PtxProgram, StraightLineCode) {
   EXPECT_EQ(run("{ .reg .pred p; setp.lt.s32 p, $1, $2; selp.s32 $0, $1, 7, p; }", "=r,r,r", {3, 4}),
             Bits{3});
   EXPECT_EQ(run("{ .reg .f32 t; mul.f32 t, $1, $2; add.f32 $0, t, 0f3F800000; }", "=f,f,f", {f(3), f(4)}),
             Bits{f(13)});
 }
 
-TEST(InlineAssembly, Integers) {
+TEST(PtxProgram, Integers) {
   EXPECT_EQ(run("shr.s32 $0, $1, 4;", "=r,r", {0x80000000u}), Bits{0xf8000000u});
   EXPECT_EQ(run("shr.u32 $0, $1, 40;", "=r,r", {0x80000000u}), Bits{0});
   EXPECT_EQ(run("mul.hi.u32 $0, $1, $2;", "=r,r,r", {0xffffffffu, 0xffffffffu}), Bits{0xfffffffeu});
@@ -51,7 +51,7 @@ TEST(InlineAssembly, Integers) {
   EXPECT_EQ(run("clz.b32 $0, $1;", "=r,r", {1}), Bits{31});
 }
 
-TEST(InlineAssembly, Conversions) {
+TEST(PtxProgram, Conversions) {
   EXPECT_EQ(run("cvt.rzi.s32.f32 $0, $1;", "=r,f", {f(-2.7f)}), Bits{static_cast<uint32_t>(-2)});
   EXPECT_EQ(run("cvt.rni.u8.f32 $0, $1;", "=r,f", {f(300)}), Bits{255});
   EXPECT_EQ(run("cvt.rn.f32.s32 $0, $1;", "=f,r", {static_cast<uint32_t>(-3)}), Bits{f(-3)});
@@ -60,13 +60,13 @@ TEST(InlineAssembly, Conversions) {
   EXPECT_EQ(run("cvt.rmi.f32.f32 $0, $1;", "=f,f", {f(-0.5f)}), Bits{f(-1)});
 }
 
-TEST(InlineAssembly, HalvesOfARegister) {
+TEST(PtxProgram, HalvesOfARegister) {
   EXPECT_EQ(run("add.f16x2 $0, $1, $2;", "=r,r,r", {0x3c004000, 0x40003c00}), Bits{0x42004200});
   EXPECT_EQ(run("{ .reg .b16 a, b; mov.b32 {a, b}, $1; mov.b32 $0, {b, a}; }", "=r,r", {0x12345678}),
             Bits{0x56781234});
 }
 
-TEST(InlineAssembly, WhatIsNotUnderstoodIsNamed) {
+TEST(PtxProgram, WhatIsNotUnderstoodIsNamed) {
   EXPECT_EQ(error("ld.global.u32 $0, [$1];", "=r,l"), "the instruction ld.global.u32");
   EXPECT_EQ(error("add.rz.f32 $0, $1, $2;", "=f,f,f"), "the instruction add.rz.f32");
   EXPECT_EQ(error("add.f32 $0, $1;", "=f,f"), "so many operands in \"add.f32 $0, $1\"");
