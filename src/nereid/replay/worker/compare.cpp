@@ -130,7 +130,11 @@ class Comparer {
     }
     const double eps = epsilon(tensors_.dtype);
     out_.error_limit = tolerance_.factor * out_.own_error + floor_ulps(tensors_.dtype) * eps;
-    out_.norm_limit = tolerance_.factor * out_.own_norm_error + norm_floor_ulps(tensors_.dtype) * eps;
+    // A norm of few elements has little to even out: of one it is that element's error.
+    const double norm_floor =
+        std::max(norm_floor_ulps(tensors_.dtype),
+                 floor_ulps(tensors_.dtype) / std::sqrt(std::max(static_cast<double>(truth.count), 1.0)));
+    out_.norm_limit = tolerance_.factor * out_.own_norm_error + norm_floor * eps;
 
     for_stretches([&](const Stretch& stretch, int64_t first) {
       sum_.add(scaled_error(stretch, scale, out_.error_limit), first);

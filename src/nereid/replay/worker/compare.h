@@ -18,7 +18,7 @@ struct OutputTensors {
   at::Tensor truth;                // ... in float64; integers as they are
   std::vector<at::Tensor> nearby;  // truths that the reference's own error may be measured by as well: with
                                    // TF32 operands, with inputs moved by half an ulp
-  double usual_scale = 0;  // rms of an earlier trial's truth: the unit where this one's is all zeros
+  double usual_scale = 0;          // rms of an earlier trial's truth: the unit where this one's is all zeros
   std::vector<at::Tensor> finite =
       {};  // truths with the inputs' infinities and NaNs replaced by huge numbers
 };
@@ -33,7 +33,8 @@ struct OutputTensors {
 // reference's in its own dtype or to the truth's.
 OutputComparison compare(const OutputTensors& tensors, const Tolerance& tolerance);
 
-// The units of the last place that are forgiven whatever the reference's own error is.
+// The units of the last place that are forgiven whatever the reference's own error is: of an element, and of
+// the norm of many (of n, at least those of an element over the root of n).
 double floor_ulps(trace::DType type);
 double norm_floor_ulps(trace::DType type);
 

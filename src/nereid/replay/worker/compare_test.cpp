@@ -49,6 +49,20 @@ TEST(CompareTest, OneElementIsEnough) {
   EXPECT_NEAR(wrong.first_got - wrong.first_want, 0.01, 1e-4);
 }
 
+TEST(CompareTest, OneElementsNormIsForgivenWhatTheElementIs) {
+  const auto off_by = [](int64_t elements, double ulps) {
+    Case c;
+    c.truth = at::full({elements}, 1.0, at::TensorOptions().dtype(c10::kDouble));
+    c.own = c.truth.to(c10::kFloat);
+    c.got = c.truth.mul(1 + ulps * 0x1p-23).to(c10::kFloat);
+    return c.compare();
+  };
+  EXPECT_TRUE(off_by(1, 12).agrees);
+  EXPECT_FALSE(off_by(1, 20).agrees);
+  EXPECT_TRUE(off_by(1000, 3).agrees);
+  EXPECT_FALSE(off_by(1000, 12).agrees);  // all of them to the same side
+}
+
 TEST(CompareTest, PositionsAreOfTheOutputsShape) {
   Case c;
   c.truth = c.truth.view({10, 4, 25}), c.own = c.own.view({10, 4, 25}),
