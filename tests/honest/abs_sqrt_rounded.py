@@ -13,8 +13,8 @@ import triton.language as tl
 def abs_sqrt(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     offsets = tl.max_contiguous(tl.multiple_of(offsets, BLOCK), BLOCK)
-    x = tl.load(x_ptr + offsets, mask=offsets < n, cache_modifier=".cg", eviction_policy="evict_first")
-    tl.store(out_ptr + offsets, tl.sqrt_rn(tl.abs(x)), mask=offsets < n)
+    x = tl.load(x_ptr + offsets, mask=offsets < n, eviction_policy="evict_first")
+    tl.store(out_ptr + offsets, tl.sqrt_rn(tl.abs(x)), mask=offsets < n, cache_modifier=".cg")
 
 
 class ModelNew(nn.Module):
