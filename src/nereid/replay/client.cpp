@@ -1,5 +1,7 @@
 #include "nereid/replay/client.h"
 
+#include <condition_variable>
+#include <future>
 #include <mutex>
 
 #include "nereid/base/installation.h"
@@ -8,41 +10,97 @@
 namespace nereid::replay {
 namespace {
 
+// How many sessions may hold the GPU's processes.
+class Slots : public std::enable_shared_from_this<Slots> {
+ public:
+  explicit Slots(int free) : free_(free) {}
+
+  // Free again when what this gives is gone.
+  Result<std::shared_ptr<void>> take(Deadline deadline) {
+    std::unique_lock lock(mutex_);
+    while (free_ == 0) {
+      if (deadline.passed()) return our_error("no turn on the GPU came within the deadline");
+      freed_.wait_for(lock, std::chrono::milliseconds(100));
+    }
+    --free_;
+    return std::shared_ptr<void>(this, [self = shared_from_this()](void*) {
+      {
+        const std::lock_guard back(self->mutex_);
+        ++self->free_;
+      }
+      self->freed_.notify_one();
+    });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable freed_;
+  int free_;
+};
+
 class WorkerServer : public Server {
  public:
-  WorkerServer(std::string program, bool jail, std::shared_ptr<ForkServer> workers, std::string cuda_program)
-      : cpu_{std::move(program), jail, std::move(workers)}, cuda_{std::move(cuda_program), true, nullptr} {}
+  WorkerServer(std::string program, bool jail, std::shared_ptr<ForkServer> workers, std::string cuda_program,
+               int cuda_sessions)
+      : cpu_(std::move(program), jail, {}),
+        cuda_(std::move(cuda_program), true, {"--sessions", std::to_string(std::max(1, cuda_sessions))}),
+        slots_(std::make_shared<Slots>(std::max(1, cuda_sessions))) {
+    cpu_.server = std::move(workers);
+    if (cuda_sessions > 0)
+      starting_ =
+          std::async(std::launch::async, [this] { (void)cuda_.running(); });  // who asks again is told
+  }
+  ~WorkerServer() override {
+    if (starting_.valid()) starting_.wait();
+  }
 
   Result<std::unique_ptr<Session>> begin(const trace::Trace& reference, const trace::Trace& candidate,
                                          const SessionOptions& options, Deadline deadline) override {
     if (options.device == Device::kCuda) {
-      NEREID_TRY(const auto cuda, running(cuda_));  // keeps processes of its own warm
-      const auto make = [&](const char* role, int threads) { return cuda->fork(role, threads); };
+      std::shared_ptr<void> slot;
+      const auto make = [&](const char* role, int threads) -> Result<std::shared_ptr<Worker>> {
+        if (slot == nullptr) {
+          NEREID_TRY(slot, slots_->take(deadline));
+        }
+        NEREID_TRY(const auto cuda, cuda_.running());  // keeps processes of its own warm
+        NEREID_TRY(auto worker, cuda->fork(role, threads));
+        Worker* raw = worker.get();
+        return std::shared_ptr<Worker>(raw, [worker = std::move(worker), slot](Worker*) mutable {
+          worker.reset();
+          slot.reset();
+        });
+      };
       return open_session(reference, candidate, options, make, deadline);
     }
-    NEREID_TRY(const auto cpu, running(cpu_));
+    NEREID_TRY(const auto cpu, cpu_.running());
     const auto make = [&](const char* role, int threads) { return cpu->worker(role, threads); };
     return open_session(reference, candidate, options, make, deadline);
   }
 
  private:
   struct Workers {
+    Workers(std::string program, bool jail, std::vector<std::string> more)
+        : program(std::move(program)), jail(jail), more(std::move(more)) {}
+
+    // One that died is started again.
+    Result<std::shared_ptr<ForkServer>> running() {
+      const std::lock_guard lock(mutex);
+      if (server == nullptr || server->lost()) {
+        NEREID_TRY(server, ForkServer::start(program, jail, more));
+      }
+      return server;
+    }
+
     const std::string program;
     const bool jail;
+    const std::vector<std::string> more;
+    std::mutex mutex;
     std::shared_ptr<ForkServer> server;  // null until it is first asked for
   };
 
-  // One that died is started again.
-  Result<std::shared_ptr<ForkServer>> running(Workers& workers) {
-    const std::lock_guard lock(mutex_);
-    if (workers.server == nullptr || workers.server->lost()) {
-      NEREID_TRY(workers.server, ForkServer::start(workers.program, workers.jail));
-    }
-    return workers.server;
-  }
-
-  std::mutex mutex_;
   Workers cpu_, cuda_;
+  std::shared_ptr<Slots> slots_;
+  std::future<void> starting_;
 };
 
 }  // namespace
@@ -56,8 +114,8 @@ Result<std::unique_ptr<Server>> Server::start(const ServerOptions& options) {
   NEREID_TRY(const auto program, beside(options.program, "nereid-replay"));
   NEREID_TRY(auto cuda_program, beside(options.cuda_program, "nereid-replay-cuda"));
   NEREID_TRY(auto workers, ForkServer::start(program, options.jail));
-  return std::unique_ptr<Server>(
-      std::make_unique<WorkerServer>(program, options.jail, std::move(workers), std::move(cuda_program)));
+  return std::unique_ptr<Server>(std::make_unique<WorkerServer>(
+      program, options.jail, std::move(workers), std::move(cuda_program), options.cuda_sessions));
 }
 
 }  // namespace nereid::replay

@@ -22,9 +22,12 @@
 namespace nereid::replay {
 
 struct ServerOptions {
-  std::string program;  // nereid-replay; empty: beside the running program
+  std::string program = {};  // nereid-replay; empty: beside the running program
   bool jail = true;
-  std::string cuda_program = {};  // nereid-replay-cuda; likewise. Started with the first CUDA session
+  std::string cuda_program = {};  // nereid-replay-cuda; likewise
+  // On a GPU at a time; others wait. Their processes are made at once, in the background. 0: one, with the
+  // first CUDA session.
+  int cuda_sessions = 0;
 };
 
 struct SessionOptions {
@@ -38,9 +41,10 @@ struct SessionOptions {
 };
 
 struct SessionFacts {
-  int64_t peak_bytes = 0;          // what both workers need at most, float64 replay included
+  int64_t peak_bytes = 0;             // what both workers need at most, float64 replay included
   std::vector<std::string> unpaired;  // the reference's state that the candidate lacks: see state_pairing.h
-  std::vector<LaunchId> launches;  // of the candidate's last forward
+  std::vector<LaunchId> launches;     // of the candidate's last forward
+  double seconds_waited = 0;          // CUDA: for a turn, and for processes to be warm
 };
 
 class Session {

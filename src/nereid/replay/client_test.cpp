@@ -3,6 +3,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <fstream>
+#include <thread>
 
 #include "nereid/replay/sample_for_tests.h"
 
@@ -234,6 +239,40 @@ TEST_F(ClientTest, AnEndlessReplayIsEnded) {
   const auto report = trial(*session);
   ASSERT_TRUE(report.failed);
   EXPECT_EQ(report.failed->kind, Failure::Kind::kTimedOut);
+}
+
+// The workers here are a CPU's, which a session on a GPU cannot tell until it is timed.
+TEST(GpuSessionsTest, TakeTurns) {
+  const std::string program = testing::TempDir() + "/replay_for_a_gpu";
+  std::ofstream(program) << "#!/bin/sh\nexec " NEREID_REPLAY_PROGRAM " --serve\n";
+  ASSERT_EQ(chmod(program.c_str(), 0755), 0);
+  auto server =
+      Server::start({.program = NEREID_REPLAY_PROGRAM, .cuda_program = program, .cuda_sessions = 2});
+  ASSERT_TRUE(server.ok()) << server.error().message;
+  const Trace reference = reference_add();
+  const Trace candidate = candidate_call([](Sketch& s, const Tensors& t) {
+    const auto out = s.tensor({kN});
+    s.step(make_call("aten::add.Tensor", {tensor_arg(t.y), tensor_arg(t.x)}, tensor_arg(out)));
+    return tensor_arg(out);
+  });
+  std::atomic<int> agreed = 0, open = 0, most_open = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 5; ++t)
+    threads.emplace_back([&] {
+      auto session =
+          (*server)->begin(reference, candidate, {.device = Device::kCuda, .memory_limit = int64_t{1} << 30},
+                           Deadline::after(60));
+      ASSERT_TRUE(session.ok()) << session.error().message;
+      const int now = ++open;
+      for (int most = most_open; most < now && !most_open.compare_exchange_weak(most, now);) {
+      }
+      const auto report = (*session)->trial({.seed = 1}, {}, Deadline::after(60));
+      agreed += report.ok() && report->ok();
+      --open;
+    });
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(agreed, 5);
+  EXPECT_LE(most_open, 2);
 }
 
 }  // namespace

@@ -1,27 +1,68 @@
-// Trials of several sessions share the GPU; while one session is timed it has the GPU to itself.
+// Steps of several sessions share the GPU; while one session is timed it has the GPU to itself.
 #pragma once
 
+#include <condition_variable>
 #include <mutex>
-#include <shared_mutex>
+#include <utility>
 
 namespace nereid::replay {
 
+// Who wants to time waits for those inside and holds back those who come after. All who wait to time go one
+// after the other before anybody shares again: emptying the GPU costs as much as some timings do. Nobody
+// starves: a session shares between two timings.
 class GpuGate {
  public:
-  // Held while the GPU is used, or timed. Who wants to time waits for those inside and holds back those who
-  // come after.
-  std::shared_lock<std::shared_mutex> share() {
-    const std::lock_guard turn(turnstile_);
-    return std::shared_lock(inside_);
+  // The way out is its end.
+  class Pass {
+   public:
+    Pass() = default;
+    Pass(Pass&& other) noexcept : gate_(std::exchange(other.gate_, nullptr)), alone_(other.alone_) {}
+    Pass& operator=(Pass&& other) noexcept {
+      std::swap(gate_, other.gate_), std::swap(alone_, other.alone_);
+      return *this;
+    }
+    ~Pass() {
+      if (gate_ != nullptr) gate_->leave(alone_);
+    }
+
+   private:
+    friend class GpuGate;
+    Pass(GpuGate* gate, bool alone) : gate_(gate), alone_(alone) {}
+    GpuGate* gate_ = nullptr;
+    bool alone_ = false;
+  };
+
+  Pass share() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !timing_ && waiting_to_time_ == 0; });
+    ++sharing_;
+    return {this, false};
   }
-  std::unique_lock<std::shared_mutex> alone() {
-    const std::lock_guard turn(turnstile_);
-    return std::unique_lock(inside_);
+  Pass alone() {
+    std::unique_lock lock(mutex_);
+    ++waiting_to_time_;
+    changed_.wait(lock, [&] { return !timing_ && sharing_ == 0; });
+    --waiting_to_time_;
+    timing_ = true;
+    return {this, true};
   }
 
  private:
-  std::mutex turnstile_;
-  std::shared_mutex inside_;
+  void leave(bool alone) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (alone)
+        timing_ = false;
+      else
+        --sharing_;
+    }
+    changed_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int sharing_ = 0, waiting_to_time_ = 0;
+  bool timing_ = false;
 };
 
 }  // namespace nereid::replay

@@ -29,7 +29,8 @@ enum class InputKind {
   kOutliers,    // one element in 64 is 2^8 times larger (2^4 in f16)
   kInfinities,  // one element in 64 is an infinity
   kNans,        // one element in 64 is a NaN
-  kFlipped,     // -x, where the task's own inputs are never negative: judged where the reference makes a number of it
+  kFlipped,  // -x, where the task's own inputs are never negative: judged where the reference makes a number
+             // of it
 };
 std::string_view to_string(InputKind kind);
 std::optional<InputKind> input_kind_from_string(std::string_view name);
@@ -166,6 +167,7 @@ struct TimeRequest {
   // What floating-point inputs hold while timed; the first is the task's own. Each is a trial first.
   std::vector<InputKind> kinds = {InputKind::kOwn, InputKind::kOutliers, InputKind::kHuge,
                                   InputKind::kNegative};
+  double slack = 1;      // the tolerance's factor is multiplied by this on other kinds than the task's own
   LeastWork least = {};  // of the candidate
 };
 
@@ -192,6 +194,9 @@ struct TimeReport {
   std::string device;
   std::map<std::string, double> gpu;      // clocks, temperature and power after timing
   std::vector<std::string> throttled_by;  // what held the clocks down
+  // Wall seconds: "trial", "capture", "wait" (for the GPU to be free of others), "samples" (with the GPU
+  // alone), "judge".
+  std::map<std::string, double> spent;
 };
 
 }  // namespace nereid::replay

@@ -45,13 +45,16 @@ class WorkerSession : public Session {
       : reference_(pinned_as(reference, candidate)), candidate_(candidate), options_(options) {}
 
   Status open(const WorkerMaker& make, Deadline deadline) {
-    const auto gpu = share_gpu();
+    const Stopwatch waiting;
     plan();
     const int threads = options_.threads > 0 ? options_.threads : is_small() ? 1 : cores();
     NEREID_TRY(r_, make("reference", threads));
     NEREID_TRY(c_, make("candidate", threads));
     NEREID_TRY_STATUS(send_kernels(reference_, *r_, deadline));
     NEREID_TRY_STATUS(send_kernels(candidate_, *c_, deadline));
+    // What comes before waits for processes to be warm; nobody need wait for that.
+    const auto gpu = share_gpu();
+    facts_.seconds_waited = waiting.seconds();
     NEREID_TRY(const Fd reference_file, sealed_file(trace::serialize(reference_)));
     NEREID_TRY(const Fd candidate_file, sealed_file(trace::serialize(candidate_)));
     NEREID_TRY(auto loaded, ask_reference({{"do", "load"}, {"threads", threads}},
@@ -83,7 +86,6 @@ class WorkerSession : public Session {
   const SessionFacts& facts() const override { return facts_; }
 
   Result<TrialReport> trial(const Trial& trial, const Tolerance& tolerance, Deadline deadline) override {
-    const auto gpu = share_gpu();
     TrialReport report;
     report.trial = trial;
     report.perturbed = trial.perturb;
@@ -128,14 +130,25 @@ class WorkerSession : public Session {
       return std::optional<Json>(std::move((*reply)->document));
     };
     TimedSides sides;
-    sides.trial = [&](const Trial& trial) { return this->trial(trial, tolerance, deadline); };
-    sides.again = [&](const Json& alternatives) { return again(alternatives, tolerance, deadline); };
+    const auto tolerated = [&](InputKind kind) {
+      Tolerance slack = tolerance;
+      if (kind != InputKind::kOwn) slack.factor *= request.slack;
+      return slack;
+    };
+    sides.trial = [&](const Trial& trial) { return this->trial(trial, tolerated(trial.kind), deadline); };
+    sides.again = [&](const Json& alternatives) {
+      return again(alternatives, tolerated(last_->trial.kind), deadline);
+    };
     sides.alternatives = default_alternatives();
+    for (const auto& id : facts_.launches)
+      sides.must_choose |=
+          std::get<trace::Launch>(judged_forward(candidate_)->steps[static_cast<size_t>(id.step)])
+              .alternatives.size() > 1;
     sides.ask_reference = [&](const Json& what) { return ask(ask_reference(what, {}, deadline)); };
     sides.ask_candidate = [&](const Json& what) { return ask(ask_candidate(what, {}, deadline)); };
     sides.judge = [&]() -> Result<TrialReport> {
       TrialReport report = *last_;
-      NEREID_TRY_STATUS(judge(report, tolerance, deadline));
+      NEREID_TRY_STATUS(judge(report, tolerated(report.trial.kind), deadline));
       return report;
     };
     sides.failed = [&] {
@@ -153,13 +166,13 @@ class WorkerSession : public Session {
     static GpuGate gate;
     return gate;
   }
-  std::shared_lock<std::shared_mutex> share_gpu() const {
-    return options_.device == Device::kCuda ? gpu_gate().share() : std::shared_lock<std::shared_mutex>();
+  // Held for one step at a time, so that who wants to time does not wait long.
+  GpuGate::Pass share_gpu() const {
+    return options_.device == Device::kCuda ? gpu_gate().share() : GpuGate::Pass();
   }
 
   Result<TrialReport> again(const Json& alternatives, const Tolerance& tolerance, Deadline deadline) {
     if (!last_) return our_error("an alternative is tried after a trial, not before");
-    const auto gpu = share_gpu();
     TrialReport report = *last_;
     Json all = default_alternatives();
     for (const Json& chosen : alternatives) all.push_back(chosen);  // a later choice counts
@@ -187,6 +200,8 @@ class WorkerSession : public Session {
   }
 
   Status send_kernels(const trace::Trace& trace, Worker& worker, Deadline deadline) const {
+    if (options_.device == Device::kCuda && !worker.ask({{"do", "forget"}}, {}, deadline).answer)
+      return our_error("a worker was lost before it began");
     for (const auto& kernel : trace.kernels) {
       const auto found = options_.kernels.find(kernel.hash);
       if (found == options_.kernels.end()) continue;
@@ -333,6 +348,7 @@ class WorkerSession : public Session {
   Result<bool> prepare(TrialReport& report, Deadline deadline) {
     auto trial = report.trial;
     trial.perturb = report.perturbed;
+    const auto gpu = share_gpu();
     NEREID_TRY(auto answer, ask_reference({{"do", "prepare"}, {"trial", to_json(trial)}}, {}, deadline));
     if (!answer) {
       report.reference_failed = reference_failure_;
@@ -351,6 +367,7 @@ class WorkerSession : public Session {
       report.failed = candidate_failure_;
       return false;
     }
+    const auto gpu = share_gpu();
     NEREID_TRY(auto answer, ask_candidate({{"do", "run"},
                                            {"seed", report.trial.seed},
                                            {"sanitize", report.trial.sanitize},
@@ -387,6 +404,7 @@ class WorkerSession : public Session {
       report.comparison->structure = pairing_.difference;
       return ok_status();
     }
+    const auto gpu = share_gpu();
     NEREID_TRY(auto answer, ask_reference({{"do", "judge"},
                                            {"trial", to_json(report.trial)},
                                            {"tolerance", to_json(tolerance)},

@@ -1,5 +1,6 @@
 #include "nereid/replay/timed_session.h"
 
+#include "nereid/base/deadline.h"
 #include "nereid/replay/cuda/nvml.h"
 #include "nereid/replay/cuda/roofline.h"
 #include "nereid/replay/cuda/timing.h"
@@ -53,7 +54,9 @@ class TimedSession {
   Result<bool> one_kind(InputKind kind) {
     const Trial trial{
         .seed = request_.seed + report_.kinds.size(), .kind = kind, .perturb = true, .sanitize = false};
+    const Stopwatch trying;
     NEREID_TRY(TrialReport ran, sides_.trial(trial));
+    spend("trial", trying);
     if (!ran.applicable || ran.reference_failed) return false;
     NEREID_TRY(const bool chosen, choose(ran));
     if (!chosen) return false;
@@ -61,17 +64,35 @@ class TimedSession {
       report_.spoiled = std::move(ran);
       return false;
     }
-    const auto alone = sides_.gate->alone();
     NEREID_TRY(const bool begun, begin());
     if (!begun) return false;
-    NEREID_TRY(const bool timed, take_turns(kind));
+    NEREID_TRY(const bool timed, with_the_gpu_alone(kind));
     if (!timed) return false;
     return look(trial);
   }
 
+  Result<bool> with_the_gpu_alone(InputKind kind) {
+    const Stopwatch waiting;
+    const auto alone = sides_.gate->alone();
+    spend("wait", waiting);
+    const Stopwatch sampling;
+    NEREID_TRY(bool timed, take_turns(kind));
+    if (timed) {
+      NEREID_TRY(timed, take_launches());
+    }
+    spend("samples", sampling);
+    return timed;
+  }
+
+  void spend(const char* what, const Stopwatch& watch) { report_.spent[what] += watch.seconds(); }
+
   // Once: which alternative of each launch. What was chosen is judged before it is timed.
   Result<bool> choose(TrialReport& ran) {
     if (!ran.ok() && !(ran.comparison && !ran.comparison->defined)) return true;
+    if (!chosen_ && !sides_.must_choose) {
+      alternatives_ = sides_.alternatives;
+      chosen_ = true;
+    }
     if (!chosen_) {
       const auto alone = sides_.gate->alone();
       NEREID_TRY(const auto answer, sides_.ask_candidate({{"do", "choose"},
@@ -90,6 +111,8 @@ class TimedSession {
 
   // Both forwards as graphs; where one of them cannot be captured, both as launches.
   Result<bool> begin() {
+    const auto pass = sides_.gate->share();
+    const Stopwatch capturing;
     const Json request = {{"do", "time_begin"}, {"alternatives", Json::array()}, {"seconds", kPatience}};
     NEREID_TRY(const auto reference, sides_.ask_reference(request));
     if (!reference) return our_error("the reference fails when it is captured");
@@ -102,6 +125,7 @@ class TimedSession {
                            : !why(*candidate).empty() ? "the candidate: " + why(*candidate)
                                                       : "";
     report_.method = report_.not_captured.empty() ? "graph" : "launches";
+    spend("capture", capturing);
     return true;
   }
 
@@ -134,24 +158,29 @@ class TimedSession {
     return true;
   }
 
-  // A timed run is as good as any other: what the last one gave is judged. Then, of the task's own kind,
-  // launches.
-  Result<bool> look(const Trial& trial) {
+  // What the last timed run gave goes to where it is judged. Then, of the task's own kind, launches.
+  Result<bool> take_launches() {
     NEREID_TRY(const auto handed, sides_.ask_candidate({{"do", "time_end"}}));
     if (!handed) return spoil();
-    bool failed = false;
-    if (comparisons_.size() == 1) {
-      RemoteProgram reference(sides_.ask_reference, failed), candidate(sides_.ask_candidate, failed);
-      cuda::TimingOptions options;
-      options.budget_seconds = request_.seconds / 8;
-      options.max_samples = 30;
-      const auto launched = cuda::compare(reference, candidate, cuda::LaunchMode::kPlain, options, deadline_);
-      if (failed) return spoil();
-      if (!launched.ok()) return launched.error();
-      report_.reference_launches_ms = launched->reference_seconds * 1e3;
-      report_.candidate_launches_ms = launched->candidate_seconds * 1e3;
-    }
+    if (comparisons_.size() > 1) return true;
+    bool failed = false, reference_failed = false;
+    RemoteProgram reference(sides_.ask_reference, reference_failed), candidate(sides_.ask_candidate, failed);
+    cuda::TimingOptions options;
+    options.budget_seconds = request_.seconds / 8;
+    options.max_samples = 30;
+    const auto launched = cuda::compare(reference, candidate, cuda::LaunchMode::kPlain, options, deadline_);
+    if (failed) return spoil();
+    if (!launched.ok()) return launched.error();
+    report_.reference_launches_ms = launched->reference_seconds * 1e3;
+    report_.candidate_launches_ms = launched->candidate_seconds * 1e3;
+    return true;
+  }
+
+  // A timed run is as good as any other: what the last one gave is judged.
+  Result<bool> look(const Trial& trial) {
+    const Stopwatch judging;
     NEREID_TRY(TrialReport judged, sides_.judge());
+    spend("judge", judging);
     judged.trial = trial;
     if (!judged.ok() && !(judged.comparison && !judged.comparison->defined)) {
       report_.spoiled = std::move(judged);

@@ -22,7 +22,9 @@ struct TimedSides {
   std::function<Result<TrialReport>()> judge;
   std::function<TrialReport()> failed;
   Json alternatives = Json::array();  // what is launched where nothing was chosen
+  bool must_choose = false;           // some launch offers more than one
   std::string device = {};            // the GPU's name
+  // `trial`, `again` and `judge` pass it themselves; what is asked of a side is passed here.
   GpuGate* gate = nullptr;
 };
 

@@ -45,30 +45,34 @@ class ForkedWorker : public Worker {
  public:
   ForkedWorker(std::weak_ptr<ForkServer> server, Fd socket, SharedPosition position, pid_t pid)
       : Worker(std::move(socket), std::move(position)), server_(std::move(server)), pid_(pid) {}
-  ~ForkedWorker() override { end(); }
+  ~ForkedWorker() override { end(/*orderly=*/true); }
 
  protected:
-  int end() override {
+  int end() override { return end(/*orderly=*/false); }
+
+ private:
+  int end(bool orderly) {
     if (pid_ == 0) return status_;
     close_socket();
     const auto pid = std::exchange(pid_, 0);
     const auto server = server_.lock();
     if (!server) return status_;  // gone, with all its workers
-    const auto answer = server->ask({{"end", pid}});
+    const auto answer = server->ask({{"end", pid}, {"orderly", orderly}});
     if (answer.ok()) status_ = answer->value("status", 0);
     return status_;
   }
 
- private:
   std::weak_ptr<ForkServer> server_;
   pid_t pid_;
   int status_ = 0;
 };
 
-Result<std::shared_ptr<ForkServer>> ForkServer::start(const std::string& program, bool jail) {
+Result<std::shared_ptr<ForkServer>> ForkServer::start(const std::string& program, bool jail,
+                                                      const std::vector<std::string>& more) {
   NEREID_TRY(auto ends, make_socket_pair());
   std::vector<std::string> words{program, "--serve"};
   if (!jail) words.push_back("--no-jail");
+  words.insert(words.end(), more.begin(), more.end());
   NEREID_TRY(const auto pid, sandbox::spawn({.words = words,
                                              .environment = sandbox::own_environment(),
                                              .descriptors = {{ends.second.get(), 3}, {2, 2}},

@@ -49,7 +49,8 @@ class Worker {
   const SharedPosition& position() const { return position_; }
 
  protected:
-  // Ends the process and says how it ended; called more than once. An implementation's destructor calls it.
+  // Ends the process and says how it ended; called more than once. An implementation's destructor sees to it
+  // that the process ends, too.
   virtual int end() = 0;
   void close_socket() { socket_.reset(); }
 
@@ -61,7 +62,8 @@ class Worker {
 // A running `nereid-replay --serve`, which forks workers.
 class ForkServer : public std::enable_shared_from_this<ForkServer> {
  public:
-  static Result<std::shared_ptr<ForkServer>> start(const std::string& program, bool jail);
+  static Result<std::shared_ptr<ForkServer>> start(const std::string& program, bool jail,
+                                                   const std::vector<std::string>& more = {});
   ~ForkServer();
   // It is dead, or no longer answers: another must be started.
   bool lost() const { return lost_; }

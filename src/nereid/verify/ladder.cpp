@@ -210,12 +210,20 @@ class Climb {
 
   Step draw(int number) {
     verdict_.coverage.draws = number + 1;
+    const Stopwatch reference;
     NEREID_TRY(reference_, state_.reference(pair_, draw_seed(number), sizes_));
+    spend("reference", reference);
+    const Stopwatch tracing;
     NEREID_TRY(bool on, candidate(number));
+    spend("candidate", tracing);
     if (on) {
       NEREID_TRY(on, rules(number));
     }
     return on ? replays(number) : on;
+  }
+
+  void spend(const char* phase, const Stopwatch& watch, double less = 0) {
+    verdict_.phases[phase] += watch.seconds() - less;
   }
 
   uint64_t draw_seed(int number) const {
@@ -284,13 +292,18 @@ class Climb {
   Step replays(int number) {
     if (settings_.device == replay::Device::kCuda && small_enough_for_a_cpu()) {
       const Verdict before = verdict_;
-      const bool time = std::exchange(settings_.time, false);
-      settings_.device = replay::Device::kCpu;
+      const Settings asked = settings_;
+      settings_.device = replay::Device::kCpu, settings_.time = false;
+      settings_.trials = 1, settings_.few_kinds = true;  // for the sanitizer; values are judged on the GPU
+      const Stopwatch watch;
       const auto on_cpu = replays_on_device(number);
-      settings_.device = replay::Device::kCuda, settings_.time = time;
+      const double spent = watch.seconds();
+      settings_ = asked;
       if (interrupted()) return on_cpu;
       if (on_cpu.ok() && verdict_.word != Word::kError && !*on_cpu) return false;
       if (!on_cpu.ok() || verdict_.word == Word::kError) verdict_ = before;
+      verdict_.phases = before.phases;
+      verdict_.phases["cpu"] += spent;
     }
     if (settings_.device == replay::Device::kCpu && flops_of(reference_->facts) > kMostFlopsOnCpu)
       return end(
@@ -331,8 +344,11 @@ class Climb {
   Step replay_once(int number) {
     replay::SessionOptions options{
         .device = settings_.device, .phase_seconds = settings_.time_limit, .threads = settings_.threads};
+    const Stopwatch compiling;
     NEREID_TRY(const bool compiled, compile(options.kernels));
     if (!compiled) return false;
+    spend("compile", compiling);
+    const Stopwatch opening;
     auto session = state_.equipment.replay(reference_->trace, candidate_.trace, options,
                                            Deadline::after(20 * settings_.time_limit + 60));
     if (!session.ok() && session.error().blame == Blame::kInput)
@@ -342,14 +358,23 @@ class Climb {
             .sentence = session.error().message + " (--shrink traces both files with smaller sizes.)"}});
     if (!session.ok()) return session.error();
     verdict_.coverage.device = settings_.device == replay::Device::kCuda ? "cuda" : "cpu";
+    const double waited = (*session)->facts().seconds_waited;
+    verdict_.phases["wait"] += waited;
+    spend("open", opening, waited);
     note_parameters((*session)->facts());
     verdict_.word = Word::kVerified;
     Trials trials(**session, reference_->facts, candidate_.facts, rules_, settings_, verdict_);
+    const Stopwatch trying;
     const Status done = trials.run(number);
+    spend("trials", trying);
     if (!done.ok() && done.error().blame == Blame::kInput)
       return end({Word::kError, {.rule = "reference", .sentence = done.error().message}, true});
     if (!done.ok()) return done.error();
-    if (settings_.time && number == 0 && verdict_.word == Word::kVerified) NEREID_TRY_STATUS(trials.time());
+    if (settings_.time && number == 0 && verdict_.word == Word::kVerified) {
+      const Stopwatch timing;
+      NEREID_TRY_STATUS(trials.time());
+      spend("time", timing);
+    }
     return verdict_.word == Word::kVerified;
   }
 

@@ -19,7 +19,6 @@ constexpr std::array kOtherKinds = {InputKind::kZeros,  InputKind::kOnes,     In
                                     InputKind::kNans,   InputKind::kFlipped};
 // Where a trial takes long, those that find the most.
 constexpr std::array kFewKinds = {InputKind::kHuge, InputKind::kOutliers, InputKind::kNegative};
-constexpr double kSlackOnOtherKinds = 16;
 constexpr double kNoDigit = 0.1;                          // of the output's scale
 constexpr double kLongTrial = 3, kLongAlternatives = 20;  // seconds
 constexpr size_t kMostLeftOut = 16;
@@ -170,7 +169,7 @@ Status Trials::leave_out() {
 }
 
 Status Trials::other_inputs() {
-  const bool few = first_seconds_ > kLongTrial;
+  const bool few = settings_.few_kinds || first_seconds_ > kLongTrial;
   const auto* kinds = few ? kFewKinds.data() : kOtherKinds.data();
   const size_t count = few ? kFewKinds.size() : kOtherKinds.size();
   for (size_t i = 0; i < count && good(); ++i) {

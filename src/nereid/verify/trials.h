@@ -7,6 +7,9 @@
 
 namespace nereid::verify {
 
+// Of the tolerance, on inputs of other kinds than the task's own.
+inline constexpr double kSlackOnOtherKinds = 16;
+
 // Runs one session's trials: the task's own inputs, launches left out one at a time, every other kind of
 // input, and the configurations that autotuners were offered. What is found goes into `verdict`: its word
 // stays kVerified while nothing is wrong.

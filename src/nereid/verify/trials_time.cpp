@@ -27,9 +27,11 @@ Status Trials::time() {
   replay::TimeRequest request;
   request.seed = settings_.seed ^ 0x71AE;
   request.seconds = settings_.timing_seconds;
+  request.slack = kSlackOnOtherKinds;
   request.least = least_work(candidate_);
   NEREID_TRY(const auto report,
              session_.time(request, settings_.tolerance, Deadline::after(40 * settings_.time_limit + 120)));
+  for (const auto& [what, seconds] : report.spent) verdict_.phases["time_" + what] += seconds;
   if (report.spoiled) {
     NEREID_TRY([[maybe_unused]] const bool agreed,
                take(*report.spoiled, settings_.trials, "while it was timed"));

@@ -117,7 +117,8 @@ nlohmann::json to_json(const Verdict& v) {
               {"candidate", v.candidate},
               {"policy", v.policy},
               {"seed", v.seed},
-              {"seconds", number(v.seconds)}};
+              {"seconds", number(v.seconds)},
+              {"phases", numbers(v.phases)}};
   if (v.word == Word::kError) out["blame"] = v.input_to_blame ? "input" : "ours";
   return out;
 }

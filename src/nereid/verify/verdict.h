@@ -100,6 +100,10 @@ struct Verdict {
   std::string policy{};
   uint64_t seed = 0;
   double seconds = 0;
+  // Where they went: "reference" and "candidate" (traced), "cpu" (replays), "compile", "wait" (for a turn on
+  // the GPU), "open", "trials", "time" (all of it), and of that "time_trial", "time_capture", "time_wait",
+  // "time_samples" (the GPU in use by this pair alone), "time_judge".
+  std::map<std::string, double> phases{};
 };
 
 // "Mismatch: output 0 differs ..."; the reason alone, without the word, is `reason`.

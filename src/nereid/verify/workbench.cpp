@@ -1,5 +1,6 @@
 #include "nereid/verify/workbench.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <mutex>
 #include <set>
@@ -24,7 +25,11 @@ Result<std::unique_ptr<Workbench>> Workbench::open(const WorkbenchOptions& optio
   tracing.installation = installation;
   tracing.workers = options.jobs;
   NEREID_TRY(bench->tracer_, tracer::Tracer::start(tracing));
-  NEREID_TRY(bench->replay_, replay::Server::start({}));
+  // More sessions than these only take the GPU from each other.
+  constexpr int kMostOnGpu = 6;
+  const bool gpu = options.device == replay::Device::kCuda;
+  NEREID_TRY(bench->replay_,
+             replay::Server::start({.cuda_sessions = gpu ? std::min(options.jobs, kMostOnGpu) : 0}));
   if (options.device == replay::Device::kCuda) NEREID_TRY_STATUS(bench->open_gpu(installation));
   return bench;
 }

@@ -21,7 +21,8 @@ namespace {
 
 constexpr int kContextLost = 91, kNoDevice = 92;
 
-// One process that has, or is making, a context.
+// One process that has, or is making, a context. It plays one role for life: what a reference left in its
+// memory, no candidate can come upon.
 class Kept {
  public:
   static Result<std::unique_ptr<Kept>> start(int device) {
@@ -30,34 +31,47 @@ class Kept {
     if (pid < 0) return our_error("fork failed");
     if (pid == 0) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
-      ends.first.reset();
-      run_cuda_process(ends.second.release(), device);
+      // Sessions of others must end for those who hold their other end.
+      const int own = ends.second.release();
+      close_range(3, static_cast<unsigned>(own) - 1, 0);
+      close_range(static_cast<unsigned>(own) + 1, ~0U, 0);
+      run_cuda_process(own, device);
     }
     return std::unique_ptr<Kept>(new Kept(std::move(ends.first), pid));
   }
   ~Kept() { end(); }
 
   pid_t pid() const { return pid_; }
+  const std::string& role() const { return role_; }
   bool playing() const { return playing_; }
-  bool warm() const { return warm_; }
+  bool leaving() const { return leave_by_.has_value(); }
 
-  // Hears what it has to say until `deadline`: whether it is at rest. An error where it is gone, or said so.
+  // Hears what it has to say until `deadline`: whether it is at rest, warm and without a session. An error
+  // where it is gone, or said so.
   Result<bool> rests(Deadline deadline) {
-    if (warm_ && !playing_) return true;
-    bool timed_out = false;
-    auto word = receive_message(socket_.get(), deadline, &timed_out);
-    if (timed_out) return false;
-    if (!word.ok()) return word.error();
-    if (word->document.contains("error")) return our_error("{}", word->document["error"].get<std::string>());
-    warm_ = true;
+    while (words_to_come_ > 0) {
+      bool timed_out = false;
+      auto word = receive_message(socket_.get(), deadline, &timed_out);
+      if (timed_out) return false;
+      if (!word.ok()) return word.error();
+      if (word->document.contains("error"))
+        return our_error("{}", word->document["error"].get<std::string>());
+      --words_to_come_;
+    }
     playing_ = false;
+    leave_by_.reset();
     return true;
   }
   // It plays when it is warm; until then the request waits in its socket.
   Status play(const std::string& role, int socket) {
     playing_ = true;
+    role_ = role;
+    ++words_to_come_;
     return send_message(socket_.get(), {{"play", role}}, {socket});
   }
+  // Its session is over: it has until `deadline` to come to rest.
+  void leave(Deadline deadline) { leave_by_ = deadline; }
+  bool late() const { return leave_by_ && leave_by_->passed(); }
   // Kills it where it lives. The status is waitpid's.
   int end() {
     if (pid_ == 0) return status_;
@@ -72,8 +86,11 @@ class Kept {
   Kept(Fd socket, pid_t pid) : socket_(std::move(socket)), pid_(pid) {}
   Fd socket_;
   pid_t pid_;
+  std::string role_;
   int status_ = 0;
-  bool warm_ = false, playing_ = false;
+  int words_to_come_ = 1;  // one when it is warm, one after each session
+  bool playing_ = false;
+  std::optional<Deadline> leave_by_;
 };
 
 class Server {
@@ -91,38 +108,70 @@ class Server {
   }
 
   Result<Json> handle(Message& request) {
-    if (!request.document.contains("fork")) return end(request.document.at("end").get<pid_t>());
+    if (!request.document.contains("fork"))
+      return end(request.document.at("end").get<pid_t>(), request.document.value("orderly", false));
     if (request.descriptors.size() != 1) return our_error("fork: expected one socket");
-    NEREID_TRY(Kept * kept, take());
-    NEREID_TRY_STATUS(
-        kept->play(request.document.at("fork").get<std::string>(), request.descriptors[0].get()));
+    const auto role = request.document.at("fork").get<std::string>();
+    NEREID_TRY(Kept * kept, take(role));
+    NEREID_TRY_STATUS(kept->play(role, request.descriptors[0].get()));
     const Json answer = {{"pid", kept->pid()}};
     refill();
     return answer;
   }
 
  private:
-  Result<Kept*> take() {
-    std::erase_if(kept_,
-                  [](auto& kept) { return !kept->playing() && !kept->rests(Deadline::after(0)).ok(); });
-    Kept* warming = nullptr;
-    for (auto& kept : kept_) {
-      if (kept->playing()) continue;
-      if (kept->warm()) return kept.get();
-      warming = kept.get();
+  // One for this role, warm if there is one.
+  Result<Kept*> take(const std::string& role) {
+    const Deadline patience = Deadline::after(2 * options_.patience);
+    while (true) {
+      look_after();
+      if (Kept* idle = idle_for(role)) return idle;
+      if (static_cast<int>(kept_.size()) >= options_.most) {
+        // One that has played the other role makes room.
+        const auto other = std::find_if(kept_.begin(), kept_.end(), [](auto& k) { return !k->playing(); });
+        if (other != kept_.end()) kept_.erase(other);
+      }
+      if (static_cast<int>(kept_.size()) < options_.most) {
+        NEREID_TRY(auto fresh, Kept::start(options_.device));
+        kept_.push_back(std::move(fresh));
+        return kept_.back().get();
+      }
+      if (patience.passed())
+        return our_error("{} CUDA processes are at work, no more are started", kept_.size());
+      usleep(2000);
     }
-    if (warming != nullptr) return warming;
-    if (static_cast<int>(kept_.size()) >= options_.most)
-      return our_error("{} CUDA processes are at work, no more are started", kept_.size());
-    NEREID_TRY(auto fresh, Kept::start(options_.device));
-    kept_.push_back(std::move(fresh));
-    return kept_.back().get();
   }
 
-  Result<Json> end(pid_t pid) {
+  // Lets go of those that are gone, and of those that do not come to rest.
+  void look_after() {
+    std::erase_if(kept_, [](auto& kept) {
+      if (kept->playing() && !kept->leaving()) return false;
+      return !kept->rests(Deadline::after(0)).ok() || kept->late();
+    });
+  }
+
+  Kept* idle_for(const std::string& role) {
+    Kept* best = nullptr;
+    const auto worth = [&](Kept& kept) {
+      const auto rests = kept.rests(Deadline::after(0));
+      return (rests.ok() && *rests ? 2 : 0) + (kept.role() == role ? 1 : 0);
+    };
+    for (auto& kept : kept_)
+      if (!kept->playing() && (kept->role() == role || kept->role().empty()))
+        if (best == nullptr || worth(*kept) > worth(*best)) best = kept.get();
+    return best;
+  }
+
+  // In order: it is given time to clean up, and nobody waits for that. Else its asker wants to know how it
+  // ended.
+  Result<Json> end(pid_t pid, bool orderly) {
     const auto found =
         std::find_if(kept_.begin(), kept_.end(), [&](auto& kept) { return kept->pid() == pid; });
     if (found == kept_.end()) return our_error("no such worker");
+    if (orderly) {
+      (*found)->leave(Deadline::after(options_.patience));
+      return Json{{"status", 0}};
+    }
     const auto rests = (*found)->rests(Deadline::after(options_.patience));
     if (rests.ok() && *rests) return Json{{"status", 0}};
     const int status = (*found)->end();

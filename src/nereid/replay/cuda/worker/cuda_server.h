@@ -3,8 +3,9 @@
 // broken.
 //
 // Requests on its control socket are those of the CPU's server (worker/server.h): {"fork": role, "threads":
-// n} with the worker's end of a socket takes a warmed process, {"end": pid} gives it back: it is kept where
-// its session ended in order, killed where not.
+// n} with the worker's end of a socket takes a warmed process that has played no other role, {"end": pid}
+// gives it back: it is kept where its session ended in order, killed where not. With "orderly" nobody waits
+// for that.
 #pragma once
 
 #include <memory>
@@ -18,7 +19,7 @@ namespace nereid::replay::cuda {
 struct CudaServerOptions {
   int device = 0;
   int spare = 2;        // processes kept warm: a reference's and a candidate's
-  int most = 16;        // at a time
+  int most = 6;         // at a time
   double patience = 1;  // seconds that a process has to come to rest when its session is over
 };
 

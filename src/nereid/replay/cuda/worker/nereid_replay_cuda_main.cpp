@@ -1,6 +1,6 @@
 // nereid-replay-cuda: the processes that run traces on a GPU.
 //
-//   nereid-replay-cuda --serve [--device N]   serves the judge on descriptor 3
+//   nereid-replay-cuda --serve [--device N] [--sessions N]   serves the judge on descriptor 3
 
 #include <cstdio>
 #include <cstdlib>
@@ -19,13 +19,17 @@ int main(int argc, char** argv) {
       // The CPU's server has a jail to leave out; a process that talks to the GPU's driver has none.
     } else if (option == "--device" && i + 1 < argc) {
       options.device = std::atoi(argv[++i]);
+    } else if (option == "--sessions" && i + 1 < argc) {
+      // A reference's and a candidate's process each, and as many for those that a fault broke.
+      options.spare = 2 * std::atoi(argv[++i]);
+      options.most = options.spare + 4;
     } else {
       serve = false;
       break;
     }
   }
   if (!serve) {
-    std::fprintf(stderr, "usage: nereid-replay-cuda --serve [--device N]\n");
+    std::fprintf(stderr, "usage: nereid-replay-cuda --serve [--device N] [--sessions N]\n");
     return 2;
   }
   return nereid::replay::cuda::run_cuda_server(3, options);

@@ -1,0 +1,69 @@
+#include "nereid/replay/gpu_gate.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <thread>
+#include <vector>
+
+namespace nereid::replay {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(GpuGateTest, WhoTimesIsAlone) {
+  GpuGate gate;
+  std::atomic<int> sharing = 0, timing = 0, wrong = 0, most_sharing = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 6; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 50; ++i) {
+        {
+          const auto pass = gate.share();
+          int now = ++sharing;
+          for (int most = most_sharing; most < now && !most_sharing.compare_exchange_weak(most, now);) {
+          }
+          if (timing > 0) ++wrong;
+          std::this_thread::sleep_for(50us);
+          --sharing;
+        }
+        const auto pass = gate.alone();
+        if (++timing > 1 || sharing > 0) ++wrong;
+        std::this_thread::sleep_for(20us);
+        --timing;
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GT(most_sharing, 1);
+}
+
+TEST(GpuGateTest, AllWhoWaitToTimeGoBeforeAnybodyShares) {
+  GpuGate gate;
+  auto inside = std::make_unique<GpuGate::Pass>(gate.share());
+  std::mutex mutex;
+  std::string order;
+  const auto note = [&](char what) {
+    const std::lock_guard lock(mutex);
+    order += what;
+  };
+  const auto time = [&] {
+    const auto pass = gate.alone();
+    note('t');
+  };
+  std::thread first(time), second(time);
+  std::this_thread::sleep_for(50ms);  // both wait for the one inside
+  std::thread sharer([&] {
+    const auto pass = gate.share();
+    note('s');
+  });
+  std::this_thread::sleep_for(20ms);
+  EXPECT_EQ(order, "");
+  inside.reset();
+  for (auto* thread : {&first, &second, &sharer}) thread->join();
+  EXPECT_EQ(order, "tts");
+}
+
+}  // namespace
+}  // namespace nereid::replay

@@ -1,0 +1,168 @@
+// A session timed with workers that follow a script: no GPU, no processes.
+#include "nereid/replay/timed_session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "nereid/base/json.h"
+
+namespace nereid::replay {
+namespace {
+
+// What the two workers answer, and what they were asked for.
+struct Script {
+  GpuGate gate;
+  double reference_seconds = 20e-6, candidate_seconds = 10e-6;
+  std::map<InputKind, double> candidate_on = {};           // other seconds on this kind
+  std::string reference_graph = "", candidate_graph = "";  // why there is none
+  std::string candidate_fails_at = "";                     // a verb
+  InputKind wrong_while_timed = InputKind::kNans;          // on this kind, what the timed run gave is wrong
+
+  InputKind kind = InputKind::kOwn;
+  std::vector<std::string> asked = {};
+  bool failed = false;
+
+  TimedSides sides() {
+    TimedSides sides;
+    sides.trial = [this](const Trial& trial) -> Result<TrialReport> {
+      const auto pass = gate.share();  // hangs where the GPU is held alone meanwhile
+      kind = trial.kind;
+      asked.push_back("trial");
+      return agreeing(trial, true);
+    };
+    sides.again = [this](const Json&) -> Result<TrialReport> {
+      asked.push_back("again");
+      return agreeing({.kind = kind}, true);
+    };
+    sides.judge = [this]() -> Result<TrialReport> {
+      const auto pass = gate.share();
+      asked.push_back("judge");
+      return agreeing({.kind = kind}, kind != wrong_while_timed);
+    };
+    sides.failed = [this] {
+      TrialReport report;
+      report.failed = Failure{Failure::Kind::kCrashed, {}, "as the script says"};
+      return report;
+    };
+    sides.ask_reference = [this](const Json& request) {
+      return answer(request, reference_seconds, reference_graph);
+    };
+    sides.ask_candidate = [this](const Json& request) -> Result<std::optional<Json>> {
+      if (request.at("do").get<std::string>() == candidate_fails_at) return std::optional<Json>();
+      const auto other = candidate_on.find(kind);
+      return answer(request, other == candidate_on.end() ? candidate_seconds : other->second,
+                    candidate_graph);
+    };
+    sides.device = "NVIDIA H200";
+    sides.gate = &gate;
+    return sides;
+  }
+
+  static TrialReport agreeing(const Trial& trial, bool agrees) {
+    TrialReport report;
+    report.trial = trial;
+    report.comparison = Comparison{};
+    report.comparison->agrees = agrees;
+    return report;
+  }
+
+  Result<std::optional<Json>> answer(const Json& request, double seconds, const std::string& graph) {
+    const auto verb = request.at("do").get<std::string>();
+    asked.push_back(verb);
+    Json document = Json::object();
+    if (verb == "time_begin") document["graph"] = graph;
+    if (verb == "time") {
+      Json samples = Json::array();
+      for (int i = 0; i < request.at("count").get<int>(); ++i) samples.push_back(seconds * (1 + 1e-3 * i));
+      document["samples"] = std::move(samples);
+    }
+    if (verb == "choose") {
+      Json chosen = Json::array();
+      chosen.push_back(Json::array({0, 2}));
+      document["alternatives"] = std::move(chosen);
+      document["timed"] = 3;
+    }
+    return std::optional<Json>(std::move(document));
+  }
+};
+
+TimeReport timed(Script& script, TimeRequest request = {.seed = 1, .seconds = 0.05}, bool choose = false) {
+  auto sides = script.sides();
+  sides.must_choose = choose;
+  auto report = time_sides(sides, request, Deadline::after(60));
+  EXPECT_TRUE(report.ok()) << report.error().message;
+  return report.ok() ? *report : TimeReport{};
+}
+
+TEST(TimedSessionTest, MediansAndTheirRatioAreTold) {
+  Script script;
+  const auto report = timed(script);
+  EXPECT_FALSE(report.spoiled);
+  EXPECT_EQ(report.method, "graph");
+  EXPECT_NEAR(report.counted.speedup, 2, 0.01);
+  EXPECT_NEAR(report.counted.candidate_ms, 0.010, 1e-4);
+  EXPECT_TRUE(report.counted.converged);
+  EXPECT_EQ(report.kinds.size(), TimeRequest{}.kinds.size());
+  EXPECT_GT(report.candidate_launches_ms, 0);
+  EXPECT_EQ(std::ranges::count(script.asked, "judge"), 4);  // a timed run of each kind is judged
+  EXPECT_EQ(std::ranges::count(script.asked, "choose"), 0);
+  for (const char* phase : {"trial", "capture", "wait", "samples", "judge"})
+    EXPECT_TRUE(report.spent.contains(phase)) << phase;
+}
+
+TEST(TimedSessionTest, TheSlowestKindCounts) {
+  Script script;
+  script.candidate_on[InputKind::kHuge] = 15e-6;
+  const auto report = timed(script);
+  EXPECT_EQ(report.counted.kind, InputKind::kHuge);
+  EXPECT_NEAR(report.counted.candidate_ms, 0.015, 1e-4);
+}
+
+TEST(TimedSessionTest, BothAreLaunchedWhereOneCannotBeCaptured) {
+  Script script;
+  script.reference_graph = "it waits for the GPU";
+  const auto report = timed(script);
+  EXPECT_EQ(report.method, "launches");
+  EXPECT_EQ(report.not_captured, "the reference: it waits for the GPU");
+}
+
+TEST(TimedSessionTest, WhatWasChosenIsJudgedBeforeItIsTimed) {
+  Script script;
+  const auto report = timed(script, {.seed = 1, .seconds = 0.05}, true);
+  EXPECT_EQ(report.alternatives, (std::vector<std::pair<int, int>>{{0, 2}}));
+  EXPECT_EQ(report.alternatives_timed, 3);
+  const auto at = [&](const char* what) { return std::ranges::find(script.asked, what); };
+  EXPECT_LT(at("choose"), at("again"));
+  EXPECT_LT(at("again"), at("time_begin"));
+}
+
+TEST(TimedSessionTest, AWrongTimedRunSpoilsIt) {
+  Script script;
+  script.wrong_while_timed = InputKind::kOutliers;
+  const auto report = timed(script);
+  ASSERT_TRUE(report.spoiled);
+  EXPECT_EQ(report.spoiled->trial.kind, InputKind::kOutliers);
+}
+
+TEST(TimedSessionTest, ACandidateThatFailsWhileTimedSpoilsIt) {
+  for (const char* verb : {"time_begin", "time", "time_end"}) {
+    Script script;
+    script.candidate_fails_at = verb;
+    const auto report = timed(script);
+    ASSERT_TRUE(report.spoiled) << verb;
+    EXPECT_EQ(report.spoiled->failed->message, "as the script says");
+  }
+}
+
+TEST(TimedSessionTest, ATimeBelowTheRooflineIsOurError) {
+  Script script;
+  auto sides = script.sides();
+  TimeRequest request{.seed = 1, .seconds = 0.05};
+  request.least.bytes_written = 1e9;  // 10 us for a gigabyte
+  const auto report = time_sides(sides, request, Deadline::after(60));
+  ASSERT_FALSE(report.ok());
+  EXPECT_THAT(report.error().message, testing::HasSubstr("a time that cannot be"));
+}
+
+}  // namespace
+}  // namespace nereid::replay
