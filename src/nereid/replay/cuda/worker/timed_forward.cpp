@@ -127,6 +127,21 @@ void TimedForward::poison_pool() {
          "cuMemsetD8Async");
 }
 
+// What the last run made and let go of lies in the allocator's free memory, where this run's new storages
+// will.
+void TimedForward::poison_free_memory() {
+  for (const auto& segment : c10::cuda::CUDACachingAllocator::snapshot({0, 0}, false).segments) {
+    auto address = static_cast<CUdeviceptr>(segment.address);
+    for (const auto& block : segment.blocks) {
+      if (!block.active)
+        must(machine_.driver(),
+             machine_.driver().cuMemsetD8Async(address, 0xFF, block.size, machine_.stream()),
+             "cuMemsetD8Async");
+      address += block.size;
+    }
+  }
+}
+
 void TimedForward::wait(Deadline deadline) {
   const CUresult code = machine_.wait(deadline);
   if (code == CUDA_SUCCESS) return;
@@ -165,6 +180,7 @@ std::vector<double> TimedForward::launches(const RunOptions& options, int count,
   std::vector<double> samples;
   for (int i = 0; i < count; ++i) {
     replay_.ready_judged(options);
+    poison_free_memory();
     flush_.run();
     must(driver, driver.cuEventRecord(begin_->event, machine_.stream()), "cuEventRecord");
     replay_.issue_judged(options);

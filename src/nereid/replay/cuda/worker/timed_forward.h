@@ -57,6 +57,7 @@ class TimedForward {
   struct Graph;
   double elapsed() const;
   void poison_pool();
+  void poison_free_memory();
   void wait(Deadline deadline);
 
   CudaMachine& machine_;
