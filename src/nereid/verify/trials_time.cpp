@@ -29,17 +29,22 @@ Status Trials::time() {
   request.seconds = settings_.timing_seconds;
   request.slack = kSlackOnOtherKinds;
   request.least = least_work(candidate_);
-  NEREID_TRY(const auto report,
-             session_.time(request, settings_.tolerance, Deadline::after(40 * settings_.time_limit + 120)));
-  for (const auto& [what, seconds] : report.spent) verdict_.phases["time_" + what] += seconds;
-  if (report.spoiled) {
+  while (true) {
+    NEREID_TRY(const auto report,
+               session_.time(request, settings_.tolerance, Deadline::after(40 * settings_.time_limit + 120)));
+    for (const auto& [what, seconds] : report.spent) verdict_.phases["time_" + what] += seconds;
+    if (!report.spoiled) {
+      tell_times(report);
+      return ok_status();
+    }
     NEREID_TRY([[maybe_unused]] const bool agreed,
                take(*report.spoiled, settings_.trials, "while it was timed"));
-    if (good()) return our_error("timing failed for no reason that can be told");
-    return ok_status();
+    if (!good()) return ok_status();
+    // A kind of input on which the reference gets no digit right says nothing: then without it.
+    const auto kind = report.spoiled->trial.kind;
+    if (kind == replay::InputKind::kOwn || std::erase(request.kinds, kind) == 0)
+      return our_error("timing failed for no reason that can be told");
   }
-  tell_times(report);
-  return ok_status();
 }
 
 void Trials::tell_times(const replay::TimeReport& report) {
