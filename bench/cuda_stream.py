@@ -64,7 +64,7 @@ def judge(arguments, pairs, output):
             lines = open(output, "rb").read().count(b"\n") if os.path.exists(output) else 0
             arrivals.extend([time.time() - start] * (lines - len(arrivals)))
 
-    watcher = threading.Thread(target=watch)
+    watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     subprocess.run(command, check=False)
     seconds = time.time() - start
