@@ -1,5 +1,5 @@
 // The parser's insides, shared by parser.cpp (modules, functions, regions, types, locations) and
-// parser_ops.cpp (the format of each operation).
+// parser_ops.cpp and parser_control.cpp (the format of each operation).
 #pragma once
 
 #include <string>
