@@ -73,7 +73,8 @@ class Encoder:
         if isinstance(x, tuple):
             return {"tuple": [self(item, depth + 1) for item in x]}
         if isinstance(x, torch._C.Generator):
-            return {"generator": generator_name(x)}
+            name = generator_name(x)
+            return {"generator": name} if name is not None else None
         if isinstance(x, dict):
             return {"dict": [[key if type(key) is str else repr(key)[:200], self(item, depth + 1)] for key, item in x.items()]}
         if dataclasses.is_dataclass(x) and not isinstance(x, type):
@@ -95,7 +96,7 @@ def _checked_int(x):
 
 
 def generator_name(generator):
-    """"cuda:1234#2": device, seed, and which seeding it was; the same text goes on where the last use stopped."""
+    """"cuda:1234#2": device, seed, and which seeding it was; the same text goes on where the last use stopped. None for the default one."""
     generator = tracing.generators.get(generator._cdata, generator)  # the dispatcher makes new Python objects of generators
     name = getattr(generator, "nereid_name", None)
     return name() if name is not None else f"{generator.device.type}:{generator.initial_seed()}#0"

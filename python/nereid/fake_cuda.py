@@ -224,11 +224,28 @@ class Generator(torch._C.Generator):
         return f"{self._device.type}:{self.initial_seed()}#{self._seeding}"
 
 
+class DefaultGenerator(Generator):
+    """torch.default_generator: its seedings are steps of the trace, and to draw from it is to name no generator."""
+
+    def manual_seed(self, seed):
+        return manual_seed(seed)
+
+    def seed(self):
+        return seed()
+
+    def get_state(self):
+        return torch._C.default_generator.get_state()
+
+    def nereid_name(self):
+        return None
+
+
 def manual_seed(seed):
     recorder = tracing.recorder()
     seed = int(seed)
     if not -(2**63) <= seed < 2**64:
         raise ValueError("Overflow when unpacking long long")
+    torch._C.Generator.manual_seed(torch.default_generator, seed)
     if recorder is not None and recorder.steps is not None:
         recorder.call("nereid::manual_seed", (seed,))
     return torch.default_generator
@@ -342,7 +359,10 @@ def install():
         setattr(torch._C, name, value)
     torch.Generator = Generator
     torch.Stream, torch.Event = Stream, Event
-    torch.cuda.default_generators = (torch.default_generator,)
+    default = DefaultGenerator()
+    tracing.default_generators.update({default._cdata: default, torch._C.default_generator._cdata: default})
+    torch.default_generator = torch.random.default_generator = default
+    torch.cuda.default_generators = (default,)
     for name in ("range_push", "range_pop", "mark", "range_start", "range_end", "range"):
         setattr(torch.cuda.nvtx, name, _inert_context if name == "range" else _zero)
     for name, value in {
@@ -361,7 +381,6 @@ def _install_seeding():
         module.manual_seed, module.seed = manual_seed, seed
     torch.set_rng_state = torch.random.set_rng_state = _refuse("setting the state of the random generator")
     torch.random.fork_rng = _fork_rng
-    torch.default_generator_manual_seed = torch.default_generator.manual_seed
 
 
 @contextlib.contextmanager

@@ -86,6 +86,11 @@ def _assert(condition, message):
         assert condition, message
 
 
+def _distribution(self, batch_shape=torch.Size(), event_shape=torch.Size(), validate_args=None):
+    """A distribution's constructor without its checks, which read what it is given."""
+    self._batch_shape, self._event_shape, self._validate_args = batch_shape, event_shape, False
+
+
 def install():
     torch.compile = _identity_compile
     torch.jit.script = torch.jit.script_method = torch.jit.ignore = torch.jit.export = torch.jit.freeze = _identity_compile
@@ -98,7 +103,7 @@ def install():
     torch.library.wrap_triton = lambda kernel: kernel
     torch.nn.functional.gaussian_nll_loss = _without_check_of_values(torch.nn.functional.gaussian_nll_loss)
     _refuse_compilers()
-    torch.distributions.Distribution.set_default_validate_args(False)  # it would read what it is given
+    torch.distributions.Distribution.__init__ = _distribution
     threading.Thread._bootstrap_inner = _bootstrap
     threading.Thread.start = _tracked_start
 

@@ -166,7 +166,7 @@ class KnownValues:
             if not in_make_inputs and any(id in drawn for id in done.reads):
                 raise Untraceable(f"{what} reads what is computed from floating-point inputs")
             if done.random:
-                torch.default_generator.manual_seed(_seed(self._draw, done))
+                torch._C.default_generator.manual_seed(_seed(self._draw, done))
             result = self._do(done, memory)
             tainted = done.random or any(id in drawn for id in done.reads)
             for value_id in _value_ids(done.step["result"]) + [v for a in done.step["args"] for v in _value_ids(a)]:

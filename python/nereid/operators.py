@@ -77,7 +77,7 @@ class Operator:
     """Facts about one overload; made once, then looked up."""
 
     __slots__ = ("name", "recorded_name", "kind", "composite", "written_positions", "written_names", "random", "argument_names", "generator", "recorded_when", "shape", "parts",
-                 "by_value", "first_only", "takes_storage", "factory", "nested")
+                 "by_value", "first_only", "takes_storage", "factory", "makes_dtype", "nested")
 
     def __init__(self, func):
         namespace, short = func._schema.name.split("::", 1)
@@ -101,6 +101,7 @@ class Operator:
         self.parts = composites.PARTS.get(key, [])
         self.by_value = composites.sizes_by_value(self.name)
         self.factory = composites.FACTORIES.get(self.name)
+        self.makes_dtype = any(argument.name == "dtype" and argument.kwarg_only for argument in func._schema.arguments)
         self.nested = key.startswith(("_nested_tensor_from", "_nested_from"))
         self.takes_storage = self.name in ("aten::set_.source_Storage", "aten::set_.source_Storage_storage_offset")
         self.first_only = self.name in composites.FIRST_RESULT_ONLY

@@ -319,6 +319,8 @@ class Recorder(TorchDispatchMode):
             return result  # shapes alone: no work
         encoded_result = self.encode((result[0], *[None] * (len(result) - 1)) if facts.first_only else result)
         step = {"call": facts.recorded_name, "args": encoded_args, "result": encoded_result}
+        if facts.makes_dtype and torch.get_default_dtype() is not torch.float32:
+            encoded_kwargs = self._with_dtype(args, kwargs, encoded_kwargs, result)
         if encoded_kwargs:
             step["kwargs"] = encoded_kwargs
         if parts:
@@ -333,6 +335,12 @@ class Recorder(TorchDispatchMode):
         if self.known.computed:
             self.known.attach(result)
         return result
+
+    def _with_dtype(self, args, kwargs, encoded, result):
+        """A factory's keywords with the dtype that it took from the default: a replay's default is float32."""
+        if kwargs.get("dtype") is not None or tensors_in(args, kwargs) or not isinstance(result, torch.Tensor):
+            return encoded
+        return [pair for pair in encoded or () if pair[0] != "dtype"] + [["dtype", self.encode(result.dtype)]]
 
     def _written(self, facts, args, kwargs):
         written = []

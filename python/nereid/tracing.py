@@ -4,12 +4,14 @@ _current = None
 _seedings = 0
 _fresh = 0
 generators = {}  # C++ address -> the fake_cuda.Generator; keeps them alive
+default_generators = {}  # likewise, of those that outlive a trace
 
 
 def start(recorder):
     global _current, _seedings, _fresh
     _current, _seedings, _fresh = recorder, 0, 0
     generators.clear()
+    generators.update(default_generators)
 
 
 def recorder():

@@ -31,7 +31,7 @@ class Replay:
         outputs = []
         with torch.no_grad():
             for phase in self.trace["phases"]:
-                torch.default_generator.manual_seed(seed_of(phase["phase"], phase["call"]))
+                torch._C.default_generator.manual_seed(seed_of(phase["phase"], phase["call"]))
                 for step in phase["steps"]:
                     self._step(step)
                 self.tensors = {}
@@ -54,7 +54,7 @@ class Replay:
             id = self.trace["values"][step["result"]["v"]]["s"]
             self.memory[id] = storage_of(self.trace["storages"][id])
         elif name == "nereid::manual_seed":
-            torch.default_generator.manual_seed(step["args"][0])
+            torch._C.default_generator.manual_seed(step["args"][0])
         elif not name.startswith("nereid::"):
             self._call(name, step)
 
