@@ -64,22 +64,6 @@ def finish_threads():
             thread.join(1.0)
 
 
-class _Unchecked:
-    """torch, for a library function that calls torch.any only to raise an error about values, which nobody has here."""
-
-    any = staticmethod(lambda *args: False)
-
-    def __getattr__(self, name):
-        return getattr(torch, name)
-
-
-def _unchecked(function):
-    names = {**function.__globals__, "torch": _Unchecked()}
-    copy = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
-    copy.__kwdefaults__, copy.__doc__ = function.__kwdefaults__, function.__doc__
-    return copy
-
-
 def _assert(condition, message):
     """torch._assert: a tensor's value cannot be asked; whatever else is checked."""
     if not isinstance(condition, torch.Tensor):
@@ -96,7 +80,6 @@ def install():
     torch.jit.script = torch.jit.script_method = torch.jit.ignore = torch.jit.export = torch.jit.freeze = _identity_compile
     torch.jit.optimize_for_inference = _identity_compile
     torch.jit.trace = torch.jit.trace_module = _identity_trace
-    torch.nn.functional.gaussian_nll_loss = _unchecked(torch.nn.functional.gaussian_nll_loss)
     torch._assert = _assert
     torch.nn.Module.compile = lambda self, *args, **kwargs: None
     torch.nn.RNNBase.flatten_parameters = _flatten_parameters

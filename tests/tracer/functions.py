@@ -81,4 +81,12 @@ FUNCTIONS = {
     "dict_input": (None, "a['x'] + a['y'][0]", "{'x': randn(3), 'y': [randn(3), 4]}"),
     "scalar_inputs": (None, "a * b + c", "randn(3), 2, 0.5"),
     "half_inputs": (None, "a.float() @ b.float().t(), (a * b).sum(0)", "randn(3, 4).half(), randn(3, 4).bfloat16()"),
+    # -- random generators, the default dtype, checks that would read data
+    "default_generator_seeded": (None, "g = torch.default_generator.manual_seed(5)\nx = torch.randn(3)\nreturn x, torch.rand(2, generator=g), torch.initial_seed()", "randn(3)"),
+    "default_generator_as_an_argument": (None, "torch.randn(3, generator=torch.default_generator), torch.randperm(5, generator=torch.default_generator)", "randn(3)"),
+    "generator_of_the_constructor": ("self.g = torch.Generator().manual_seed(4)\nself.w = nn.Parameter(torch.randn(3, generator=self.g))", "a * self.w", "randn(3)"),
+    "default_dtype": ("torch.set_default_dtype(torch.float64)\nself.m = nn.Linear(3, 3)\nself.t = torch.arange(3), torch.ones(3)\ntorch.set_default_dtype(torch.float32)",
+                      "self.m(a.double()) + self.t[0] * self.t[1]", "randn(2, 3)"),
+    "distribution_validated": (None, "d = torch.distributions.Normal(a, a.abs() + 1, validate_args=True)\nreturn d.log_prob(a), d.rsample((2,)), d.expand((2, 3, 4)).entropy()", "randn(3, 4)"),
+    "assert_of_a_tensor": (None, "torch._assert((a < 100).all(), 'large')\nreturn a + 1", "randn(3, 4)"),
 }
