@@ -73,11 +73,18 @@ QUERIES = frozenset(
 )
 
 
+# What makes tensors of which a trace can tell no strides: FakeTensorMode takes some of them for strided ones.
+UNTRACED_LAYOUTS = {
+    "nested": ("_nested_tensor_from", "_nested_from"),
+    "sparse": ("_to_sparse", "_sparse_coo_tensor", "_sparse_compressed", "sparse_coo_tensor", "sparse_compressed", "_sparse_csr", "_sparse_csc", "_sparse_bs"),
+}
+
+
 class Operator:
     """Facts about one overload; made once, then looked up."""
 
     __slots__ = ("name", "recorded_name", "kind", "composite", "written_positions", "written_names", "random", "argument_names", "generator", "recorded_when", "shape", "parts",
-                 "by_value", "first_only", "takes_storage", "factory", "makes_dtype", "nested")
+                 "by_value", "first_only", "takes_storage", "factory", "makes_dtype", "layout")
 
     def __init__(self, func):
         namespace, short = func._schema.name.split("::", 1)
@@ -102,7 +109,7 @@ class Operator:
         self.by_value = composites.sizes_by_value(self.name)
         self.factory = composites.FACTORIES.get(self.name)
         self.makes_dtype = any(argument.name == "dtype" and argument.kwarg_only for argument in func._schema.arguments)
-        self.nested = key.startswith(("_nested_tensor_from", "_nested_from"))
+        self.layout = next((layout for layout, starts in UNTRACED_LAYOUTS.items() if key.startswith(starts)), None)
         self.takes_storage = self.name in ("aten::set_.source_Storage", "aten::set_.source_Storage_storage_offset")
         self.first_only = self.name in composites.FIRST_RESULT_ONLY
         self.kind = self._kind(func, namespace, key)

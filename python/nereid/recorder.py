@@ -358,8 +358,8 @@ class Recorder(TorchDispatchMode):
             kwargs = {**kwargs, "generator": None}
         elif facts.generator and any(isinstance(arg, torch._C.Generator) for arg in args):
             args = tuple(None if isinstance(arg, torch._C.Generator) else arg for arg in args)
-        if facts.nested:
-            raise Untraceable("nested tensors cannot be traced")
+        if facts.layout is not None:
+            raise Untraceable(f"{facts.layout} tensors cannot be traced")
         if facts.factory is not None:
             made = facts.factory(self.new_fake, *args, **kwargs)
             if made is not None:

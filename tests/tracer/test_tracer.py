@@ -221,6 +221,14 @@ class Trouble(Case):
         finally:
             recorder.MAX_STEPS = before
 
+    def test_tensors_without_strides_are_refused(self):
+        for forward, words in (("a.to_sparse().to_dense()", "sparse"), ("a.to_sparse_csr() @ a.t()", "sparse"), ("torch.sparse.mm(a.to_sparse(), a.t())", "sparse"),
+                               ("torch.sparse_coo_tensor(torch.tensor([[0], [1]]), a[0, :1], (3, 3))", "sparse"),
+                               ("torch.nested.nested_tensor([a, a[:2]])", "nested")):  # fmt: skip
+            refusal = self.refused(None, forward)
+            self.assertIn(words, refusal["message"], forward)
+            self.assertEqual(12, refusal["line"], forward)
+
     def test_what_other_libraries_get_is_refused(self):
         for forward in ("torch.utils.dlpack.to_dlpack(a)", "a.__dlpack__()", "a.cpu().numpy()"):
             self.refused(None, forward + "\nreturn a")
