@@ -101,10 +101,12 @@ Status ForkServer::wait_ready() {
 Result<Json> ForkServer::ask(const Json& request, const std::vector<int>& descriptors) {
   std::lock_guard lock(mutex_);
   if (lost_) return our_error("the replay server is lost");
-  lost_ = true;  // unless it answers
-  NEREID_TRY_STATUS(send_message(socket_.get(), request, descriptors));
-  NEREID_TRY(Message answer, receive_message(socket_.get(), Deadline::after(60)));
-  lost_ = false;
+  const Status sent = send_message(socket_.get(), request, descriptors);
+  lost_ = !sent.ok();
+  NEREID_TRY_STATUS(sent);
+  auto received = receive_message(socket_.get(), Deadline::after(60));
+  lost_ = !received.ok();
+  NEREID_TRY(Message answer, std::move(received));
   if (answer.document.contains("error"))
     return our_error("the replay server: {}", answer.document["error"].dump());
   return std::move(answer.document);
