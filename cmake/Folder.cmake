@@ -1,7 +1,7 @@
 # nereid_folder(NAME DEPS ... ): the library of one folder, and the tests that lie beside its sources.
 #
 # Every *.cpp becomes part of `nereid_NAME`, every *_test.cpp part of `NAME_test` (one ctest entry per test case),
-# every *_fuzz.cpp a fuzz target, *_main.cpp is left to the folder. PCH names headers to precompile, TEST_DEPS what only tests link.
+# every *_fuzz.cpp a fuzz target, *_main.cpp is left to the folder. PCH names headers to precompile instead of those all share, TEST_DEPS what only tests link.
 function(nereid_folder name)
   cmake_parse_arguments(arg "" "" "DEPS;PCH;TEST_DEPS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
@@ -17,6 +17,8 @@ function(nereid_folder name)
     target_link_libraries(nereid_${name} PUBLIC ${arg_DEPS})
     if(arg_PCH)
       target_precompile_headers(nereid_${name} PRIVATE ${arg_PCH})
+    else()
+      target_precompile_headers(nereid_${name} REUSE_FROM nereid_precompiled_source)
     endif()
   else()
     add_library(nereid_${name} INTERFACE)
@@ -28,6 +30,10 @@ function(nereid_folder name)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE nereid_${name} ${arg_TEST_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
     target_compile_definitions(${name}_test PRIVATE NEREID_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+    if(NOT arg_PCH)
+      target_link_libraries(${name}_test PRIVATE nereid_test_flags)
+      target_precompile_headers(${name}_test REUSE_FROM nereid_precompiled_test)
+    endif()
     include(GoogleTest)
     gtest_discover_tests(${name}_test DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300 LABELS ${name})
   endif()

@@ -9,12 +9,13 @@ std::string describe(const Json& json) {
     std::string keys;
     for (const auto& [key, unused] : json.items()) {
       if (keys.size() > 60) return fmt::format("an object with {}, ...", keys);
-      keys += (keys.empty() ? "" : ", ") + key.substr(0, 40);
+      if (!keys.empty()) keys += ", ";
+      keys += key.substr(0, 40);
     }
     return keys.empty() ? "an empty object" : fmt::format("an object with {}", keys);
   }
   std::string text = json.dump(-1, ' ', true, Json::error_handler_t::replace);
-  if (text.size() > 60) text = text.substr(0, 57) + "...";
+  if (text.size() > 60) return fmt::format("{}...", text.substr(0, 57));
   return text;
 }
 
