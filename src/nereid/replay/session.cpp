@@ -68,6 +68,7 @@ class WorkerSession : public Session {
                                               {"threads", threads},
                                               {"may_keep_inputs", r.at("keeps_inputs")},
                                               {"states", states_of(false)},
+                                              {"compared", pairing_.difference.empty()},
                                               {"inputs_written", r.at("inputs_written")}},
                                              {candidate_file.get(), c_->position().fd()}, deadline));
     if (!candidate) {

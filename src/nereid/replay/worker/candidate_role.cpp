@@ -1,5 +1,6 @@
 // The candidate's worker. Requests:
-//   load {"threads", "may_keep_inputs", "states": [value...], "inputs_written": [index...]} + trace, position
+//   load {"threads", "may_keep_inputs", "states": [value...], "inputs_written": [index...], "compared": bool}
+//        + trace, position; nothing is handed over where outputs that differ in number or shape are not compared
 //     -> {"peak_bytes", "calls_used", "block_bytes"} + the block its outputs go to
 //   attach {"layout": [[call, values...]...], ...} + the reference's block: see `Attachment`
 //   run {"seed", "sanitize", "seconds", "alternatives": [[step, index]...]}
@@ -52,10 +53,12 @@ class CandidateRole : public Role {
     options.may_keep_inputs = request.document.at("may_keep_inputs").get<bool>();
     options.state_values = states_;
     load(loaded_, request, machine_, options);
-    for (const auto value : loaded_.program->outputs()) outputs_.push_back(value);
-    const auto inputs = judged_inputs();
-    for (const auto& index : request.document.at("inputs_written"))
-      outputs_.push_back(inputs.at(index.get<size_t>()));
+    if (request.document.at("compared").get<bool>()) {
+      for (const auto value : loaded_.program->outputs()) outputs_.push_back(value);
+      const auto inputs = judged_inputs();
+      for (const auto& index : request.document.at("inputs_written"))
+        outputs_.push_back(inputs.at(index.get<size_t>()));
+    }
     for (const auto value : outputs_) out_layout_.add(shape_of(loaded_.trace.values.at(value)));
     out_block_ = machine_.share(out_layout_.bytes());
     descriptors.push_back(out_block_.fd.get());

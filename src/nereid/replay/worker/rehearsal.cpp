@@ -102,6 +102,7 @@ void rehearse(Machine& machine) {
   Player reference(make_reference_role(machine), true), candidate(make_candidate_role(machine), false);
   const auto r = reference.load({{"threads", 1}});
   candidate.load({{"threads", 1},
+                  {"compared", true},
                   {"may_keep_inputs", r.at("keeps_inputs")},
                   {"states", {0}},
                   {"inputs_written", r.at("inputs_written")}});
