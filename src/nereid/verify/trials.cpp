@@ -133,8 +133,9 @@ Status Trials::own_inputs(int draw) {
       NEREID_TRY([[maybe_unused]] const bool agreed, take(report, number));
       break;
     }
-    // Whether the kernels matter comes before whether they are right.
-    if (fresh && draw == 0) {
+    // Whether the kernels matter comes before whether they are right, where there is something to compare.
+    const bool comparable = !report.comparison || report.comparison->structure.empty();
+    if (fresh && draw == 0 && comparable) {
       NEREID_TRY_STATUS(leave_out());
       if (!good()) break;
     }
