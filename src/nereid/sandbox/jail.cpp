@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "nereid/sandbox/landlock.h"
 #include "nereid/sandbox/outer.h"
@@ -71,8 +72,30 @@ Status limit(decltype(RLIMIT_AS) resource, int64_t most, const char* what) {
   return ok_status();
 }
 
-Status set_limits(const Limits& limits, int64_t address_space, bool counts_own_tasks) {
-  NEREID_TRY_STATUS(limit(RLIMIT_AS, address_space + limits.memory_bytes, "memory"));
+Status write_own_proc(const char* name, const std::string& text) {
+  const int fd = ::open((std::string("/proc/self/") + name).c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return failure(name);
+  const bool whole = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const int why = errno;
+  ::close(fd);
+  return whole ? ok_status() : our_error("{}: {}", name, strerror(why));
+}
+
+// What statm's field `index` says, in bytes.
+int64_t own_pages(int index, int64_t unknown) {
+  std::istringstream statm(read_own_proc("statm"));
+  int64_t pages = 0;
+  for (int i = 0; i <= index; ++i) statm >> pages;
+  return statm && pages > 0 ? pages * ::getpagesize() : unknown;
+}
+int64_t own_address_space() { return own_pages(0, int64_t{32} << 30); }
+int64_t own_data() { return own_pages(5, int64_t{8} << 30); }
+
+Status set_limits(const Limits& limits, int64_t address_space, bool counts_own_tasks, bool of_device) {
+  if (of_device)
+    NEREID_TRY_STATUS(limit(RLIMIT_DATA, own_data() + limits.memory_bytes, "data"));
+  else
+    NEREID_TRY_STATUS(limit(RLIMIT_AS, address_space + limits.memory_bytes, "memory"));
   NEREID_TRY_STATUS(limit(RLIMIT_FSIZE, limits.file_bytes, "file size"));
   NEREID_TRY_STATUS(limit(RLIMIT_CPU, limits.cpu_seconds, "processor time"));
   NEREID_TRY_STATUS(limit(RLIMIT_NOFILE, limits.open_files, "open files"));
@@ -82,12 +105,6 @@ Status set_limits(const Limits& limits, int64_t address_space, bool counts_own_t
   // Without a user namespace of its own, all of the user's tasks count together, and a low limit would hit at
   // once.
   return limit(RLIMIT_NPROC, counts_own_tasks ? limits.tasks : 4096, "tasks");
-}
-
-int64_t own_address_space() {
-  const std::string statm = read_own_proc("statm");
-  const int64_t pages = std::atoll(statm.c_str());
-  return pages > 0 ? pages * ::getpagesize() : int64_t{32} << 30;
 }
 
 // Runs `body` in a forked child and returns what it failed with; it learns what works here and leaves no
@@ -127,7 +144,8 @@ Result<Jail> Jail::prepare(Policy policy) {
                                .own_pid_namespace = jail.walls_.pid,
                                .writes_files = jail.walls_.scratch || jail.scratch_on_disk(),
                                .shared_memory = jail.policy_.shared_memory,
-                               .messages = jail.policy_.messages};
+                               .messages = jail.policy_.messages,
+                               .devices = !jail.policy_.devices.empty()};
   auto filter = compile_seccomp_filter(options);
   if (!filter.ok()) return filter.error();
   jail.filter_ = std::move(filter).value();
@@ -140,10 +158,10 @@ Result<Jail> Jail::prepare(Policy policy) {
 
 Status Jail::probe() {
   const Walls outer = outer_walls();
-  walls_.landlock = landlock_abi();
+  walls_.landlock = policy_.landlock ? landlock_abi() : 0;
   if (policy_.namespaces) probe_namespaces(outer);
   walls_.user = outer.user || private_users_;
-  walls_.mount = outer.mount;
+  walls_.mount = outer.mount || private_root_;
   walls_.network = outer.network || private_network_;
   walls_.ipc = outer.ipc || private_ipc_;
   if (!policy_.namespaces) walls_.notes.push_back("namespaces are switched off");
@@ -152,7 +170,8 @@ Status Jail::probe() {
         scratch_on_disk()
             ? "no root of its own; scratch folders lie on disk, only the size of a file is bounded"
             : "no root of its own, and so no scratch folder");
-  if (walls_.landlock == 0) walls_.notes.push_back("no Landlock in this kernel");
+  if (walls_.landlock == 0)
+    walls_.notes.push_back(policy_.landlock ? "no Landlock in this kernel" : "Landlock is switched off");
   walls_.seccomp = walls_.limits = true;  // a child without them does not start
   return ok_status();
 }
@@ -173,6 +192,12 @@ void Jail::probe_namespaces(const Walls& outer) {
   walls_.scratch =
       outer.mount && works("private scratch folder",
                            try_in_child([&](int) { return mount_scratch(policy_.limits.scratch_bytes); }));
+  private_root_ = policy_.own_root && !outer.mount &&
+                  works("root of its own", try_in_child([&](int) { return unshare_root(); }));
+  if (private_root_) {  // one user namespace for all of them, where this user needs one
+    private_ipc_ = private_network_ = private_users_ = true;
+    return;
+  }
   private_ipc_ = can_unshare("ipc namespace", CLONE_NEWIPC);
   private_network_ = !outer.network && can_unshare("network namespace", CLONE_NEWNET);
   private_users_ = can_unshare("user namespace", CLONE_NEWUSER);
@@ -188,7 +213,30 @@ Status Jail::after_fork() const {
   return ok_status();
 }
 
+// As root; another user first becomes root of a namespace of his own.
+Status Jail::unshare_root() const {
+  constexpr int kOwn = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWNET;
+  if (::unshare(kOwn) != 0) {
+    const auto user = ::geteuid();
+    const auto group = ::getegid();
+    if (::unshare(CLONE_NEWUSER | kOwn) != 0) return failure("unshare of users, mounts, ipc and network");
+    NEREID_TRY_STATUS(write_own_proc("setgroups", "deny"));
+    NEREID_TRY_STATUS(write_own_proc("uid_map", fmt::format("0 {} 1", user)));
+    NEREID_TRY_STATUS(write_own_proc("gid_map", fmt::format("0 {} 1", group)));
+  }
+  OuterSpec spec;
+  for (const auto& path : policy_.readable)
+    if (!path.starts_with("/dev/") && !path.starts_with("/proc")) spec.trees.push_back(path);
+  spec.trees.emplace_back("/proc");
+  spec.devices.insert(spec.devices.end(), policy_.devices.begin(), policy_.devices.end());
+  return enter_root(spec);
+}
+
 Status Jail::enter_namespaces(const std::string& folder) const {
+  if (private_root_) {
+    NEREID_TRY_STATUS(unshare_root());
+    return ::unshare(CLONE_NEWUSER) == 0 ? ok_status() : failure("unshare of users");
+  }
   const int own = (private_ipc_ ? CLONE_NEWIPC : 0) | (private_network_ ? CLONE_NEWNET : 0);
   if (own != 0 && ::unshare(own) != 0) return failure("unshare of ipc and network");
   if (walls_.scratch) NEREID_TRY_STATUS(mount_scratch(policy_.limits.scratch_bytes));
@@ -199,19 +247,35 @@ Status Jail::enter_namespaces(const std::string& folder) const {
 }
 
 Status Jail::enter(const std::vector<int>& keep, const std::string& folder) const {
+  NEREID_TRY_STATUS(begin(keep, folder));
+  return finish();
+}
+
+Status Jail::begin(const std::vector<int>& keep, const std::string& folder) const {
   const std::string writable = walls_.scratch ? kScratch : scratch_on_disk() ? folder : "";
   if (!walls_.pid && ::setsid() < 0) return failure("setsid");
   NEREID_TRY_STATUS(keep_descriptors(keep));
   NEREID_TRY_STATUS(enter_namespaces(writable.empty() ? "/" : writable));
-  NEREID_TRY_STATUS(set_limits(policy_.limits, address_space_, private_users_));
   NEREID_TRY_STATUS(drop_privileges());
   if (walls_.landlock > 0) {
-    NEREID_TRY_STATUS(landlock_restrict(
-        {.readable = policy_.readable, .executables = policy_.executables, .writable = writable}));
+    // The rule for one's own folder of /proc is one for what the kernel made when it was opened.
+    if (!policy_.devices.empty()) (void)::open("/proc/self", O_PATH | O_CLOEXEC);
+    NEREID_TRY_STATUS(landlock_restrict({.readable = policy_.readable,
+                                         .executables = policy_.executables,
+                                         .writable = writable,
+                                         .devices = policy_.devices,
+                                         .own_proc = !policy_.devices.empty()}));
   }
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return failure("PR_SET_PDEATHSIG");
   if (!walls_.pid && ::getppid() != parent_) return our_error("the parent is gone");
-  return load_seccomp_filter(filter_);
+  return ok_status();
+}
+
+Status Jail::finish(int* asker) const {
+  NEREID_TRY_STATUS(set_limits(policy_.limits, address_space_, private_users_, !policy_.devices.empty()));
+  if (asker == nullptr) return load_seccomp_filter(filter_);
+  NEREID_TRY(*asker, load_seccomp_filter_asking(filter_));
+  return ok_status();
 }
 
 }  // namespace nereid::sandbox

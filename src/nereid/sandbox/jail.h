@@ -40,17 +40,25 @@ class Jail {
   // `folder`: of this child alone, on disk, for a policy that needs one where there is no private one.
   Status enter(const std::vector<int>& keep, const std::string& folder = "") const;
 
+  // `enter` in two steps, for a process that first has to talk to a device's driver, which starts threads:
+  // `begin` is for one thread and those it starts afterwards (namespaces, privileges, files), `finish` takes
+  // all threads along (limits, system calls). Nothing hostile may be read before the second. Where `asker` is
+  // given, refused system calls are asked of it, as load_seccomp_filter_asking says.
+  Status begin(const std::vector<int>& keep, const std::string& folder = "") const;
+  Status finish(int* asker = nullptr) const;
+
  private:
   Jail() = default;
   Status probe();
   void probe_namespaces(const Walls& outer);
   Status enter_namespaces(const std::string& folder) const;
+  Status unshare_root() const;
   bool scratch_on_disk() const { return policy_.needs_scratch && !walls_.scratch && walls_.landlock > 0; }
 
   Policy policy_;
   std::vector<sock_filter> filter_;
   Walls walls_;
-  bool private_ipc_ = false, private_network_ = false, private_users_ = false;
+  bool private_ipc_ = false, private_network_ = false, private_users_ = false, private_root_ = false;
   int parent_ = 0;
   int64_t address_space_ = 0;  // of the parent when it prepared
 };

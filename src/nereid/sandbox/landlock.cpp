@@ -58,6 +58,9 @@ Status add_rules(int ruleset, const LandlockRules& rules, uint64_t handled) {
   for (const auto& path : rules.readable) NEREID_TRY_STATUS(add_path(ruleset, path, kReadFile | kReadDir));
   for (const auto& path : rules.executables) NEREID_TRY_STATUS(add_path(ruleset, path, kReadFile | kExecute));
   NEREID_TRY_STATUS(add_path(ruleset, "/dev/null", kReadFile | kWriteFile));
+  const uint64_t device = handled & (kReadFile | kWriteFile | kReadDir | kIoctlDevice);
+  for (const auto& path : rules.devices) NEREID_TRY_STATUS(add_path(ruleset, path, device));
+  if (rules.own_proc) NEREID_TRY_STATUS(add_path(ruleset, "/proc/self", kReadFile | kReadDir | kWriteFile));
   if (!rules.writable.empty())
     NEREID_TRY_STATUS(add_path(ruleset, rules.writable, handled & ~(kExecute | kIoctlDevice)));
   return ok_status();

@@ -13,9 +13,11 @@ namespace nereid::sandbox {
 int landlock_abi();
 
 struct LandlockRules {
-  std::vector<std::string> readable;     // trees
-  std::vector<std::string> executables;  // files
-  std::string writable;                  // a tree, or empty
+  std::vector<std::string> readable;      // trees
+  std::vector<std::string> executables;   // files
+  std::string writable;                   // a tree, or empty
+  std::vector<std::string> devices = {};  // files, and folders of them: read, written and controlled
+  bool own_proc = false;  // the process's own folder of /proc, for as long as it holds that folder open
 };
 
 // Restricts the calling thread to `rules` (paths that do not exist are left out). Needs no_new_privs.

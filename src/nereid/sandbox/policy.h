@@ -28,7 +28,15 @@ struct Policy {
   // Needs a writable folder. Where no private one can be had, a folder on disk that the parent names will do:
   // then only the size of each file is bounded.
   bool needs_scratch = false;
+  // Device files, and folders of them, that may be opened for writing and controlled: a GPU's. Such a process
+  // may use its own /proc folder, and the system calls that a GPU's driver makes. Its driver reserves more
+  // addresses than there is memory, so the limit is on what it writes instead.
+  std::vector<std::string> devices = {};
+  // Where the process is in no outer jail: a root of its own that holds the readable trees, the devices and
+  // /proc, read-only, and nothing else.
+  bool own_root = false;
   bool namespaces = true;  // false: behave as on a kernel without them
+  bool landlock = true;    // likewise
   Limits limits = {};
 };
 

@@ -9,8 +9,10 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <memory>
 
 namespace nereid::sandbox {
@@ -227,6 +229,9 @@ constexpr const char* kRefused[] = {"ptrace",
                                     "personality",
                                     "seccomp"};
 
+// What a GPU's driver asks besides: where memory lies.
+constexpr const char* kOfDrivers[] = {"open", "openat", "get_mempolicy", "mbind", "set_mempolicy", "msync"};
+
 constexpr uint64_t kThread = CLONE_VM | CLONE_THREAD | CLONE_SIGHAND;
 constexpr uint64_t kNamespaces =
     CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
@@ -283,6 +288,15 @@ void allow_some_controls(Builder& builder) {
   builder.allow("prlimit64", SCMP_A0(SCMP_CMP_EQ, 0));  // one's own, which can only be lowered
 }
 
+// NVIDIA's kernel modules: the resource manager's requests are of type 'F', those of unified memory plain
+// small numbers and two of its own.
+void allow_device_controls(Builder& builder) {
+  constexpr uint64_t kType = 0xff00, kResourceManager = 'F' << 8;
+  builder.allow("ioctl", SCMP_A1(SCMP_CMP_MASKED_EQ, kType, kResourceManager));
+  builder.allow("ioctl", SCMP_A1(SCMP_CMP_LE, 0xff));
+  for (uint64_t request : {0x30000001, 0x30000002}) builder.allow("ioctl", SCMP_A1(SCMP_CMP_EQ, request));
+}
+
 void allow_processes(Builder& builder, const SeccompOptions& options) {
   if (options.may_run_programs) {
     builder.allow("clone", SCMP_A0(SCMP_CMP_MASKED_EQ, kNamespaces, 0));
@@ -299,14 +313,24 @@ void allow_processes(Builder& builder, const SeccompOptions& options) {
   }
 }
 
+long load(const std::vector<sock_filter>& program, unsigned flags) {
+  const sock_fprog loaded{static_cast<unsigned short>(program.size()),
+                          const_cast<sock_filter*>(program.data())};
+  return ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &loaded);
+}
+
 }  // namespace
 
 Result<std::vector<sock_filter>> compile_seccomp_filter(const SeccompOptions& options) {
   Builder builder;
   for (const char* name : kAllowed) builder.allow(name);
+  if (options.devices) {
+    for (const char* name : kOfDrivers) builder.allow(name);
+    allow_device_controls(builder);
+  }
   if (options.writes_files) {
     for (const char* name : kWriting) builder.allow(name);
-  } else {
+  } else if (!options.devices) {
     constexpr uint64_t kChanges = O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND;
     builder.allow("open", SCMP_A1(SCMP_CMP_MASKED_EQ, kChanges, 0));
     builder.allow("openat", SCMP_A2(SCMP_CMP_MASKED_EQ, kChanges, 0));
@@ -327,11 +351,37 @@ Result<std::vector<sock_filter>> compile_seccomp_filter(const SeccompOptions& op
 }
 
 Status load_seccomp_filter(const std::vector<sock_filter>& program) {
-  const sock_fprog loaded{static_cast<unsigned short>(program.size()),
-                          const_cast<sock_filter*>(program.data())};
-  if (::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &loaded) != 0)
-    return our_error("seccomp does not load: {}", strerror(errno));
+  const long outcome = load(program, SECCOMP_FILTER_FLAG_TSYNC);
+  if (outcome > 0) return our_error("seccomp does not load: thread {} has a filter of its own", outcome);
+  if (outcome < 0) return our_error("seccomp does not load: {}", strerror(errno));
   return ok_status();
+}
+
+Result<int> load_seccomp_filter_asking(std::vector<sock_filter> program, bool opens) {
+  for (auto& instruction : program)
+    if (instruction.code == (BPF_RET | BPF_K) &&
+        (instruction.k & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ERRNO)
+      instruction.k = SECCOMP_RET_USER_NOTIF;
+  if (opens) {
+    const sock_filter asks[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_open, 1, 0),
+                                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 1),
+                                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF)};
+    program.insert(program.begin(), std::begin(asks), std::end(asks));
+  }
+  const long listener = load(program, SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_TSYNC_ESRCH |
+                                          SECCOMP_FILTER_FLAG_NEW_LISTENER);
+  if (listener < 0) return our_error("seccomp does not load: {}", strerror(errno));
+  return static_cast<int>(listener);
+}
+
+int refused_with(int system_call) {
+  for (const char* name : kRefused)
+    if (seccomp_syscall_resolve_name(name) == system_call) return EPERM;
+  for (const char* name : {"sendmsg", "recvmsg", "fork", "vfork", "execve", "execveat", "kill", "tkill",
+                           "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"})
+    if (seccomp_syscall_resolve_name(name) == system_call) return EPERM;
+  return ENOSYS;
 }
 
 }  // namespace nereid::sandbox

@@ -1,0 +1,220 @@
+// The jail of a process that talks to a device's driver, entered in two steps, with a driver of our own: it
+// starts a thread, opens its device and a socket before the second step.
+#include <fcntl.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <semaphore>
+#include <thread>
+
+#include "nereid/sandbox/attempts.h"
+#include "nereid/sandbox/jail.h"
+#include "nereid/sandbox/libraries.h"
+#include "nereid/sandbox/refusals.h"
+
+namespace nereid::sandbox {
+namespace {
+
+Policy device_policy() {
+  Policy policy{.readable = {"/usr"}, .shared_memory = true, .messages = true};
+  policy.devices = {"/dev/null", "/dev/zero"};
+  policy.limits.memory_bytes = 256 << 20;
+  policy.limits.tasks = 64;
+  return policy;
+}
+
+// What `body` says in a jailed child of this process; it is handed the jail, which it must enter.
+std::string said_in_jail(const Jail& jail, const std::function<std::string(const Jail&, int report)>& body) {
+  int ends[2];
+  EXPECT_EQ(::pipe(ends), 0);
+  EXPECT_TRUE(jail.before_fork().ok());
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    const std::string text = body(jail, ends[1]);
+    const ssize_t wrote = ::write(ends[1], text.data(), text.size());
+    ::_exit(wrote == static_cast<ssize_t>(text.size()) ? 0 : 1);
+  }
+  EXPECT_TRUE(jail.after_fork().ok());
+  ::close(ends[1]);
+  std::string text;
+  char buffer[4096];
+  for (ssize_t got; (got = ::read(ends[0], buffer, sizeof buffer)) > 0;)
+    text.append(buffer, static_cast<size_t>(got));
+  ::close(ends[0]);
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  if (!WIFEXITED(status)) text += fmt::format(" (signal {})", WTERMSIG(status));
+  return text;
+}
+
+enum class Kind { kBare, kNamespaces, kOwnRoot };
+
+class DeviceJail : public testing::TestWithParam<Kind> {
+ protected:
+  Jail jail() {
+    Policy policy = device_policy();
+    policy.namespaces = GetParam() != Kind::kBare;
+    policy.own_root = GetParam() == Kind::kOwnRoot;
+    return Jail::prepare(policy).value();
+  }
+};
+
+TEST_P(DeviceJail, HoldsEveryThreadAlsoThoseADriverStarted) {
+  const pid_t victim = ::getpid();
+  const std::string said = said_in_jail(jail(), [&](const Jail& jail, int report) -> std::string {
+    if (const auto begun = jail.begin({report}); !begun.ok()) return begun.error().message;
+    if (::socket(AF_UNIX, SOCK_SEQPACKET, 0) < 0) return "a driver gets no socket while it starts";
+    std::binary_semaphore go(0);
+    std::vector<Attempt> by_thread;
+    std::thread driver([&] {
+      go.acquire();
+      by_thread = attempt_everything(victim);
+    });
+    if (const auto finished = jail.finish(); !finished.ok()) return finished.error().message;
+    const auto by_main = attempt_everything(victim);
+    go.release();
+    driver.join();
+    const bool files = jail.walls().landlock > 0;
+    return fmt::format("main {} thread {}", worked(by_main, files), worked(by_thread, files));
+  });
+  EXPECT_EQ(said, "main [] thread []");
+}
+
+TEST_P(DeviceJail, LeavesADriverWhatItNeeds) {
+  const std::string said = said_in_jail(jail(), [](const Jail& jail, int report) -> std::string {
+    if (const auto begun = jail.begin({report}); !begun.ok()) return begun.error().message;
+    if (const auto finished = jail.finish(); !finished.ok()) return finished.error().message;
+    const int device = ::open("/dev/zero", O_RDWR | O_CLOEXEC);
+    if (device < 0) return "its device does not open";
+    // The device does not know these requests, but they reach it.
+    for (const unsigned long request : {0xc0104629UL, 27UL, 0x30000001UL})
+      if (::ioctl(device, request, nullptr) == 0 || errno != ENOTTY)
+        return fmt::format("request {:#x}: {}", request, strerror(errno));
+    for (const char* path : {"/proc/self/maps", "/proc/self/status", "/usr/bin/env"})
+      if (::open(path, O_RDONLY | O_CLOEXEC) < 0) return fmt::format("{}: {}", path, strerror(errno));
+    void* reserved =
+        ::mmap(nullptr, size_t{1} << 40, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (reserved == MAP_FAILED) return "a terabyte of addresses is not to be had";
+    if (::syscall(SYS_get_mempolicy, nullptr, nullptr, 0, nullptr, 0) != 0) return "get_mempolicy";
+    if (::memfd_create("block", MFD_CLOEXEC) < 0) return "memfd_create";
+    std::thread later([] {});
+    later.join();
+    return "all";
+  });
+  EXPECT_EQ(said, "all");
+}
+
+TEST_P(DeviceJail, BoundsWhatIsWrittenNotWhatIsReserved) {
+  const std::string said = said_in_jail(jail(), [](const Jail& jail, int report) -> std::string {
+    if (const auto entered = jail.enter({report}); !entered.ok()) return entered.error().message;
+    const auto data = [](size_t bytes) {
+      return ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED;
+    };
+    return fmt::format("{} {}", data(64 << 20), data(512 << 20));
+  });
+  EXPECT_EQ(said, "true false");
+}
+
+TEST_P(DeviceJail, SaysWhatWasRefusedWhereItIsAsked) {
+  int channel[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, channel), 0);
+  const Jail jail = this->jail();
+  std::unique_ptr<Refusals> refusals;
+  std::thread listening([&] {
+    char byte = 0;
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+    iovec piece{&byte, 1};
+    msghdr message{.msg_name = nullptr,
+                   .msg_namelen = 0,
+                   .msg_iov = &piece,
+                   .msg_iovlen = 1,
+                   .msg_control = control,
+                   .msg_controllen = sizeof control,
+                   .msg_flags = 0};
+    if (::recvmsg(channel[0], &message, 0) != 1) return;
+    int listener = -1;
+    std::memcpy(&listener, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof listener);
+    refusals = std::make_unique<Refusals>(Fd(listener), Refusals::Answer::kRefuse);
+  });
+  const std::string said = said_in_jail(jail, [&](const Jail& jail, int report) -> std::string {
+    int asker = -1;
+    if (const auto begun = jail.begin({report, channel[1]}); !begun.ok()) return begun.error().message;
+    if (const auto finished = jail.finish(&asker); !finished.ok()) return finished.error().message;
+    char byte = 'x';
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    iovec piece{&byte, 1};
+    msghdr message{.msg_name = nullptr,
+                   .msg_namelen = 0,
+                   .msg_iov = &piece,
+                   .msg_iovlen = 1,
+                   .msg_control = control,
+                   .msg_controllen = sizeof control,
+                   .msg_flags = 0};
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET, header->cmsg_type = SCM_RIGHTS, header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &asker, sizeof asker);
+    if (::sendmsg(channel[1], &message, 0) != 1) return "sendmsg";
+    const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+    const int why = errno;
+    return fmt::format("{} {}", socket, strerror(why));
+  });
+  listening.join();
+  EXPECT_EQ(said, "-1 Operation not permitted");
+  ASSERT_NE(refusals, nullptr);
+  const auto asked = refusals->asked();
+  EXPECT_EQ(asked.count({"socket", "(0x2, 0x1)", 0}), 1U) << asked.size();
+  ::close(channel[0]), ::close(channel[1]);
+}
+
+TEST(LibraryFolders, HoldWhatIsLoadedAndItsFamily) {
+  const auto folders = library_folders();
+  const auto holds_libc = [](const std::string& folder) {
+    return ::access((folder + "/libc.so.6").c_str(), F_OK) == 0;
+  };
+  EXPECT_TRUE(std::any_of(folders.begin(), folders.end(), holds_libc)) << fmt::format("{}", folders);
+  EXPECT_EQ(with_its_family("/v/lib/python3.11/site-packages/nvidia/cudnn/lib"),
+            "/v/lib/python3.11/site-packages/nvidia");
+  EXPECT_EQ(with_its_family("/v/lib/python3.11/site-packages/torch/lib"),
+            "/v/lib/python3.11/site-packages/torch/lib");
+}
+
+TEST_P(DeviceJail, StandsAsFarAsTheKernelAllows) {
+  const Walls walls = jail().walls();
+  EXPECT_TRUE(walls.enough()) << describe(walls);
+  EXPECT_EQ(walls.mount, GetParam() == Kind::kOwnRoot) << describe(walls);
+}
+
+// That nothing works in a jail says something only where it works outside.
+TEST(Attempts, WorkOutside) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::unlink("/tmp/nereid-escape");
+    const auto names = worked(attempt_everything(::getppid()));
+    ::unlink("/tmp/nereid-escape"), ::unlink("/dev/shm/nereid-escape");
+    ::_exit(static_cast<int>(names.size()));
+  }
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  EXPECT_GT(WEXITSTATUS(status), 20);
+}
+
+INSTANTIATE_TEST_SUITE_P(Walls, DeviceJail, testing::Values(Kind::kBare, Kind::kNamespaces, Kind::kOwnRoot),
+                         [](const auto& info) {
+                           return info.param == Kind::kBare         ? "Bare"
+                                  : info.param == Kind::kNamespaces ? "Namespaces"
+                                                                    : "OwnRoot";
+                         });
+
+}  // namespace
+}  // namespace nereid::sandbox
