@@ -15,6 +15,8 @@
 
 #include "nereid/replay/cuda/worker/cuda_machine.h"
 #include "nereid/replay/cuda/worker/cuda_role.h"
+#include "nereid/replay/cuda/worker/cuda_walls.h"
+#include "nereid/replay/worker_process.h"
 
 namespace nereid::replay::cuda {
 namespace {
@@ -25,18 +27,20 @@ constexpr int kContextLost = 91, kNoDevice = 92;
 // memory, no candidate can come upon.
 class Kept {
  public:
-  static Result<std::unique_ptr<Kept>> start(int device) {
+  static Result<std::unique_ptr<Kept>> start(int device, const sandbox::Jail* jail) {
     NEREID_TRY(auto ends, make_socket_pair());
+    if (jail != nullptr) NEREID_TRY_STATUS(jail->before_fork());
     const pid_t pid = fork();
-    if (pid < 0) return our_error("fork failed");
     if (pid == 0) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       // Sessions of others must end for those who hold their other end.
       const int own = ends.second.release();
       close_range(3, static_cast<unsigned>(own) - 1, 0);
       close_range(static_cast<unsigned>(own) + 1, ~0U, 0);
-      run_cuda_process(own, device);
+      run_cuda_process(own, device, jail);
     }
+    if (jail != nullptr) NEREID_TRY_STATUS(jail->after_fork());
+    if (pid < 0) return our_error("fork failed");
     return std::unique_ptr<Kept>(new Kept(std::move(ends.first), pid));
   }
   ~Kept() { end(); }
@@ -97,15 +101,26 @@ class Server {
  public:
   explicit Server(const CudaServerOptions& options) : options_(options) {}
 
-  // The first process, warm: whether there is a GPU at all.
+  // The first process, warm: whether there is a GPU at all, and in which jail its driver can live.
   Status start() {
-    NEREID_TRY(auto first, Kept::start(options_.device));
-    NEREID_TRY(const bool rests, first->rests(Deadline::after(120)));
-    if (!rests) return our_error("a CUDA process was not ready within 120 s");
-    kept_.push_back(std::move(first));
-    refill();
-    return ok_status();
+    if (!options_.jail) {
+      NEREID_TRY_STATUS(start_first());
+      walls_ = "none: switched off";
+      return ok_status();
+    }
+    std::string before;
+    Status started = ok_status();
+    for (const Fit& fit : fits()) {
+      started = start_in(fit);
+      if (started.ok()) {
+        walls_ = sandbox::describe(jail_->walls()) + before;
+        return ok_status();
+      }
+      before += fmt::format(" ({}: {})", fit.name, started.error().message);
+    }
+    return started;
   }
+  const std::string& walls() const { return walls_; }
 
   Result<Json> handle(Message& request) {
     if (!request.document.contains("fork"))
@@ -120,6 +135,24 @@ class Server {
   }
 
  private:
+  Status start_in(const Fit& fit) {
+    NEREID_TRY(sandbox::Jail jail, sandbox::Jail::prepare(cuda_policy(fit)));
+    jail_.emplace(std::move(jail));
+    return start_first();
+  }
+  Status start_first() {
+    NEREID_TRY(auto first, start_one());
+    // A quarter of what the judge waits for the server: a driver may hang in each of the jails.
+    NEREID_TRY(const bool rests, first->rests(Deadline::after(28)));
+    if (!rests) return our_error("a CUDA process was not ready within 28 s");
+    kept_.push_back(std::move(first));
+    refill();
+    return ok_status();
+  }
+  Result<std::unique_ptr<Kept>> start_one() const {
+    return Kept::start(options_.device, jail_ ? &*jail_ : nullptr);
+  }
+
   // One for this role, warm if there is one.
   Result<Kept*> take(const std::string& role) {
     const Deadline patience = Deadline::after(2 * options_.patience);
@@ -132,7 +165,7 @@ class Server {
         if (other != kept_.end()) kept_.erase(other);
       }
       if (static_cast<int>(kept_.size()) < options_.most) {
-        NEREID_TRY(auto fresh, Kept::start(options_.device));
+        NEREID_TRY(auto fresh, start_one());
         kept_.push_back(std::move(fresh));
         return kept_.back().get();
       }
@@ -183,13 +216,15 @@ class Server {
   void refill() {
     const auto idle = std::count_if(kept_.begin(), kept_.end(), [](auto& kept) { return !kept->playing(); });
     for (auto i = idle; i < options_.spare && static_cast<int>(kept_.size()) < options_.most; ++i) {
-      auto fresh = Kept::start(options_.device);
+      auto fresh = start_one();
       if (!fresh.ok()) return;  // the next request that needs one says why
       kept_.push_back(*std::move(fresh));
     }
   }
 
   const CudaServerOptions options_;
+  std::optional<sandbox::Jail> jail_;
+  std::string walls_;
   std::vector<std::unique_ptr<Kept>> kept_;
 };
 
@@ -211,21 +246,25 @@ void warm(CudaMachine& machine, CacheFlush& flush) {
 
 }  // namespace
 
-void run_cuda_process(int server, int device) {
+void run_cuda_process(int server, int device, const sandbox::Jail* jail) {
   signal(SIGPIPE, SIG_IGN);
+  const auto give_up = [&](int status, const std::string& why) {
+    (void)send_message(server, {{"error", why}});
+    _exit(status);
+  };
+  if (jail != nullptr)
+    if (const auto begun = jail->begin({server}); !begun.ok()) give_up(kNoJail, begun.error().message);
   at::set_num_threads(1);
   auto machine = CudaMachine::create(device);
-  if (!machine.ok()) {
-    (void)send_message(server, {{"error", machine.error().message}});
-    _exit(kNoDevice);
-  }
+  if (!machine.ok()) give_up(kNoDevice, machine.error().message);
+  if (jail != nullptr)
+    if (const auto finished = jail->finish(); !finished.ok()) give_up(kNoJail, finished.error().message);
   std::optional<CacheFlush> flush;
   try {
     flush.emplace(**machine);
     warm(**machine, *flush);
   } catch (const std::exception& error) {
-    (void)send_message(server, {{"error", error.what()}});
-    _exit(kNoDevice);
+    give_up(kNoDevice, error.what());
   }
   while (send_message(server, {{"idle", true}}).ok()) {
     auto request = receive_message(server, Deadline::never());
@@ -253,7 +292,7 @@ int run_cuda_server(int control, const CudaServerOptions& options) {
     (void)send_message(control, {{"error", started.error().message}});
     return 3;
   }
-  if (!send_message(control, {{"ready", true}}).ok()) return 0;
+  if (!send_message(control, {{"ready", true}, {"walls", server.walls()}}).ok()) return 0;
   while (true) {
     auto request = receive_message(control, Deadline::never());
     if (!request.ok()) return 0;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "nereid/replay/message.h"
+#include "nereid/sandbox/jail.h"
 
 namespace nereid::replay::cuda {
 
@@ -21,15 +22,17 @@ struct CudaServerOptions {
   int spare = 2;        // processes kept warm: a reference's and a candidate's
   int most = 6;         // at a time
   double patience = 1;  // seconds that a process has to come to rest when its session is over
+  bool jail = true;     // false: its processes run unjailed (for developers)
 };
 
-// Returns when the control socket closes. The first message on it is {"ready": true}, or {"error"}: why there
-// is no GPU.
+// Returns when the control socket closes. The first message on it is {"ready": true, "walls": those that
+// stand around its processes}, or {"error"}: why there is no GPU.
 int run_cuda_server(int control, const CudaServerOptions& options);
 
 // What a kept process runs: plays the sessions that `server` sends it, {"play": role} and a socket each, and
 // answers
-// {"idle": true} after each. Exits where a session lost the GPU's context.
-[[noreturn]] void run_cuda_process(int server, int device);
+// {"idle": true} after each. Exits where a session lost the GPU's context. It is in its jail, whole, before
+// it says that it is idle for the first time, and has heard nothing until then.
+[[noreturn]] void run_cuda_process(int server, int device, const sandbox::Jail* jail);
 
 }  // namespace nereid::replay::cuda

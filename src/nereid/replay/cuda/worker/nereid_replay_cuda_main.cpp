@@ -1,12 +1,13 @@
 // nereid-replay-cuda: the processes that run traces on a GPU.
 //
-//   nereid-replay-cuda --serve [--device N] [--sessions N]   serves the judge on descriptor 3
+//   nereid-replay-cuda --serve [--device N] [--sessions N] [--no-jail]   serves the judge on descriptor 3
 
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
 #include "nereid/replay/cuda/worker/cuda_server.h"
+#include "nereid/replay/cuda/worker/cuda_walls.h"
 
 int main(int argc, char** argv) {
   nereid::replay::cuda::CudaServerOptions options;
@@ -16,7 +17,7 @@ int main(int argc, char** argv) {
     if (option == "--serve") {
       serve = true;
     } else if (option == "--no-jail") {
-      // The CPU's server has a jail to leave out; a process that talks to the GPU's driver has none.
+      options.jail = false;
     } else if (option == "--device" && i + 1 < argc) {
       options.device = std::atoi(argv[++i]);
     } else if (option == "--sessions" && i + 1 < argc) {
@@ -29,8 +30,9 @@ int main(int argc, char** argv) {
     }
   }
   if (!serve) {
-    std::fprintf(stderr, "usage: nereid-replay-cuda --serve [--device N] [--sessions N]\n");
+    std::fprintf(stderr, "usage: nereid-replay-cuda --serve [--device N] [--sessions N] [--no-jail]\n");
     return 2;
   }
+  nereid::replay::cuda::keep_no_caches();
   return nereid::replay::cuda::run_cuda_server(3, options);
 }

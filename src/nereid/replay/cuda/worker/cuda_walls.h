@@ -1,0 +1,31 @@
+// The jail of a process that talks to the GPU: the CPU workers' (sandbox/jail.h), opened as far as NVIDIA's
+// driver needs it and no further.
+//
+// It is entered in two steps. Before the driver is touched: namespaces, no privileges, files. After it has
+// made its context and its threads, and before anything hostile is read: limits and system calls, for all
+// threads. What the driver asks of the kernel differs between its versions, so there are a few jails, from
+// the strictest on, and the first in which a context comes up and computes is taken; the judge is told which
+// walls stand.
+#pragma once
+
+#include <span>
+
+#include "nereid/sandbox/jail.h"
+
+namespace nereid::replay::cuda {
+
+// A jail that a driver may be able to live in.
+struct Fit {
+  const char* name;
+  bool namespaces, own_root, landlock;
+};
+// From the strictest on; the last has seccomp and limits alone.
+std::span<const Fit> fits();
+
+// For this process and its libraries, which a child of its own inherits.
+sandbox::Policy cuda_policy(const Fit& fit);
+
+// Before the first use of a CUDA library: none may keep files, which it could not, or believe those it finds.
+void keep_no_caches();
+
+}  // namespace nereid::replay::cuda
