@@ -43,7 +43,7 @@ class WorkerServer : public Server {
   WorkerServer(std::string program, bool jail, std::shared_ptr<ForkServer> workers, std::string cuda_program,
                int cuda_sessions)
       : cpu_(std::move(program), jail, {}),
-        cuda_(std::move(cuda_program), true, {"--sessions", std::to_string(std::max(1, cuda_sessions))}),
+        cuda_(std::move(cuda_program), jail, {"--sessions", std::to_string(std::max(1, cuda_sessions))}),
         slots_(std::make_shared<Slots>(std::max(1, cuda_sessions))) {
     cpu_.server = std::move(workers);
     if (cuda_sessions > 0)
@@ -77,6 +77,10 @@ class WorkerServer : public Server {
     return open_session(reference, candidate, options, make, deadline);
   }
 
+  std::string walls(Device device) const override {
+    return device == Device::kCuda ? cuda_.walls() : cpu_.walls();
+  }
+
  private:
   struct Workers {
     Workers(std::string program, bool jail, std::vector<std::string> more)
@@ -91,10 +95,15 @@ class WorkerServer : public Server {
       return server;
     }
 
+    std::string walls() const {
+      const std::lock_guard lock(mutex);
+      return server == nullptr ? "" : server->walls();
+    }
+
     const std::string program;
     const bool jail;
     const std::vector<std::string> more;
-    std::mutex mutex;
+    mutable std::mutex mutex;
     std::shared_ptr<ForkServer> server;  // null until it is first asked for
   };
 

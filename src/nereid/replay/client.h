@@ -78,6 +78,10 @@ class Server {
   // the failure.
   virtual Result<std::unique_ptr<Session>> begin(const trace::Trace& reference, const trace::Trace& candidate,
                                                  const SessionOptions& options, Deadline deadline) = 0;
+
+  // Which walls stand around the workers of a device, in words (sandbox/policy.h's describe); empty while
+  // none was asked for.
+  virtual std::string walls(Device device) const = 0;
 };
 
 }  // namespace nereid::replay

@@ -1,8 +1,8 @@
 // A worker process as the judge sees it: a socket, a place in the trace, and an end.
 #pragma once
 
-#include <atomic>
 #include <sys/types.h>
+#include <atomic>
 
 #include <memory>
 #include <mutex>
@@ -67,6 +67,8 @@ class ForkServer : public std::enable_shared_from_this<ForkServer> {
   ~ForkServer();
   // It is dead, or no longer answers: another must be started.
   bool lost() const { return lost_; }
+  // Which stand around its workers, in words.
+  const std::string& walls() const { return walls_; }
   // `role`: "reference" or "candidate". Thread-safe.
   Result<std::shared_ptr<Worker>> fork(const char* role, int threads);
   // A candidate gets a worker of its own. A reference's worker serves one session after another, up to a
@@ -88,6 +90,7 @@ class ForkServer : public std::enable_shared_from_this<ForkServer> {
   Fd socket_;
   const pid_t pid_;
   std::atomic<bool> lost_ = false;
+  std::string walls_;  // as it said when it was warm
   std::mutex idle_mutex_;
   std::vector<Idle> idle_;
 };

@@ -58,6 +58,12 @@ std::string KernelCompiler::key(const trace::Kernel& kernel, int arch) const {
   return sha256_hex(fmt::format("{} {} {}", kCacheVersion, toolchain_, request_of(kernel, arch)));
 }
 
+Result<sandbox::Walls> KernelCompiler::walls() {
+  const std::lock_guard lock(mutex_);
+  if (!worker_) return our_error("no kernel was compiled yet");
+  return worker_->walls(Deadline::after(0));
+}
+
 Result<sandbox::Zygote*> KernelCompiler::worker() {
   const std::lock_guard lock(mutex_);
   if (worker_) return worker_.get();

@@ -56,6 +56,8 @@ class KernelCompiler {
   // What the kernel is kept under: a hash of its text, its options, `arch`, and the versions of Triton and
   // ptxas.
   std::string key(const trace::Kernel& kernel, int arch) const;
+  // Around a compiling child; an Error while no worker is warm.
+  Result<sandbox::Walls> walls();
   KernelCache& cache() { return cache_; }
   const std::string& toolchain() const { return toolchain_; }
   int launcher_pid();  // of the worker, for tests that kill it; 0 before it starts

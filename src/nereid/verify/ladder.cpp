@@ -358,6 +358,7 @@ class Climb {
             .sentence = session.error().message + " (--shrink traces both files with smaller sizes.)"}});
     if (!session.ok()) return session.error();
     verdict_.coverage.device = settings_.device == replay::Device::kCuda ? "cuda" : "cpu";
+    if (state_.equipment.walls) verdict_.walls = state_.equipment.walls(settings_.device);
     const double waited = (*session)->facts().seconds_waited;
     verdict_.phases["wait"] += waited;
     spend("open", opening, waited);

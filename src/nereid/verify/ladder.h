@@ -54,6 +54,8 @@ struct Equipment {
   // Whether Triton's own compiler takes a kernel's text, asked where we cannot read it: then the fault is
   // ours.
   std::function<Result<bool>(const trace::Kernel&)> triton_reads{};
+  // Which walls stand around each kind of process that a candidate reaches: see Verdict::walls.
+  std::function<std::map<std::string, std::string>(replay::Device)> walls{};
 };
 
 struct JudgeState;

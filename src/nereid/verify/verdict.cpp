@@ -118,7 +118,8 @@ nlohmann::json to_json(const Verdict& v) {
               {"policy", v.policy},
               {"seed", v.seed},
               {"seconds", number(v.seconds)},
-              {"phases", numbers(v.phases)}};
+              {"phases", numbers(v.phases)},
+              {"machine", {{"walls", v.walls}}}};
   if (v.word == Word::kError) out["blame"] = v.input_to_blame ? "input" : "ours";
   return out;
 }

@@ -104,6 +104,9 @@ struct Verdict {
   // the GPU), "open", "trials", "time" (all of it), and of that "time_trial", "time_capture", "time_wait",
   // "time_samples" (the GPU in use by this pair alone), "time_judge".
   std::map<std::string, double> phases{};
+  // Around "tracer", "compiler" and "replay" processes, where the candidate reached them: what stands, in
+  // words.
+  std::map<std::string, std::string> walls{};
 };
 
 // "Mismatch: output 0 differs ..."; the reason alone, without the word, is `reason`.

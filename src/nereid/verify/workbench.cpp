@@ -44,7 +44,17 @@ Equipment Workbench::equipment() {
       .facts = [this](const trace::Trace& trace) { return facts_of(trace, kernels_); },
       .compile = [this](const trace::Trace& trace, Deadline deadline) { return compile(trace, deadline); },
       .triton_reads = [this](const trace::Kernel& kernel) { return triton_reads(kernel); },
+      .walls = [this](replay::Device device) { return walls(device); },
   };
+}
+
+std::map<std::string, std::string> Workbench::walls(replay::Device device) {
+  std::map<std::string, std::string> standing = {{"replay", replay_->walls(device)}};
+  if (const auto tracer = tracer_->walls(Deadline::after(0)); tracer.ok())
+    standing["tracer"] = describe(*tracer);
+  if (compiler_)
+    if (const auto compiler = compiler_->walls(); compiler.ok()) standing["compiler"] = describe(*compiler);
+  return standing;
 }
 
 Status Workbench::open_gpu(const Installation& installation) {

@@ -29,6 +29,7 @@ class Workbench {
   Status open_gpu(const Installation& installation);
   Result<CompiledKernels> compile(const trace::Trace& trace, Deadline deadline);
   Result<bool> triton_reads(const trace::Kernel& kernel);
+  std::map<std::string, std::string> walls(replay::Device device);
 
   std::unique_ptr<tracer::Tracer> tracer_;
   std::unique_ptr<replay::Server> replay_;

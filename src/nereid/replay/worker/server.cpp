@@ -87,7 +87,8 @@ int run_server(int control, bool use_jail) {
     }
     jail.emplace(std::move(prepared).value());
   }
-  if (!send_message(control, {{"ready", true}}).ok()) return 0;
+  const std::string walls = jail ? sandbox::describe(jail->walls()) : "none: switched off";
+  if (!send_message(control, {{"ready", true}, {"walls", walls}}).ok()) return 0;
   sandbox::Compaction compaction;  // while nobody asks
   while (true) {
     pollfd waiting{control, POLLIN, 0};
