@@ -1,17 +1,26 @@
-// Steps of several sessions share the GPU; while one session is timed it has the GPU to itself.
+// Steps of several sessions take turns on the GPU; while one session is timed it has the GPU to itself.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <utility>
 
 namespace nereid::replay {
 
+// Steps go one after the other: contexts that want the GPU at once are given it in slices, and a step of many
+// small kernels that shares it with three others took ten times as long as alone. A step that is inside for
+// longer than a turn is joined by the next.
+//
 // Who wants to time waits for those inside and holds back those who come after. All who wait to time go one
 // after the other before anybody shares again: emptying the GPU costs as much as some timings do. Nobody
 // starves: a session shares between two timings.
 class GpuGate {
+  using Clock = std::chrono::steady_clock;
+
  public:
+  explicit GpuGate(Clock::duration turn = std::chrono::milliseconds(20)) : turn_(turn) {}
+
   // The way out is its end.
   class Pass {
    public:
@@ -34,8 +43,16 @@ class GpuGate {
 
   Pass share() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !timing_ && waiting_to_time_ == 0; });
+    while (true) {
+      if (timing_ || waiting_to_time_ > 0)
+        changed_.wait(lock);
+      else if (sharing_ > 0 && Clock::now() < entered_ + turn_)
+        changed_.wait_until(lock, entered_ + turn_);
+      else
+        break;
+    }
     ++sharing_;
+    entered_ = Clock::now();
     return {this, false};
   }
   Pass alone() {
@@ -59,8 +76,10 @@ class GpuGate {
     changed_.notify_all();
   }
 
+  const Clock::duration turn_;
   std::mutex mutex_;
   std::condition_variable changed_;
+  Clock::time_point entered_;  // when the last of those who share did
   int sharing_ = 0, waiting_to_time_ = 0;
   bool timing_ = false;
 };

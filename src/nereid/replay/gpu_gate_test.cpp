@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST(GpuGateTest, WhoTimesIsAlone) {
-  GpuGate gate;
+  GpuGate gate(100us);  // so that some are joined
   std::atomic<int> sharing = 0, timing = 0, wrong = 0, most_sharing = 0;
   std::vector<std::thread> threads;
   for (int t = 0; t < 6; ++t)
@@ -25,7 +25,7 @@ TEST(GpuGateTest, WhoTimesIsAlone) {
           for (int most = most_sharing; most < now && !most_sharing.compare_exchange_weak(most, now);) {
           }
           if (timing > 0) ++wrong;
-          std::this_thread::sleep_for(50us);
+          std::this_thread::sleep_for(300us);
           --sharing;
         }
         const auto pass = gate.alone();
@@ -37,6 +37,19 @@ TEST(GpuGateTest, WhoTimesIsAlone) {
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0);
   EXPECT_GT(most_sharing, 1);
+}
+
+TEST(GpuGateTest, ShortStepsGoOneAfterTheOtherAndALongOneIsJoined) {
+  GpuGate gate(100ms);
+  auto inside = std::make_unique<GpuGate::Pass>(gate.share());
+  const auto begun = std::chrono::steady_clock::now();
+  auto next = std::async(std::launch::async, [&] { return gate.share(); });
+  EXPECT_EQ(next.wait_for(30ms), std::future_status::timeout);
+  inside.reset();  // a short step: the next goes when it ends
+  auto second = next.get();
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, 90ms);
+  const auto joined = gate.share();  // while the second is inside, after its turn
+  EXPECT_GE(std::chrono::steady_clock::now() - begun, 100ms);
 }
 
 TEST(GpuGateTest, AllWhoWaitToTimeGoBeforeAnybodyShares) {

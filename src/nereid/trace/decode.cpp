@@ -8,19 +8,15 @@
 
 #include "nereid/base/json_field.h"
 #include "nereid/trace/codec.h"
+#include "nereid/trace/decode_steps.h"
+#include "nereid/trace/decode_words.h"
 #include "nereid/trace/limits.h"
 
 namespace nereid::trace {
 namespace {
 
-constexpr int64_t kMaxGrid = std::numeric_limits<int32_t>::max();
-constexpr size_t kMaxName = 4096, kMaxText = size_t{1} << 20, kMaxData = size_t{256} << 20;
+constexpr size_t kMaxData = size_t{256} << 20;
 
-template <typename Enum>
-struct Word {
-  std::string_view name;
-  Enum value;
-};
 constexpr Word<Role> kRoles[] = {{"temporary", Role::kTemporary},
                                  {"input", Role::kInput},
                                  {"parameter", Role::kParameter},
@@ -31,53 +27,6 @@ constexpr Word<PhaseKind> kPhases[] = {{"module", PhaseKind::kModule},
                                        {"make_inputs", PhaseKind::kMakeInputs},
                                        {"init", PhaseKind::kInit},
                                        {"forward", PhaseKind::kForward}};
-
-template <typename Enum, size_t N>
-Result<Enum> one_of(const JsonField& field, const Word<Enum> (&words)[N]) {
-  std::string names;
-  for (const auto& word : words) {
-    if (field.json().is_string() && field.json().get_ref<const std::string&>() == word.name)
-      return word.value;
-    names += (names.empty() ? "" : ", ") + std::string(word.name);
-  }
-  return field.expected("one of " + names);
-}
-
-// Letters, digits and `extra`, at least one.
-bool is_word(std::string_view text, std::string_view extra) {
-  return !text.empty() && text.size() <= 256 && std::all_of(text.begin(), text.end(), [&](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           extra.find(c) != extra.npos;
-  });
-}
-
-Result<std::string> operator_name(const JsonField& field) {
-  NEREID_TRY(std::string name, field.text(kMaxName));
-  const size_t colons = name.find("::");
-  if (colons == name.npos || !is_word(name.substr(0, colons), "_") || !is_word(name.substr(colons + 2), "_."))
-    return field.expected("an operator's name such as aten::add.Tensor");
-  return name;
-}
-
-Result<double> float_or_name(const JsonField& field) {
-  if (!field.json().is_string()) return field.number();
-  const auto& name = field.json().get_ref<const std::string&>();
-  if (name == "inf") return std::numeric_limits<double>::infinity();
-  if (name == "-inf") return -std::numeric_limits<double>::infinity();
-  if (name == "nan") return std::numeric_limits<double>::quiet_NaN();
-  return field.expected("a number, inf, -inf or nan");
-}
-
-Result<std::vector<int64_t>> integers(const JsonField& field, size_t max_items, int64_t lowest,
-                                      int64_t highest) {
-  std::vector<int64_t> numbers;
-  NEREID_TRY_STATUS(field.each(max_items, [&](const JsonField& item) -> Status {
-    NEREID_TRY(const int64_t number, item.integer(lowest, highest));
-    numbers.push_back(number);
-    return ok_status();
-  }));
-  return numbers;
-}
 
 class Decoder {
  public:
@@ -99,7 +48,7 @@ class Decoder {
         section(root, "phases", 2 + 2 * kMaxCalls, [&](const JsonField& f) { return phase(f); }));
     NEREID_TRY_STATUS(phases_are_complete(root));
     NEREID_TRY_STATUS(section(root, "state", kMaxValues, [&](const JsonField& f) { return state(f); }));
-    NEREID_TRY(trace_.init_inputs, arg_at(root, "init_inputs"));
+    NEREID_TRY(trace_.init_inputs, steps_.arg_at(root, "init_inputs"));
     NEREID_TRY_STATUS(rest(root));
     return std::move(trace_);
   }
@@ -187,13 +136,6 @@ class Decoder {
     return ok_status();
   }
 
-  static Result<DType> dtype(const JsonField& field) {
-    NEREID_TRY(const std::string name, field.text(kMaxName));
-    const auto type = dtype_from_string(name);
-    if (!type) return field.expected("an element type such as f32");
-    return *type;
-  }
-
   Status kernel(const JsonField& field) {
     Kernel kernel;
     NEREID_TRY(const JsonField name, field.at("name"));
@@ -233,222 +175,6 @@ class Decoder {
     return ok_status();
   }
 
-  static Status pair(const JsonField& field, std::string_view shape) {
-    if (!field.json().is_array() || field.json().size() != 2) return field.expected(shape);
-    return ok_status();
-  }
-
-  static Result<Place> place(const JsonField& field) {
-    Place place;
-    NEREID_TRY(const auto at, field.find("at"));
-    if (!at) return place;
-    NEREID_TRY_STATUS(pair(*at, "[file, line]"));
-    NEREID_TRY(place.file, at->item(0).text(kMaxName));
-    NEREID_TRY(const int64_t line, at->item(1).integer(0, 1 << 30));
-    place.line = static_cast<int>(line);
-    return place;
-  }
-
-  Result<ValueId> value_id(const JsonField& field, int64_t lowest = 0) const {
-    NEREID_TRY(const int64_t id, field.integer(lowest, static_cast<int64_t>(trace_.values.size()) - 1));
-    return static_cast<ValueId>(id);
-  }
-
-  Result<Arg> arg_at(const JsonField& field, std::string_view key) const {
-    NEREID_TRY(const auto found, field.find(key));
-    return found ? arg(*found, 0) : Arg{};
-  }
-
-  Result<Arg> arg(const JsonField& field, size_t depth) const {
-    if (depth > kMaxArgDepth)
-      return field.expected(fmt::format("at most {} levels of nesting", kMaxArgDepth));
-    const Json& json = field.json();
-    if (json.is_null()) return Arg{};
-    if (json.is_boolean()) return Arg{json.get<bool>()};
-    if (json.is_number_float()) return Arg{json.get<double>()};
-    if (json.is_number()) {
-      NEREID_TRY(const int64_t number, field.integer());
-      return Arg{number};
-    }
-    if (json.is_string()) {
-      NEREID_TRY(std::string text, field.text(kMaxText));
-      return Arg{Text{std::move(text)}};
-    }
-    if (json.is_array()) return list(field, false, depth);
-    if (!json.is_object() || json.size() != 1)
-      return field.expected("an argument: null, a scalar, a list or one tagged object");
-    const std::string key = json.begin().key();
-    NEREID_TRY(const JsonField content, field.at(key));
-    return tagged(key, content, depth);
-  }
-
-  Result<Arg> list(const JsonField& field, bool tuple, size_t depth) const {
-    List list{.items = {}, .tuple = tuple};
-    NEREID_TRY_STATUS(field.each(kMaxItems, [&](const JsonField& item) -> Status {
-      NEREID_TRY(Arg read, arg(item, depth + 1));
-      list.items.push_back(std::move(read));
-      return ok_status();
-    }));
-    return Arg{std::move(list)};
-  }
-
-  Result<Arg> tagged(const std::string& key, const JsonField& field, size_t depth) const {
-    if (key == "v") {
-      NEREID_TRY(const ValueId id, value_id(field));
-      return Arg{TensorRef{id}};
-    }
-    if (key == "f") {
-      NEREID_TRY(const double number, float_or_name(field));
-      return Arg{number};
-    }
-    if (key == "c") {
-      NEREID_TRY_STATUS(pair(field, "[real, imaginary]"));
-      NEREID_TRY(const double real, float_or_name(field.item(0)));
-      NEREID_TRY(const double imaginary, float_or_name(field.item(1)));
-      return Arg{std::complex<double>(real, imaginary)};
-    }
-    if (key == "tuple") return list(field, true, depth);
-    if (key == "dict") {
-      Dict dict;
-      NEREID_TRY_STATUS(named_args(field, depth, dict.items));
-      return Arg{std::move(dict)};
-    }
-    if (key == "opaque") {
-      NEREID_TRY(std::string type, field.text(kMaxName));
-      return Arg{Opaque{std::move(type)}};
-    }
-    if (key == "dtype") {
-      NEREID_TRY(const DType type, dtype(field));
-      return Arg{Named{key, std::string(to_string(type))}};
-    }
-    if (key == "device" || key == "layout" || key == "memory_format" || key == "generator") {
-      NEREID_TRY(std::string name, field.text(kMaxName));
-      if (!is_word(name, "_:#")) return field.expected("a name");
-      return Arg{Named{key, std::move(name)}};
-    }
-    return field.expected(
-        "under one of v, f, c, tuple, dict, dtype, device, layout, memory_format, generator, opaque");
-  }
-
-  // [["name", ARG]...]
-  template <typename Item>  // a DictItem or a pair
-  Status named_args(const JsonField& field, size_t depth, std::vector<Item>& args) const {
-    return field.each(kMaxItems, [&](const JsonField& item) -> Status {
-      NEREID_TRY_STATUS(pair(item, "[name, argument]"));
-      NEREID_TRY(std::string name, item.item(0).text(kMaxName));
-      const JsonField content = item.item(1);
-      NEREID_TRY(Arg read, arg(content, depth + 1));
-      args.push_back({std::move(name), std::move(read)});
-      return ok_status();
-    });
-  }
-
-  Result<Call> call(const JsonField& field) const {
-    Call call;
-    NEREID_TRY(const JsonField op, field.at("call"));
-    NEREID_TRY(call.op, operator_name(op));
-    NEREID_TRY(const auto args, field.find("args"));
-    if (args) {
-      NEREID_TRY_STATUS(args->each(kMaxItems, [&](const JsonField& item) -> Status {
-        NEREID_TRY(Arg read, arg(item, 0));
-        call.args.push_back(std::move(read));
-        return ok_status();
-      }));
-    }
-    NEREID_TRY(const auto kwargs, field.find("kwargs"));
-    if (kwargs) NEREID_TRY_STATUS(named_args(*kwargs, 0, call.kwargs));
-    NEREID_TRY(call.result, arg_at(field, "result"));
-    NEREID_TRY(const auto parts, field.find("parts"));
-    if (parts) {
-      NEREID_TRY_STATUS(parts->each(kMaxItems, [&](const JsonField& item) -> Status {
-        NEREID_TRY(std::string name, operator_name(item));
-        call.parts.push_back(std::move(name));
-        return ok_status();
-      }));
-    }
-    NEREID_TRY(call.place, place(field));
-    return call;
-  }
-
-  Result<LaunchArg> launch_arg(const JsonField& field) const {
-    NEREID_TRY(const auto pointer, field.find("p"));
-    if (pointer) {
-      PointerArg arg;
-      NEREID_TRY(arg.value, value_id(*pointer, -1));
-      NEREID_TRY(arg.offset, field.integer_at("o", 0, -kMaxStorageBytes, kMaxStorageBytes));
-      return LaunchArg(arg);
-    }
-    NEREID_TRY(const auto integer, field.find("i"));
-    if (integer) {
-      NEREID_TRY(const int64_t number, integer->integer_or_flag());
-      return LaunchArg(IntArg{number});
-    }
-    NEREID_TRY(const auto number, field.find("x"));
-    if (number) {
-      NEREID_TRY(const double read, float_or_name(*number));
-      return LaunchArg(FloatArg{read});
-    }
-    NEREID_TRY(const auto descriptor, field.find("desc"));
-    if (!descriptor) return field.expected("a launch argument with one of p, i, x, desc");
-    DescriptorArg arg;
-    NEREID_TRY(arg.value, value_id(*descriptor));
-    NEREID_TRY(const JsonField shape, field.at("shape"));
-    NEREID_TRY(arg.shape, integers(shape, 5, 0, kMaxElements));
-    NEREID_TRY(const JsonField strides, field.at("strides"));
-    NEREID_TRY(arg.strides, integers(strides, 5, 0, kMaxElements));
-    NEREID_TRY(const JsonField block, field.at("block"));
-    NEREID_TRY(arg.block, integers(block, 5, 1, kMaxElements));
-    NEREID_TRY(arg.nan_padding, field.boolean_at("nan", false));
-    if (arg.shape.empty() || arg.strides.size() != arg.shape.size() || arg.block.size() != arg.shape.size())
-      return input_error("{}: expected 1 to 5 sizes, and as many strides and block sizes, got {}, {} and {}",
-                         field.path(), arg.shape.size(), arg.strides.size(), arg.block.size());
-    return LaunchArg(std::move(arg));
-  }
-
-  Result<Alternative> alternative(const JsonField& field) const {
-    Alternative alternative;
-    NEREID_TRY(const JsonField kernel, field.at("kernel"));
-    NEREID_TRY(const int64_t id, kernel.integer(0, static_cast<int64_t>(trace_.kernels.size()) - 1));
-    alternative.kernel = static_cast<KernelId>(id);
-    NEREID_TRY(const JsonField grid, field.at("grid"));
-    NEREID_TRY(const auto sizes, integers(grid, 3, 0, kMaxGrid));
-    if (sizes.size() != 3) return grid.expected("three integers");
-    std::copy(sizes.begin(), sizes.end(), alternative.grid.begin());
-    NEREID_TRY(const JsonField args, field.at("args"));
-    NEREID_TRY_STATUS(args.each(4096, [&](const JsonField& item) -> Status {
-      NEREID_TRY(LaunchArg arg, launch_arg(item));
-      alternative.args.push_back(std::move(arg));
-      return ok_status();
-    }));
-    NEREID_TRY(const auto before, field.find("before"));
-    if (before) {
-      NEREID_TRY_STATUS(before->each(4096, [&](const JsonField& item) -> Status {
-        NEREID_TRY(Call read, call(item));
-        alternative.before.push_back(std::move(read));
-        return ok_status();
-      }));
-    }
-    NEREID_TRY(alternative.config, field.text_at("config", kMaxText));
-    return alternative;
-  }
-
-  Result<Step> step(const JsonField& field) const {
-    NEREID_TRY(const auto launch, field.find("launch"));
-    if (!launch) {
-      NEREID_TRY(Call read, call(field));
-      return Step(std::move(read));
-    }
-    Launch read;
-    NEREID_TRY_STATUS(launch->each(kMaxAlternatives, [&](const JsonField& item) -> Status {
-      NEREID_TRY(Alternative one, alternative(item));
-      read.alternatives.push_back(std::move(one));
-      return ok_status();
-    }));
-    if (read.alternatives.empty()) return launch->expected("at least one alternative");
-    NEREID_TRY(read.place, place(field));
-    return Step(std::move(read));
-  }
-
   Status phase(const JsonField& field) {
     Phase phase;
     NEREID_TRY(const JsonField kind, field.at("phase"));
@@ -458,13 +184,13 @@ class Decoder {
     NEREID_TRY_STATUS(comes_in_order(field, phase));
     NEREID_TRY(const JsonField steps, field.at("steps"));
     NEREID_TRY_STATUS(steps.each(kMaxSteps - step_count_, [&](const JsonField& item) -> Status {
-      NEREID_TRY(Step read, step(item));
+      NEREID_TRY(Step read, steps_.step(item));
       phase.steps.push_back(std::move(read));
       return ok_status();
     }));
     step_count_ += phase.steps.size();
-    NEREID_TRY(phase.inputs, arg_at(field, "inputs"));
-    NEREID_TRY(phase.output, arg_at(field, "output"));
+    NEREID_TRY(phase.inputs, steps_.arg_at(field, "inputs"));
+    NEREID_TRY(phase.output, steps_.arg_at(field, "output"));
     trace_.phases.push_back(std::move(phase));
     return ok_status();
   }
@@ -513,7 +239,7 @@ class Decoder {
     NEREID_TRY(state.name, name.text(kMaxName));
     if (!names_.insert(state.name).second) return name.expected("a name that no other state has");
     NEREID_TRY(const JsonField value, field.at("value"));
-    NEREID_TRY(state.value, value_id(value));
+    NEREID_TRY(state.value, steps_.value_id(value));
     NEREID_TRY(state.parameter, field.boolean_at("parameter", false));
     NEREID_TRY(state.persistent, field.boolean_at("persistent", true));
     trace_.state.push_back(std::move(state));
@@ -546,6 +272,7 @@ class Decoder {
   }
 
   Trace trace_;
+  const StepDecoder steps_{trace_};
   size_t step_count_ = 0;
   std::set<std::string> names_;  // of state
 };

@@ -1,6 +1,7 @@
 #include "nereid/replay/cuda/statistics.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <random>
 
@@ -9,28 +10,36 @@
 namespace nereid::replay::cuda {
 namespace {
 
-// Resamples as ranks: the median of a resample of sorted samples is the sample at the median of the drawn
-// ranks.
+// The median of a resample is the sample at the median of n ranks drawn from 0 to n - 1, floor(n V) of n
+// uniform V. Of these only the middle ones are drawn: the k-th smallest of n is Beta(k, n + 1 - k), and the
+// next the least of n - k uniforms above it (David and Nagaraja 2003, sections 2.1 and 2.5).
 class MedianOfResample {
  public:
   explicit MedianOfResample(std::vector<double> samples)
-      : sorted_(std::move(samples)), ranks_(sorted_.size()) {
+      : sorted_(std::move(samples)),
+        below_(static_cast<double>((sorted_.size() + 1) / 2)),
+        above_(static_cast<double>(sorted_.size() / 2 + 1)) {
     NEREID_CHECK(!sorted_.empty(), "at least one sample");
     std::sort(sorted_.begin(), sorted_.end());
   }
   double draw(std::mt19937_64& random) {
-    for (uint32_t& rank : ranks_) rank = static_cast<uint32_t>((random() >> 32) * sorted_.size() >> 32);
-    const size_t middle = ranks_.size() / 2;
-    std::nth_element(ranks_.begin(), ranks_.begin() + static_cast<ptrdiff_t>(middle), ranks_.end());
-    const double upper = sorted_[ranks_[middle]];
-    if (ranks_.size() % 2 == 1) return upper;
-    const uint32_t below = *std::max_element(ranks_.begin(), ranks_.begin() + static_cast<ptrdiff_t>(middle));
-    return (upper + sorted_[below]) / 2;
+    const double a = below_(random), b = above_(random);
+    const double middle = a / (a + b);
+    if (sorted_.size() % 2 == 1) return at(middle);
+    const double beyond = static_cast<double>(sorted_.size() / 2);
+    const double next = 1 - (1 - middle) * std::pow(uniform_(random), 1 / beyond);
+    return (at(middle) + at(next)) / 2;
   }
 
  private:
+  double at(double quantile) const {
+    const auto rank = static_cast<size_t>(quantile * static_cast<double>(sorted_.size()));
+    return sorted_[std::min(rank, sorted_.size() - 1)];
+  }
+
   std::vector<double> sorted_;
-  std::vector<uint32_t> ranks_;
+  std::gamma_distribution<double> below_, above_;
+  std::uniform_real_distribution<double> uniform_;
 };
 
 Interval percentiles(std::vector<double> values, double confidence) {

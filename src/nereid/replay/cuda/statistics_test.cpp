@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -47,6 +48,35 @@ TEST(Bootstrap, TheIntervalHoldsTheTruthAsOftenAsItSays) {
   EXPECT_LT(median_held, kExperiments);
   EXPECT_GT(ratio_held, 0.90 * kExperiments);
   EXPECT_LT(ratio_held, kExperiments);
+}
+
+// Ranks drawn one by one, as the bootstrap is defined, for even and odd numbers of samples.
+TEST(Bootstrap, IsThatOfResamples) {
+  for (const size_t count : {1, 2, 3, 8, 15, 40}) {
+    const auto samples = lognormal(7, count, 10, 0.3);
+    std::mt19937_64 random(5);
+    std::vector<double> medians(20000);
+    for (double& value : medians) {
+      std::vector<double> resample(count);
+      for (double& sample : resample) sample = samples[random() % count];
+      value = median(resample);
+    }
+    std::sort(medians.begin(), medians.end());
+    for (const double confidence : {0.5, 0.9}) {
+      const Interval drawn = bootstrap_median(samples, {.confidence = confidence, .resamples = 20000});
+      const auto share_below = [&](double value) {  // the middle of those that are equal
+        const auto [first, last] = std::equal_range(medians.begin(), medians.end(), value);
+        return std::pair(static_cast<double>(first - medians.begin()) / 20000,
+                         static_cast<double>(last - medians.begin()) / 20000);
+      };
+      const auto [low_from, low_to] = share_below(drawn.low);
+      const auto [high_from, high_to] = share_below(drawn.high);
+      EXPECT_LE(low_from - 0.02, (1 - confidence) / 2) << count;
+      EXPECT_GE(low_to + 0.02, (1 - confidence) / 2) << count;
+      EXPECT_LE(high_from - 0.02, (1 + confidence) / 2) << count;
+      EXPECT_GE(high_to + 0.02, (1 + confidence) / 2) << count;
+    }
+  }
 }
 
 TEST(Bootstrap, MoreSamplesNarrowIt) {

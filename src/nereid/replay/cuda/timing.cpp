@@ -32,7 +32,6 @@ Result<Comparison> compare(TimedProgram& reference, TimedProgram& candidate, Lau
   std::vector<double> reference_samples, candidate_samples;
   const Deadline budget = Deadline::after(options.budget_seconds);
   Comparison result;
-  int next_look = options.min_samples;
   for (int round = 0;; ++round) {
     if (deadline.passed()) return our_error("timing did not end within its deadline");
     const bool reference_first = round % 2 == 0;
@@ -45,11 +44,10 @@ Result<Comparison> compare(TimedProgram& reference, TimedProgram& candidate, Lau
 
     const int samples = static_cast<int>(std::min(reference_samples.size(), candidate_samples.size()));
     const bool last = samples >= options.max_samples || (budget.passed() && samples >= 3);
-    if (samples < next_look && !last) continue;
+    if (samples < options.min_samples && !last) continue;
     result = summarise(reference_samples, candidate_samples, options.bootstrap);
     result.converged = relative_width(result.speedup_interval) <= options.relative_width;
     if (result.converged || last) break;
-    next_look = samples + std::max(options.batch, samples / 4);  // looking costs as much as some samples do
   }
   result.reference_interval = bootstrap_median(reference_samples, options.bootstrap);
   result.candidate_interval = bootstrap_median(candidate_samples, options.bootstrap);

@@ -28,8 +28,8 @@ class TimedProgram {
 struct TimingOptions {
   double relative_width = 0.02;  // of the interval of the speedup: narrow enough to stop
   double budget_seconds = 1.0;   // on the GPU and off it
-  int batch = 5;                 // samples at a time before the other program has its turn
-  int min_samples = 15, max_samples = 300;
+  int batch = 10;                // samples at a time before the other program has its turn
+  int min_samples = 20, max_samples = 300;
   BootstrapOptions bootstrap = {};
 };
 
