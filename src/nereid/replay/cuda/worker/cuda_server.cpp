@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 
 #include "nereid/replay/cuda/worker/cuda_machine.h"
 #include "nereid/replay/cuda/worker/cuda_role.h"
@@ -101,24 +102,22 @@ class Server {
  public:
   explicit Server(const CudaServerOptions& options) : options_(options) {}
 
-  // The first process, warm: whether there is a GPU at all, and in which jail its driver can live.
+  // The first process, warm: whether there is a GPU at all, and in which jail its driver can live. Where it
+  // can in none, it lives without, and that is said.
   Status start() {
-    if (!options_.jail) {
-      NEREID_TRY_STATUS(start_first());
-      walls_ = "none: switched off";
-      return ok_status();
-    }
     std::string before;
-    Status started = ok_status();
-    for (const Fit& fit : fits()) {
-      started = start_in(fit);
+    if (!options_.jail) before = " (switched off)";
+    for (const Fit& fit : options_.jail ? fits() : std::span<const Fit>()) {
+      const Status started = start_in(fit);
       if (started.ok()) {
         walls_ = sandbox::describe(jail_->walls()) + before;
         return ok_status();
       }
       before += fmt::format(" ({}: {})", fit.name, started.error().message);
     }
-    return started;
+    jail_.reset();
+    walls_ = "none" + before;
+    return start_first();
   }
   const std::string& walls() const { return walls_; }
 

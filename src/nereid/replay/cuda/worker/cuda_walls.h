@@ -6,6 +6,8 @@
 // threads. What the driver asks of the kernel differs between its versions, so there are a few jails, from
 // the strictest on, and the first in which a context comes up and computes is taken; the judge is told which
 // walls stand.
+//
+// `gpu_selftest KERNELS walls` shows what a driver asks for, and which of these it bears.
 #pragma once
 
 #include <span>
