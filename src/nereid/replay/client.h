@@ -32,9 +32,10 @@ struct ServerOptions {
 
 struct SessionOptions {
   Device device = Device::kCpu;
-  double phase_seconds = 30;  // each phase of the candidate
-  int threads = 0;            // 0: one for small tasks, else all cores
-  int64_t memory_limit = 0;   // bytes; 0: what the machine (or the cgroup, or the GPU) has free
+  double phase_seconds = 30;                // each phase of the candidate
+  int threads = 0;                          // 0: one for small tasks, else all cores
+  int64_t memory_limit = 0;                 // bytes; 0: what the machine (or the cgroup, or the GPU) has free
+  int64_t frugal_above = int64_t{2} << 30;  // bytes that a session would take else: see memory_plan.h
   // CUDA: compiled kernels of both traces by trace::Kernel::hash, as tracer::to_json writes them. A launch of
   // one that is missing is refused.
   std::map<std::string, std::string> kernels = {};
@@ -42,6 +43,7 @@ struct SessionOptions {
 
 struct SessionFacts {
   int64_t peak_bytes = 0;             // what both workers need at most, float64 replay included
+  bool frugal = false;                // they hold no more than they must from one moment to the next
   std::vector<std::string> unpaired;  // the reference's state that the candidate lacks: see state_pairing.h
   std::vector<LaunchId> launches;     // of the candidate's last forward
   double seconds_waited = 0;          // CUDA: for a turn, and for processes to be warm

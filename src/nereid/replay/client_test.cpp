@@ -27,7 +27,8 @@ Trace candidate_launch(const std::string& op, int64_t told = kN, bool launched =
 }
 Trace candidate_call(const TaskForward& forward) { return task(false, forward); }
 
-class ClientTest : public testing::Test {
+// With plenty of memory, and where it is dear.
+class ClientTest : public testing::TestWithParam<bool> {
  protected:
   static Server& server() {
     static auto started = Server::start({.program = NEREID_REPLAY_PROGRAM});
@@ -36,8 +37,11 @@ class ClientTest : public testing::Test {
   }
   std::unique_ptr<Session> begin(const Trace& reference, const Trace& candidate,
                                  SessionOptions options = {}) {
+    if (GetParam()) options.frugal_above = -1;
     auto session = server().begin(reference, candidate, options, Deadline::after(60));
     EXPECT_TRUE(session.ok()) << session.error().message;
+    const auto& facts = (*session)->facts();
+    EXPECT_EQ(facts.frugal, GetParam() && facts.peak_bytes > 0);  // 0: a trace that cannot be prepared
     return std::move(session).value();
   }
   TrialReport trial(Session& session, Trial trial = {.seed = 1}, Tolerance tolerance = {}) {
@@ -57,7 +61,7 @@ std::string told(const TrialReport& report) {
   return text;
 }
 
-TEST_F(ClientTest, ACorrectKernelAgreesOnEveryKindOfInput) {
+TEST_P(ClientTest, ACorrectKernelAgreesOnEveryKindOfInput) {
   auto session = begin(reference_add(), candidate_launch("addf"));
   EXPECT_TRUE(session->facts().unpaired.empty());
   for (int kind = 0; kind <= static_cast<int>(InputKind::kNans); ++kind) {
@@ -68,7 +72,7 @@ TEST_F(ClientTest, ACorrectKernelAgreesOnEveryKindOfInput) {
   }
 }
 
-TEST_F(ClientTest, AWrongKernelIsToldByPositionAndError) {
+TEST_P(ClientTest, AWrongKernelIsToldByPositionAndError) {
   auto session = begin(reference_add(), candidate_launch("subf"));
   const auto report = trial(*session);
   ASSERT_TRUE(report.comparison);
@@ -80,7 +84,7 @@ TEST_F(ClientTest, AWrongKernelIsToldByPositionAndError) {
   EXPECT_GT(std::abs(output.worst_got - output.worst_want), 1);
 }
 
-TEST_F(ClientTest, AnOverrunIsAFinding) {
+TEST_P(ClientTest, AnOverrunIsAFinding) {
   auto session = begin(reference_add(), candidate_launch("addf", kN + 10));
   const auto report = trial(*session);
   ASSERT_FALSE(report.findings.empty());
@@ -88,14 +92,14 @@ TEST_F(ClientTest, AnOverrunIsAFinding) {
   EXPECT_FALSE(report.comparison);
 }
 
-TEST_F(ClientTest, AnOutputNobodyWroteIsPoison) {
+TEST_P(ClientTest, AnOutputNobodyWroteIsPoison) {
   auto session = begin(reference_add(), candidate_launch("addf", kN, false));
   const auto report = trial(*session);
   ASSERT_TRUE(report.comparison) << told(report);
   EXPECT_EQ(report.comparison->outputs[0].wrong, kN);
 }
 
-TEST_F(ClientTest, LeavingTheKernelOutChangesTheAnswer) {
+TEST_P(ClientTest, LeavingTheKernelOutChangesTheAnswer) {
   auto session = begin(reference_add(), candidate_launch("addf"));
   ASSERT_TRUE(trial(*session).ok());
   ASSERT_EQ(session->facts().launches.size(), 1u);
@@ -105,7 +109,7 @@ TEST_F(ClientTest, LeavingTheKernelOutChangesTheAnswer) {
   EXPECT_TRUE(trial(*session, {.seed = 2}).ok()) << "a trial after it is as before";
 }
 
-TEST_F(ClientTest, AnAlternativeIsComparedToo) {
+TEST_P(ClientTest, AnAlternativeIsComparedToo) {
   auto candidate = candidate_launch("addf");
   auto& launch = std::get<Launch>(candidate.phases.back().steps.back());
   candidate.kernels.push_back(candidate.kernels[0]);
@@ -122,7 +126,7 @@ TEST_F(ClientTest, AnAlternativeIsComparedToo) {
   EXPECT_FALSE(other->ok());
 }
 
-TEST_F(ClientTest, AnOperatorThatIsRefusedOrRaisesIsAFailureThatSaysWhere) {
+TEST_P(ClientTest, AnOperatorThatIsRefusedOrRaisesIsAFailureThatSaysWhere) {
   const auto with = [&](const std::string& op, std::vector<Arg> args) {
     auto session = begin(reference_add(), candidate_call([&](Sketch& s, const Tensors&) {
                            const auto out = s.tensor({kN});
@@ -144,7 +148,7 @@ TEST_F(ClientTest, AnOperatorThatIsRefusedOrRaisesIsAFailureThatSaysWhere) {
   EXPECT_EQ(raised.where.place.line, 12);
 }
 
-TEST_F(ClientTest, OtherShapesAreNotCompared) {
+TEST_P(ClientTest, OtherShapesAreNotCompared) {
   auto session = begin(reference_add(), candidate_call([](Sketch& s, const Tensors& t) {
                          const auto half = s.view(t.x, {kN / 2}, {1});
                          return tensor_arg(half);
@@ -155,7 +159,7 @@ TEST_F(ClientTest, OtherShapesAreNotCompared) {
   EXPECT_EQ(report.comparison->structure, "output: expected f32[300], got f32[150]");
 }
 
-TEST_F(ClientTest, AParameterOfOnesHidesNothing) {
+TEST_P(ClientTest, AParameterOfOnesHidesNothing) {
   const auto scaled = [](bool with_w) {
     return [with_w](Sketch& s, const Tensors& t) {
       const auto sum = s.tensor({kN}), out = s.tensor({kN});
@@ -174,7 +178,7 @@ TEST_F(ClientTest, AParameterOfOnesHidesNothing) {
   EXPECT_TRUE(report.perturbed);
 }
 
-TEST_F(ClientTest, WritingAnInputIsSeen) {
+TEST_P(ClientTest, WritingAnInputIsSeen) {
   auto session =
       begin(reference_add(), candidate_call([](Sketch& s, const Tensors& t) {
               const auto out = s.tensor({kN});
@@ -189,7 +193,7 @@ TEST_F(ClientTest, WritingAnInputIsSeen) {
   EXPECT_EQ(trial(*session, {.seed = 3}).inputs_written.size(), 1u) << "and the next trial begins anew";
 }
 
-TEST_F(ClientTest, ATaskThatSaysNothingIsReported) {
+TEST_P(ClientTest, ATaskThatSaysNothingIsReported) {
   const auto zero = [](Sketch& s, const Tensors& t) {
     const auto out = s.tensor({kN});
     s.step(make_call("aten::mul.Tensor", {tensor_arg(t.x), Arg{0.0}}, tensor_arg(out)));
@@ -203,7 +207,7 @@ TEST_F(ClientTest, ATaskThatSaysNothingIsReported) {
   EXPECT_FALSE(trial(*honest, {.seed = 2}).comparison->insensitive);
 }
 
-TEST_F(ClientTest, LowerPrecisionThanTheTasksIsAMismatch) {
+TEST_P(ClientTest, LowerPrecisionThanTheTasksIsAMismatch) {
   auto session =
       begin(reference_add(), candidate_call([](Sketch& s, const Tensors& t) {
               const auto a = s.tensor({kN}, DType::kBF16), b = s.tensor({kN}, DType::kBF16),
@@ -226,7 +230,7 @@ TEST_F(ClientTest, LowerPrecisionThanTheTasksIsAMismatch) {
       << "--rtol and --atol replace the rule";
 }
 
-TEST_F(ClientTest, ATaskThatDoesNotFitIsAnErrorThatSaysHowMuchItNeeds) {
+TEST_P(ClientTest, ATaskThatDoesNotFitIsAnErrorThatSaysHowMuchItNeeds) {
   const auto session =
       server().begin(reference_add(), candidate_launch("addf"), {.memory_limit = 1000}, Deadline::after(60));
   ASSERT_FALSE(session.ok());
@@ -234,12 +238,15 @@ TEST_F(ClientTest, ATaskThatDoesNotFitIsAnErrorThatSaysHowMuchItNeeds) {
   EXPECT_THAT(session.error().message, HasSubstr("GiB"));
 }
 
-TEST_F(ClientTest, AnEndlessReplayIsEnded) {
+TEST_P(ClientTest, AnEndlessReplayIsEnded) {
   auto session = begin(reference_add(), candidate_launch("addf"), {.phase_seconds = 0});
   const auto report = trial(*session);
   ASSERT_TRUE(report.failed);
   EXPECT_EQ(report.failed->kind, Failure::Kind::kTimedOut);
 }
+
+INSTANTIATE_TEST_SUITE_P(Plans, ClientTest, testing::Bool(),
+                         [](const auto& info) { return info.param ? "Frugal" : "Roomy"; });
 
 // The workers here are a CPU's, which a session on a GPU cannot tell until it is timed.
 TEST(GpuSessionsTest, TakeTurns) {

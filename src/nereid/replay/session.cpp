@@ -7,6 +7,7 @@
 #include <set>
 #include <thread>
 
+#include "nereid/replay/memory_plan.h"
 #include "nereid/replay/message.h"
 #include "nereid/replay/state_pairing.h"
 #include "nereid/replay/structure.h"
@@ -76,12 +77,13 @@ class WorkerSession : public Session {
       return ok_status();
     }
     const Json& c = candidate->document;
-    if (candidate->descriptors.empty()) return our_error("a candidate's worker sent no block");
     gpu_ = r.value("gpu", "");
     gpu_bytes_free_ = r.value("gpu_bytes_free", int64_t{0});
-    facts_.peak_bytes = r.at("peak_bytes").get<int64_t>() + 2 * c.at("peak_bytes").get<int64_t>();
-    NEREID_TRY_STATUS(check_memory());
-    return connect(r, std::move(candidate->descriptors[0]), c, deadline);
+    std::set<int> calls;
+    for (const auto* side : {&r, &c})
+      for (const auto& call : side->at("calls_used")) calls.insert(call.get<int>());
+    NEREID_TRY_STATUS(plan_memory_of(c, calls, deadline));
+    return connect(r, calls, deadline);
   }
 
   const SessionFacts& facts() const override { return facts_; }
@@ -102,6 +104,7 @@ class WorkerSession : public Session {
   Result<MutationReport> leave_out(LaunchId launch, Deadline deadline) override {
     const auto gpu = share_gpu();
     MutationReport report{launch, {}, false, {}};
+    NEREID_TRY_STATUS(rest_reference(deadline));
     NEREID_TRY(
         auto answer,
         ask_candidate({{"do", "leave_out"}, {"step", launch.step}, {"seconds", options_.phase_seconds}}, {},
@@ -242,32 +245,45 @@ class WorkerSession : public Session {
     return out;
   }
 
-  Status check_memory() const {
-    if (options_.device == Device::kCuda) {
-      const auto limit = options_.memory_limit > 0 ? options_.memory_limit : gpu_bytes_free_;
-      if (facts_.peak_bytes <= limit) return ok_status();
-      return input_error("the task needs {} to be replayed on the GPU; {} are free",
-                         gibibytes(facts_.peak_bytes), gibibytes(limit));
-    }
-    const auto limit = options_.memory_limit > 0 ? options_.memory_limit : memory_available();
-    if (limit <= 0 || facts_.peak_bytes <= limit) return ok_status();
-    return input_error(
-        "the task needs {} to be replayed on the CPU (in its own dtype and in float64, beside the "
-        "candidate); {} are free",
-        gibibytes(facts_.peak_bytes), gibibytes(limit));
+  Status plan_memory_of(const Json& c, const std::set<int>& calls, Deadline deadline) {
+    NEREID_TRY(const auto planned,
+               ask_reference({{"do", "plan"}, {"states", states_of(true)}, {"calls", calls}}, {}, deadline));
+    if (!planned) return ok_status();
+    const Json& r = planned->document;
+    TaskFootprint task;
+    task.device = options_.device;
+    c.at("footprint").get_to(task.candidate);
+    task.reference.own = r.at("own").get<Footprint>();
+    if (!r.at("lifted").is_null()) task.reference.lifted = r.at("lifted").get<Footprint>();
+    r.at("outputs").get_to(task.reference.outputs);
+    r.at("lifted_outputs").get_to(task.reference.lifted_outputs);
+    r.at("moved").get_to(task.reference.moved);
+    r.at("inputs_block").get_to(task.inputs_block);
+    c.at("outputs_block").get_to(task.outputs_block);
+    facts_.frugal = largest(plan_memory(task, false)).bytes > options_.frugal_above;
+    const auto most = largest(plan_memory(task, facts_.frugal));
+    facts_.peak_bytes = most.bytes;
+    const bool cuda = options_.device == Device::kCuda;
+    const auto limit = options_.memory_limit > 0 ? options_.memory_limit
+                       : cuda                    ? gpu_bytes_free_
+                                                 : memory_available();
+    if (most.bytes <= limit || (limit <= 0 && !cuda)) return ok_status();
+    return input_error("the task needs {} to be replayed on the {}, {}; {} are free", gibibytes(most.bytes),
+                       cuda ? "GPU" : "CPU", most.what, gibibytes(limit));
   }
 
-  Status connect(const Json& r, Fd outputs, const Json& c, Deadline deadline) {
-    std::set<int> calls;
-    for (const auto* side : {&r, &c})
-      for (const auto& call : side->at("calls_used")) calls.insert(call.get<int>());
-    NEREID_TRY(auto shared,
-               ask_reference({{"do", "share"}, {"states", states_of(true)}, {"calls", calls}}, {}, deadline));
+  Status connect(const Json& r, const std::set<int>& calls, Deadline deadline) {
+    NEREID_TRY(
+        auto shared,
+        ask_reference(
+            {{"do", "share"}, {"states", states_of(true)}, {"calls", calls}, {"frugal", facts_.frugal}}, {},
+            deadline));
     if (!shared) return ok_status();
     if (shared->descriptors.empty()) return our_error("the reference's worker sent no block");
-    NEREID_TRY(auto attached,
-               ask_candidate({{"do", "attach"}, {"calls", calls}}, {shared->descriptors[0].get()}, deadline));
+    NEREID_TRY(auto attached, ask_candidate({{"do", "attach"}, {"calls", calls}, {"frugal", facts_.frugal}},
+                                            {shared->descriptors[0].get()}, deadline));
     if (!attached || !pairing_.difference.empty()) return ok_status();
+    if (attached->descriptors.empty()) return our_error("a candidate's worker sent no block");
     Json shapes = Json::array();
     const auto add = [&](trace::ValueId id) {
       const auto& value = candidate_.values[id];
@@ -280,7 +296,8 @@ class WorkerSession : public Session {
       paths_.push_back(fmt::format("input {} after the call", index.get<size_t>()));
       add(inputs.at(index.get<size_t>()));
     }
-    NEREID_TRY(auto taken, ask_reference({{"do", "attach"}, {"outputs", shapes}}, {outputs.get()}, deadline));
+    NEREID_TRY(auto taken, ask_reference({{"do", "attach"}, {"outputs", shapes}},
+                                         {attached->descriptors[0].get()}, deadline));
     (void)taken;
     return ok_status();
   }
@@ -346,10 +363,26 @@ class WorkerSession : public Session {
     return std::optional<Message>(std::move(*reply.answer));
   }
 
+  // Where memory is dear one side holds next to nothing while the other works.
+  Status rest_candidate(Deadline deadline) {
+    if (!facts_.frugal || !alive_ || load_failure_) return ok_status();
+    const auto failure = candidate_failure_;
+    NEREID_TRY(const auto rested, ask_candidate({{"do", "rest"}}, {}, deadline));
+    if (rested) candidate_failure_ = failure;  // else it is lost, as the next run will tell
+    return ok_status();
+  }
+  Status rest_reference(Deadline deadline) {
+    if (!facts_.frugal) return ok_status();
+    NEREID_TRY(const auto rested, ask_reference({{"do", "rest"}}, {}, deadline));
+    (void)rested;
+    return ok_status();
+  }
+
   Result<bool> prepare(TrialReport& report, Deadline deadline) {
     auto trial = report.trial;
     trial.perturb = report.perturbed;
     const auto gpu = share_gpu();
+    NEREID_TRY_STATUS(rest_candidate(deadline));
     NEREID_TRY(auto answer, ask_reference({{"do", "prepare"}, {"trial", to_json(trial)}}, {}, deadline));
     if (!answer) {
       report.reference_failed = reference_failure_;
@@ -369,6 +402,7 @@ class WorkerSession : public Session {
       return false;
     }
     const auto gpu = share_gpu();
+    NEREID_TRY_STATUS(rest_reference(deadline));
     NEREID_TRY(auto answer, ask_candidate({{"do", "run"},
                                            {"seed", report.trial.seed},
                                            {"sanitize", report.trial.sanitize},
@@ -406,6 +440,7 @@ class WorkerSession : public Session {
       return ok_status();
     }
     const auto gpu = share_gpu();
+    NEREID_TRY_STATUS(rest_candidate(deadline));
     NEREID_TRY(auto answer, ask_reference({{"do", "judge"},
                                            {"trial", to_json(report.trial)},
                                            {"tolerance", to_json(tolerance)},

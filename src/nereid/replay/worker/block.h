@@ -22,6 +22,8 @@ class BlockLayout {
   size_t count() const { return shapes_.size(); }
   int64_t bytes() const { return bytes_; }
   const TensorShape& shape(size_t i) const { return shapes_[i]; }
+  // The i-th tensor's bytes as a storage of their own, which keeps the block alive.
+  c10::Storage storage(const at::Tensor& block, size_t i) const;
   // The i-th tensor, over the block's bytes.
   at::Tensor at(const at::Tensor& block, size_t i) const;
 

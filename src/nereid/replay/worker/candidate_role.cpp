@@ -1,14 +1,15 @@
 // The candidate's worker. Requests:
 //   load {"threads", "may_keep_inputs", "states": [value...], "inputs_written": [index...], "compared": bool}
 //        + trace, position; nothing is handed over where outputs that differ in number or shape are not compared
-//     -> {"peak_bytes", "calls_used", "block_bytes"} + the block its outputs go to
-//   attach {"layout": [[call, values...]...], ...} + the reference's block: see `Attachment`
+//     -> {"footprint", "outputs_block", "calls_used"}
+//   attach {"calls": [call...], "frugal"} + the reference's block -> {} + the block its outputs go to
 //   run {"seed", "sanitize", "seconds", "alternatives": [[step, index]...]}
 //     -> {"findings", "finding_count", "inputs_written": [index...], "seconds"}
 //   leave_out {"step", "seconds"} -> {"changed": [bool...]}
+//   rest {} -> {}: holds nothing, until what needs it makes it again
+// Where memory is dear ("frugal") the blocks are mapped only while something is copied, when no kernel runs:
+// the reference works in one of them, and the other holds what is being judged.
 #include <ATen/Functions.h>
-
-#include <cstring>
 
 #include "nereid/base/deadline.h"
 #include "nereid/replay/worker/block.h"
@@ -27,9 +28,10 @@ class CandidateRole : public Role {
 
   Json handle(const std::string& verb, Message& request, std::vector<int>& descriptors) override {
     const auto& document = request.document;
-    if (verb == "load") return load_trace(request, descriptors);
+    if (verb == "load") return load_trace(request);
     if (!loaded_.replay) throw std::runtime_error("nothing is loaded");
-    if (verb == "attach") return attach(request);
+    if (verb == "attach") return attach(request, descriptors);
+    if (verb == "rest") return rest();
     if (verb == "run") return run(document);
     if (verb == "leave_out") return leave_out(document);
     throw std::runtime_error("unknown request " + verb);
@@ -37,17 +39,19 @@ class CandidateRole : public Role {
 
   Playing playing() override {
     if (!loaded_.replay) throw std::runtime_error("nothing is loaded");
+    wake();
     return {*loaded_.replay, options_};
   }
 
   void hand_over() override {
+    const auto block = outputs_block(true);
     for (size_t i = 0; i < outputs_.size(); ++i)
-      out_layout_.at(out_block_.bytes, i).copy_(loaded_.replay->value(outputs_[i]));
+      out_layout_.at(block, i).copy_(loaded_.replay->value(outputs_[i]));
     machine_.synchronize();
   }
 
  private:
-  Json load_trace(Message& request, std::vector<int>& descriptors) {
+  Json load_trace(Message& request) {
     states_ = request.document.at("states").get<std::vector<ValueId>>();
     ProgramOptions options;
     options.may_keep_inputs = request.document.at("may_keep_inputs").get<bool>();
@@ -60,9 +64,8 @@ class CandidateRole : public Role {
         outputs_.push_back(inputs.at(index.get<size_t>()));
     }
     for (const auto value : outputs_) out_layout_.add(shape_of(loaded_.trace.values.at(value)));
-    out_block_ = machine_.share(out_layout_.bytes());
-    descriptors.push_back(out_block_.fd.get());
-    return {{"peak_bytes", loaded_.program->peak_bytes() + out_layout_.bytes()},
+    return {{"footprint", loaded_.program->footprint()},
+            {"outputs_block", out_layout_.bytes()},
             {"calls_used", loaded_.program->calls_used()}};
   }
 
@@ -71,13 +74,18 @@ class CandidateRole : public Role {
   }
 
   // The block holds the state (in the order of "states"), then the inputs of each call in "calls".
-  Json attach(Message& request) {
+  Json attach(Message& request, std::vector<int>& descriptors) {
+    frugal_ = request.document.at("frugal").get<bool>();
     calls_ = request.document.at("calls").get<std::vector<int>>();
     for (const auto value : states_) in_layout_.add(shape_of(loaded_.trace.values.at(value)));
     for (const auto call : calls_)
       for (const auto value : inputs_of(call)) in_layout_.add(shape_of(loaded_.trace.values.at(value)));
     if (request.descriptors.empty()) throw std::runtime_error("attach: expected a block");
-    in_block_ = machine_.open(std::move(request.descriptors[0]), in_layout_.bytes());
+    in_fd_ = std::move(request.descriptors[0]);
+    if (!frugal_) in_block_ = machine_.open(in_fd_, in_layout_.bytes(), false).bytes;
+    out_block_ = machine_.share(out_layout_.bytes());
+    descriptors.push_back(out_block_.fd.get());
+    if (frugal_) out_block_.bytes.reset();
     return {{"ok", true}};
   }
 
@@ -88,26 +96,61 @@ class CandidateRole : public Role {
     return {};
   }
 
-  void put(ValueId id, size_t place) {
+  // The blocks, mapped for as long as what this gives lives.
+  at::Tensor inputs_block() const {
+    if (!frugal_) return in_block_;
+    machine_.synchronize();
+    return machine_.open(in_fd_, in_layout_.bytes(), false).bytes;
+  }
+  at::Tensor outputs_block(bool to_write) const {
+    if (!frugal_) return out_block_.bytes;
+    machine_.synchronize();
+    return machine_.open(out_block_.fd, out_layout_.bytes(), to_write).bytes;
+  }
+
+  void put(const at::Tensor& block, ValueId id, size_t place) {
     auto& replay = *loaded_.replay;
     const auto& value = loaded_.trace.values[id];
     if (!replay.bound(value.storage)) replay.create(value.storage, value.dtype);
-    replay.value(id).copy_(in_layout_.at(in_block_.bytes, place));
+    replay.value(id).copy_(in_layout_.at(block, place));
     replay.mark_written(id);
   }
 
   void put_state(StorageId storage) {
+    const auto block = inputs_block();
     for (size_t i = 0; i < states_.size(); ++i)
-      if (loaded_.trace.values[states_[i]].storage == storage) put(states_[i], i);
+      if (loaded_.trace.values[states_[i]].storage == storage) put(block, states_[i], i);
+    if (frugal_) machine_.synchronize();
   }
 
   void put_inputs(int call) {
+    const auto block = inputs_block();
     size_t place = states_.size();
     for (const auto each : calls_)
       for (const auto value : inputs_of(each)) {
-        if (each == call) put(value, place);
+        if (each == call) put(block, value, place);
         ++place;
       }
+    if (frugal_) machine_.synchronize();
+  }
+
+  Json rest() {
+    loaded_.replay->let_go();
+    machine_.trim();
+    rests_ = true;
+    return {{"ok", true}};
+  }
+
+  // To where the judged forward begins.
+  void start() {
+    rests_ = false;
+    loaded_.replay->start(
+        options_, [&](StorageId storage, Replay&) { put_state(storage); },
+        [&](int call) { put_inputs(call); });
+    loaded_.replay->begin_judged();
+  }
+  void wake() {
+    if (rests_) start();
   }
 
   Json run(const Json& document) {
@@ -117,10 +160,7 @@ class CandidateRole : public Role {
                           .sanitize = document.at("sanitize").get<bool>(),
                           .deadline = Deadline::after(document.at("seconds").get<double>())};
     machine_.fenced = options_.sanitize;
-    replay.start(
-        options_, [&](StorageId storage, Replay&) { put_state(storage); },
-        [&](int call) { put_inputs(call); });
-    replay.begin_judged();
+    start();
     options_.deadline = Deadline::after(document.at("seconds").get<double>());
     for (const auto& alternative : document.at("alternatives"))
       options_.alternatives[alternative.at(0).get<int>()] = alternative.at(1).get<int>();
@@ -144,6 +184,8 @@ class CandidateRole : public Role {
   // Again without one launch; what it would have made stays poisoned.
   Json leave_out(const Json& document) {
     auto& replay = *loaded_.replay;
+    options_.deadline = Deadline::after(document.at("seconds").get<double>());
+    wake();
     auto options = options_;
     options.sanitize = false;
     options.alternatives.clear();
@@ -151,12 +193,10 @@ class CandidateRole : public Role {
     options.deadline = Deadline::after(document.at("seconds").get<double>());
     replay.run_judged(options);
     Json changed = Json::array();
+    const auto block = outputs_block(false);
     for (size_t i = 0; i < outputs_.size(); ++i) {
-      const auto before = out_layout_.at(out_block_.bytes, i);
       const auto after = replay.value(outputs_[i]).resolve_conj().resolve_neg().contiguous();
-      // Bits, so that NaNs are equal to themselves.
-      changed.push_back(
-          !at::equal(before.reshape({-1}).view(c10::kByte), after.reshape({-1}).view(c10::kByte)));
+      changed.push_back(!same_bits(out_layout_.at(block, i), after));
     }
     return {{"changed", changed}};
   }
@@ -166,7 +206,10 @@ class CandidateRole : public Role {
   std::vector<ValueId> states_, outputs_;  // outputs, then the inputs that the reference writes
   std::vector<int> calls_;
   BlockLayout in_layout_, out_layout_;
-  SharedBlock in_block_, out_block_;
+  Fd in_fd_;
+  at::Tensor in_block_;
+  SharedBlock out_block_;
+  bool frugal_ = false, rests_ = false;
   RunOptions options_;
 };
 

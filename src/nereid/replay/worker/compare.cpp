@@ -12,7 +12,7 @@
 namespace nereid::replay {
 namespace {
 
-constexpr int64_t kChunk = int64_t{1} << 22;  // elements held in float64 at once
+constexpr double kAgree = 1e-6;  // of truths under different huge numbers
 
 at::Tensor flat(const at::Tensor& tensor) {
   auto t = tensor.resolve_conj().resolve_neg();
@@ -36,18 +36,29 @@ std::vector<int64_t> position(int64_t index, const std::vector<int64_t>& sizes) 
 // One output on its way to a verdict: flat tensors, walked in chunks.
 class Comparer {
  public:
-  Comparer(const OutputTensors& tensors, const Tolerance& tolerance)
+  Comparer(const OutputTensors& tensors, const Tolerance& tolerance, int64_t chunk)
       : tensors_(tensors),
         tolerance_(tolerance),
+        chunk_(chunk),
         got_(flat(tensors.got)),
         own_(flat(tensors.own)),
         truth_(flat(tensors.truth)),
+        agreed_(tensors.agreed),
         largest_(largest_finite(tensors.dtype)) {
-    for (const auto& near : tensors.nearby) nearby_.push_back(flat(near));
-    for (const auto& finite : tensors.finite) finite_.push_back(flat(finite));
     out_.dtype = trace::to_string(tensors.dtype);
     out_.sizes = tensors.own.sizes().vec();
     out_.elements = tensors.own.numel();
+  }
+
+  OwnError nearby_error(const at::Tensor& other) {
+    OwnError error;
+    if (out_.elements == 0 || trace::is_integral(tensors_.dtype)) return error;
+    const double unit = scales().second;
+    const auto near = flat(other);
+    for_stretches([&](const Stretch& stretch, int64_t first) {
+      error.add(own_error(stretch, as_double(near.narrow(0, first, stretch.own.numel())), unit));
+    });
+    return error;
   }
 
   OutputComparison run() {
@@ -66,22 +77,22 @@ class Comparer {
   // Calls body(stretch, position of its first element).
   template <typename F>
   void for_stretches(F body) {
-    for (int64_t first = 0; first < own_.numel(); first += kChunk) {
-      const auto size = std::min(kChunk, own_.numel() - first);
+    for (int64_t first = 0; first < own_.numel(); first += chunk_) {
+      const auto size = std::min(chunk_, own_.numel() - first);
       const auto part = [&](const at::Tensor& tensor) { return as_double(tensor.narrow(0, first, size)); };
-      Stretch stretch{part(got_), part(own_), part(truth_), {}, largest_};
-      for (const auto& finite : finite_) stretch.finite.push_back(part(finite));
-      body(stretch, first);
+      body({part(got_), part(own_), part(truth_),
+            agreed_.defined() ? agreed_.narrow(0, first, size) : at::Tensor(), largest_},
+           first);
     }
   }
 
   void integers() {
-    for (int64_t first = 0; first < own_.numel(); first += kChunk) {
-      const auto size = std::min(kChunk, own_.numel() - first);
+    for (int64_t first = 0; first < own_.numel(); first += chunk_) {
+      const auto size = std::min(chunk_, own_.numel() - first);
       const auto got = got_.narrow(0, first, size), own = own_.narrow(0, first, size),
                  truth = truth_.narrow(0, first, size);
       auto wrong = got.ne(own).logical_and(got.ne(truth));
-      for (const auto& other : finite_) wrong = wrong.logical_and(other.narrow(0, first, size).eq(truth));
+      if (agreed_.defined()) wrong = wrong.logical_and(agreed_.narrow(0, first, size));
       GotError part{.wrong = wrong.sum().item().toLong()};
       if (part.wrong > 0) {
         const auto error = at::where(wrong, as_double(got).sub(as_double(own)).abs(), 0.0);
@@ -106,28 +117,28 @@ class Comparer {
     out_.error_limit = atol;
   }
 
-  void scaled() {
+  // Of the truth, and the unit that errors are measured in.
+  std::pair<Scale, double> scales() {
     Scale truth;
     for_stretches([&](const Stretch& stretch, int64_t) { truth.add(scale_of(stretch)); });
-    out_.undefined = truth.undefined;
     double scale = truth.count > 0 ? std::sqrt(truth.squared / static_cast<double>(truth.count)) : 0;
     if (scale == 0) scale = tensors_.usual_scale;
     if (scale == 0) scale = 1;
+    return {truth, scale};
+  }
+
+  void scaled() {
+    const auto [truth, scale] = scales();
+    out_.undefined = truth.undefined;
     const double norm = truth.squared > 0
                             ? std::sqrt(truth.squared)
                             : scale * std::sqrt(std::max(static_cast<double>(truth.count), 1.0));
 
-    std::vector<OwnError> own(1 + nearby_.size());
-    for_stretches([&](const Stretch& stretch, int64_t first) {
-      own[0].add(own_error(stretch, stretch.own, scale));
-      for (size_t i = 0; i < nearby_.size(); ++i)
-        own[i + 1].add(
-            own_error(stretch, as_double(nearby_[i].narrow(0, first, stretch.own.numel())), scale));
-    });
-    for (const auto& one : own) {
-      out_.own_error = std::max(out_.own_error, one.largest);
-      out_.own_norm_error = std::max(out_.own_norm_error, std::sqrt(one.squared) / norm);
-    }
+    OwnError own;
+    for_stretches([&](const Stretch& stretch, int64_t) { own.add(own_error(stretch, stretch.own, scale)); });
+    own.widen(tensors_.nearby);
+    out_.own_error = own.largest;
+    out_.own_norm_error = std::sqrt(own.squared) / norm;
     const double eps = epsilon(tensors_.dtype);
     out_.error_limit = tolerance_.factor * out_.own_error + floor_ulps(tensors_.dtype) * eps;
     // A norm of few elements has little to even out: of one it is that element's error.
@@ -136,8 +147,9 @@ class Comparer {
                  floor_ulps(tensors_.dtype) / std::sqrt(std::max(static_cast<double>(truth.count), 1.0)));
     out_.norm_limit = tolerance_.factor * out_.own_norm_error + norm_floor * eps;
 
+    const double unit = scale;
     for_stretches([&](const Stretch& stretch, int64_t first) {
-      sum_.add(scaled_error(stretch, scale, out_.error_limit), first);
+      sum_.add(scaled_error(stretch, unit, out_.error_limit), first);
     });
     take_sum();
     out_.norm_error = std::sqrt(sum_.squared) / norm;
@@ -183,8 +195,9 @@ class Comparer {
 
   const OutputTensors& tensors_;
   const Tolerance& tolerance_;
+  const int64_t chunk_;
   at::Tensor got_, own_, truth_;
-  std::vector<at::Tensor> nearby_, finite_;
+  at::Tensor agreed_;
   double largest_;
   GotError sum_;
   OutputComparison out_;
@@ -229,8 +242,24 @@ double rms(const at::Tensor& tensor) {
   return sum.count > 0 ? std::sqrt(sum.squared / static_cast<double>(sum.count)) : 0;
 }
 
-OutputComparison compare(const OutputTensors& tensors, const Tolerance& tolerance) {
-  return Comparer(tensors, tolerance).run();
+OutputComparison compare(const OutputTensors& tensors, const Tolerance& tolerance, int64_t chunk) {
+  return Comparer(tensors, tolerance, chunk).run();
+}
+
+OwnError nearby_error(const OutputTensors& tensors, const at::Tensor& near) {
+  return Comparer(tensors, {}, kChunk).nearby_error(near);
+}
+
+void keep_agreeing(at::Tensor& agreed, const at::Tensor& truth, const at::Tensor& other) {
+  const auto a = flat(truth), b = flat(other);
+  if (!agreed.defined()) agreed = at::ones({a.numel()}, a.options().dtype(c10::kBool));
+  for (int64_t first = 0; first < a.numel(); first += kChunk) {
+    const auto size = std::min(kChunk, a.numel() - first);
+    const auto x = as_double(a.narrow(0, first, size)), y = as_double(b.narrow(0, first, size));
+    const auto same =
+        c10::isIntegralType(truth.scalar_type(), true) ? x.eq(y) : y.sub(x).abs().le(x.abs().mul(kAgree));
+    agreed.narrow(0, first, size).logical_and_(same);
+  }
 }
 
 }  // namespace nereid::replay

@@ -3,35 +3,43 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <optional>
-#include <vector>
-
 #include "nereid/replay/report.h"
+#include "nereid/replay/worker/reckon.h"
 
 namespace nereid::replay {
 
-// One output, all of one shape. Undefined tensors are left out of the reckoning.
+// One output, all of one shape. It is looked at a few million elements at a time: nothing of its size is
+// made.
 struct OutputTensors {
   trace::DType dtype{};
-  at::Tensor got;                  // the candidate's
-  at::Tensor own;                  // the reference's in its own dtype
-  at::Tensor truth;                // ... in float64; integers as they are
-  std::vector<at::Tensor> nearby;  // truths that the reference's own error may be measured by as well: with
-                                   // TF32 operands, with inputs moved by half an ulp
-  double usual_scale = 0;          // rms of an earlier trial's truth: the unit where this one's is all zeros
-  std::vector<at::Tensor> finite =
-      {};  // truths with the inputs' infinities and NaNs replaced by huge numbers
+  at::Tensor got;          // the candidate's
+  at::Tensor own;          // the reference's in its own dtype
+  at::Tensor truth;        // ... in float64; integers as they are
+  OwnError nearby = {};    // the widest of other truths (`nearby_error`), by which the reference's own
+                           // error may be measured as well
+  double usual_scale = 0;  // rms of an earlier trial's truth: the unit where this one's is all zeros
+  at::Tensor agreed = {};  // bool, flat: where the truth is what other truths say (`keep_agreeing`)
 };
 
 // Fills all but `path`. Errors are in units of max(|truth|, rms(truth)):
 //   error_limit = factor * own_error + floor * epsilon, norm_limit likewise.
 // A position where the reference is not defined (own and truth differ in being finite, once the truth is
 // rounded to the dtype's range) is not judged; where both are infinite or NaN the candidate must be the same.
-// With `finite`, a position counts as defined only where the truth is a number that each of those agrees on:
-// what an operator makes of a NaN or an infinity of its inputs is convention (Triton's maximum drops a NaN,
-// PyTorch's keeps it), what it makes of its neighbours is not. Integers and booleans are equal to the
-// reference's in its own dtype or to the truth's.
-OutputComparison compare(const OutputTensors& tensors, const Tolerance& tolerance);
+// With `agreed`, a position counts as defined only where the truth is a number and that says so: what an
+// operator makes of a NaN or an infinity of its inputs is convention (Triton's maximum drops a NaN, PyTorch's
+// keeps it), what it makes of its neighbours is not. Integers and booleans are equal to the reference's in
+// its own dtype or to the truth's. Looks at `chunk` elements at once; how many changes nothing but the last
+// digits of sums.
+inline constexpr int64_t kChunk = int64_t{1} << 22;
+OutputComparison compare(const OutputTensors& tensors, const Tolerance& tolerance, int64_t chunk = kChunk);
+
+// How far another truth of the same output lies from `tensors.truth`, as compare() measures: with TF32
+// operands, with inputs moved by half an ulp.
+OwnError nearby_error(const OutputTensors& tensors, const at::Tensor& near);
+
+// Takes from `agreed` the elements at which `other`, a truth with huge numbers in place of the inputs'
+// infinities and NaNs, is not the truth. Undefined to begin with: all agree.
+void keep_agreeing(at::Tensor& agreed, const at::Tensor& truth, const at::Tensor& other);
 
 // The units of the last place that are forgiven whatever the reference's own error is: of an element, and of
 // the norm of many (of n, at least those of an element over the root of n).

@@ -19,8 +19,12 @@ struct Case {
   at::Tensor own = truth.mul(1 + 0x1p-22).to(c10::kFloat);
   at::Tensor got = own.clone();
 
-  OutputComparison compare(const Tolerance& tolerance = {}, std::vector<at::Tensor> nearby = {}) const {
-    return replay::compare({dtype_of(own.scalar_type()), got, own, truth, std::move(nearby), 0}, tolerance);
+  OutputTensors tensors() const { return {dtype_of(own.scalar_type()), got, own, truth}; }
+  OutputComparison compare(const Tolerance& tolerance = {},
+                           const std::vector<at::Tensor>& nearby = {}) const {
+    auto all = tensors();
+    for (const auto& near : nearby) all.nearby.widen(nearby_error(all, near));
+    return replay::compare(all, tolerance);
   }
 };
 
@@ -103,9 +107,12 @@ TEST(CompareTest, WhatHangsOnANonFiniteInputIsNotJudgedButItsNeighboursAre) {
   Case c;
   c.own[2] = c.truth[2] = kNan, c.own[3] = c.truth[3] = kInfinity;
   auto huge = c.truth.clone();
-  huge[2] = 1e9, huge[3] = 1e9, huge[4] = 7;  // the truth of 4 depends on the input's NaN, although it is a number
+  huge[2] = 1e9, huge[3] = 1e9,
+  huge[4] = 7;  // the truth of 4 depends on the input's NaN, although it is a number
   const auto run = [&] {
-    return compare({dtype_of(c.own.scalar_type()), c.got, c.own, c.truth, {}, 0, {huge}}, {});
+    auto tensors = c.tensors();
+    keep_agreeing(tensors.agreed, c.truth, huge);
+    return compare(tensors, {});
   };
   c.got[2] = 0, c.got[3] = kNan, c.got[4] = 99;
   EXPECT_TRUE(run().agrees) << run().reason;
@@ -126,7 +133,7 @@ TEST(CompareTest, IntegersAreExactOrTheTruths) {
   const auto own = at::arange(10), truth = own.clone();
   truth[3] = 33;
   auto got = own.clone();
-  const auto run = [&] { return compare({DType::kI64, got, own, truth, {}, 0}, {}); };
+  const auto run = [&] { return compare({DType::kI64, got, own, truth}, {}); };
   EXPECT_TRUE(run().agrees);
   got[3] = 33;
   EXPECT_TRUE(run().agrees);
@@ -140,6 +147,30 @@ TEST(CompareTest, RtolAndAtolReplaceTheRule) {
   EXPECT_FALSE(c.compare().agrees);
   EXPECT_TRUE(c.compare({.rtol = {}, .atol = 0.02}).agrees);
   EXPECT_FALSE(c.compare({.rtol = 1e-6, .atol = {}}).agrees);
+}
+
+TEST(CompareTest, HowMuchIsLookedAtAtOnceDoesNotMatter) {
+  Case c;
+  c.got = c.truth.mul(1 + 3 * 0x1p-22).to(c10::kFloat);
+  c.got[417] += 0.01, c.got[3] = kNan;
+  auto tensors = c.tensors();
+  tensors.nearby = nearby_error(tensors, c.truth.mul(1 + 0x1p-21));
+  keep_agreeing(tensors.agreed, c.truth, c.truth.index_fill(0, at::full({1}, 8, c10::kLong), 5));
+  const auto whole = compare(tensors, {});
+  EXPECT_EQ(whole.wrong, 2);
+  EXPECT_EQ(whole.undefined, 1);
+  for (const int64_t chunk : {1, 7, 333, 999}) {
+    const auto parts = compare(tensors, {}, chunk);
+    EXPECT_EQ(parts.wrong, whole.wrong);
+    EXPECT_EQ(parts.undefined, whole.undefined);
+    EXPECT_EQ(parts.first_wrong, whole.first_wrong);
+    EXPECT_EQ(parts.worst, whole.worst);
+    EXPECT_EQ(parts.error, whole.error);
+    EXPECT_EQ(parts.own_error, whole.own_error);
+    EXPECT_EQ(parts.error_limit, whole.error_limit);
+    EXPECT_EQ(parts.max_absolute_error, whole.max_absolute_error);
+    EXPECT_NEAR(parts.own_norm_error, whole.own_norm_error, 1e-12 * whole.own_norm_error);
+  }
 }
 
 TEST(CompareTest, NearbyTruthsWidenTheOwnError) {
@@ -167,6 +198,27 @@ TEST(InputsTest, KindsKeepSignsAndRanges) {
   EXPECT_FALSE(apply_kind(signs, InputKind::kFlipped, generator));
   EXPECT_TRUE(apply_kind(signs, InputKind::kNegative, generator));
   EXPECT_LE(signs.max().item().toDouble(), 0);
+}
+
+TEST(InputsTest, LargeTensorsAreChangedInPartsAsIfWhole) {
+  auto generator = at::globalContext().defaultGenerator(c10::Device(c10::kCPU)).clone();
+  const auto fresh = [] { return at::rand({3, 3'000'001}).sub_(0.5).t(); };
+  auto one_hot = at::rand({3, 3'000'001});
+  EXPECT_TRUE(apply_kind(one_hot, InputKind::kOneHot, generator));
+  EXPECT_TRUE(one_hot.sum(1).eq(1).all().item().toBool());
+  EXPECT_EQ(one_hot.argmax(1)[2].item().toLong(), 2 * 7 + 3);
+  auto ramp = fresh();
+  const auto low = ramp.min().item().toFloat(), high = ramp.max().item().toFloat();
+  EXPECT_TRUE(apply_kind(ramp, InputKind::kRamp, generator));
+  const auto flat = ramp.reshape({-1});
+  EXPECT_TRUE(flat.diff().ge(0).all().item().toBool());
+  EXPECT_FLOAT_EQ(flat[0].item().toFloat(), low);
+  EXPECT_FLOAT_EQ(flat[-1].item().toFloat(), high);
+  auto nans = fresh();
+  EXPECT_TRUE(apply_kind(nans, InputKind::kNans, generator));
+  const auto where = nans.isnan().reshape({-1}).nonzero().reshape({-1});
+  EXPECT_TRUE(where.diff().eq(64).all().item().toBool());
+  EXPECT_NEAR(static_cast<double>(where.numel()), 9'000'003 / 64.0, 1);
 }
 
 TEST(InputsTest, OnlyConstantsArePerturbed) {

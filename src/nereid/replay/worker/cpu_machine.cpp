@@ -4,6 +4,7 @@
 #include <c10/core/CPUAllocator.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <malloc.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -86,16 +87,17 @@ class CpuMachine : public Machine {
     return {std::move(tensor), std::move(fd)};
   }
 
-  SharedBlock open(Fd fd, int64_t bytes) override {
+  SharedBlock open(const Fd& fd, int64_t bytes, bool to_write) override {
     struct stat status {};
     // A block that its owner can cut short would kill whoever reads it.
     if (fstat(fd.get(), &status) != 0 || status.st_size < bytes ||
         (fcntl(fd.get(), F_GET_SEALS) & kSeals) != kSeals)
       throw std::runtime_error("a block is smaller than agreed, or not sealed");
-    return {map(fd.get(), bytes, PROT_READ), Fd()};
+    return {map(fd.get(), bytes, to_write ? PROT_READ | PROT_WRITE : PROT_READ), Fd()};
   }
 
   void synchronize() override {}
+  void trim() override { malloc_trim(0); }
   bool tracks_written() const override { return true; }
 
  private:

@@ -362,17 +362,18 @@ void CallFrame::run(Operands& operands) const {
   for (const auto& slot : result_slots_) {
     if (slot.position >= stack.size())
       throw Failed(Failure::Kind::kRaised, "fewer results than the trace says");
-    const auto& returned = stack[slot.position];
+    auto& returned = stack[slot.position];
+    // Taken off the stack: what nobody else holds becomes the value as it is, without a copy.
     at::Tensor tensor;
     if (slot.item < 0 && returned.isTensor()) {
-      tensor = returned.toTensor();
+      tensor = std::move(returned).toTensor();
     } else if (slot.item >= 0 && returned.isTensorList()) {
       const auto list = returned.toTensorList();
-      if (slot.item < static_cast<int64_t>(list.size())) tensor = list.get(slot.item);
+      if (slot.item < static_cast<int64_t>(list.size())) tensor = list.extract(slot.item);
     }
     // Some operators leave out on one machine what they return on another, unasked: whoever reads it fails
     // then.
-    if (tensor.defined()) operands.bind(slot.value, tensor);
+    if (tensor.defined()) operands.bind(slot.value, std::move(tensor));
   }
 }
 

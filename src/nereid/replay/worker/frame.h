@@ -22,7 +22,7 @@ class Operands {
   virtual ~Operands() = default;
   // With `shape_only`, of a storage that nobody made, because nobody needs its data, one is made.
   virtual at::Tensor operand(trace::ValueId value, bool shape_only) = 0;
-  virtual void bind(trace::ValueId value, const at::Tensor& result) = 0;
+  virtual void bind(trace::ValueId value, at::Tensor result) = 0;
   virtual at::Generator generator(const std::string& name) = 0;  // "cuda:1234"
   virtual void seed(uint64_t seed) = 0;                          // torch.manual_seed
 };

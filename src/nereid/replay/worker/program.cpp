@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "nereid/replay/worker/types.h"
+#include "nereid/trace/op_class.h"
 
 namespace nereid::replay {
 namespace {
@@ -386,40 +387,101 @@ class Planner {
 
   // Temporaries go after the last needed step that touches them, unless the judged forward begins with them.
   void find_releases() {
-    std::set<StorageId> keep(program_->live_in_.begin(), program_->live_in_.end());
-    keep.insert(program_->workspace_.begin(), program_->workspace_.end());
+    std::set<StorageId> keep;
     for (const auto value : program_->outputs_) keep.insert(storage_of(value));
-    for (const auto& state : trace_.state) keep.insert(storage_of(state.value));
-    for (const auto& phase : trace_.phases)
-      for (const auto value : trace::tensors_in(phase.inputs)) keep.insert(storage_of(value));
-    int64_t alive = 0;
+    if (!options_.spend) {
+      keep.insert(program_->live_in_.begin(), program_->live_in_.end());
+      keep.insert(program_->workspace_.begin(), program_->workspace_.end());
+      for (const auto& state : trace_.state) keep.insert(storage_of(state.value));
+      for (const auto& phase : trace_.phases)
+        for (const auto value : trace::tensors_in(phase.inputs)) keep.insert(storage_of(value));
+    }
     for (size_t s = 0; s < trace_.storages.size(); ++s)
-      if (trace_.storages[s].role == trace::Role::kConstant)
-        keep.insert(s), alive += trace_.storages[s].bytes;
+      if (trace_.storages[s].role == trace::Role::kConstant) keep.insert(static_cast<StorageId>(s));
 
-    std::vector<std::pair<int, int>> last(trace_.storages.size(), {-1, -1}), first(last);
+    constexpr Moment kNever{-1, -1};
+    std::vector<Moment> first(trace_.storages.size(), kNever), last(first);
+    const auto touched = [&](StorageId s, Moment when) {
+      if (first[s] == kNever) first[s] = when;
+      last[s] = when;
+    };
     for (size_t p = 0; p <= program_->judged_; ++p) {
       phases()[p].release.resize(phases()[p].steps.size());
-      for (size_t i = 0; i < phases()[p].steps.size(); ++i)
+      put_from_outside(p, touched);
+      for (size_t i = 0; i < phases()[p].steps.size(); ++i) {
+        const Moment now{static_cast<int>(p), static_cast<int>(i)};
         if (phases()[p].needed[i])
           for (const auto* set : {&touches_[p][i].reads, &touches_[p][i].writes})
-            for (const auto s : *set) {
-              last[s] = {p, i};
-              if (first[s].first < 0) first[s] = {p, i};
-            }
+            for (const auto s : *set) touched(s, now);
+        for (const auto s : phases()[p].inject[i + 1]) touched(s, now);
+      }
     }
-    std::vector<std::vector<int64_t>> change(program_->judged_ + 1);
-    for (size_t p = 0; p <= program_->judged_; ++p) change[p].resize(phases()[p].steps.size() + 1);
-    for (size_t s = 0; s < trace_.storages.size(); ++s) {
-      if (first[s].first < 0 || trace_.storages[s].role == trace::Role::kConstant) continue;
-      change[first[s].first][first[s].second] += trace_.storages[s].bytes;
-      if (keep.contains(s)) continue;
-      phases()[last[s].first].release[last[s].second].push_back(s);
-      change[last[s].first][last[s].second + 1] -= trace_.storages[s].bytes;
+    const auto judged = static_cast<int>(program_->judged_);
+    for (const auto s : program_->live_in_)
+      if (first[s] == kNever || first[s].first == judged) first[s] = {judged, -1};
+    for (size_t s = 0; s < trace_.storages.size(); ++s)
+      if (last[s] != kNever && last[s].second >= 0 && !keep.contains(static_cast<StorageId>(s)))
+        phases()[last[s].first].release[last[s].second].push_back(static_cast<StorageId>(s));
+    reckon_footprint(first);
+  }
+
+  // A step: its phase, its index; -1: before the phase's first step.
+  using Moment = std::pair<int, int>;
+
+  // What others put into storages before a phase's steps, or in their place.
+  template <typename F>
+  void put_from_outside(size_t p, F touched) const {
+    const auto& phase = trace_.phases[p];
+    for (const auto s : phases_of(p).inject[0]) touched(s, Moment{static_cast<int>(p), -1});
+    const bool inputs_come = phase.kind == trace::PhaseKind::kMakeInputs && !options_.reference;
+    if (inputs_come && program_->calls_used_.contains(phase.call))
+      for (const auto value : trace::tensors_in(phase.inputs))
+        touched(storage_of(value), Moment{static_cast<int>(p), -1});
+  }
+  const PreparedPhase& phases_of(size_t p) const { return program_->phases_[p]; }
+
+  // What is alive, step by step: a storage from its first use until it is released.
+  void reckon_footprint(const std::vector<Moment>& first) {
+    auto& out = program_->footprint_;
+    int64_t alive = 0;
+    std::vector<std::vector<std::vector<StorageId>>> made(program_->judged_ + 1);
+    for (size_t p = 0; p < made.size(); ++p) made[p].resize(phases()[p].steps.size() + 1);
+    for (size_t s = 0; s < first.size(); ++s) {
+      if (trace_.storages[s].role == trace::Role::kConstant)
+        alive += trace_.storages[s].bytes;
+      else if (first[s].first >= 0)
+        made[first[s].first][first[s].second + 1].push_back(static_cast<StorageId>(s));
     }
-    program_->peak_bytes_ = alive;
-    for (const auto& phase : change)
-      for (const auto bytes : phase) program_->peak_bytes_ = std::max(program_->peak_bytes_, alive += bytes);
+    for (size_t p = 0; p <= program_->judged_; ++p) {
+      const bool judged = p == program_->judged_;
+      auto& most = judged ? out.forward : out.start;
+      for (size_t i = 0; i <= phases()[p].steps.size(); ++i) {
+        for (const auto s : made[p][i]) alive += trace_.storages[s].bytes;
+        if (judged && i == 0) out.standing = alive;
+        most = std::max(most, alive);
+        if (i == 0) continue;
+        out.scratch = std::max(out.scratch, scratch_of(p, i - 1));
+        for (const auto s : phases()[p].release[i - 1]) alive -= trace_.storages[s].bytes;
+      }
+    }
+    for (const auto s : program_->judged_writes_)
+      if (first[s].first >= 0 && first[s] < Moment{static_cast<int>(program_->judged_), 0})
+        out.saved += trace_.storages[s].bytes;
+  }
+
+  // Operators that do more than go once over their elements may make something as large as what they give. In
+  // a fenced replay, a candidate's, what any of them gives is moved to where it is fenced.
+  int64_t scratch_of(size_t p, size_t i) const {
+    const auto* call = std::get_if<trace::Call>(&trace_.phases[p].steps[i]);
+    const bool fenced = !options_.reference && !options_.spend;
+    if (!call || !phases_of(p).needed[i] ||
+        (trace::listed_class(call->op) <= trace::OpClass::kPointwise && !fenced))
+      return 0;
+    if (const auto* frame = std::get_if<CallFrame>(&phases_of(p).steps[i]); frame && frame->allocates())
+      return 0;
+    int64_t most = 0;
+    for (const auto s : touches_[p][i].writes) most = std::max(most, trace_.storages[s].bytes);
+    return most;
   }
 
   const trace::Trace& trace_;

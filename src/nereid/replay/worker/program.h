@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "nereid/replay/memory_plan.h"
 #include "nereid/replay/report.h"
 #include "nereid/replay/worker/frame.h"
 #include "nereid/replay/worker/machine.h"
@@ -56,6 +57,8 @@ struct ProgramOptions {
   // State and the judged call's inputs exist when the judged forward begins, needed or not; state may be
   // changed where a candidate's is put in.
   bool reference = false;
+  // What the judged forward begins with goes after its last use, too: it runs once and is begun anew.
+  bool spend = false;
 };
 
 class Program {
@@ -84,7 +87,7 @@ class Program {
   const std::set<int>& calls_used() const { return calls_used_; }  // whose inputs are needed
   bool is_parameter(trace::ValueId value) const { return parameters_[value]; }
   bool keeps_inputs() const { return keeps_inputs_; }
-  int64_t peak_bytes() const { return peak_bytes_; }  // of storages alive at once
+  const Footprint& footprint() const { return footprint_; }
 
  private:
   friend class Planner;
@@ -97,7 +100,7 @@ class Program {
   std::set<int> calls_used_;
   std::vector<bool> parameters_;  // by value
   bool keeps_inputs_ = false;
-  int64_t peak_bytes_ = 0;
+  Footprint footprint_;
 };
 
 }  // namespace nereid::replay

@@ -11,7 +11,6 @@ namespace nereid::replay {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kAgree = 1e-6;               // of truths under different huge numbers
 constexpr int64_t kGrain = int64_t{1} << 15;  // elements that a thread is worth
 
 bool in_reach(const Stretch& stretch) { return stretch.truth.is_cpu(); }
@@ -24,7 +23,7 @@ class Elements {
         own_(s.own.const_data_ptr<double>()),
         truth_(s.truth.const_data_ptr<double>()),
         largest_(s.largest) {
-    for (const auto& tensor : s.finite) finite_.push_back(tensor.const_data_ptr<double>());
+    if (s.agreed.defined()) agreed_ = s.agreed.const_data_ptr<bool>();
   }
 
   double got(int64_t i) const { return got_[i]; }
@@ -36,12 +35,9 @@ class Elements {
   // Odd: an infinity or a NaN, and it is to be the same.
   Standing standing(int64_t i) const {
     const double truth = truth_[i], own = own_[i];
-    if (!finite_.empty()) {
-      bool agreed = std::isfinite(own) && std::abs(truth) <= largest_;
-      for (const auto* other : finite_) agreed &= std::abs(other[i] - truth) <= std::abs(truth) * kAgree;
-      return agreed ? Standing::kFinite : Standing::kUndefined;
-    }
     const bool truth_is_finite = std::abs(truth) <= largest_;
+    if (agreed_ != nullptr)
+      return agreed_[i] && std::isfinite(own) && truth_is_finite ? Standing::kFinite : Standing::kUndefined;
     if (std::isfinite(own) && truth_is_finite) return Standing::kFinite;
     if (std::isfinite(own) || truth_is_finite) return Standing::kUndefined;
     const bool same = std::isnan(truth) ? std::isnan(own) : own == std::copysign(kInfinity, truth);
@@ -51,7 +47,7 @@ class Elements {
 
  private:
   const double *got_, *own_, *truth_;
-  std::vector<const double*> finite_;
+  const bool* agreed_ = nullptr;
   double largest_;
 };
 
@@ -111,6 +107,10 @@ void Scale::add(const Scale& other) {
 
 void OwnError::add(const OwnError& other) {
   largest = std::max(largest, other.largest), squared += other.squared;
+}
+
+void OwnError::widen(const OwnError& other) {
+  largest = std::max(largest, other.largest), squared = std::max(squared, other.squared);
 }
 
 void GotError::add(const GotError& part, int64_t offset) {

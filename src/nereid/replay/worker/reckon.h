@@ -6,16 +6,15 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <vector>
 
 namespace nereid::replay {
 
 // Flat float64 tensors of one length, on one device.
 struct Stretch {
   at::Tensor got, own, truth;
-  // Truths under other numbers in place of the inputs' infinities and NaNs. An element is defined only where
-  // they agree with the truth; empty: where own and truth agree in what is finite.
-  std::vector<at::Tensor> finite;
+  // Bool: an element is defined only where this is true. Undefined: where own and truth agree in what is
+  // finite.
+  at::Tensor agreed;
   double largest = 0;  // finite number of the output's dtype: a truth beyond it is infinite
 };
 
@@ -32,6 +31,7 @@ Scale scale_of(const Stretch& stretch);
 struct OwnError {
   double largest = 0, squared = 0;
   void add(const OwnError& other);
+  void widen(const OwnError& other);  // the larger of each
 };
 OwnError own_error(const Stretch& stretch, const at::Tensor& other, double scale);
 

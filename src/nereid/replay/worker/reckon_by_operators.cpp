@@ -9,17 +9,14 @@ namespace nereid::replay::by_operators {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kAgree = 1e-6;
 
 struct Standing {
   at::Tensor defined, finite;
 };
 
 Standing standing(const Stretch& s) {
-  if (!s.finite.empty()) {
-    auto agreed = at::isfinite(s.own).logical_and(s.truth.abs().le(s.largest));
-    for (const auto& other : s.finite)
-      agreed = agreed.logical_and(other.sub(s.truth).abs().le(s.truth.abs().mul(kAgree)));
+  if (s.agreed.defined()) {
+    const auto agreed = at::isfinite(s.own).logical_and(s.truth.abs().le(s.largest)).logical_and(s.agreed);
     return {agreed, agreed};
   }
   // What the truth is in the dtype's range.

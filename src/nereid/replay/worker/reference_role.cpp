@@ -1,12 +1,15 @@
 // The reference's worker. Requests:
-//   load {"threads"} + trace, position -> {"peak_bytes", "keeps_inputs", "calls_used", "inputs_written":
-//   [index...]} share {"states": [value...], "calls": [call...]} -> {} + the block that state and inputs are
-//   copied to attach {"outputs": [{"dtype", "sizes"}...]} + the block of the candidate's outputs prepare
-//   {"trial"} -> {"applicable", "seconds"}: makes state and inputs, and copies them judge {"trial",
-//   "tolerance", "paths"} -> {"comparison", "seconds", "oracle_seconds"}: runs and compares
+//   load {"threads"} + trace, position -> {"keeps_inputs", "calls_used", "inputs_written": [index...]}
+//   plan {"states": [value...], "calls": [call...]}
+//     -> {"own", "lifted", "outputs", "lifted_outputs", "moved", "inputs_block"}: see ReferenceFootprint
+//   share {"states", "calls", "frugal"}
+//     -> {} + the block that state and inputs are copied to, or (frugally) made to lie in
+//   attach {"outputs": [{"dtype", "sizes"}...]} + the block of the candidate's outputs
+//   prepare {"trial"} -> {"applicable", "seconds"}: makes state and inputs
+//   rest {} -> {}: memory kept for later goes
+//   judge {"trial", "tolerance", "paths"} -> {"comparison", "seconds", "oracle_seconds"}: runs and compares
 #include <ATen/Functions.h>
 
-#include <cstring>
 #include <map>
 
 #include "nereid/base/deadline.h"
@@ -14,6 +17,7 @@
 #include "nereid/replay/worker/block.h"
 #include "nereid/replay/worker/compare.h"
 #include "nereid/replay/worker/inputs.h"
+#include "nereid/replay/worker/retelling.h"
 #include "nereid/replay/worker/role.h"
 #include "nereid/replay/worker/types.h"
 
@@ -22,8 +26,6 @@ namespace {
 
 using trace::StorageId;
 using trace::ValueId;
-
-constexpr int64_t kMaxRemembered = int64_t{1} << 28;  // bytes of an earlier trial's truth kept for comparison
 
 at::Generator make_generator(uint64_t seed) {
   auto generator = at::globalContext().defaultGenerator(c10::Device(c10::kCPU)).clone();
@@ -36,11 +38,15 @@ constexpr int64_t kGlance = 256;  // elements that settle most questions about a
 // Whether all elements are one number; one alone says nothing.
 bool is_constant(const at::Tensor& tensor) {
   const auto flat = tensor.reshape({-1});
-  const auto all_are_first = [&](const at::Tensor& part) {
-    return part.eq(flat.narrow(0, 0, 1)).all().item().toBool();
-  };
-  return flat.numel() > 1 && all_are_first(flat.narrow(0, 0, std::min(flat.numel(), kGlance))) &&
-         all_are_first(flat);
+  if (flat.numel() < 2) return false;
+  for (int64_t first = 0, size = kGlance; first < flat.numel(); first += size, size = kChunk)
+    if (!flat.narrow(0, first, std::min(size, flat.numel() - first))
+             .eq(flat.narrow(0, 0, 1))
+             .all()
+             .item()
+             .toBool())
+      return false;
+  return true;
 }
 
 // Whether no element differs by more than `limit` in units of max(|b|, rms(a)).
@@ -58,61 +64,6 @@ bool is_close(const at::Tensor& first, const at::Tensor& second, double limit) {
   return close(a.narrow(0, 0, glance), b.narrow(0, 0, glance)) && close(a, b);
 }
 
-// How inputs and state are changed before they are retold.
-struct Change {
-  std::optional<at::Generator> nudge = {};        // by half an ulp either way
-  std::optional<double> nan = {}, infinity = {};  // what stands for a NaN, and for an infinity with its sign
-};
-
-// The same judged forward under other arithmetic: lifted to float64 or in its own dtype.
-class Retelling {
- public:
-  Retelling(Lifted lifted, Machine& machine) : lifted_(std::move(lifted)), machine_(machine) {
-    program_ = Program::prepare(lifted_.trace, machine, {.may_keep_inputs = true});
-    replay_ = std::make_unique<Replay>(*program_, machine);
-  }
-
-  // Runs from the state that `own` begins its judged forward with. Floating-point state and inputs are
-  // changed first.
-  std::vector<at::Tensor> run(Replay& own, const RunOptions& options, const std::vector<ValueId>& outputs,
-                              Change change) {
-    replay_->reset();
-    const auto& trace = own.program().trace();
-    for (const auto id : program_->live_in()) {
-      if (!own.bound(id) || trace.storages[id].role == trace::Role::kConstant) continue;
-      replay_->bind_storage(id, converted(own, id, change));
-    }
-    replay_->run_judged(options);
-    std::vector<at::Tensor> out;
-    for (const auto id : outputs) out.push_back(replay_->value(id).clone());
-    return out;
-  }
-
- private:
-  c10::Storage converted(Replay& own, StorageId id, Change& change) {
-    const auto& storage = own.program().trace().storages[id];
-    const auto bytes = bytes_of(own.storage(id), storage.bytes);
-    const auto was = lifted_.was[id];
-    if (!was) return bytes.clone().storage();
-    const auto real = *was == trace::DType::kC64   ? trace::DType::kF32
-                      : *was == trace::DType::kC32 ? trace::DType::kF16
-                                                   : *was;
-    const auto whole = storage.bytes / trace::element_bytes(real) * trace::element_bytes(real);
-    auto lifted = bytes.narrow(0, 0, whole)
-                      .view(scalar_type(real))
-                      .to(lifted_.same_dtype ? scalar_type(real) : c10::kDouble);
-    if (lifted_.same_dtype) lifted = lifted.clone();
-    if (change.nudge) move_half_ulp(lifted, real, *change.nudge);
-    if (change.nan) lifted.nan_to_num_(*change.nan, *change.infinity, -*change.infinity);
-    return lifted.storage();
-  }
-
-  Lifted lifted_;
-  Machine& machine_;
-  std::unique_ptr<const Program> program_;
-  std::unique_ptr<Replay> replay_;
-};
-
 class ReferenceRole : public Role {
  public:
   explicit ReferenceRole(Machine& machine) : machine_(machine) {}
@@ -121,6 +72,8 @@ class ReferenceRole : public Role {
     const auto& document = request.document;
     if (verb == "load") return load_trace(request);
     if (!loaded_.replay) throw std::runtime_error("nothing is loaded");
+    if (verb == "plan") return plan(document);
+    if (verb == "rest") return machine_.trim(), Json{{"ok", true}};
     if (verb == "share") return share(document, descriptors);
     if (verb == "attach") return attach(request);
     if (verb == "prepare") return prepare(trial_from_json(document.at("trial")));
@@ -154,11 +107,7 @@ class ReferenceRole : public Role {
         written.push_back(i);
         outputs_.push_back(inputs[i]);
       }
-    // Own dtype and float64 together, and the copies that are compared.
-    int64_t lifted = 0;
-    for (const auto& storage : trace().storages) lifted = std::max(lifted, storage.bytes);
-    return {{"peak_bytes", 3 * program.peak_bytes() + 8 * lifted},
-            {"keeps_inputs", program.keeps_inputs()},
+    return {{"keeps_inputs", program.keeps_inputs()},
             {"calls_used", program.calls_used()},
             {"inputs_written", written}};
   }
@@ -170,10 +119,49 @@ class ReferenceRole : public Role {
     return {};
   }
 
-  Json share(const Json& document, std::vector<int>& descriptors) {
-    shared_ = document.at("states").get<std::vector<ValueId>>();
+  // What the block holds: state, then inputs.
+  std::vector<ValueId> shared_by(const Json& document) const {
+    auto shared = document.at("states").get<std::vector<ValueId>>();
     for (const auto& call : document.at("calls"))
-      for (const auto value : inputs_of(call)) shared_.push_back(value);
+      for (const auto value : inputs_of(call)) shared.push_back(value);
+    return shared;
+  }
+
+  // Of these, which are in the block and nowhere else, where memory is dear: all of a storage that nobody
+  // writes.
+  std::vector<bool> movable(const std::vector<ValueId>& shared) const {
+    std::vector<bool> out;
+    const auto& written = loaded_.program->judged_writes();
+    std::map<StorageId, int> uses;
+    for (const auto value : shared) ++uses[trace().values.at(value).storage];
+    for (const auto value : shared) {
+      const auto storage = trace().values.at(value).storage;
+      out.push_back(uses[storage] == 1 && is_whole(trace(), value) &&
+                    trace().storages[storage].role != trace::Role::kConstant &&
+                    std::ranges::find(written, storage) == written.end());
+    }
+    return out;
+  }
+
+  Json plan(const Json& document) {
+    const auto shared = shared_by(document);
+    const auto moves = movable(shared);
+    int64_t moved = 0;
+    for (size_t i = 0; i < shared.size(); ++i)
+      if (moves[i]) moved += trace().storages[trace().values[shared[i]].storage].bytes;
+    const auto* told = retelling({}, "f64");
+    return {{"own", loaded_.program->footprint()},
+            {"lifted", told ? Json(told->footprint()) : Json()},
+            {"outputs", block_bytes(trace(), outputs_)},
+            {"lifted_outputs", told ? block_bytes(told->trace(), outputs_) : 0},
+            {"moved", moved},
+            {"inputs_block", block_bytes(trace(), shared)}};
+  }
+
+  Json share(const Json& document, std::vector<int>& descriptors) {
+    frugal_ = document.at("frugal").get<bool>();
+    shared_ = shared_by(document);
+    moved_ = movable(shared_);
     for (const auto value : shared_) layout_.add(shape_of(trace().values.at(value)));
     block_ = machine_.share(layout_.bytes());
     descriptors.push_back(block_.fd.get());
@@ -186,7 +174,7 @@ class ReferenceRole : public Role {
       got_layout_.add({type.value(), output.at("sizes").get<std::vector<int64_t>>()});
     }
     if (request.descriptors.empty()) throw std::runtime_error("attach: expected a block");
-    got_block_ = machine_.open(std::move(request.descriptors[0]), got_layout_.bytes());
+    got_block_ = machine_.open(request.descriptors[0], got_layout_.bytes(), false);
     return {{"ok", true}};
   }
 
@@ -201,9 +189,13 @@ class ReferenceRole : public Role {
                  },
                  {});
     const bool applied = trial.kind == InputKind::kOwn || change_inputs(trial.kind, generator);
+    for (size_t i = 0; i < shared_.size() && applied; ++i) {
+      layout_.at(block_.bytes, i).copy_(replay.value(shared_[i]));
+      if (!frugal_ || !moved_[i]) continue;
+      machine_.synchronize();
+      replay.bind_storage(trace().values[shared_[i]].storage, layout_.storage(block_.bytes, i));
+    }
     replay.begin_judged();
-    if (applied)
-      for (size_t i = 0; i < shared_.size(); ++i) layout_.at(block_.bytes, i).copy_(replay.value(shared_[i]));
     machine_.synchronize();
     return {{"applicable", applied}, {"seconds", watch.seconds()}};
   }
@@ -227,75 +219,91 @@ class ReferenceRole : public Role {
 
   Json judge(const Trial& trial, const Tolerance& tolerance, const std::vector<std::string>& paths) {
     const Stopwatch watch;
-    // Taken before the answer exists.
-    std::vector<at::Tensor> got;
-    for (size_t i = 0; i < got_layout_.count(); ++i)
-      got.push_back(got_layout_.at(got_block_.bytes, i).clone());
     auto& replay = *loaded_.replay;
-    replay.run_judged(options_);
-    std::vector<at::Tensor> own;
-    for (const auto id : outputs_) own.push_back(replay.value(id).clone());
-    const double own_seconds = watch.seconds();
     replay.rewind();
-
+    auto outputs = candidates_outputs();
     Comparison comparison;
-    auto truth = tell_truth(tolerance, comparison);
-    if (comparison.oracle == Oracle::kOwn) {
-      truth.clear();
-      for (const auto& tensor : own) truth.push_back(tensor);
-    }
-    std::vector<std::vector<at::Tensor>> nearby(own.size());
-    const auto add_nearby = [&](const std::vector<at::Tensor>& tensors) {
-      for (size_t i = 0; i < tensors.size(); ++i) nearby[i].push_back(tensors[i]);
-    };
+    // In this order: while the truth is told, with its inputs in float64, nothing else need be there.
+    tell_truth(outputs, comparison);
+    const Stopwatch own;
+    replay.run_judged(options_);
+    for (size_t i = 0; i < outputs.size(); ++i) outputs[i].own = taken(replay, outputs_[i]);
+    const double own_seconds = own.seconds();
+    replay.rewind();
+    if (comparison.oracle == Oracle::kOwn)
+      for (auto& output : outputs) output.truth = output.own;
+
+    find_undefined(trial, comparison, outputs);
     const auto tf32 = tf32_of(trace(), tolerance.allow_tf32);
     if (comparison.oracle == Oracle::kFloat64 && uses_tf32(trace(), tf32))
-      if (auto* told = retelling(tf32, tolerance.allow_tf32 ? "tf32 all" : "tf32"))
-        add_nearby(told->run(replay, options_, outputs_, {}));
+      if (auto* told = retelling(tf32, tolerance.allow_tf32 ? "tf32 all" : "tf32")) widen(outputs, *told, {});
     const auto move_inputs = [&] {
       comparison.conditioned = true;
-      auto* told = comparison.oracle == Oracle::kFloat64 ? retelling({}, "f64") : own_retelling();
-      for (int i = 0; i < 2 && told; ++i)
-        add_nearby(told->run(replay, options_, outputs_, {.nudge = make_generator(trial.seed + 77 + i)}));
+      for (int i = 0; i < 2; ++i)
+        if (auto* told = teller(comparison))
+          widen(outputs, *told, {.nudge = make_generator(trial.seed + 77 + i)});
     };
     if (comparison.oracle == Oracle::kOwn) move_inputs();
-    std::vector<std::vector<at::Tensor>> finite(own.size());
-    if (trial.kind == InputKind::kInfinities || trial.kind == InputKind::kNans)
-      for (const auto& huge : {Change{{}, 1e9, 1e9}, Change{{}, -1e12, 1e12}})
-        if (auto* told = comparison.oracle == Oracle::kFloat64 ? retelling({}, "f64") : own_retelling()) {
-          const auto tensors = told->run(replay, options_, outputs_, huge);
-          for (size_t i = 0; i < tensors.size(); ++i) finite[i].push_back(tensors[i]);
-        }
-    if (trial.kind == InputKind::kFlipped)
-      for (size_t i = 0; i < own.size(); ++i) finite[i].push_back(truth[i]);
-    compare_all(comparison, tolerance, paths, got, own, truth, nearby, finite);
+    compare_all(comparison, tolerance, paths, outputs);
     // An output that its inputs' own rounding moves that far cannot be asked for more.
     if (!comparison.agrees && !comparison.conditioned && !tolerance.rtol && !tolerance.atol) {
       move_inputs();
-      compare_all(comparison, tolerance, paths, got, own, truth, nearby, finite);
+      compare_all(comparison, tolerance, paths, outputs);
     }
-    degenerate(comparison, own, truth);
+    degenerate(comparison, outputs);
     return {{"comparison", to_json(comparison)},
             {"seconds", own_seconds},
             {"oracle_seconds", watch.seconds() - own_seconds}};
   }
 
+  // Taken before the answer exists. Where memory is dear the candidate has let go of the block, and nobody
+  // asks it for anything until this is judged.
+  std::vector<OutputTensors> candidates_outputs() const {
+    std::vector<OutputTensors> outputs;
+    for (size_t i = 0; i < got_layout_.count(); ++i) {
+      const auto got = got_layout_.at(got_block_.bytes, i);
+      outputs.push_back({.dtype = trace().values[outputs_.at(i)].dtype,
+                         .got = frugal_ ? got : got.clone(),
+                         .own = {},
+                         .truth = {},
+                         .usual_scale = usual_scale(i)});
+    }
+    return outputs;
+  }
+
+  // What tells other truths of the kind that the comparison's own is.
+  Retelling* teller(const Comparison& comparison) {
+    return comparison.oracle == Oracle::kFloat64 ? retelling({}, "f64") : own_retelling();
+  }
+
+  void widen(std::vector<OutputTensors>& outputs, Retelling& told, Change change) {
+    auto near = told.run(*loaded_.replay, options_, outputs_, std::move(change));
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      outputs[i].nearby.widen(nearby_error(outputs[i], near[i]));
+      near[i].reset();
+    }
+  }
+
+  void find_undefined(const Trial& trial, const Comparison& comparison, std::vector<OutputTensors>& outputs) {
+    if (trial.kind == InputKind::kFlipped)
+      for (auto& output : outputs) keep_agreeing(output.agreed, output.truth, output.truth);
+    if (trial.kind != InputKind::kInfinities && trial.kind != InputKind::kNans) return;
+    for (const auto& huge : {Change{{}, 1e9, 1e9}, Change{{}, -1e12, 1e12}}) {
+      auto* told = teller(comparison);
+      if (!told) return;
+      const auto others = told->run(*loaded_.replay, options_, outputs_, huge);
+      for (size_t i = 0; i < outputs.size(); ++i)
+        keep_agreeing(outputs[i].agreed, outputs[i].truth, others[i]);
+    }
+  }
+
   void compare_all(Comparison& comparison, const Tolerance& tolerance, const std::vector<std::string>& paths,
-                   const std::vector<at::Tensor>& got, const std::vector<at::Tensor>& own,
-                   const std::vector<at::Tensor>& truth, const std::vector<std::vector<at::Tensor>>& nearby,
-                   const std::vector<std::vector<at::Tensor>>& finite) {
+                   const std::vector<OutputTensors>& outputs) const {
     comparison.outputs.clear();
     comparison.agrees = true;
     int64_t elements = 0, undefined = 0;
-    for (size_t i = 0; i < own.size(); ++i) {
-      OutputTensors tensors{trace().values[outputs_[i]].dtype,
-                            got.at(i),
-                            own[i],
-                            truth[i],
-                            nearby[i],
-                            usual_scale(i),
-                            finite[i]};
-      auto output = compare(tensors, tolerance);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      auto output = compare(outputs[i], tolerance);
       output.path = paths.at(i);
       comparison.agrees &= output.agrees;
       elements += output.elements;
@@ -307,23 +315,21 @@ class ReferenceRole : public Role {
 
   double usual_scale(size_t i) const { return i < usual_scales_.size() ? usual_scales_[i] : 0; }
 
-  std::vector<at::Tensor> tell_truth(const Tolerance&, Comparison& comparison) {
+  void tell_truth(std::vector<OutputTensors>& outputs, Comparison& comparison) {
     auto* told = retelling({}, "f64");
-    if (!told) {
-      comparison.oracle = Oracle::kOwn;
-      comparison.oracle_note = unliftable_;
-      return {};
-    }
     try {
-      return told->run(*loaded_.replay, options_, outputs_, {});
+      if (told) {
+        auto truth = told->run(*loaded_.replay, options_, outputs_, {});
+        for (size_t i = 0; i < outputs.size(); ++i) outputs[i].truth = std::move(truth[i]);
+        return;
+      }
     } catch (const Failed& failed) {  // no float64 kernel for some operator
       unliftable_ =
           fmt::format("in float64: {}{}", failed.where ? describe(*failed.where) + ": " : "", failed.what());
       retellings_["f64"] = nullptr;
-      comparison.oracle = Oracle::kOwn;
-      comparison.oracle_note = unliftable_;
-      return {};
     }
+    comparison.oracle = Oracle::kOwn;
+    comparison.oracle_note = unliftable_;
   }
 
   Retelling* retelling(const Tf32& tf32, const std::string& name) {
@@ -350,22 +356,22 @@ class ReferenceRole : public Role {
   }
 
   // Whether the task says anything: outputs that are one number, or the same whatever goes in.
-  void degenerate(Comparison& comparison, const std::vector<at::Tensor>& own,
-                  const std::vector<at::Tensor>& truth) {
-    comparison.constant = !own.empty();
-    comparison.insensitive = !own.empty() && !earlier_.empty();
+  void degenerate(Comparison& comparison, const std::vector<OutputTensors>& outputs) {
+    comparison.constant = !outputs.empty();
+    comparison.insensitive = !outputs.empty() && !earlier_.empty();
     int64_t bytes = 0;
-    for (size_t i = 0; i < own.size(); ++i) {
-      bytes += truth[i].nbytes();
-      if (own[i].numel() == 0) continue;
-      comparison.constant &= is_constant(own[i]);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      bytes += static_cast<int64_t>(outputs[i].truth.nbytes());
+      if (outputs[i].own.numel() == 0) continue;
+      comparison.constant &= is_constant(outputs[i].own);
       if (!earlier_.empty() && comparison.insensitive)
-        comparison.insensitive = is_close(truth[i], earlier_[i], comparison.outputs[i].error_limit);
+        comparison.insensitive = is_close(outputs[i].truth, earlier_[i], comparison.outputs[i].error_limit);
     }
     if (!earlier_.empty() || bytes > kMaxRemembered) return;
-    for (const auto& tensor : truth) {
-      earlier_.push_back(tensor.clone());
-      usual_scales_.push_back(trace::is_integral(dtype_of(tensor.scalar_type())) ? 0 : rms(tensor));
+    for (const auto& output : outputs) {
+      earlier_.push_back(output.truth.clone());
+      usual_scales_.push_back(trace::is_integral(dtype_of(output.truth.scalar_type())) ? 0
+                                                                                       : rms(output.truth));
     }
   }
 
@@ -375,6 +381,8 @@ class ReferenceRole : public Role {
   std::vector<ValueId> shared_;   // state, then inputs
   BlockLayout layout_, got_layout_;
   SharedBlock block_, got_block_;
+  bool frugal_ = false;
+  std::vector<bool> moved_;  // of `shared_`: it lies in the block where memory is dear
   RunOptions options_;
   std::map<std::string, std::unique_ptr<Retelling>> retellings_;  // null: cannot be
   std::string unliftable_;

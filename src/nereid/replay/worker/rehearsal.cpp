@@ -106,9 +106,10 @@ void rehearse(Machine& machine) {
                   {"may_keep_inputs", r.at("keeps_inputs")},
                   {"states", {0}},
                   {"inputs_written", r.at("inputs_written")}});
+  reference.ask("plan", {{"states", {0}}, {"calls", {2}}});
+  reference.ask("share", {{"states", {0}}, {"calls", {2}}, {"frugal", false}});
+  candidate.ask("attach", {{"calls", {2}}, {"frugal", false}}, reference.block());
   auto outputs = candidate.block();
-  reference.ask("share", {{"states", {0}}, {"calls", {2}}});
-  candidate.ask("attach", {{"calls", {2}}}, reference.block());
   const Json shape = {{"dtype", "f32"}, {"sizes", {64, 64}}};
   reference.ask("attach", {{"outputs", Json::array({shape})}}, std::move(outputs));
   const auto trial = to_json(Trial{.seed = 1});

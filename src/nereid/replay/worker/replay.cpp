@@ -46,13 +46,17 @@ Replay::Replay(const Program& program, Machine& machine, Position* position)
       values_(program.trace().values.size()),
       values_of_(program.trace().storages.size()) {}
 
-void Replay::reset() {
+void Replay::let_go() {
   for (size_t s = 0; s < storages_.size(); ++s) drop(static_cast<StorageId>(s));
+  before_judged_.clear();
+  dirty_ = false;
+}
+
+void Replay::reset() {
+  let_go();
   generators_.clear();
   findings_.clear();
   finding_count_ = 0;
-  before_judged_.clear();
-  dirty_ = false;
   put_constants();
 }
 
@@ -122,6 +126,8 @@ void Replay::run_step(size_t p, int i, const RunOptions& options) {
       run_launch(*launch, i, p == program_.judged(), options);
   } catch (const Failed& failed) {
     throw fail(failed.kind, failed.what());
+  } catch (const c10::OutOfMemoryError&) {
+    throw;  // of the GPU's memory: ours to have reckoned, nobody's fault
   } catch (const c10::NotImplementedError& error) {
     throw fail(Failure::Kind::kUnsupported, error.what_without_backtrace());
   } catch (const c10::Error& error) {
@@ -207,7 +213,8 @@ void Replay::restore_in_place() {
     if (storages_[s].saved.defined() && storages_[s].storage)
       bytes_of(*storages_[s].storage, storages[s].bytes).copy_(storages_[s].saved);
   for (const auto storage : program_.workspace())
-    if (storages_[storage].storage) poison(*storages_[storage].storage, storages[storage].bytes, type_in(storage));
+    if (storages_[storage].storage)
+      poison(*storages_[storage].storage, storages[storage].bytes, type_in(storage));
 }
 
 // As what the trace sees a storage, the last time.
@@ -248,7 +255,7 @@ std::vector<StorageId> Replay::changed_inputs() {
     const auto id = program_.trace().values[value].storage;
     const auto& entry = storages_[id];
     if (!entry.saved.defined() || std::ranges::find(changed, id) != changed.end()) continue;
-    if (!at::equal(entry.saved, bytes_of(*entry.storage, program_.trace().storages[id].bytes)))
+    if (!same_bits(entry.saved, bytes_of(*entry.storage, program_.trace().storages[id].bytes)))
       changed.push_back(id);
   }
   return changed;
@@ -322,7 +329,7 @@ void Replay::create(StorageId id, trace::DType type) {
 // A result becomes a storage of the replay as it is, where it lies as the trace says. Where it does not
 // (another layout on this machine, part of something larger, an argument itself) it is copied into one that
 // does: kernels were given the trace's strides.
-void Replay::bind(ValueId id, const at::Tensor& result) {
+void Replay::bind(ValueId id, at::Tensor result) {
   const auto& trace = program_.trace();
   const auto& value = trace.values[id];
   const auto& storage = trace.storages[value.storage];
@@ -338,10 +345,11 @@ void Replay::bind(ValueId id, const at::Tensor& result) {
       result.device() == machine_.device(storage.device);
   auto& entry = storages_[value.storage];
   if (as_traced && entry.storage && entry.storage->is_alias_of(result.storage())) return;
-  if (as_traced && !entry.storage && !machine_.fenced && result.storage().use_count() == 1 &&
+  if (as_traced && !entry.storage && !machine_.fences() && result.storage().use_count() == 1 &&
       result.use_count() == 1) {
     bind_storage(value.storage, result.storage());
-    values_[id] = result;
+    if (program_.is_parameter(id)) result.set_requires_grad(true);
+    values_[id] = std::move(result);
     values_of_[value.storage].push_back(id);
     return;
   }

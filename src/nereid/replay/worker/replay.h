@@ -45,6 +45,8 @@ class Replay : private Operands {
 
   // Forgets everything but constants.
   void reset();
+  // ... and constants, too: nothing is held until `start` or `reset`.
+  void let_go();
 
   // The phases before the judged forward, as far as it needs them. `make_inputs` has steps only in a
   // reference; a candidate's inputs come from `inject_inputs(call)`, called where that phase stands. With
@@ -58,8 +60,9 @@ class Replay : private Operands {
   // Back to the state at begin_judged.
   void rewind();
 
-  // The parts of run_judged, for those who time it: what comes before the steps, and the steps alone, which are only
-  // issued. New storages are not poisoned while they are: whoever asks for this poisons them between runs.
+  // The parts of run_judged, for those who time it: what comes before the steps, and the steps alone, which
+  // are only issued. New storages are not poisoned while they are: whoever asks for this poisons them between
+  // runs.
   void ready_judged(const RunOptions& options);
   void issue_judged(const RunOptions& options);
   // The contents at begin_judged again, and workspace poisoned, all where they lie.
@@ -69,6 +72,10 @@ class Replay : private Operands {
   at::Tensor value(trace::ValueId value);
   const std::vector<trace::ValueId>& outputs() const { return program_.outputs(); }
 
+  // The judged forward made it: it stays whole where somebody holds on to it when that forward runs again.
+  bool made_by_judged(trace::StorageId storage) const {
+    return static_cast<size_t>(storage) >= before_judged_.size() || !before_judged_[storage];
+  }
   bool bound(trace::StorageId storage) const { return storages_[storage].storage.has_value(); }
   const c10::Storage& storage(trace::StorageId storage) const;
   void bind_storage(trace::StorageId storage, c10::Storage bytes);  // all of it counts as written
@@ -90,7 +97,7 @@ class Replay : private Operands {
   };
 
   at::Tensor operand(trace::ValueId value, bool shape_only) override;
-  void bind(trace::ValueId value, const at::Tensor& result) override;
+  void bind(trace::ValueId value, at::Tensor result) override;
   at::Generator generator(const std::string& name) override;
   void seed(uint64_t seed) override;
 

@@ -1,8 +1,10 @@
 #include "nereid/replay/worker/types.h"
 
+#include <ATen/Functions.h>
 #include <ATen/core/Tensor.h>
 #include <c10/core/TensorImpl.h>
 
+#include <algorithm>
 #include <limits>
 
 namespace nereid::replay {
@@ -146,6 +148,17 @@ double epsilon(trace::DType type) {
     default:
       return 0;
   }
+}
+
+bool same_bits(const at::Tensor& a, const at::Tensor& b) {
+  constexpr int64_t kPart = int64_t{1} << 26;
+  const auto bits = [](const at::Tensor& tensor) { return tensor.reshape({-1}).view(c10::kByte); };
+  const auto x = bits(a), y = bits(b);
+  for (int64_t first = 0; first < x.numel(); first += kPart) {
+    const auto size = std::min(kPart, x.numel() - first);
+    if (!at::equal(x.narrow(0, first, size), y.narrow(0, first, size))) return false;
+  }
+  return x.numel() == y.numel();
 }
 
 double largest_finite(trace::DType type) {

@@ -40,6 +40,9 @@ at::Tensor bytes_of(const c10::Storage& storage, int64_t bytes);
 // The pattern of `type` goes over the whole storage.
 void poison(const c10::Storage& storage, int64_t bytes, trace::DType type);
 
+// Whether two contiguous tensors of one size hold the same bits, NaNs included. Looks at a part at a time.
+bool same_bits(const at::Tensor& a, const at::Tensor& b);
+
 // The distance from 1 to the next number: 2^-23 for f32.
 double epsilon(trace::DType type);
 double largest_finite(trace::DType type);

@@ -158,7 +158,7 @@ Result<std::string> shared_blocks(const Kernels&) {
   });
   NEREID_TRY(const auto machine, CudaMachine::create(0));
   NEREID_TRY(Received received, receive_fd(pair.ours));
-  const SharedBlock block = machine->open(std::move(received.fd), static_cast<int64_t>(received.word));
+  const SharedBlock block = machine->open(received.fd, static_cast<int64_t>(received.word), false);
   const int64_t sum = block.bytes.to(at::kLong).sum().item<int64_t>();
   NEREID_EXPECT(sum == 7 * kBytes, "{}", sum);
   NEREID_TRY_STATUS(send_word(pair.ours, 1));

@@ -144,7 +144,7 @@ std::vector<Exercise> exercises() {
        [](CudaMachine& machine, const Kernels&) -> Status {
          const SharedBlock block = machine.share(1 << 20);
          NEREID_EXPECT(block.fd.valid(), "a descriptor");
-         const SharedBlock same = machine.open(Fd(::dup(block.fd.get())), 1 << 20);
+         const SharedBlock same = machine.open(block.fd, 1 << 20, false);
          block.bytes.fill_(3);
          machine.synchronize();
          NEREID_EXPECT(same.bytes.to(at::kLong).sum().item<int64_t>() == 3 << 20, "the same memory");
@@ -366,7 +366,7 @@ Result<std::string> hand_over(const Kernels&) {
   const auto read = [&]() -> Status {
     NEREID_TRY(const auto machine, enter(pair.ours));
     NEREID_TRY(Received received, receive_fd(pair.ours));
-    const SharedBlock block = machine->open(std::move(received.fd), static_cast<int64_t>(received.word));
+    const SharedBlock block = machine->open(received.fd, static_cast<int64_t>(received.word), false);
     const int64_t sum = block.bytes.to(at::kLong).sum().item<int64_t>();
     NEREID_EXPECT(sum == 7 * kBytes, "{}", sum);
     return send_word(pair.ours, 1);

@@ -90,7 +90,8 @@ void CudaMachine::forget_kernels() {
 const LoadedKernel& CudaMachine::kernel(const std::string& hash, const std::string& name) {
   const auto found = kernels_.find(hash);
   if (found == kernels_.end())
-    throw Failed(Failure::Kind::kUnsupported, fmt::format("kernel {} was not compiled for this device", name));
+    throw Failed(Failure::Kind::kUnsupported,
+                 fmt::format("kernel {} was not compiled for this device", name));
   Kernel& kernel = found->second;
   if (kernel.loaded == nullptr) {
     auto loaded = LoadedKernel::load(driver_, device_, kernel.image);
@@ -112,12 +113,12 @@ SharedBlock CudaMachine::share(int64_t bytes) {
   return {tensor_over(std::move(mapping), device_), std::move(fd)};
 }
 
-SharedBlock CudaMachine::open(Fd fd, int64_t bytes) {
+SharedBlock CudaMachine::open(const Fd& fd, int64_t bytes, bool to_write) {
   // The driver refuses to map more than the other process made, and what it made cannot shrink.
   const auto import = [&](Access access) {
     return Mapping::import(driver_, device_, fd, static_cast<size_t>(bytes), Placement::kAtEnd, access);
   };
-  Result<Mapping> mapping = import(Access::kRead);
+  Result<Mapping> mapping = import(to_write ? Access::kReadWrite : Access::kRead);
   if (!mapping.ok() && mapping.error().message.starts_with("cuMemSetAccess"))
     mapping = import(Access::kReadWrite);
   return {tensor_over(std::make_shared<Mapping>(or_throw(std::move(mapping))), device_), Fd()};
@@ -132,6 +133,13 @@ CUresult CudaMachine::wait(Deadline deadline) const {
     // Most waits are short: a while of asking, then of sleeping.
     if (polls > 2000) std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
+}
+
+void CudaMachine::trim() {
+  constexpr int64_t kMuch = int64_t{256} << 20;
+  const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(static_cast<c10::DeviceIndex>(device_));
+  if (stats.reserved_bytes[0].current - stats.allocated_bytes[0].current > kMuch)
+    c10::cuda::CUDACachingAllocator::emptyCache();
 }
 
 void CudaMachine::synchronize() {

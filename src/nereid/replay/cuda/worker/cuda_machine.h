@@ -27,9 +27,11 @@ class CudaMachine final : public Machine {
   c10::Storage allocate(int64_t bytes, trace::Device device) override;
   std::unique_ptr<Launcher> load_kernels(const trace::Trace& trace) override;
   SharedBlock share(int64_t bytes) override;
-  SharedBlock open(Fd fd, int64_t bytes) override;
+  SharedBlock open(const Fd& fd, int64_t bytes, bool to_write) override;
   void synchronize() override;
+  void trim() override;
   bool tracks_written() const override { return false; }
+  bool fences() const override { return fenced; }
 
   FencedMemory& fenced_memory() { return *fenced_memory_; }
 

@@ -23,8 +23,8 @@ c10::DataPtr FencedMemory::allocate(int64_t bytes, CUstream stream) {
                                                     // memory to us
     mapping = create();
   }
-  TORCH_CHECK(mapping.ok(), "fenced memory of ", bytes,
-              " bytes: ", mapping.ok() ? "" : mapping.error().message);
+  TORCH_CHECK_WITH(OutOfMemoryError, mapping.ok(), "fenced memory of ", bytes,
+                   " bytes: ", mapping.ok() ? "" : mapping.error().message);
   const CUdeviceptr data = mapping->data();
   const std::lock_guard lock(mutex_);
   live_.emplace(data, *std::move(mapping));

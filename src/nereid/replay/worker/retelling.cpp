@@ -1,0 +1,65 @@
+#include "nereid/replay/worker/retelling.h"
+
+#include <ATen/Functions.h>
+
+#include "nereid/replay/worker/inputs.h"
+#include "nereid/replay/worker/types.h"
+
+namespace nereid::replay {
+
+using trace::StorageId;
+using trace::ValueId;
+
+at::Tensor taken(Replay& replay, ValueId id) {
+  const auto& trace = replay.program().trace();
+  const auto tensor = replay.value(id).detach();
+  const auto storage = trace.values[id].storage;
+  const bool small_part = 2 * static_cast<int64_t>(tensor.nbytes()) < trace.storages[storage].bytes;
+  return replay.made_by_judged(storage) && !small_part ? tensor : tensor.clone();
+}
+
+Retelling::Retelling(Lifted lifted, Machine& machine) : lifted_(std::move(lifted)), machine_(machine) {
+  program_ = Program::prepare(lifted_.trace, machine, {.may_keep_inputs = true, .spend = true});
+  replay_ = std::make_unique<Replay>(*program_, machine);
+}
+
+std::vector<at::Tensor> Retelling::run(Replay& own, const RunOptions& options,
+                                       const std::vector<ValueId>& outputs, Change change) {
+  replay_->reset();
+  const auto& trace = own.program().trace();
+  for (const auto id : program_->live_in()) {
+    if (!own.bound(id) || trace.storages[id].role == trace::Role::kConstant) continue;
+    replay_->bind_storage(id, converted(own, id, change));
+  }
+  std::vector<at::Tensor> out;
+  try {
+    replay_->run_judged(options);
+    for (const auto id : outputs) out.push_back(taken(*replay_, id));
+  } catch (...) {
+    replay_->let_go();
+    throw;
+  }
+  replay_->let_go();
+  machine_.trim();
+  return out;
+}
+
+c10::Storage Retelling::converted(Replay& own, StorageId id, Change& change) const {
+  const auto& storage = own.program().trace().storages[id];
+  const auto bytes = bytes_of(own.storage(id), storage.bytes);
+  const auto was = lifted_.was[id];
+  if (!was) return bytes.clone().storage();
+  const auto real = *was == trace::DType::kC64   ? trace::DType::kF32
+                    : *was == trace::DType::kC32 ? trace::DType::kF16
+                                                 : *was;
+  const auto whole = storage.bytes / trace::element_bytes(real) * trace::element_bytes(real);
+  auto lifted = bytes.narrow(0, 0, whole)
+                    .view(scalar_type(real))
+                    .to(lifted_.same_dtype ? scalar_type(real) : c10::kDouble);
+  if (lifted_.same_dtype) lifted = lifted.clone();
+  if (change.nudge) move_half_ulp(lifted, real, *change.nudge);
+  if (change.nan) lifted.nan_to_num_(*change.nan, *change.infinity, -*change.infinity);
+  return lifted.storage();
+}
+
+}  // namespace nereid::replay
