@@ -24,14 +24,17 @@ class Case:
 
     inputs and outputs: (type, shape, values); an output whose values are not None is an argument that is also read.
     A result may differ from what is wanted by `ulps` of its type, or by `atol` times the output's largest magnitude (at
-    least 1); on a GPU by `gpu_ulps` or `gpu_atol`.
+    least 1); on a GPU by `gpu_ulps` or `gpu_atol`. `gpu_unordered`: a GPU may give the elements in any order. `gpu_defined`,
+    of the inputs: the elements of which a GPU's result means something.
     """
 
-    def __init__(self, name, kernel, inputs, outputs, want=None, ulps=0, atol=0.0, gpu_ulps=None, gpu_atol=None, slow=False, helpers=""):
+    def __init__(self, name, kernel, inputs, outputs, want=None, ulps=0, atol=0.0, gpu_ulps=None, gpu_atol=None, slow=False, helpers="",
+                 gpu_unordered=False, gpu_defined=None):
         self.name, self.kernel, self.inputs, self.outputs = name, kernel, inputs, outputs
         self.want, self.slow, self.helpers = want, slow, helpers
         self.ulps, self.atol = ulps, atol
         self.gpu_ulps, self.gpu_atol = ulps if gpu_ulps is None else gpu_ulps, atol if gpu_atol is None else gpu_atol
+        self.gpu_unordered, self.gpu_defined = gpu_unordered, gpu_defined
         self.group = name.split("_")[0]
 
     def parameters(self):
@@ -238,8 +241,10 @@ def to_float8(x, dtype):
 def add_float8(table):
     for f8 in ("f8e4m3fn", "f8e5m2"):
         for wide in ("f32", "f16", "bf16"):
+            # Triton's code for e5m2 to bf16 gives finite numbers for infinities and NaNs, against the format.
+            finite = {"gpu_defined": lambda x: x.float().isfinite()} if (f8, wide) == ("f8e5m2", "bf16") else {}
             table.tile(f"float8_{f8}_{wide}", f"r = x.to(tl.{LANGUAGE[wide]})", [f8], wide, (256,), values="patterns",
-                       want=lambda x, wide=wide: x.to(DTYPES[wide]))  # fmt: skip
+                       want=lambda x, wide=wide: x.to(DTYPES[wide]), **finite)  # fmt: skip
         for wide in ("f16", "bf16"):  # every number there is
             table.tile(f"float8_{wide}_{f8}", f"r = x.to(tl.{LANGUAGE[f8]})", [wide], f8, (65536,), values="patterns",
                        want=lambda x, f8=f8: to_float8(x.float(), DTYPES[f8]))  # fmt: skip
@@ -378,7 +383,8 @@ def add_shapes(table):
         table.tile(f"shape_ravel_{t}", "r = tl.ravel(x)", [t], t, (8, 16), (128,), values=v)
         table.tile(f"shape_join_{t}", "r = tl.join(x, y)", [t, t], t, (16,), (16, 2), values=v)
         table.tile(f"shape_join2_{t}", "r = tl.join(x, y)", [t, t], t, (4, 16), (4, 16, 2), values=v)
-        table.tile(f"shape_cat_{t}", "r = tl.cat(x, y, can_reorder=True)", [t, t], t, (16,), (32,), values=v, want=lambda x, y: torch.cat([x, y]))
+        # can_reorder, without which there is no tl.cat: the result is a multiset.
+        table.tile(f"shape_cat_{t}", "r = tl.cat(x, y, can_reorder=True)", [t, t], t, (16,), (32,), values=v, want=lambda x, y: torch.cat([x, y]), gpu_unordered=True)
         table.tile(f"shape_interleave_{t}", "r = tl.interleave(x, y)", [t, t], t, (16,), (32,), values=v)
         table.tile(f"shape_split_{t}", "p, q = tl.split(x)\nr = tl.join(q, p)", [t], t, (16, 2), values=v)
         table.tile(f"shape_broadcast_{t}", "r = tl.broadcast_to(x[:, None], (16, 4))", [t], t, (16,), (16, 4), values=v)
@@ -520,8 +526,11 @@ def shared(f, o, x):
 FP4 = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], dtype=torch.float64)
 
 
-def scaled_operand(words, kind, scale):
-    """words: [rows, k] in `kind` (e2m1: two to a byte, the low half first); scale: [rows, k / 32], exponents with a bias of 127."""
+def scaled_operand(words, kind, scale, compute):
+    """words: [rows, k] in `kind` (e2m1: two to a byte, the low half first); scale: [rows, k / 32], exponents with a bias of 127.
+
+    A GPU without scaled matrix units multiplies in `compute`, bf16 or fp16, whose range is then the scale's.
+    """
     if kind == "e2m1":
         w = words.view(torch.uint8).long()
         x = torch.stack([FP4[w & 15], FP4[w >> 4]], -1).reshape(w.shape[0], -1)
@@ -529,7 +538,9 @@ def scaled_operand(words, kind, scale):
         x = words.view(torch.float8_e4m3fn if kind == "e4m3" else torch.float8_e5m2).double()
     else:
         x = words.double()
-    return x if scale is None else x * torch.exp2(scale.double() - 127).repeat_interleave(x.shape[1] // scale.shape[1], 1)
+    if scale is not None:
+        x = x.to(compute) * torch.exp2(scale.double() - 127).to(compute).repeat_interleave(x.shape[1] // scale.shape[1], 1)
+    return x.to(compute).double()
 
 
 def add_dots(table):
@@ -569,8 +580,9 @@ def add_dots(table):
                 body.append(f"tl.store(o + ({index((m, n))}), tl.dot_scaled(x, {sides[0]}, '{left}', tl.trans(y), {sides[1]}, '{right}'))")
 
                 def want(x, y, s, t, left=left, right=right, sides=sides):
-                    p = scaled_operand(x, left, None if sides[0] == "None" else s)
-                    q = scaled_operand(y, right, None if sides[1] == "None" else t)
+                    compute = torch.float16 if "fp16" in (left, right) else torch.bfloat16
+                    p = scaled_operand(x, left, None if sides[0] == "None" else s, compute)
+                    q = scaled_operand(y, right, None if sides[1] == "None" else t, compute)
                     return (p @ q.T).float()
                 table.add(f"dotscaled_{left}_{right}", "\n".join(body), [(words[left][0], (m, ka), words[left][1]), (words[right][0], (n, kb), words[right][1]),
                           ("u8", (m, k // 32), "scale"), ("u8", (n, k // 32), "scale")], [("f32", (m, n), None)], want=want, ulps=1, atol=2e-6, gpu_atol=1e-3)  # fmt: skip
@@ -587,7 +599,9 @@ ASSEMBLY = {
     "max": ("max.f32 $0, $1, $2;", "=f,f,f", ["f32", "f32"], "f32", 1, torch.maximum, 0),
     "fma": ("fma.rn.f32 $0, $1, $2, $3;", "=f,f,f,f", ["f32", "f32", "f32"], "f32", 1, lambda x, y, z: (x.double() * y.double() + z.double()).float(), 0),
     "constant": ("mul.f32 $0, $1, 0f40490FDB;", "=f,f", ["f32"], "f32", 1, lambda x: x * torch.tensor(0x40490FDB, dtype=torch.int32).view(torch.float32), 0),
-    "two_steps": ("{\n.reg .f32 t;\nmul.f32 t, $1, $2;\nadd.f32 $0, t, $1;\n}", "=f,f,f", ["f32", "f32"], "f32", 1, lambda x, y: x * y + x, 0),
+    "two_steps": ("{\n.reg .f32 t;\nmul.rn.f32 t, $1, $2;\nadd.rn.f32 $0, t, $1;\n}", "=f,f,f", ["f32", "f32"], "f32", 1, lambda x, y: x * y + x, 0),
+    # Without a rounding modifier ptxas may make one fma of them.
+    "contracted": ("{ .reg .f32 t; mul.f32 t, $1, $2; add.f32 $0, t, $1; }", "=f,f,f", ["f32", "f32"], "f32", 1, lambda x, y: x * y + x, 0),
     "silu": ("{ .reg .f32 t; mul.f32 t, $1, 0fBFB8AA3B; ex2.approx.f32 t, t; add.f32 t, t, 0f3F800000; rcp.approx.f32 t, t; mul.f32 $0, $1, t; }", "=f,f", ["f32"],
              "f32", 1, lambda x: x * torch.sigmoid(x), 16),
     "relu": ("max.f32 $0, $1, 0f00000000;", "=f,f", ["f32"], "f32", 1, torch.relu, 0),
@@ -606,7 +620,7 @@ ASSEMBLY = {
 def add_assembly(table):
     for name, (text, constraints, arguments, result, pack, want, gpu_ulps) in ASSEMBLY.items():
         values = "small" if arguments[0] == "i32" else "normal"
-        loose = dict(ulps=2**14 if name == "tanh" else 8 if name == "silu" else 1 if gpu_ulps else 0, gpu_ulps=gpu_ulps)
+        loose = dict(ulps=2**14 if name == "tanh" else 8 if name == "silu" else 1 if gpu_ulps else 0, gpu_ulps=gpu_ulps, gpu_atol=1e-6 if name == "contracted" else None)
         table.tile(f"asm_{name}", f"r = tl.inline_asm_elementwise({text!r}, {constraints!r}, [{', '.join('xyz'[: len(arguments)])}], dtype=tl.{LANGUAGE[result]}, is_pure=True, pack={pack})",
                    arguments, result, values=values, want=want, **loose)  # fmt: skip
 

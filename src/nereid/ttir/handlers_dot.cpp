@@ -180,16 +180,25 @@ float e2m1(unsigned bits) {
   return bits & 8 ? -v : v;
 }
 
-float e8m0(uint8_t bits) {
-  return bits == 255 ? std::numeric_limits<float>::quiet_NaN()
-                     : std::ldexp(1.0f, static_cast<int>(bits) - 127);
+// What a GPU without scaled matrix units makes of dot_scaled (Triton's DecomposeScaledBlocked): operands and
+// scales become fp16 where either side is fp16, else bf16, and are multiplied in that type. A scale beyond
+// its range is infinite there, 2^-127 is zero, and 255 is NaN.
+float in_type(float value, Elem type) {
+  // Of at most 11 significant bits: exact.
+  if (type == Elem::kF16 && std::abs(value) >= 0x1p-14f && std::abs(value) <= 65504) return value;
+  return to_float(from_float(value, type), type);
+}
+
+float e8m0(uint8_t bits, Elem type) {
+  if (bits == 255) return std::numeric_limits<float>::quiet_NaN();
+  return in_type(bits == 0 ? 0 : std::ldexp(1.0f, static_cast<int>(bits) - 127), type);
 }
 
 // An operand of dot_scaled as f32: [rows][k] with `k` innermost or outermost as laid out, two e2m1 to a byte
-// along k. scales: [rows][k / 32], e8m0.
-std::vector<float> scaled(const std::byte* data, const std::string& format, Elem elem, const uint8_t* scales,
-                          int64_t rows, int64_t k, bool k_innermost, int64_t scale_block,
-                          bool packed_along_k) {
+// along k. scales: [rows][k / 32], e8m0. `type`: what it is computed in.
+std::vector<float> scaled(const std::byte* data, const std::string& format, Elem elem, Elem type,
+                          const uint8_t* scales, int64_t rows, int64_t k, bool k_innermost,
+                          int64_t scale_block, bool packed_along_k) {
   std::vector<float> out(static_cast<size_t>(rows * k));
   const auto* bytes = reinterpret_cast<const uint8_t*>(data);
   for (int64_t r = 0; r < rows; ++r)
@@ -213,9 +222,10 @@ std::vector<float> scaled(const std::byte* data, const std::string& format, Elem
         else if (format == "e5m2")
           v = to_float(bytes[at], Elem::kF8E5M2);
         else
-          v = to_float(reinterpret_cast<const uint16_t*>(data)[at], elem);
+          v = in_type(to_float(reinterpret_cast<const uint16_t*>(data)[at], elem), type);
       }
-      if (scales != nullptr) v *= e8m0(scales[r * (k / scale_block) + p / scale_block]);
+      if (scales != nullptr)
+        v = in_type(v * e8m0(scales[r * (k / scale_block) + p / scale_block], type), type);
       out[static_cast<size_t>(k_innermost ? r * k + p : p * rows + r)] = v;
     }
   return out;
@@ -248,8 +258,9 @@ void dot_scaled(Machine& m, const Instruction& i) {
     block_b = s.k / (numbers[7] / s.n);
     sb = reinterpret_cast<const uint8_t*>(data(4, Elem::kI8, s.n, numbers[7] / s.n));
   }
-  const auto fa = scaled(a, lhs, i.extra->elems[0], sa, s.m, s.k, true, block_a, numbers[4] != 0);
-  const auto fb = scaled(b, rhs, i.extra->elems[1], sb, s.n, s.k, false, block_b, numbers[5] != 0);
+  const Elem type = lhs == "fp16" || rhs == "fp16" ? Elem::kF16 : Elem::kBF16;
+  const auto fa = scaled(a, lhs, i.extra->elems[0], type, sa, s.m, s.k, true, block_a, numbers[4] != 0);
+  const auto fb = scaled(b, rhs, i.extra->elems[1], type, sb, s.n, s.k, false, block_b, numbers[5] != 0);
   Tile* acc = accumulator(m, i, 2, i.out_elem, i.lanes);
   matmul(fa.data(), fb.data(), reinterpret_cast<float*>(acc->data()), s);
   set_result(m, i, acc, i.out_elem, i.lanes);

@@ -108,10 +108,9 @@ void add_integer(Table& table) {
                       static_cast<uint64_t>(static_cast<uint32_t>(b)) << 32 | static_cast<uint32_t>(a);
                   uint32_t r = 0;
                   for (int k = 0; k < 4; ++k) {
-                    const unsigned pick = static_cast<uint32_t>(s) >> (4 * k) & 15u;
-                    uint32_t byte = static_cast<uint32_t>(bytes >> (8 * (pick & 7u))) & 255u;
-                    if (pick & 8u) byte = byte & 128u ? 255u : 0u;
-                    r |= byte << (8 * k);
+                    // Three bits choose; prmt's fourth, which copies a sign, is masked off before it.
+                    const unsigned pick = static_cast<uint32_t>(s) >> (4 * k) & 7u;
+                    r |= (static_cast<uint32_t>(bytes >> (8 * pick)) & 255u) << (8 * k);
                   }
                   return static_cast<int32_t>(r);
                 }));

@@ -3,6 +3,17 @@
 namespace nereid::ttir::libdevice {
 namespace {
 
+// rcp.approx.ftz.f64: the upper words of argument and result are all there is, and no subnormal number. How
+// the result is rounded the PTX ISA leaves open: here to the nearest.
+double reciprocal_of_high_word(double a) {
+  constexpr uint64_t kHigh = 0xffffffff00000000u;
+  const auto flushed = [](double x) {
+    return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0, x) : x;
+  };
+  const double r = flushed(1.0 / flushed(std::bit_cast<double>(std::bit_cast<uint64_t>(a) & kHigh)));
+  return std::isfinite(r) ? std::bit_cast<double>((std::bit_cast<uint64_t>(r) + 0x80000000u) & kHigh) : r;
+}
+
 template <class T>
 T erf_inverse(T x) {
   if (!(std::abs(x) <= 1)) return std::numeric_limits<T>::quiet_NaN();
@@ -190,9 +201,7 @@ void add_real(Table& table) {
   table.emplace("__nv_fast_fdividef", entry([](float a, float b) { return a / b; }));
   table.emplace("__nv_frsqrt_rn",
                 entry([](float a) { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(a))); }));
-  table.emplace("__nv_rcp64h", entry([](double a) {
-                  return std::bit_cast<double>(std::bit_cast<uint64_t>(1.0 / a) & 0xffffffff00000000u);
-                }));
+  table.emplace("__nv_rcp64h", entry([](double a) { return reciprocal_of_high_word(a); }));
 }
 
 }  // namespace nereid::ttir::libdevice
