@@ -154,9 +154,10 @@ struct MutationReport {
 };
 
 // Work that a forward cannot do without, for the check against the device's peak rates
-// (replay/cuda/roofline.h).
+// (replay/cuda/roofline.h). How much of the inputs it must read is found out where it would make a
+// difference.
 struct LeastWork {
-  double bytes_read = 0, bytes_written = 0;
+  double input_bytes = 0, bytes_written = 0;
   double f64 = 0, f32 = 0, tf32 = 0, half = 0, f8 = 0;  // operations by the unit that does them
 };
 
@@ -177,6 +178,9 @@ struct KindTimes {
   double speedup = 0, ci_low = 0, ci_high = 0;  // reference over candidate, 95 % bootstrap interval
   int samples = 0;
   bool converged = false;  // the interval is as narrow as asked for
+  // What must surely be read and written takes at the device's peak; 0: the device is not in our table.
+  // Inputs count only where the candidate was faster than reading all of them.
+  double roofline_ms = 0;
 };
 
 struct TimeReport {
@@ -190,12 +194,11 @@ struct TimeReport {
   std::vector<std::pair<int, int>>
       alternatives;  // launch (its step) and the alternative that our clock chose
   int alternatives_timed = 0;
-  double roofline_ms = 0;  // what `least` takes at the device's peak; 0: the device is not in our table
   std::string device;
   std::map<std::string, double> gpu;      // clocks, temperature and power after timing
   std::vector<std::string> throttled_by;  // what held the clocks down
   // Wall seconds: "trial", "capture", "wait" (for the GPU to be free of others), "samples" (with the GPU
-  // alone), "judge".
+  // alone), "judge", "needs" (what must be read, where that was asked).
   std::map<std::string, double> spent;
 };
 

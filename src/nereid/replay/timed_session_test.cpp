@@ -18,6 +18,7 @@ struct Script {
   std::string candidate_fails_at = "";                     // a verb
   InputKind wrong_while_timed = InputKind::kNans;          // on this kind, what the timed run gave is wrong
 
+  int mattered = 0;  // of 64 elements of an input of 1 GB
   InputKind kind = InputKind::kOwn;
   std::vector<std::string> asked = {};
   bool failed = false;
@@ -71,6 +72,8 @@ struct Script {
     asked.push_back(verb);
     Json document = Json::object();
     if (verb == "time_begin") document["graph"] = graph;
+    if (verb == "needs")
+      document["inputs"] = Json::array({{{"bytes", 1000000000}, {"tried", 64}, {"mattered", mattered}}});
     if (verb == "time") {
       Json samples = Json::array();
       for (int i = 0; i < request.at("count").get<int>(); ++i) samples.push_back(seconds * (1 + 1e-3 * i));
@@ -162,6 +165,27 @@ TEST(TimedSessionTest, ATimeBelowTheRooflineIsOurError) {
   const auto report = time_sides(sides, request, Deadline::after(60));
   ASSERT_FALSE(report.ok());
   EXPECT_THAT(report.error().message, testing::HasSubstr("a time that cannot be"));
+}
+
+TEST(TimedSessionTest, InputsCountAsFarAsTheyMatter) {
+  TimeRequest request{.seed = 1, .seconds = 0.05, .kinds = {InputKind::kOwn}};
+  request.least.input_bytes = 1e9;  // 208 us on an H200
+  const auto time = [&](double seconds, int mattered) {
+    Script script;
+    script.candidate_seconds = seconds, script.mattered = mattered;
+    auto report = time_sides(script.sides(), request, Deadline::after(60));
+    return std::pair(std::move(report), std::ranges::count(script.asked, "needs"));
+  };
+  const auto [slow, asked_of_slow] = time(200e-6, 64);
+  ASSERT_TRUE(slow.ok()) << slow.error().message;
+  EXPECT_EQ(asked_of_slow, 0) << "all of it could have been read: nobody need know how much must";
+  const auto [some, asked_of_some] = time(100e-6, 32);
+  ASSERT_TRUE(some.ok()) << some.error().message;
+  EXPECT_EQ(asked_of_some, 1);
+  EXPECT_NEAR(some->counted.roofline_ms, 0.208 * 0.23, 0.208 * 0.02);
+  const auto [impossible, asked_of_impossible] = time(100e-6, 64);
+  ASSERT_FALSE(impossible.ok());
+  EXPECT_THAT(impossible.error().message, testing::HasSubstr("a time that cannot be"));
 }
 
 }  // namespace

@@ -5,19 +5,27 @@
 namespace nereid::verify {
 namespace {
 
-// What the candidate cannot do without: writing its outputs. How much of its inputs a program must read is
-// not known.
+// Bytes of the storages of these values, each counted once, where that is their role.
+double bytes_of(const trace::Trace& trace, const std::vector<trace::ValueId>& values, trace::Role role) {
+  double bytes = 0;
+  std::set<trace::StorageId> seen;
+  for (const auto id : values) {
+    const trace::Value& value = trace.values.at(static_cast<size_t>(id));
+    if (trace.storages.at(static_cast<size_t>(value.storage)).role == role &&
+        seen.insert(value.storage).second)
+      bytes += static_cast<double>(trace::element_count(value) * trace::element_bytes(value.dtype));
+  }
+  return bytes;
+}
+
+// What the candidate cannot do without: writing its outputs, and reading as much of its inputs as they depend
+// on.
 replay::LeastWork least_work(const TraceFacts& facts) {
   const trace::Trace& trace = *facts.trace;
+  const trace::Phase& forward = trace.phases.at(static_cast<size_t>(facts.judged()));
   replay::LeastWork least;
-  std::set<trace::StorageId> seen;
-  for (const auto id : trace::tensors_in(trace.phases.at(static_cast<size_t>(facts.judged())).output)) {
-    const trace::Value& value = trace.values.at(static_cast<size_t>(id));
-    if (trace.storages.at(static_cast<size_t>(value.storage)).role != trace::Role::kTemporary) continue;
-    if (seen.insert(value.storage).second)
-      least.bytes_written +=
-          static_cast<double>(trace::element_count(value) * trace::element_bytes(value.dtype));
-  }
+  least.bytes_written = bytes_of(trace, trace::tensors_in(forward.output), trace::Role::kTemporary);
+  least.input_bytes = bytes_of(trace, trace::tensors_in(forward.inputs), trace::Role::kInput);
   return least;
 }
 
@@ -59,7 +67,7 @@ void Trials::tell_times(const replay::TimeReport& report) {
   times.numbers["samples"] = report.counted.samples;
   times.numbers["reference_launches_ms"] = report.reference_launches_ms;
   times.numbers["candidate_launches_ms"] = report.candidate_launches_ms;
-  times.numbers["roofline_ms"] = report.roofline_ms;
+  times.numbers["roofline_ms"] = report.counted.roofline_ms;
   if (report.alternatives_timed > 0) times.numbers["alternatives_timed"] = report.alternatives_timed;
   for (const auto& kind : report.kinds)
     times.numbers[fmt::format("candidate_ms_{}", replay::to_string(kind.kind))] = kind.candidate_ms;

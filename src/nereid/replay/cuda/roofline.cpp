@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace nereid::replay::cuda {
 namespace {
@@ -40,6 +41,25 @@ std::string below_roofline(const DevicePeaks& peaks, const Work& work, double se
   return fmt::format("{:.3f} us is less than the {:.3f} us that {} needs to {}", seconds * 1e6,
                      least.seconds * 1e6, peaks.name,
                      least.memory_bound ? "move the bytes counted" : "do the operations counted");
+}
+
+double sure_share(int mattered, int tried) {
+  constexpr double kDoubt = 1e-6;
+  // How likely that many are of which each matters with probability p; grows with p.
+  const auto at_least = [&](double p) {
+    double sum = 0;
+    for (int k = mattered; k <= tried; ++k)
+      sum += std::exp(std::lgamma(tried + 1) - std::lgamma(k + 1) - std::lgamma(tried - k + 1) +
+                      k * std::log(p) + (tried - k) * std::log1p(-p));
+    return sum;
+  };
+  if (mattered <= 0) return 0;
+  double low = 0, high = 1;
+  for (int i = 0; i < 50; ++i) {
+    const double middle = (low + high) / 2;
+    (at_least(middle) < kDoubt ? low : high) = middle;
+  }
+  return low;
 }
 
 }  // namespace nereid::replay::cuda

@@ -37,4 +37,9 @@ Roofline roofline(const DevicePeaks& peaks, const Work& work);
 // datasheet's and for the clock's own resolution.
 std::string below_roofline(const DevicePeaks& peaks, const Work& work, double seconds, double slack = 0.9);
 
+// The share of a whole that surely matters, where `mattered` of `tried` parts drawn at random did: a larger
+// share would be told as smaller, and a smaller one as this large once in a million times (Clopper and
+// Pearson 1934).
+double sure_share(int mattered, int tried);
+
 }  // namespace nereid::replay::cuda

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace nereid::replay::cuda {
 namespace {
 
@@ -37,6 +39,14 @@ TEST(Roofline, ATimeBelowItIsNamed) {
   EXPECT_EQ(below_roofline(h200, work, 0.95e-3), "");
   EXPECT_EQ(below_roofline(h200, work, 0.5e-3),
             "500.000 us is less than the 1000.000 us that H200 needs to move the bytes counted");
+}
+
+TEST(Roofline, OfASampleLessIsSureThanWasSeen) {
+  EXPECT_EQ(sure_share(0, 64), 0);
+  EXPECT_NEAR(sure_share(64, 64), std::pow(1e-6, 1.0 / 64), 1e-9);  // 0.81
+  EXPECT_GT(sure_share(32, 64), 0.2);
+  EXPECT_LT(sure_share(32, 64), 0.25);
+  EXPECT_LT(sure_share(1, 1), 1e-5);
 }
 
 }  // namespace

@@ -150,6 +150,16 @@ bool perturb(at::Tensor tensor, at::Generator generator) {
   return true;
 }
 
+std::vector<double> other_values(const at::Tensor& tensor) {
+  const auto type = tensor.scalar_type();
+  if (!c10::isFloatingType(type) || c10::elementSize(type) < 2 || tensor.numel() == 0) return {};
+  const auto range = range_of(tensor);
+  const double width = range.high - range.low, most = largest_finite(dtype_of(type)) / 4;
+  if (!(width > 0) || !(std::abs(range.low) + std::abs(range.high) < most)) return {};
+  if (range.unit()) return {range.high, range.low};
+  return {range.high + width, range.never_negative() ? 0 : range.low - width};
+}
+
 void move_half_ulp(at::Tensor tensor, trace::DType was, at::Generator generator) {
   if (!c10::isFloatingType(tensor.scalar_type()) || c10::elementSize(tensor.scalar_type()) < 2) return;
   for_parts(tensor, [&](at::Tensor part, int64_t) {

@@ -3,6 +3,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <vector>
+
 #include "nereid/replay/report.h"
 
 namespace nereid::replay {
@@ -15,6 +17,10 @@ bool apply_kind(at::Tensor tensor, InputKind kind, at::Generator generator);
 // A parameter whose elements are all the same number (gamma = 1, beta = 0) gets distinct ones near it, in
 // place. True where it did.
 bool perturb(at::Tensor tensor, at::Generator generator);
+
+// Numbers that an element of this floating-point tensor could as well be, within what trials keep to and far
+// from most of its elements. Empty where there are none, or where the tensor holds infinities or NaNs.
+std::vector<double> other_values(const at::Tensor& tensor);
 
 // Moves every element by up to half a unit in the last place of `was`, up or down, in place.
 void move_half_ulp(at::Tensor tensor, trace::DType was, at::Generator generator);

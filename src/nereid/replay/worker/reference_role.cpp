@@ -8,6 +8,7 @@
 //   prepare {"trial"} -> {"applicable", "seconds"}: makes state and inputs
 //   rest {} -> {}: memory kept for later goes
 //   judge {"trial", "tolerance", "paths"} -> {"comparison", "seconds", "oracle_seconds"}: runs and compares
+//   needs {"seed", "samples", "seconds"} -> {"inputs": [{"bytes", "tried", "mattered"}...]}: see needs.h
 #include <ATen/Functions.h>
 
 #include <map>
@@ -17,6 +18,7 @@
 #include "nereid/replay/worker/block.h"
 #include "nereid/replay/worker/compare.h"
 #include "nereid/replay/worker/inputs.h"
+#include "nereid/replay/worker/needs.h"
 #include "nereid/replay/worker/retelling.h"
 #include "nereid/replay/worker/role.h"
 #include "nereid/replay/worker/types.h"
@@ -77,6 +79,7 @@ class ReferenceRole : public Role {
     if (verb == "share") return share(document, descriptors);
     if (verb == "attach") return attach(request);
     if (verb == "prepare") return prepare(trial_from_json(document.at("trial")));
+    if (verb == "needs") return needs(document);
     if (verb == "judge")
       return judge(trial_from_json(document.at("trial")), tolerance_from_json(document.at("tolerance")),
                    document.at("paths").get<std::vector<std::string>>());
@@ -254,6 +257,16 @@ class ReferenceRole : public Role {
     return {{"comparison", to_json(comparison)},
             {"seconds", own_seconds},
             {"oracle_seconds", watch.seconds() - own_seconds}};
+  }
+
+  Json needs(const Json& document) {
+    loaded_.replay->rewind();
+    Json inputs = Json::array();
+    for (const auto& need :
+         needs_of(*loaded_.replay, options_, document.at("seed").get<uint64_t>(),
+                  document.at("samples").get<int>(), Deadline::after(document.at("seconds").get<double>())))
+      inputs.push_back({{"bytes", need.bytes}, {"tried", need.tried}, {"mattered", need.mattered}});
+    return {{"inputs", inputs}};
   }
 
   // Taken before the answer exists. Where memory is dear the candidate has let go of the block, and nobody
