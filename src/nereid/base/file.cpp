@@ -4,10 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <random>
 
 namespace nereid {
 
@@ -34,15 +34,21 @@ Result<std::string> read_file(const std::filesystem::path& path, size_t max_byte
 }
 
 Status write_file_atomically(const std::filesystem::path& path, std::string_view bytes) {
-  static std::atomic<unsigned> counter{0};
-  const auto temporary = fmt::format("{}.{}.{}.tmp", path.string(), ::getpid(), counter++);
+  auto told = [&] { return our_error("{}: {}", path.string(), std::strerror(errno)); };
+  std::string temporary;
+  Fd fd;
+  // Not by process id: folders are shared between machines and containers.
+  std::random_device random;
+  do {
+    temporary = fmt::format("{}.{:08x}{:08x}.tmp", path.string(), random(), random());
+    fd = Fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  } while (!fd.valid() && errno == EEXIST);
+  if (!fd.valid()) return told();
   auto fail = [&] {
-    const int cause = errno;
+    const auto error = told();
     ::unlink(temporary.c_str());
-    return our_error("{}: {}", path.string(), std::strerror(cause));
+    return error;
   };
-  Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-  if (!fd.valid()) return fail();
   for (size_t at = 0; at < bytes.size();) {
     const ssize_t wrote = ::write(fd.get(), bytes.data() + at, bytes.size() - at);
     if (wrote < 0 && errno == EINTR) continue;

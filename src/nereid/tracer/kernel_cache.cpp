@@ -2,6 +2,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include <chrono>
+
 #include "nereid/base/file.h"
 #include "nereid/base/hash.h"
 #include "nereid/base/json.h"
@@ -11,6 +13,15 @@ namespace {
 
 constexpr std::string_view kMagic = "nereid-kernel 1 ";
 constexpr size_t kHashDigits = 64, kMostEntryBytes = kMaxCubinBytes / 3 * 4 + (size_t{1} << 20);
+
+// Of writers that were killed.
+void sweep(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  const auto old = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
+  for (const auto& file : std::filesystem::directory_iterator(folder, ignored))
+    if (file.path().extension() == ".tmp" && file.last_write_time(ignored) < old)
+      std::filesystem::remove(file.path(), ignored);
+}
 
 }  // namespace
 
@@ -34,6 +45,7 @@ void KernelCache::keep(const std::string& key, const CompiledKernel& kernel) {
   std::error_code failed;
   std::filesystem::create_directories(path.parent_path(), failed);
   const Status written = write_file_atomically(path, std::string(kMagic) + sha256_hex(body) + "\n" + body);
+  sweep(path.parent_path());
   const std::lock_guard lock(mutex_);
   if (written.ok()) {
     trouble_.clear();

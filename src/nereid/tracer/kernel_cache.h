@@ -4,7 +4,8 @@
 // A file is a line "nereid-kernel 1 SHA256\n" and then the JSON of a CompiledKernel, of which SHA256 is the
 // hash. Files are written under a temporary name and renamed, so any number of processes may write the same
 // entry, and a kill -9 leaves an old entry, a new one or none. What does not read back as written is taken
-// for absent and written anew.
+// for absent and written anew. The temporary file that a killed writer leaves goes an hour later, with the
+// next entry written to its folder.
 #pragma once
 
 #include <filesystem>
