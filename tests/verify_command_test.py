@@ -5,6 +5,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -114,6 +115,68 @@ class Verdicts(unittest.TestCase):
         verdicts = {v["id"]: v["verdict"] for v in map(json.loads, self.output.read_text().splitlines())}
         self.assertEqual(verdicts["wrong"], "Mismatch")
         self.assertEqual(len(verdicts), 8)
+
+
+class TooBig(unittest.TestCase):
+    """A task of 420 GB, on the CPU."""
+
+    REFERENCE = """
+import torch
+ROWS, WIDTH = 800_000, 65536
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x)
+def get_inputs():
+    return [torch.rand(ROWS, WIDTH) - 0.5]
+def get_init_inputs():
+    return []
+"""
+    CANDIDATE = """
+import torch, triton
+import triton.language as tl
+@triton.jit
+def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.maximum(tl.load(x_ptr + i, mask=i < n), 0.0), mask=i < n)
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        out = torch.empty_like(x)
+        kernel[(triton.cdiv(x.numel(), 4096),)](x, out, x.numel(), BLOCK=4096)
+        return out
+"""
+
+    def judged(self, *options, reference=REFERENCE):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            (folder / "reference.py").write_text(reference)
+            (folder / "candidate.py").write_text(self.CANDIDATE)
+            return run(folder / "reference.py", folder / "candidate.py", "--device", "cpu", *options)
+
+    def test_what_does_not_fit_is_an_error_that_says_how_much_it_needs(self):
+        answer = self.judged("--json")
+        self.assertIn(answer.returncode, (2, 3), answer.stderr)
+        verdict = json.loads(answer.stdout)
+        self.assertEqual((verdict["verdict"], verdict["rule"]), ("Error", "too-big"))
+        needs = re.search(r"the task needs ([\d.]+) GiB to be replayed on the CPU.*; ([\d.]+) GiB are free", verdict["reason"])
+        self.assertTrue(needs, verdict["reason"])
+        # Input and output, at least; in their own dtype and twice in float64, at most.
+        self.assertGreater(float(needs[1]), 2 * 800_000 * 65536 * 4 / 2**30)
+        self.assertLess(float(needs[1]), 10 * 800_000 * 65536 * 4 / 2**30)
+        self.assertIn("--shrink", verdict["reason"])
+
+    def test_shrink_says_what_it_chose(self):
+        answer = self.judged("--json", "--shrink", "--trials", 1)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        chosen = {s["constant"]: (s["from"], s["to"]) for s in json.loads(answer.stdout)["coverage"]["shrunk"]}
+        self.assertEqual(chosen["ROWS"][0], 800_000)
+        self.assertLess(chosen["ROWS"][1], 800_000)
+        self.assertIn(f"ROWS 800000 -> {chosen['ROWS'][1]}", self.judged("--shrink", "--trials", 1).stdout)
+
+    def test_sizes_that_cannot_shrink_are_named(self):
+        fixed = self.REFERENCE.replace("ROWS, WIDTH = 800_000, 65536", "HEADS = 2").replace("(ROWS, WIDTH)", "(800_000, 65536)")
+        verdict = json.loads(self.judged("--json", "--shrink", reference=fixed).stdout)
+        self.assertEqual((verdict["verdict"], verdict["rule"]), ("Error", "shrink"))
+        self.assertIn("HEADS = 2", verdict["reason"])
 
 
 class Interrupted(unittest.TestCase):
