@@ -194,6 +194,7 @@ struct TimeReport {
   std::vector<std::pair<int, int>>
       alternatives;  // launch (its step) and the alternative that our clock chose
   int alternatives_timed = 0;
+  int input_sets = 1;  // copies of the candidate's inputs that its runs took in turn
   std::string device;
   std::map<std::string, double> gpu;      // clocks, temperature and power after timing
   std::vector<std::string> throttled_by;  // what held the clocks down

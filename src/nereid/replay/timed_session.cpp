@@ -123,6 +123,7 @@ class TimedSession {
     with["alternatives"] = alternatives_;
     NEREID_TRY(const auto candidate, sides_.ask_candidate(with));
     if (!candidate) return spoil();
+    report_.input_sets = candidate->at("input_sets").get<int>();
     const auto why = [](const Json& answer) { return answer.at("graph").get<std::string>(); };
     report_.not_captured = !why(*reference).empty()   ? "the reference: " + why(*reference)
                            : !why(*candidate).empty() ? "the candidate: " + why(*candidate)

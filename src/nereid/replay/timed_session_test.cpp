@@ -71,7 +71,7 @@ struct Script {
     const auto verb = request.at("do").get<std::string>();
     asked.push_back(verb);
     Json document = Json::object();
-    if (verb == "time_begin") document["graph"] = graph;
+    if (verb == "time_begin") document["graph"] = graph, document["input_sets"] = 3;
     if (verb == "needs")
       document["inputs"] = Json::array({{{"bytes", 1000000000}, {"tried", 64}, {"mattered", mattered}}});
     if (verb == "time") {
@@ -106,6 +106,7 @@ TEST(TimedSessionTest, MediansAndTheirRatioAreTold) {
   EXPECT_NEAR(report.counted.candidate_ms, 0.010, 1e-4);
   EXPECT_TRUE(report.counted.converged);
   EXPECT_EQ(report.kinds.size(), TimeRequest{}.kinds.size());
+  EXPECT_EQ(report.input_sets, 3);
   EXPECT_GT(report.candidate_launches_ms, 0);
   EXPECT_EQ(std::ranges::count(script.asked, "judge"), 4);  // a timed run of each kind is judged
   EXPECT_EQ(std::ranges::count(script.asked, "choose"), 0);

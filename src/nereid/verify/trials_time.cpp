@@ -68,6 +68,7 @@ void Trials::tell_times(const replay::TimeReport& report) {
   times.numbers["reference_launches_ms"] = report.reference_launches_ms;
   times.numbers["candidate_launches_ms"] = report.candidate_launches_ms;
   times.numbers["roofline_ms"] = report.counted.roofline_ms;
+  times.numbers["input_sets"] = report.input_sets;
   if (report.alternatives_timed > 0) times.numbers["alternatives_timed"] = report.alternatives_timed;
   for (const auto& kind : report.kinds)
     times.numbers[fmt::format("candidate_ms_{}", replay::to_string(kind.kind))] = kind.candidate_ms;

@@ -54,6 +54,12 @@ Result<Comparison> compare(TimedProgram& reference, TimedProgram& candidate, Lau
   return result;
 }
 
+int input_sets(int64_t input_bytes, int64_t set_bytes, int64_t l2_bytes, int64_t free_bytes) {
+  constexpr int64_t kMost = 3, kShare = 8;  // of the free memory
+  if (input_bytes <= 0 || input_bytes > 4 * l2_bytes) return 1;
+  return static_cast<int>(std::min(kMost, 1 + free_bytes / kShare / set_bytes));
+}
+
 int slowest_distribution(const std::vector<Comparison>& distributions) {
   int slowest = 0;
   for (int i = 1; i < static_cast<int>(distributions.size()); ++i) {

@@ -97,5 +97,16 @@ TEST(Distributions, TheSlowestCountsBeyondNoise) {
   EXPECT_EQ(slowest_distribution({taking(1, 0.1), taking(2, 0.1), taking(4, 0.1), taking(3, 0.1)}), 2);
 }
 
+TEST(InputSets, AreCopiesWhereTheyHelpAndFit) {
+  constexpr int64_t kMebi = int64_t{1} << 20, kL2 = 60 * kMebi;
+  EXPECT_EQ(input_sets(kMebi, 2 * kMebi, kL2, 1000 * kMebi), 3);
+  EXPECT_EQ(input_sets(100 * kMebi, 100 * kMebi, kL2, 100000 * kMebi), 3);
+  EXPECT_EQ(input_sets(50 * kMebi, 100 * kMebi, kL2, 1000 * kMebi), 2) << "an eighth of what is free";
+  EXPECT_EQ(input_sets(kMebi, 10000 * kMebi, kL2, 70000 * kMebi), 1) << "what is made of them is large";
+  EXPECT_EQ(input_sets(241 * kMebi, 482 * kMebi, kL2, 100000 * kMebi), 1)
+      << "they leave nothing of themselves";
+  EXPECT_EQ(input_sets(0, kMebi, kL2, 100000 * kMebi), 1) << "no inputs";
+}
+
 }  // namespace
 }  // namespace nereid::replay::cuda

@@ -74,7 +74,8 @@ Json CudaRole::time_begin(const Json& document) {
   options_.deadline = Deadline::after(document.at("seconds").get<double>());
   for (const auto& pair : document.at("alternatives")) options_.alternatives[pair.at(0)] = pair.at(1);
   forward_.reset();
-  return {{"graph", forward().capture(options_)}};
+  const std::string reason = forward().capture(options_);
+  return {{"graph", reason}, {"input_sets", forward().input_sets()}};
 }
 
 Json CudaRole::time(const Json& document) {

@@ -2,9 +2,11 @@
 //
 //   kernel {"hash"} + a file with the compiled kernel as JSON -> {"ok"}
 //   choose {"seconds"} -> {"alternatives": [[step, index]...], "timed": n}: among the offered ones, by the
-//   GPU's clock time_begin {"alternatives"} -> {"graph": "", or why the forward cannot be captured} time
-//   {"mode": "graph"|"launches", "count", "seconds"} -> {"samples": [seconds...]} time_end {} -> {}: a
-//   candidate's outputs of the last timed run go to its block, to be judged
+//     GPU's clock
+//   time_begin {"alternatives"}
+//     -> {"graph": "", or why the forward cannot be captured, "input_sets": copies that runs take in turn}
+//   time {"mode": "graph"|"launches", "count", "seconds"} -> {"samples": [seconds...]}
+//   time_end {} -> {}: a candidate's outputs of the last timed run go to its block, to be judged
 #pragma once
 
 #include <memory>

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "nereid/replay/cuda/statistics.h"
+#include "nereid/replay/cuda/timing.h"
 #include "nereid/replay/worker/types.h"
 
 namespace nereid::replay::cuda {
@@ -62,15 +63,58 @@ TimedForward::TimedForward(CudaMachine& machine, Replay& replay, CacheFlush& flu
 
 TimedForward::~TimedForward() = default;
 
+// The first is what the replay stands on, the others are copies of it.
+void TimedForward::make_sets() {
+  const auto& program = replay_.program();
+  const auto& trace = program.trace();
+  const auto& written = program.judged_writes();
+  Bindings inputs;
+  int64_t bytes = 0;
+  for (const auto value : trace::tensors_in(program.phases()[program.judged()].phase->inputs)) {
+    const auto id = trace.values[value].storage;
+    const auto same = [id](const auto& binding) { return binding.first == id; };
+    if (!replay_.bound(id) || trace.storages[id].device != trace::Device::kCuda ||
+        std::ranges::find(written, id) != written.end() || std::ranges::any_of(inputs, same))
+      continue;
+    inputs.emplace_back(id, replay_.storage(id));
+    bytes += trace.storages[id].bytes;
+  }
+  size_t free = 0, total = 0;
+  must(machine_.driver(), machine_.driver().cuMemGetInfo(&free, &total), "cuMemGetInfo");
+  const auto& footprint = program.footprint();
+  const int count = cuda::input_sets(bytes, bytes + footprint.forward - footprint.standing,
+                                     machine_.facts().l2_bytes, static_cast<int64_t>(free));
+  sets_.resize(static_cast<size_t>(count));
+  for (auto& set : sets_) {
+    set.inputs = inputs;
+    if (&set == &sets_.front()) continue;
+    for (auto& [id, storage] : set.inputs)
+      storage = bytes_of(storage, trace.storages[id].bytes).clone().storage();
+  }
+}
+
+void TimedForward::bind(const Bindings& bindings) {
+  for (const auto& [id, storage] : bindings) replay_.bind_storage(id, storage);
+}
+
 std::string TimedForward::capture(const RunOptions& options) {
-  const Driver& driver = machine_.driver();
-  const c10::DeviceIndex device = static_cast<c10::DeviceIndex>(machine_.device_index());
+  make_sets();
   // Once as it is: whatever libraries make on first use must not be made while capturing.
   replay_.run_judged(options);
-  replay_.ready_judged(options);
-  machine_.synchronize();
-  graph_ = std::make_unique<Graph>(driver);
-  auto& forward = graph_->forward;
+  for (auto& set : sets_) {
+    bind(set.inputs);
+    replay_.ready_judged(options);
+    machine_.synchronize();
+    if (auto reason = capture(set, options); !reason.empty()) return reason;
+  }
+  return {};
+}
+
+std::string TimedForward::capture(InputSet& set, const RunOptions& options) {
+  const Driver& driver = machine_.driver();
+  const c10::DeviceIndex device = static_cast<c10::DeviceIndex>(machine_.device_index());
+  auto graph = std::make_unique<Graph>(driver);
+  auto& forward = graph->forward;
   forward.register_generator_state(
       at::globalContext().defaultGenerator(machine_.device(trace::Device::kCuda)));
   std::string reason;
@@ -90,7 +134,6 @@ std::string TimedForward::capture(const RunOptions& options) {
   }
   if (!reason.empty()) {
     replay_.ready_judged(options);  // lets go of what the capture made
-    graph_.reset();
     return reason.substr(0, reason.find('\n'));
   }
   forward.instantiate();
@@ -98,31 +141,30 @@ std::string TimedForward::capture(const RunOptions& options) {
   machine_.synchronize();
 
   CUgraphNode first = nullptr, child = nullptr, last = nullptr;
-  must(driver, driver.cuGraphCreate(&graph_->timed, 0), "cuGraphCreate");
-  must(driver, driver.cuGraphAddEventRecordNode(&first, graph_->timed, nullptr, 0, begin_->event),
+  must(driver, driver.cuGraphCreate(&graph->timed, 0), "cuGraphCreate");
+  must(driver, driver.cuGraphAddEventRecordNode(&first, graph->timed, nullptr, 0, begin_->event),
        "cuGraphAddEventRecordNode");
-  must(driver, driver.cuGraphAddChildGraphNode(&child, graph_->timed, &first, 1, forward.raw_cuda_graph()),
+  must(driver, driver.cuGraphAddChildGraphNode(&child, graph->timed, &first, 1, forward.raw_cuda_graph()),
        "cuGraphAddChildGraphNode");
-  must(driver, driver.cuGraphAddEventRecordNode(&last, graph_->timed, &child, 1, end_->event),
+  must(driver, driver.cuGraphAddEventRecordNode(&last, graph->timed, &child, 1, end_->event),
        "cuGraphAddEventRecordNode");
-  must(driver, driver.cuGraphInstantiateWithFlags(&graph_->exec, graph_->timed, 0),
+  must(driver, driver.cuGraphInstantiateWithFlags(&graph->exec, graph->timed, 0),
        "cuGraphInstantiateWithFlags");
-  must(driver, driver.cuGraphUpload(graph_->exec, machine_.stream()), "cuGraphUpload");
+  must(driver, driver.cuGraphUpload(graph->exec, machine_.stream()), "cuGraphUpload");
   for (const auto& segment : c10::cuda::CUDACachingAllocator::snapshot(forward.pool(), false).segments)
-    graph_->pool.emplace_back(static_cast<CUdeviceptr>(segment.address), segment.total_size);
+    graph->pool.emplace_back(static_cast<CUdeviceptr>(segment.address), segment.total_size);
+  const auto& program = replay_.program();
+  for (const auto id : program.workspace()) set.made.emplace_back(id, replay_.storage(id));
+  for (const auto value : replay_.outputs())
+    if (const auto id = program.trace().values[value].storage; replay_.made_by_judged(id))
+      set.made.emplace_back(id, replay_.storage(id));
+  set.graph = std::move(graph);
   return {};
 }
 
-int64_t TimedForward::pool_bytes() const {
-  int64_t bytes = 0;
-  if (graph_ != nullptr)
-    for (const auto& [address, size] : graph_->pool) bytes += static_cast<int64_t>(size);
-  return bytes;
-}
-
-void TimedForward::poison_pool() {
+void TimedForward::poison_pool(const Graph& graph) {
   // All ones: a NaN in every floating-point type, and no plausible index.
-  for (const auto& [address, size] : graph_->pool)
+  for (const auto& [address, size] : graph.pool)
     must(machine_.driver(), machine_.driver().cuMemsetD8Async(address, 0xFF, size, machine_.stream()),
          "cuMemsetD8Async");
 }
@@ -161,13 +203,16 @@ double TimedForward::elapsed() const {
 }
 
 std::vector<double> TimedForward::graph(int count, Deadline deadline) {
-  TORCH_CHECK(graph_ != nullptr, "no graph was captured");
   std::vector<double> samples;
   for (int i = 0; i < count; ++i) {
+    const InputSet& set = next_set();
+    TORCH_CHECK(set.graph != nullptr, "no graph was captured");
+    bind(set.inputs);
+    bind(set.made);
     replay_.restore_in_place();
-    poison_pool();
+    poison_pool(*set.graph);
     flush_.run();
-    must(machine_.driver(), machine_.driver().cuGraphLaunch(graph_->exec, machine_.stream()),
+    must(machine_.driver(), machine_.driver().cuGraphLaunch(set.graph->exec, machine_.stream()),
          "cuGraphLaunch");
     wait(deadline);
     samples.push_back(elapsed());
@@ -179,6 +224,7 @@ std::vector<double> TimedForward::launches(const RunOptions& options, int count,
   const Driver& driver = machine_.driver();
   std::vector<double> samples;
   for (int i = 0; i < count; ++i) {
+    bind(next_set().inputs);
     replay_.ready_judged(options);
     poison_free_memory();
     flush_.run();

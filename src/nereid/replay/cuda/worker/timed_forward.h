@@ -2,9 +2,9 @@
 // issued anew.
 //
 // Every run begins like the checked ones: what it may write is restored or poisoned first (in place, where a
-// graph is replayed: its addresses are fixed), then the level-2 cache is emptied of it. The clock runs
-// between two events, in a graph as nodes of it, so that neither the restoring nor the host's part of a graph
-// launch is timed.
+// graph is replayed: its addresses are fixed), then the level-2 cache is emptied of it. Runs take turns with
+// copies of the inputs, each with a graph of its own. The clock runs between two events, in a graph as nodes
+// of it, so that neither the restoring nor the host's part of a graph launch is timed.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -40,23 +40,33 @@ class TimedForward {
   ~TimedForward();
 
   // Captures the forward. Empty, or why it cannot be captured (it waits for the GPU, say): then `launches` is
-  // left. What the replay's outputs are bound to is from then on what the graph writes.
+  // left.
   std::string capture(const RunOptions& options);
 
-  // Seconds of each run. Errors are exceptions.
+  // Seconds of each run. Errors are exceptions. The replay's outputs are then what the last run made.
   std::vector<double> graph(int count, Deadline deadline);
   std::vector<double> launches(const RunOptions& options, int count, Deadline deadline);
 
   // The GPU's seconds for the forward with these alternatives, warm: for choosing among them.
   double quick(const RunOptions& options, int count);
 
-  int64_t pool_bytes() const;
+  int input_sets() const { return static_cast<int>(sets_.size()); }
 
  private:
   struct Event;
   struct Graph;
+  using Bindings = std::vector<std::pair<trace::StorageId, c10::Storage>>;
+  struct InputSet {
+    Bindings inputs;               // those that the forward does not write
+    std::unique_ptr<Graph> graph;  // null: not captured
+    Bindings made;                 // the graph's workspace and outputs
+  };
+  void make_sets();
+  std::string capture(InputSet& set, const RunOptions& options);
+  void bind(const Bindings& bindings);
+  InputSet& next_set() { return sets_[turn_++ % sets_.size()]; }
   double elapsed() const;
-  void poison_pool();
+  void poison_pool(const Graph& graph);
   void poison_free_memory();
   void wait(Deadline deadline);
 
@@ -64,7 +74,8 @@ class TimedForward {
   Replay& replay_;
   CacheFlush& flush_;
   std::unique_ptr<Event> begin_, end_;
-  std::unique_ptr<Graph> graph_;
+  std::vector<InputSet> sets_;
+  size_t turn_ = 0;
 };
 
 // Chooses among the alternatives of each launch by the GPU's clock, one launch after the other; launches that
