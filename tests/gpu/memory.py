@@ -1,11 +1,12 @@
 """What a verdict on a large task takes: device memory at most, and host memory at most by process.
 
-    python3 tests/gpu/memory.py NEREID [--gigabytes 20] [--device cuda] [--host-limit 1.0]
+    python3 tests/gpu/memory.py NEREID [--gigabytes 20] [--inputs 2] [--device cuda] [--host-limit 1.0]
 
-The task: one input and one output that make the gigabytes together. Fails where the verdict is not Verified, where the
-GPU holds more than six times the task (inputs, outputs of both sides, and the reference again in float64: twice as much), or where the
-judge's process and its servers hold more than `--host-limit` GiB of host memory of their own. Of the processes that talk to
-a GPU, the driver's and the libraries' share is told apart: it is theirs whatever they run.
+The task: relu of one input, or of the sum of two; inputs and output make the gigabytes together. Fails where the verdict is
+not Verified, where the GPU holds more than what the verdict says was reckoned (`coverage.memory_bytes`; a tenth and what
+contexts take is allowed) or much less, or where the judge's process and its servers hold more than `--host-limit` GiB of host
+memory of their own. Of the processes that talk to a GPU, the driver's and the libraries' share is told apart: it is theirs
+whatever they run.
 """
 import argparse
 import collections
@@ -22,10 +23,10 @@ REFERENCE = """
 import torch
 ROWS = {rows}
 class Model(torch.nn.Module):
-    def forward(self, x):
-        return torch.relu(x)
+    def forward(self, {names}):
+        return torch.relu({sum})
 def get_inputs():
-    return [torch.rand(ROWS, 65536, device="cuda") - 0.5]
+    return [torch.rand(ROWS, 65536, device="cuda") - 0.5 for _ in range({inputs})]
 def get_init_inputs():
     return []
 """
@@ -33,16 +34,24 @@ CANDIDATE = """
 import torch, triton
 import triton.language as tl
 @triton.jit
-def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+def kernel({pointers}, out_ptr, n, BLOCK: tl.constexpr):
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + i, mask=i < n)
+    x = {loads}
     tl.store(out_ptr + i, tl.maximum(x, 0.0), mask=i < n)
 class ModelNew(torch.nn.Module):
-    def forward(self, x):
+    def forward(self, {names}):
         out = torch.empty_like(x)
-        kernel[(triton.cdiv(x.numel(), 4096),)](x, out, x.numel(), BLOCK=4096, num_warps=8)
+        kernel[(triton.cdiv(x.numel(), 4096),)]({names}, out, x.numel(), BLOCK=4096, num_warps=8)
         return out
 """
+CONTEXTS = 8 << 30  # of up to a dozen processes that are kept warm
+
+
+def files(inputs, rows):
+    names = ["x", "y"][:inputs]
+    words = {"rows": rows, "inputs": inputs, "names": ", ".join(names), "sum": " + ".join(names), "pointers": ", ".join(n + "_ptr" for n in names),
+             "loads": " + ".join(f"tl.load({n}_ptr + i, mask=i < n)" for n in names)}
+    return {"reference.py": REFERENCE.format(**words), "candidate.py": CANDIDATE.format(**words)}
 
 
 def descendants(root):
@@ -111,15 +120,17 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("nereid")
     parser.add_argument("--gigabytes", type=float, default=20)
+    parser.add_argument("--inputs", type=int, default=1, choices=(1, 2))
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     parser.add_argument("--host-limit", type=float, default=1.0, help="GiB")
     arguments = parser.parse_args()
-    rows = max(1, round(arguments.gigabytes * 1e9 / (2 * 4 * 65536)))
-    task = 2 * 4 * 65536 * rows
+    row = (arguments.inputs + 1) * 4 * 65536
+    rows = max(1, round(arguments.gigabytes * 1e9 / row))
+    task = row * rows
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        (folder / "reference.py").write_text(REFERENCE.format(rows=rows))
-        (folder / "candidate.py").write_text(CANDIDATE)
+        for file, text in files(arguments.inputs, rows).items():
+            (folder / file).write_text(text)
         gpu = arguments.device == "cuda"
         verdict, seconds, host, device = watch(
             [arguments.nereid, "verify", str(folder / "reference.py"), str(folder / "candidate.py"), "--json",
@@ -132,9 +143,11 @@ def main():
     judge = sum(size for program, size in host.items() if program not in workers)
     print(f"the judge without its replays: {judge / 2**30:.2f} GiB of host memory (at most {arguments.host_limit} allowed)")
     wrong = verdict["verdict"] != "Verified" or judge > arguments.host_limit * 2**30
+    reckoned = verdict["coverage"]["memory_bytes"]
+    print(f"reckoned at most: {reckoned / 1e9:.2f} GB, {reckoned / task:.2f} times the task")
     if gpu:
         print(f"device memory at most {device / 1e9:.1f} GB: {device / task:.2f} times the task")
-        wrong |= device > 6 * task
+        wrong |= not 0.7 * reckoned < device < 1.1 * reckoned + CONTEXTS
     sys.exit(1 if wrong else 0)
 
 

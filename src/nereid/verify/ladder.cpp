@@ -359,6 +359,7 @@ class Climb {
     if (!session.ok()) return session.error();
     verdict_.coverage.device = settings_.device == replay::Device::kCuda ? "cuda" : "cpu";
     if (state_.equipment.walls) verdict_.walls = state_.equipment.walls(settings_.device);
+    verdict_.coverage.memory_bytes = (*session)->facts().peak_bytes;
     const double waited = (*session)->facts().seconds_waited;
     verdict_.phases["wait"] += waited;
     spend("open", opening, waited);

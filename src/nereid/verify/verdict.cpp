@@ -57,6 +57,7 @@ Json coverage_json(const Coverage& c) {
           {"alternatives_run", c.alternatives_run},
           {"left_out", c.left_out},
           {"triton_share", number(c.triton_share)},
+          {"memory_bytes", c.memory_bytes},
           {"sanitized", c.sanitized},
           {"fenced", c.fenced},
           {"frozen_parameters", c.frozen_parameters},
