@@ -1,0 +1,284 @@
+#include "nereid/lower/expr.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <set>
+
+#include "nereid/base/check.h"
+
+namespace nereid::lower {
+namespace {
+
+constexpr std::array kFns = {
+    FnInfo{Fn::kAdd, "add", "{0} + {1}", 2, 1},
+    FnInfo{Fn::kSub, "subtract", "{0} - {1}", 2, 1},
+    FnInfo{Fn::kMul, "multiply", "{0} * {1}", 2, 1},
+    FnInfo{Fn::kDiv, "divide", "{0} / {1}", 2, 1},
+    FnInfo{Fn::kFloorDiv, "floor divide", "floor_divide({0}, {1})", 2, 1},
+    FnInfo{Fn::kMod, "remainder", "remainder({0}, {1})", 2, 1},
+    FnInfo{Fn::kMax, "maximum", "tl.maximum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)", 2, 1},
+    FnInfo{Fn::kMin, "minimum", "tl.minimum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)", 2, 1},
+    FnInfo{Fn::kPow, "power", "libdevice.pow({0}, {1})", 2, 1},
+    FnInfo{Fn::kAtan2, "atan2", "libdevice.atan2({0}, {1})", 2, 1},
+    FnInfo{Fn::kNeg, "negate", "-{0}", 1, 1},
+    FnInfo{Fn::kAbs, "abs", "tl.abs({0})", 1, 1},
+    FnInfo{Fn::kSign, "sign", "sign({0})", 1, 1},
+    FnInfo{Fn::kExp, "exp", "tl.exp({0})", 1, 1},
+    FnInfo{Fn::kExp2, "exp2", "tl.exp2({0})", 1, 1},
+    FnInfo{Fn::kExpm1, "expm1", "libdevice.expm1({0})", 1, 1},
+    FnInfo{Fn::kLog, "log", "tl.log({0})", 1, 1},
+    FnInfo{Fn::kLog2, "log2", "tl.log2({0})", 1, 1},
+    FnInfo{Fn::kLog1p, "log1p", "libdevice.log1p({0})", 1, 1},
+    FnInfo{Fn::kSqrt, "sqrt", "tl.sqrt_rn({0})", 1, 1},
+    FnInfo{Fn::kRsqrt, "rsqrt", "tl.rsqrt({0})", 1, 1},
+    FnInfo{Fn::kSin, "sin", "tl.sin({0})", 1, 1},
+    FnInfo{Fn::kCos, "cos", "tl.cos({0})", 1, 1},
+    FnInfo{Fn::kTan, "tan", "libdevice.tan({0})", 1, 1},
+    FnInfo{Fn::kAsin, "asin", "libdevice.asin({0})", 1, 1},
+    FnInfo{Fn::kAcos, "acos", "libdevice.acos({0})", 1, 1},
+    FnInfo{Fn::kAtan, "atan", "libdevice.atan({0})", 1, 1},
+    FnInfo{Fn::kSinh, "sinh", "libdevice.sinh({0})", 1, 1},
+    FnInfo{Fn::kCosh, "cosh", "libdevice.cosh({0})", 1, 1},
+    FnInfo{Fn::kTanh, "tanh", "libdevice.tanh({0})", 1, 1},
+    FnInfo{Fn::kErf, "erf", "tl.erf({0})", 1, 1},
+    FnInfo{Fn::kErfc, "erfc", "libdevice.erfc({0})", 1, 1},
+    FnInfo{Fn::kSigmoid, "sigmoid", "tl.sigmoid({0})", 1, 1},
+    FnInfo{Fn::kFloor, "floor", "tl.floor({0})", 1, 1},
+    FnInfo{Fn::kCeil, "ceil", "tl.ceil({0})", 1, 1},
+    FnInfo{Fn::kTrunc, "trunc", "libdevice.trunc({0})", 1, 1},
+    FnInfo{Fn::kRound, "round", "libdevice.rint({0})", 1, 1},
+    FnInfo{Fn::kIsNan, "isnan", "{0} != {0}", 1, 1},
+    FnInfo{Fn::kIsInf, "isinf", "tl.abs({0}) == float(\"inf\")", 1, 1},
+    FnInfo{Fn::kLess, "less", "{0} < {1}", 2, 1},
+    FnInfo{Fn::kLessEqual, "less or equal", "{0} <= {1}", 2, 1},
+    FnInfo{Fn::kEqual, "equal", "{0} == {1}", 2, 1},
+    FnInfo{Fn::kNotEqual, "not equal", "{0} != {1}", 2, 1},
+    FnInfo{Fn::kAnd, "and", "{0} & {1}", 2, 1},
+    FnInfo{Fn::kOr, "or", "{0} | {1}", 2, 1},
+    FnInfo{Fn::kXor, "xor", "{0} ^ {1}", 2, 1},
+    FnInfo{Fn::kNot, "not", "~{0}", 1, 1},
+    FnInfo{Fn::kWhere, "where", "tl.where({0}, {1}, {2})", 3, 1},
+    FnInfo{Fn::kCast, "cast", "{0}", 1, 0},
+};
+
+bool is_comparison(Fn fn) {
+  return fn == Fn::kLess || fn == Fn::kLessEqual || fn == Fn::kEqual || fn == Fn::kNotEqual ||
+         fn == Fn::kIsNan || fn == Fn::kIsInf;
+}
+
+std::optional<double> fold(Fn fn, const std::vector<double>& x) {
+  switch (fn) {
+    case Fn::kAdd:
+      return x[0] + x[1];
+    case Fn::kSub:
+      return x[0] - x[1];
+    case Fn::kMul:
+      return x[0] * x[1];
+    case Fn::kDiv:
+      return x[0] / x[1];
+    case Fn::kNeg:
+      return -x[0];
+    case Fn::kMax:
+      return std::isnan(x[0]) || std::isnan(x[1]) ? std::nan("") : std::max(x[0], x[1]);
+    case Fn::kMin:
+      return std::isnan(x[0]) || std::isnan(x[1]) ? std::nan("") : std::min(x[0], x[1]);
+    case Fn::kExp:
+      return std::exp(x[0]);
+    case Fn::kLog:
+      return std::log(x[0]);
+    case Fn::kSqrt:
+      return std::sqrt(x[0]);
+    case Fn::kRsqrt:
+      return 1 / std::sqrt(x[0]);
+    case Fn::kAbs:
+      return std::fabs(x[0]);
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+const FnInfo& info(Fn fn) {
+  const FnInfo& found = kFns[static_cast<size_t>(fn)];
+  NEREID_CHECK(found.fn == fn, "the table in the order of the enumeration");
+  return found;
+}
+
+std::strong_ordering operator<=>(const Expr& a, const Expr& b) {
+  const auto key = [](const Expr& e) {
+    return std::tuple(e.kind, e.type, e.fn, e.integer, std::bit_cast<int64_t>(e.number), e.low, e.high,
+                      e.tensor);
+  };
+  if (const auto order = key(a) <=> key(b); order != 0) return order;
+  if (const auto order = a.args <=> b.args; order != 0) return order;
+  if (const auto order = a.index <=> b.index; order != 0) return order;
+  return a.at <=> b.at;
+}
+
+DType compute_type(DType type) {
+  if (!trace::is_floating(type)) return type;
+  return type == DType::kF64 ? DType::kF64 : DType::kF32;
+}
+
+ExprId Exprs::intern(Expr expr) {
+  const auto found = known_.find(expr);
+  if (found != known_.end()) return found->second;
+  const auto id = static_cast<ExprId>(exprs_.size());
+  known_.emplace(expr, id);
+  exprs_.push_back(std::move(expr));
+  return id;
+}
+
+ExprId Exprs::constant(double value, DType type) {
+  if (!trace::is_floating(type)) return integer(static_cast<int64_t>(value), type);
+  Expr expr{.kind = Expr::Kind::kConstant, .type = type};
+  expr.number = value;
+  return intern(std::move(expr));
+}
+
+ExprId Exprs::integer(int64_t value, DType type) {
+  Expr expr{.kind = Expr::Kind::kConstant, .type = type};
+  expr.integer = value;
+  return intern(std::move(expr));
+}
+
+ExprId Exprs::index(const Index& index) {
+  if (index.is_constant()) return integer(index.constant());
+  Expr expr{.kind = Expr::Kind::kIndex, .type = DType::kI64};
+  expr.index = index;
+  return intern(std::move(expr));
+}
+
+ExprId Exprs::within(const Index& index, int64_t low, int64_t high, const Extents& extents) {
+  const Bounds bounds = index.bounds(extents);
+  if (bounds.low >= low && bounds.high < high) return integer(1, DType::kBool);
+  if (bounds.high < low || bounds.low >= high) return integer(0, DType::kBool);
+  Expr expr{.kind = Expr::Kind::kWithin, .type = DType::kBool};
+  expr.index = index;
+  expr.low = low;
+  expr.high = high;
+  return intern(std::move(expr));
+}
+
+ExprId Exprs::load(TensorId tensor, std::vector<Index> at, DType type) {
+  Expr expr{.kind = Expr::Kind::kLoad, .type = type};
+  expr.tensor = tensor;
+  expr.at = std::move(at);
+  return intern(std::move(expr));
+}
+
+std::optional<double> Exprs::number_of(ExprId id) const {
+  const Expr& expr = (*this)[id];
+  if (expr.kind != Expr::Kind::kConstant) return std::nullopt;
+  return trace::is_floating(expr.type) ? expr.number : static_cast<double>(expr.integer);
+}
+
+ExprId Exprs::apply(Fn fn, std::vector<ExprId> args) {
+  NEREID_CHECK(static_cast<int>(args.size()) == info(fn).arity, "as many arguments as the function takes");
+  const auto a = number_of(args[0]);
+  const auto b = args.size() > 1 ? number_of(args[1]) : std::nullopt;
+  if (fn == Fn::kWhere && a) return *a != 0 ? args[1] : args[2];
+  if (fn == Fn::kWhere && args[1] == args[2]) return args[1];
+  if (fn == Fn::kAdd && b == 0) return args[0];
+  if (fn == Fn::kAdd && a == 0) return args[1];
+  if (fn == Fn::kSub && b == 0) return args[0];
+  if (fn == Fn::kMul && b == 1) return args[0];
+  if (fn == Fn::kMul && a == 1) return args[1];
+  if (fn == Fn::kDiv && b == 1) return args[0];
+  if (fn == Fn::kAnd && (*this)[args[0]].type == DType::kBool) {
+    if (a) return *a != 0 ? args[1] : args[0];
+    if (b) return *b != 0 ? args[0] : args[1];
+  }
+  const DType type = is_comparison(fn)  ? DType::kBool
+                     : fn == Fn::kWhere ? (*this)[args[1]].type
+                                        : (*this)[args[0]].type;
+  std::vector<double> numbers;
+  for (const ExprId arg : args)
+    if (const auto number = number_of(arg)) numbers.push_back(*number);
+  if (numbers.size() == args.size() && trace::is_floating(type))
+    if (const auto folded = fold(fn, numbers)) return constant(*folded, type);
+  Expr expr{.kind = Expr::Kind::kApply, .type = type};
+  expr.fn = fn;
+  expr.args = std::move(args);
+  return intern(std::move(expr));
+}
+
+ExprId Exprs::cast(ExprId of, DType type) {
+  const Expr from = (*this)[of];
+  if (from.type == type) return of;
+  if (from.kind == Expr::Kind::kConstant && type != DType::kBool)
+    return constant(trace::is_floating(from.type) ? from.number : static_cast<double>(from.integer), type);
+  Expr expr{.kind = Expr::Kind::kApply, .type = type};
+  expr.fn = Fn::kCast;
+  expr.args = {of};
+  return intern(std::move(expr));
+}
+
+ExprId Exprs::rebuild(ExprId of, const std::function<ExprId(const Expr&)>& leaf,
+                      std::map<ExprId, ExprId>& done) {
+  const auto found = done.find(of);
+  if (found != done.end()) return found->second;
+  const Expr expr = (*this)[of];  // the arena grows below
+  ExprId made = of;
+  if (expr.kind != Expr::Kind::kApply) {
+    made = leaf(expr);
+  } else {
+    std::vector<ExprId> args;
+    for (const ExprId arg : expr.args) args.push_back(rebuild(arg, leaf, done));
+    made = expr.fn == Fn::kCast ? cast(args[0], expr.type) : apply(expr.fn, std::move(args));
+  }
+  return done[of] = made;
+}
+
+ExprId Exprs::substitute(ExprId of, const std::vector<Index>& by, const Extents& extents) {
+  std::map<ExprId, ExprId> done;
+  const auto leaf = [&](const Expr& expr) -> ExprId {
+    switch (expr.kind) {
+      case Expr::Kind::kIndex:
+        return index(lower::substitute(expr.index, by, extents));
+      case Expr::Kind::kWithin:
+        return within(lower::substitute(expr.index, by, extents), expr.low, expr.high, extents);
+      case Expr::Kind::kLoad: {
+        std::vector<Index> at;
+        for (const Index& each : expr.at) at.push_back(lower::substitute(each, by, extents));
+        return load(expr.tensor, std::move(at), expr.type);
+      }
+      default:
+        return intern(expr);
+    }
+  };
+  return rebuild(of, leaf, done);
+}
+
+ExprId Exprs::replace_loads(ExprId of, const std::function<ExprId(const Expr& load)>& by) {
+  std::map<ExprId, ExprId> done;
+  return rebuild(
+      of, [&](const Expr& expr) { return expr.kind == Expr::Kind::kLoad ? by(expr) : intern(expr); }, done);
+}
+
+std::vector<ExprId> Exprs::below(ExprId of) const {
+  std::vector<ExprId> order;
+  std::set<ExprId> seen;
+  const std::function<void(ExprId)> visit = [&](ExprId id) {
+    if (!seen.insert(id).second) return;
+    for (const ExprId arg : (*this)[id].args) visit(arg);
+    order.push_back(id);
+  };
+  visit(of);
+  return order;
+}
+
+bool Exprs::uses(ExprId of, int dimension) const {
+  for (const ExprId id : below(of)) {
+    const Expr& expr = (*this)[id];
+    if (expr.index.uses(dimension)) return true;
+    for (const Index& at : expr.at)
+      if (at.uses(dimension)) return true;
+  }
+  return false;
+}
+
+}  // namespace nereid::lower

@@ -1,0 +1,140 @@
+// Scalar expressions: what one element of a node's result is, of elements that it loads.
+//
+// An expression is a number in an arena (`Exprs`) that keeps equal expressions once. Values are computed in
+// `type`: f32 for everything narrower that is floating, as PyTorch computes inside an operator; a cast from
+// f32 to f16 and back is left out, so a fused chain rounds less often than the operators one by one.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <string_view>
+#include <vector>
+
+#include "nereid/lower/index.h"
+#include "nereid/trace/trace.h"
+
+namespace nereid::lower {
+
+using trace::DType;
+using ExprId = int32_t;
+using TensorId = int32_t;
+
+enum class Fn : uint8_t {
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kFloorDiv,  // rounds towards minus infinity, as PyTorch's floor_divide
+  kMod,       // the sign of the divisor, as Python's
+  kMax,       // of NaN and a number: NaN
+  kMin,
+  kPow,
+  kAtan2,
+  kNeg,
+  kAbs,
+  kSign,
+  kExp,
+  kExp2,
+  kExpm1,
+  kLog,
+  kLog2,
+  kLog1p,
+  kSqrt,
+  kRsqrt,
+  kSin,
+  kCos,
+  kTan,
+  kAsin,
+  kAcos,
+  kAtan,
+  kSinh,
+  kCosh,
+  kTanh,
+  kErf,
+  kErfc,
+  kSigmoid,
+  kFloor,
+  kCeil,
+  kTrunc,
+  kRound,  // half to even
+  kIsNan,
+  kIsInf,
+  kLess,
+  kLessEqual,
+  kEqual,
+  kNotEqual,
+  kAnd,  // of booleans, or bitwise
+  kOr,
+  kXor,
+  kNot,
+  kWhere,  // condition, then, else
+  kCast,   // to the expression's type
+};
+struct FnInfo {
+  Fn fn;
+  std::string_view name;    // for people
+  std::string_view triton;  // with {0}, {1}, {2}; a name of libdevice's begins with "libdevice."
+  int arity;
+  double flops;
+};
+const FnInfo& info(Fn fn);
+
+struct Expr {
+  enum class Kind : uint8_t {
+    kConstant,  // `number`, or `integer` where the type is integral
+    kIndex,     // the value of `index`, as an i64
+    kWithin,    // low <= index < high, as a bool
+    kLoad,      // the element of `tensor` at `at`
+    kApply,
+  };
+  Kind kind = Kind::kConstant;
+  DType type = DType::kF32;
+  double number = 0;
+  int64_t integer = 0;
+  Index index = {};
+  int64_t low = 0, high = 0;
+  TensorId tensor = -1;
+  std::vector<Index> at = {};  // one a dimension of the tensor
+  Fn fn = Fn::kAdd;
+  std::vector<ExprId> args = {};
+
+  friend std::strong_ordering operator<=>(const Expr& a, const Expr& b);
+};
+
+class Exprs {
+ public:
+  const Expr& operator[](ExprId id) const { return exprs_[static_cast<size_t>(id)]; }
+
+  ExprId constant(double value, DType type = DType::kF32);
+  ExprId integer(int64_t value, DType type = DType::kI64);
+  ExprId index(const Index& index);
+  ExprId within(const Index& index, int64_t low, int64_t high, const Extents& extents);
+  ExprId load(TensorId tensor, std::vector<Index> at, DType type);
+  // Of the type of its first value; comparisons are bool. Constants are folded, and what changes nothing
+  // (x * 1, x + 0, where of a known condition) is left out.
+  ExprId apply(Fn fn, std::vector<ExprId> args);
+  ExprId cast(ExprId of, DType type);
+
+  // The dimensions of `of` become `by`, whose dimensions have `extents`.
+  ExprId substitute(ExprId of, const std::vector<Index>& by, const Extents& extents);
+  // Every load becomes what `by` says of it.
+  ExprId replace_loads(ExprId of, const std::function<ExprId(const Expr& load)>& by);
+
+  // Every expression below `of` and itself, arguments before those who use them, each once.
+  std::vector<ExprId> below(ExprId of) const;
+  bool uses(ExprId of, int dimension) const;
+
+ private:
+  ExprId intern(Expr expr);
+  ExprId rebuild(ExprId of, const std::function<ExprId(const Expr&)>& leaf, std::map<ExprId, ExprId>& done);
+  std::optional<double> number_of(ExprId id) const;
+
+  std::vector<Expr> exprs_;
+  std::map<Expr, ExprId> known_;
+};
+
+// What values of a dtype are computed in.
+DType compute_type(DType type);
+
+}  // namespace nereid::lower
