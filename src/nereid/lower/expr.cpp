@@ -178,19 +178,19 @@ std::optional<double> Exprs::number_of(ExprId id) const {
 
 ExprId Exprs::apply(Fn fn, std::vector<ExprId> args) {
   NEREID_CHECK(static_cast<int>(args.size()) == info(fn).arity, "as many arguments as the function takes");
-  const auto a = number_of(args[0]);
-  const auto b = args.size() > 1 ? number_of(args[1]) : std::nullopt;
-  if (fn == Fn::kWhere && a) return *a != 0 ? args[1] : args[2];
+  const double none = std::nan("");  // equal to nothing
+  const double a = number_of(args[0]).value_or(none);
+  const double b = args.size() > 1 ? number_of(args[1]).value_or(none) : none;
+  const bool first_known = !std::isnan(a), second_known = !std::isnan(b);
+  if (fn == Fn::kWhere && first_known) return a != 0 ? args[1] : args[2];
   if (fn == Fn::kWhere && args[1] == args[2]) return args[1];
-  if (fn == Fn::kAdd && b == 0) return args[0];
+  if ((fn == Fn::kAdd || fn == Fn::kSub) && b == 0) return args[0];
   if (fn == Fn::kAdd && a == 0) return args[1];
-  if (fn == Fn::kSub && b == 0) return args[0];
-  if (fn == Fn::kMul && b == 1) return args[0];
+  if ((fn == Fn::kMul || fn == Fn::kDiv) && b == 1) return args[0];
   if (fn == Fn::kMul && a == 1) return args[1];
-  if (fn == Fn::kDiv && b == 1) return args[0];
   if (fn == Fn::kAnd && (*this)[args[0]].type == DType::kBool) {
-    if (a) return *a != 0 ? args[1] : args[0];
-    if (b) return *b != 0 ? args[0] : args[1];
+    if (first_known) return a != 0 ? args[1] : args[0];
+    if (second_known) return b != 0 ? args[0] : args[1];
   }
   const DType type = is_comparison(fn)  ? DType::kBool
                      : fn == Fn::kWhere ? (*this)[args[1]].type

@@ -42,11 +42,12 @@ struct SessionOptions {
 };
 
 struct SessionFacts {
-  int64_t peak_bytes = 0;             // what both workers need at most, float64 replay included
-  bool frugal = false;                // they hold no more than they must from one moment to the next
-  std::vector<std::string> unpaired;  // the reference's state that the candidate lacks: see state_pairing.h
-  std::vector<LaunchId> launches;     // of the candidate's last forward
-  double seconds_waited = 0;          // CUDA: for a turn, and for processes to be warm
+  int64_t peak_bytes = 0;               // what both workers need at most, float64 replay included
+  bool frugal = false;                  // they hold no more than they must from one moment to the next
+  std::vector<std::string> unpaired;    // the reference's state that the candidate lacks: see state_pairing.h
+  std::vector<std::string> state_left;  // that the reference's forward writes and the candidate's does not
+  std::vector<LaunchId> launches;       // of the candidate's last forward
+  double seconds_waited = 0;            // CUDA: for a turn, and for processes to be warm
 };
 
 class Session {

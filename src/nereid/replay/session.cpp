@@ -69,6 +69,7 @@ class WorkerSession : public Session {
                                               {"threads", threads},
                                               {"may_keep_inputs", r.at("keeps_inputs")},
                                               {"states", states_of(false)},
+                                              {"watched", watched(r)},
                                               {"compared", pairing_.difference.empty()},
                                               {"inputs_written", r.at("inputs_written")}},
                                              {candidate_file.get(), c_->position().fd()}, deadline));
@@ -83,7 +84,7 @@ class WorkerSession : public Session {
     for (const auto* side : {&r, &c})
       for (const auto& call : side->at("calls_used")) calls.insert(call.get<int>());
     NEREID_TRY_STATUS(plan_memory_of(c, calls, deadline));
-    return connect(r, calls, deadline);
+    return connect(r, c, calls, deadline);
   }
 
   const SessionFacts& facts() const override { return facts_; }
@@ -272,7 +273,24 @@ class WorkerSession : public Session {
                        cuda ? "GPU" : "CPU", most.what, gibibytes(limit));
   }
 
-  Status connect(const Json& r, const std::set<int>& calls, Deadline deadline) {
+  // The candidate's counterparts of the state that the reference's forward writes.
+  Json watched(const Json& r) {
+    Json out = Json::array();
+    for (const auto written : r.at("state_written").get<std::vector<trace::ValueId>>())
+      for (const auto& [theirs, ours] : states_.values)
+        if (theirs == written) {
+          watched_.push_back({theirs, ours});
+          out.push_back(ours);
+        }
+    return out;
+  }
+
+  std::string name_of_state(trace::ValueId value) const {
+    const auto found = std::ranges::find(reference_.state, value, &trace::State::value);
+    return found == reference_.state.end() ? "?" : found->name;
+  }
+
+  Status connect(const Json& r, const Json& c, const std::set<int>& calls, Deadline deadline) {
     NEREID_TRY(
         auto shared,
         ask_reference(
@@ -296,7 +314,18 @@ class WorkerSession : public Session {
       paths_.push_back(fmt::format("input {} after the call", index.get<size_t>()));
       add(inputs.at(index.get<size_t>()));
     }
-    NEREID_TRY(auto taken, ask_reference({{"do", "attach"}, {"outputs", shapes}},
+    Json state = Json::array();
+    const auto written = c.at("state_written").get<std::set<trace::ValueId>>();
+    for (const auto& [theirs, ours] : watched_) {
+      if (!written.contains(ours)) {
+        facts_.state_left.push_back(name_of_state(theirs));
+        continue;
+      }
+      paths_.push_back(name_of_state(theirs) + " after the call");
+      add(ours);
+      state.push_back(theirs);
+    }
+    NEREID_TRY(auto taken, ask_reference({{"do", "attach"}, {"outputs", shapes}, {"state", state}},
                                          {attached->descriptors[0].get()}, deadline));
     (void)taken;
     return ok_status();
@@ -462,6 +491,7 @@ class WorkerSession : public Session {
   SessionFacts facts_;
   Pairing pairing_;
   StatePairing states_;
+  std::vector<std::pair<trace::ValueId, trace::ValueId>> watched_;  // the reference's and the candidate's
   std::vector<std::string> paths_;
   std::vector<size_t> inputs_mutated_;
   std::shared_ptr<Worker> r_, c_;

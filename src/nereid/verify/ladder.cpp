@@ -429,6 +429,12 @@ class Climb {
                fmt::format("The candidate has no {} of the reference's. Where PyTorch fills such with one "
                            "number, the reference was tried with others.",
                            fmt::join(facts.unpaired, ", "))});
+    if (!facts.state_left.empty())
+      verdict_.remarks.push_back(
+          {.rule = "state",
+           .sentence =
+               fmt::format("The reference's forward updates {}, the candidate's leaves {} as before.",
+                           fmt::join(facts.state_left, ", "), facts.state_left.size() == 1 ? "it" : "them")});
   }
 
   JudgeState& state_;

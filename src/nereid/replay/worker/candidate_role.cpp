@@ -1,7 +1,9 @@
 // The candidate's worker. Requests:
-//   load {"threads", "may_keep_inputs", "states": [value...], "inputs_written": [index...], "compared": bool}
-//        + trace, position; nothing is handed over where outputs that differ in number or shape are not compared
-//     -> {"footprint", "outputs_block", "calls_used"}
+//   load {"threads", "may_keep_inputs", "states": [value...], "inputs_written": [index...],
+//         "watched": [value...], "compared": bool}
+//        + trace, position; nothing is handed over where outputs that differ in number or shape are not
+//        compared
+//     -> {"footprint", "outputs_block", "calls_used", "state_written": [value...]}; of what is watched
 //   attach {"calls": [call...], "frugal"} + the reference's block -> {} + the block its outputs go to
 //   run {"seed", "sanitize", "seconds", "alternatives": [[step, index]...]}
 //     -> {"findings", "finding_count", "inputs_written": [index...], "seconds"}
@@ -56,17 +58,20 @@ class CandidateRole : public Role {
     ProgramOptions options;
     options.may_keep_inputs = request.document.at("may_keep_inputs").get<bool>();
     options.state_values = states_;
+    options.watched = request.document.at("watched").get<std::vector<ValueId>>();
     load(loaded_, request, machine_, options);
     if (request.document.at("compared").get<bool>()) {
       for (const auto value : loaded_.program->outputs()) outputs_.push_back(value);
       const auto inputs = judged_inputs();
       for (const auto& index : request.document.at("inputs_written"))
         outputs_.push_back(inputs.at(index.get<size_t>()));
+      for (const auto value : loaded_.program->written_state()) outputs_.push_back(value);
     }
     for (const auto value : outputs_) out_layout_.add(shape_of(loaded_.trace.values.at(value)));
     return {{"footprint", loaded_.program->footprint()},
             {"outputs_block", out_layout_.bytes()},
-            {"calls_used", loaded_.program->calls_used()}};
+            {"calls_used", loaded_.program->calls_used()},
+            {"state_written", loaded_.program->written_state()}};
   }
 
   std::vector<ValueId> judged_inputs() const {
@@ -203,7 +208,7 @@ class CandidateRole : public Role {
 
   Machine& machine_;
   Loaded loaded_;
-  std::vector<ValueId> states_, outputs_;  // outputs, then the inputs that the reference writes
+  std::vector<ValueId> states_, outputs_;  // outputs, then inputs and state that the reference writes
   std::vector<int> calls_;
   BlockLayout in_layout_, out_layout_;
   Fd in_fd_;

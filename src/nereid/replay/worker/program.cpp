@@ -373,6 +373,12 @@ class Planner {
         written.insert(touches_[program_->judged_][i].writes.begin(),
                        touches_[program_->judged_][i].writes.end());
     program_->judged_writes_.assign(written.begin(), written.end());
+    auto watched = options_.watched;
+    if (options_.reference)
+      for (const auto& state : trace_.state) watched.push_back(state.value);
+    program_->written_state_.clear();
+    for (const auto value : watched)
+      if (written.contains(storage_of(value))) program_->written_state_.push_back(value);
   }
 
   void find_undone() {
@@ -389,6 +395,7 @@ class Planner {
   void find_releases() {
     std::set<StorageId> keep;
     for (const auto value : program_->outputs_) keep.insert(storage_of(value));
+    for (const auto value : program_->written_state_) keep.insert(storage_of(value));
     if (!options_.spend) {
       keep.insert(program_->live_in_.begin(), program_->live_in_.end());
       keep.insert(program_->workspace_.begin(), program_->workspace_.end());

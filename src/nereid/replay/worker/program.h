@@ -54,6 +54,8 @@ struct ProgramOptions {
   // A candidate's state that takes the reference's values: put in after the last step of module and init that
   // writes it, so that what init computes from it follows.
   std::vector<trace::ValueId> state_values = {};
+  // State that is looked at after the judged forward, where that may write it. A reference's is all.
+  std::vector<trace::ValueId> watched = {};
   // State and the judged call's inputs exist when the judged forward begins, needed or not; state may be
   // changed where a candidate's is put in.
   bool reference = false;
@@ -76,6 +78,8 @@ class Program {
   // Input storages of the judged call that the judged forward may write by schema (a launch may write
   // anything).
   const std::vector<trace::StorageId>& judged_writes() const { return judged_writes_; }
+  // Of what is watched, what the judged forward may write.
+  const std::vector<trace::ValueId>& written_state() const { return written_state_; }
   // Storages that exist when the judged forward begins and that it reads.
   const std::vector<trace::StorageId>& live_in() const { return live_in_; }
   const std::vector<trace::StorageId>& workspace() const {
@@ -95,7 +99,7 @@ class Program {
   std::unique_ptr<Launcher> launcher_;
   std::vector<PreparedPhase> phases_;
   size_t judged_ = 0;
-  std::vector<trace::ValueId> outputs_;
+  std::vector<trace::ValueId> outputs_, written_state_;
   std::vector<trace::StorageId> judged_writes_, live_in_, workspace_, undone_;
   std::set<int> calls_used_;
   std::vector<bool> parameters_;  // by value

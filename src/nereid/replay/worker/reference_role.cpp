@@ -1,10 +1,12 @@
 // The reference's worker. Requests:
-//   load {"threads"} + trace, position -> {"keeps_inputs", "calls_used", "inputs_written": [index...]}
+//   load {"threads"} + trace, position
+//     -> {"keeps_inputs", "calls_used", "inputs_written": [index...], "state_written": [value...]}
 //   plan {"states": [value...], "calls": [call...]}
 //     -> {"own", "lifted", "outputs", "lifted_outputs", "moved", "inputs_block"}: see ReferenceFootprint
 //   share {"states", "calls", "frugal"}
 //     -> {} + the block that state and inputs are copied to, or (frugally) made to lie in
-//   attach {"outputs": [{"dtype", "sizes"}...]} + the block of the candidate's outputs
+//   attach {"outputs": [{"dtype", "sizes"}...], "state": [value...]}
+//     + the block of the candidate's outputs, of the inputs that the reference writes, and of this state
 //   prepare {"trial"} -> {"applicable", "seconds"}: makes state and inputs
 //   rest {} -> {}: memory kept for later goes
 //   judge {"trial", "tolerance", "paths"} -> {"comparison", "seconds", "oracle_seconds"}: runs and compares
@@ -112,7 +114,8 @@ class ReferenceRole : public Role {
       }
     return {{"keeps_inputs", program.keeps_inputs()},
             {"calls_used", program.calls_used()},
-            {"inputs_written", written}};
+            {"inputs_written", written},
+            {"state_written", program.written_state()}};
   }
 
   std::vector<ValueId> inputs_of(int call) const {
@@ -175,6 +178,12 @@ class ReferenceRole : public Role {
     for (const auto& output : request.document.at("outputs")) {
       const auto type = trace::dtype_from_string(output.at("dtype").get<std::string>());
       got_layout_.add({type.value(), output.at("sizes").get<std::vector<int64_t>>()});
+    }
+    const auto& written = loaded_.program->written_state();
+    for (const auto& value : request.document.at("state")) {
+      if (std::ranges::find(written, value.get<ValueId>()) == written.end())
+        throw std::runtime_error("attach: expected state that the forward writes");
+      outputs_.push_back(value.get<ValueId>());
     }
     if (request.descriptors.empty()) throw std::runtime_error("attach: expected a block");
     got_block_ = machine_.open(request.descriptors[0], got_layout_.bytes(), false);
@@ -355,7 +364,8 @@ class ReferenceRole : public Role {
       return nullptr;
     }
     try {
-      made = std::make_unique<Retelling>(std::move(lifted).value(), machine_);
+      made =
+          std::make_unique<Retelling>(std::move(lifted).value(), loaded_.program->written_state(), machine_);
     } catch (const Failed& failed) {
       unliftable_ = failed.what();
     }
@@ -364,7 +374,8 @@ class ReferenceRole : public Role {
 
   Retelling* own_retelling() {
     auto& made = retellings_["own"];
-    if (!made) made = std::make_unique<Retelling>(keep_dtypes(trace()), machine_);
+    if (!made)
+      made = std::make_unique<Retelling>(keep_dtypes(trace()), loaded_.program->written_state(), machine_);
     return made.get();
   }
 
@@ -390,7 +401,7 @@ class ReferenceRole : public Role {
 
   Machine& machine_;
   Loaded loaded_;
-  std::vector<ValueId> outputs_;  // outputs, then the inputs that the forward writes
+  std::vector<ValueId> outputs_;  // outputs, then what the forward writes of inputs and state
   std::vector<ValueId> shared_;   // state, then inputs
   BlockLayout layout_, got_layout_;
   SharedBlock block_, got_block_;

@@ -105,13 +105,14 @@ void rehearse(Machine& machine) {
                   {"compared", true},
                   {"may_keep_inputs", r.at("keeps_inputs")},
                   {"states", {0}},
-                  {"inputs_written", r.at("inputs_written")}});
+                  {"inputs_written", r.at("inputs_written")},
+                  {"watched", Json::array()}});
   reference.ask("plan", {{"states", {0}}, {"calls", {2}}});
   reference.ask("share", {{"states", {0}}, {"calls", {2}}, {"frugal", false}});
   candidate.ask("attach", {{"calls", {2}}, {"frugal", false}}, reference.block());
   auto outputs = candidate.block();
   const Json shape = {{"dtype", "f32"}, {"sizes", {64, 64}}};
-  reference.ask("attach", {{"outputs", Json::array({shape})}}, std::move(outputs));
+  reference.ask("attach", {{"outputs", Json::array({shape})}, {"state", Json::array()}}, std::move(outputs));
   const auto trial = to_json(Trial{.seed = 1});
   reference.ask("prepare", {{"trial", trial}});
   const auto run = candidate.ask(

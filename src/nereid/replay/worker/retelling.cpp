@@ -18,8 +18,10 @@ at::Tensor taken(Replay& replay, ValueId id) {
   return replay.made_by_judged(storage) && !small_part ? tensor : tensor.clone();
 }
 
-Retelling::Retelling(Lifted lifted, Machine& machine) : lifted_(std::move(lifted)), machine_(machine) {
-  program_ = Program::prepare(lifted_.trace, machine, {.may_keep_inputs = true, .spend = true});
+Retelling::Retelling(Lifted lifted, std::vector<ValueId> watched, Machine& machine)
+    : lifted_(std::move(lifted)), machine_(machine) {
+  program_ = Program::prepare(lifted_.trace, machine,
+                              {.may_keep_inputs = true, .watched = std::move(watched), .spend = true});
   replay_ = std::make_unique<Replay>(*program_, machine);
 }
 

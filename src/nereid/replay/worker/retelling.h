@@ -27,8 +27,8 @@ struct Change {
 // Lifted to float64 or in its own dtype. Holds no tensors between runs.
 class Retelling {
  public:
-  // Throws Failed where some step cannot be prepared so.
-  Retelling(Lifted lifted, Machine& machine);
+  // `watched`: see ProgramOptions. Throws Failed where some step cannot be prepared so.
+  Retelling(Lifted lifted, std::vector<trace::ValueId> watched, Machine& machine);
 
   // Runs from the state that `own` begins its judged forward with; floating-point state and inputs are
   // changed first, and go after their last use.

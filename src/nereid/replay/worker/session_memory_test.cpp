@@ -102,7 +102,8 @@ TEST_P(SessionMemoryTest, NoMomentTakesMoreThanIsPlanned) {
                                  {"compared", true},
                                  {"may_keep_inputs", r.at("keeps_inputs")},
                                  {"states", states},
-                                 {"inputs_written", r.at("inputs_written")}});
+                                 {"inputs_written", r.at("inputs_written")},
+                                 {"watched", Json::array()}});
   const auto planned = reference.ask("plan", {{"states", states}, {"calls", calls}});
   TaskFootprint task;
   planned.at("own").get_to(task.reference.own);
@@ -129,7 +130,7 @@ TEST_P(SessionMemoryTest, NoMomentTakesMoreThanIsPlanned) {
   reference.ask("share", {{"states", states}, {"calls", calls}, {"frugal", frugal}});
   candidate.ask("attach", {{"calls", calls}, {"frugal", frugal}}, reference.block());
   const Json shape = {{"dtype", "f32"}, {"sizes", {kN}}};
-  reference.ask("attach", {{"outputs", Json::array({shape})}}, candidate.block());
+  reference.ask("attach", {{"outputs", Json::array({shape})}, {"state", Json::array()}}, candidate.block());
   for (uint64_t seed = 1; seed <= 2; ++seed) {
     const auto rest = [&](Player& player) {
       if (frugal) player.ask("rest", {});
