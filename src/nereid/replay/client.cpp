@@ -70,11 +70,11 @@ class WorkerServer : public Server {
           slot.reset();
         });
       };
-      return open_session(reference, candidate, options, make, deadline);
+      return open_session(reference, candidate, options, make, *cuda_.memory, deadline);
     }
     NEREID_TRY(const auto cpu, cpu_.running());
     const auto make = [&](const char* role, int threads) { return cpu->worker(role, threads); };
-    return open_session(reference, candidate, options, make, deadline);
+    return open_session(reference, candidate, options, make, *cpu_.memory, deadline);
   }
 
   std::string walls(Device device) const override {
@@ -105,6 +105,7 @@ class WorkerServer : public Server {
     const std::vector<std::string> more;
     mutable std::mutex mutex;
     std::shared_ptr<ForkServer> server;  // null until it is first asked for
+    const std::shared_ptr<MemoryTurns> memory = std::make_shared<MemoryTurns>();
   };
 
   Workers cpu_, cuda_;

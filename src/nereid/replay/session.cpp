@@ -45,7 +45,7 @@ class WorkerSession : public Session {
   WorkerSession(const trace::Trace& reference, const trace::Trace& candidate, const SessionOptions& options)
       : reference_(pinned_as(reference, candidate)), candidate_(candidate), options_(options) {}
 
-  Status open(const WorkerMaker& make, Deadline deadline) {
+  Status open(const WorkerMaker& make, MemoryTurns& memory, Deadline deadline) {
     const Stopwatch waiting;
     plan();
     const int threads = options_.threads > 0 ? options_.threads : is_small() ? 1 : cores();
@@ -54,7 +54,7 @@ class WorkerSession : public Session {
     NEREID_TRY_STATUS(send_kernels(reference_, *r_, deadline));
     NEREID_TRY_STATUS(send_kernels(candidate_, *c_, deadline));
     // What comes before waits for processes to be warm; nobody need wait for that.
-    const auto gpu = share_gpu();
+    auto gpu = share_gpu();
     facts_.seconds_waited = waiting.seconds();
     NEREID_TRY(const Fd reference_file, sealed_file(trace::serialize(reference_)));
     NEREID_TRY(const Fd candidate_file, sealed_file(trace::serialize(candidate_)));
@@ -79,11 +79,13 @@ class WorkerSession : public Session {
     }
     const Json& c = candidate->document;
     gpu_ = r.value("gpu", "");
-    gpu_bytes_free_ = r.value("gpu_bytes_free", int64_t{0});
     std::set<int> calls;
     for (const auto* side : {&r, &c})
       for (const auto& call : side->at("calls_used")) calls.insert(call.get<int>());
-    NEREID_TRY_STATUS(plan_memory_of(c, calls, deadline));
+    NEREID_TRY(const auto most, plan_memory_of(c, calls, deadline));
+    gpu = {};  // who waits for memory keeps nobody from the GPU
+    NEREID_TRY_STATUS(take_memory(most, memory, deadline));
+    gpu = share_gpu();
     return connect(r, c, calls, deadline);
   }
 
@@ -246,10 +248,11 @@ class WorkerSession : public Session {
     return out;
   }
 
-  Status plan_memory_of(const Json& c, const std::set<int>& calls, Deadline deadline) {
+  // The moment at which most is held; of no bytes where the reference fails.
+  Result<Moment> plan_memory_of(const Json& c, const std::set<int>& calls, Deadline deadline) {
     NEREID_TRY(const auto planned,
                ask_reference({{"do", "plan"}, {"states", states_of(true)}, {"calls", calls}}, {}, deadline));
-    if (!planned) return ok_status();
+    if (!planned) return Moment{"", 0};
     const Json& r = planned->document;
     TaskFootprint task;
     task.device = options_.device;
@@ -264,13 +267,26 @@ class WorkerSession : public Session {
     facts_.frugal = largest(plan_memory(task, false)).bytes > options_.frugal_above;
     const auto most = largest(plan_memory(task, facts_.frugal));
     facts_.peak_bytes = most.bytes;
+    return most;
+  }
+
+  Status take_memory(const Moment& most, MemoryTurns& memory, Deadline deadline) {
     const bool cuda = options_.device == Device::kCuda;
-    const auto limit = options_.memory_limit > 0 ? options_.memory_limit
-                       : cuda                    ? gpu_bytes_free_
-                                                 : memory_available();
-    if (most.bytes <= limit || (limit <= 0 && !cuda)) return ok_status();
-    return input_error("the task needs {} to be replayed on the {}, {}; {} are free", gibibytes(most.bytes),
-                       cuda ? "GPU" : "CPU", most.what, gibibytes(limit));
+    const auto measure = [&]() -> Result<int64_t> {
+      if (options_.memory_limit > 0) return options_.memory_limit;
+      if (!cuda) return memory_available();
+      NEREID_TRY(const auto answer, ask_reference({{"do", "memory"}}, {}, deadline));
+      if (!answer) return our_error("a worker does not say what memory its GPU has");
+      return answer->document.at("free").get<int64_t>();
+    };
+    const Stopwatch waiting;
+    NEREID_TRY(auto turn, memory.take(most.bytes, measure, deadline));
+    facts_.seconds_waited += waiting.seconds();
+    if (!turn.held)
+      return input_error("the task needs {} to be replayed on the {}, {}; {} are free", gibibytes(most.bytes),
+                         cuda ? "GPU" : "CPU", most.what, gibibytes(turn.capacity));
+    memory_ = std::move(turn.held);
+    return ok_status();
   }
 
   // The candidate's counterparts of the state that the reference's forward writes.
@@ -494,6 +510,7 @@ class WorkerSession : public Session {
   std::vector<std::pair<trace::ValueId, trace::ValueId>> watched_;  // the reference's and the candidate's
   std::vector<std::string> paths_;
   std::vector<size_t> inputs_mutated_;
+  std::shared_ptr<void> memory_;  // this session's part; goes after the workers
   std::shared_ptr<Worker> r_, c_;
   std::optional<Failure> reference_failure_, candidate_failure_;
   bool alive_ = true;  // the candidate's worker
@@ -501,18 +518,17 @@ class WorkerSession : public Session {
   bool load_failure_ = false;  // its trace could not be prepared: every trial says so
   std::optional<TrialReport> last_;
   std::string gpu_;  // its name
-  int64_t gpu_bytes_free_ = 0;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<Session>> open_session(const trace::Trace& reference, const trace::Trace& candidate,
                                               const SessionOptions& options, const WorkerMaker& make,
-                                              Deadline deadline) {
+                                              MemoryTurns& memory, Deadline deadline) {
   if (!judged_forward(reference) || !judged_forward(candidate))
     return input_error("a trace has no forward phase");
   auto session = std::make_unique<WorkerSession>(reference, candidate, options);
-  NEREID_TRY_STATUS(session->open(make, deadline));
+  NEREID_TRY_STATUS(session->open(make, memory, deadline));
   return std::unique_ptr<Session>(std::move(session));
 }
 

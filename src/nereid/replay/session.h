@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "nereid/replay/client.h"
+#include "nereid/replay/memory_turns.h"
 #include "nereid/replay/worker_process.h"
 
 namespace nereid::replay {
@@ -12,8 +13,9 @@ namespace nereid::replay {
 // Gives a worker that plays `role` ("reference" or "candidate"): fresh for a candidate, with nothing loaded.
 using WorkerMaker = std::function<Result<std::shared_ptr<Worker>>(const char* role, int threads)>;
 
+// `memory`: the device's, of which the session has what it needs until it ends.
 Result<std::unique_ptr<Session>> open_session(const trace::Trace& reference, const trace::Trace& candidate,
                                               const SessionOptions& options, const WorkerMaker& make,
-                                              Deadline deadline);
+                                              MemoryTurns& memory, Deadline deadline);
 
 }  // namespace nereid::replay

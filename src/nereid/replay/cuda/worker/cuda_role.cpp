@@ -14,6 +14,7 @@ CudaRole::~CudaRole() = default;
 Json CudaRole::handle(const std::string& verb, Message& request, std::vector<int>& descriptors) {
   if (machine_.lost())
     throw Failed(Failure::Kind::kCrashed, "the GPU's context was lost to an earlier fault");
+  if (verb == "memory") return memory();
   if (verb == "kernel") return take_kernel(request);
   if (verb == "choose") return choose(request.document);
   if (verb == "time_begin") return time_begin(request.document);
@@ -25,13 +26,15 @@ Json CudaRole::handle(const std::string& verb, Message& request, std::vector<int
   if (verb == "run" && request.document.value("sanitize", false))
     machine_.fenced_memory().placement = fenced_runs_++ % 2 == 0 ? Placement::kAtEnd : Placement::kAtBegin;
   Json answer = role_->handle(verb, request, descriptors);
-  if (verb == "load") {
-    size_t free = 0, total = 0;
-    machine_.driver().cuMemGetInfo(&free, &total);
-    answer["gpu"] = machine_.facts().name;
-    answer["gpu_bytes_free"] = static_cast<int64_t>(free);
-  }
+  if (verb == "load") answer["gpu"] = machine_.facts().name;
   return answer;
+}
+
+Json CudaRole::memory() {
+  size_t free = 0, total = 0;
+  const CUresult code = machine_.driver().cuMemGetInfo(&free, &total);
+  TORCH_CHECK(code == CUDA_SUCCESS, "cuMemGetInfo: ", describe(machine_.driver(), code));
+  return {{"free", free}};
 }
 
 Json CudaRole::take_kernel(Message& request) {

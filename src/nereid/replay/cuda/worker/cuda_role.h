@@ -1,5 +1,6 @@
 // The role of a CUDA worker: the role that a CPU worker plays, and besides
 //
+//   memory {} -> {"free": bytes of the device}
 //   kernel {"hash"} + a file with the compiled kernel as JSON -> {"ok"}
 //   choose {"seconds"} -> {"alternatives": [[step, index]...], "timed": n}: among the offered ones, by the
 //     GPU's clock
@@ -27,6 +28,7 @@ class CudaRole final : public Role {
   void hand_over() override { role_->hand_over(); }
 
  private:
+  Json memory();
   Json take_kernel(Message& request);
   Json choose(const Json& document);
   Json time_begin(const Json& document);
