@@ -40,15 +40,20 @@ class Slots : public std::enable_shared_from_this<Slots> {
 
 class WorkerServer : public Server {
  public:
-  WorkerServer(std::string program, bool jail, std::shared_ptr<ForkServer> workers, std::string cuda_program,
-               int cuda_sessions)
-      : cpu_(std::move(program), jail, {}),
-        cuda_(std::move(cuda_program), jail, {"--sessions", std::to_string(std::max(1, cuda_sessions))}),
-        slots_(std::make_shared<Slots>(std::max(1, cuda_sessions))) {
-    cpu_.server = std::move(workers);
+  // `options` with the programs found.
+  explicit WorkerServer(const ServerOptions& options)
+      : cpu_(options.program, options, {}),
+        cuda_(options.cuda_program, options,
+              {"--sessions", std::to_string(std::max(1, options.cuda_sessions))}),
+        slots_(std::make_shared<Slots>(std::max(1, options.cuda_sessions))) {}
+
+  // The CPU's workers are ready afterwards; those of a GPU are made in the background.
+  Status start(int cuda_sessions) {
+    NEREID_TRY(const auto cpu, cpu_.running());
     if (cuda_sessions > 0)
       starting_ =
           std::async(std::launch::async, [this] { (void)cuda_.running(); });  // who asks again is told
+    return ok_status();
   }
   ~WorkerServer() override {
     if (starting_.valid()) starting_.wait();
@@ -83,8 +88,10 @@ class WorkerServer : public Server {
 
  private:
   struct Workers {
-    Workers(std::string program, bool jail, std::vector<std::string> more)
-        : program(std::move(program)), jail(jail), more(std::move(more)) {}
+    Workers(std::string program, const ServerOptions& options, std::vector<std::string> more)
+        : program(std::move(program)), jail(options.jail), more(std::move(more)) {
+      if (options.accept_weak_walls) this->more.emplace_back("--accept-weak-walls");
+    }
 
     // One that died is started again.
     Result<std::shared_ptr<ForkServer>> running() {
@@ -102,7 +109,7 @@ class WorkerServer : public Server {
 
     const std::string program;
     const bool jail;
-    const std::vector<std::string> more;
+    std::vector<std::string> more;
     mutable std::mutex mutex;
     std::shared_ptr<ForkServer> server;  // null until it is first asked for
     const std::shared_ptr<MemoryTurns> memory = std::make_shared<MemoryTurns>();
@@ -115,17 +122,18 @@ class WorkerServer : public Server {
 
 }  // namespace
 
-Result<std::unique_ptr<Server>> Server::start(const ServerOptions& options) {
+Result<std::unique_ptr<Server>> Server::start(const ServerOptions& wanted) {
+  ServerOptions options = wanted;
   const auto beside = [](const std::string& program, const char* name) -> Result<std::string> {
     if (!program.empty()) return program;
     NEREID_TRY(const auto installation, Installation::locate());
     return (installation.bin / name).string();
   };
-  NEREID_TRY(const auto program, beside(options.program, "nereid-replay"));
-  NEREID_TRY(auto cuda_program, beside(options.cuda_program, "nereid-replay-cuda"));
-  NEREID_TRY(auto workers, ForkServer::start(program, options.jail));
-  return std::unique_ptr<Server>(std::make_unique<WorkerServer>(
-      program, options.jail, std::move(workers), std::move(cuda_program), options.cuda_sessions));
+  NEREID_TRY(options.program, beside(options.program, "nereid-replay"));
+  NEREID_TRY(options.cuda_program, beside(options.cuda_program, "nereid-replay-cuda"));
+  auto server = std::make_unique<WorkerServer>(options);
+  NEREID_TRY_STATUS(server->start(options.cuda_sessions));
+  return std::unique_ptr<Server>(std::move(server));
 }
 
 }  // namespace nereid::replay

@@ -24,7 +24,8 @@ namespace nereid::replay {
 struct ServerOptions {
   std::string program = {};  // nereid-replay; empty: beside the running program
   bool jail = true;
-  std::string cuda_program = {};  // nereid-replay-cuda; likewise
+  bool accept_weak_walls = false;  // run even where the kernel lets too few walls stand
+  std::string cuda_program = {};   // nereid-replay-cuda; likewise
   // On a GPU at a time; others wait. Their processes are made at once, in the background. 0: one, with the
   // first CUDA session.
   int cuda_sessions = 0;

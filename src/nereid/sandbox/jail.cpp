@@ -185,22 +185,45 @@ void Jail::probe_namespaces(const Walls& outer) {
     return works(wall,
                  try_in_child([=](int) { return ::unshare(flag) != 0 ? failure("unshare") : ok_status(); }));
   };
-  walls_.pid = works("pid namespace", try_in_child([](int) {
-                       if (::unshare(CLONE_NEWPID) != 0) return failure("unshare");
-                       return return_to_own_pid_namespace();
-                     }));
+  walls_.pid = policy_.pid_namespace && works("pid namespace", try_in_child([](int) {
+                                                if (::unshare(CLONE_NEWPID) != 0) return failure("unshare");
+                                                return return_to_own_pid_namespace();
+                                              }));
   walls_.scratch =
       outer.mount && works("private scratch folder",
                            try_in_child([&](int) { return mount_scratch(policy_.limits.scratch_bytes); }));
-  private_root_ = policy_.own_root && !outer.mount &&
-                  works("root of its own", try_in_child([&](int) { return unshare_root(); }));
+  private_root_ = policy_.own_root && !outer.mount && probe_root();
   if (private_root_) {  // one user namespace for all of them, where this user needs one
     private_ipc_ = private_network_ = private_users_ = true;
     return;
   }
+  if (walls_.pid && !policy_.devices.empty()) {
+    walls_.pid = false;
+    walls_.notes.push_back("no pid namespace: without a root of its own its /proc would be another's");
+  }
   private_ipc_ = can_unshare("ipc namespace", CLONE_NEWIPC);
   private_network_ = !outer.network && can_unshare("network namespace", CLONE_NEWNET);
   private_users_ = can_unshare("user namespace", CLONE_NEWUSER);
+}
+
+// A driver looks itself up in /proc, and fails where it is not in it: where no /proc of a new pid namespace
+// can be had, it is better off without that namespace than without a root.
+bool Jail::probe_root() {
+  const auto tried = [&]() -> Status {
+    NEREID_TRY_STATUS(before_fork());
+    const Status root = try_in_child([&](int) { return unshare_root(); });
+    NEREID_TRY_STATUS(after_fork());
+    return root;
+  };
+  Status root = tried();
+  if (!root.ok() && walls_.pid) {
+    walls_.pid = false;
+    const Status without = tried();
+    if (without.ok()) walls_.notes.push_back("no pid namespace: " + root.error().message);
+    root = without;
+  }
+  if (!root.ok()) walls_.notes.push_back("no root of its own: " + root.error().message);
+  return root.ok();
 }
 
 Status Jail::before_fork() const {
@@ -227,7 +250,7 @@ Status Jail::unshare_root() const {
   OuterSpec spec;
   for (const auto& path : policy_.readable)
     if (!path.starts_with("/dev/") && !path.starts_with("/proc")) spec.trees.push_back(path);
-  spec.trees.emplace_back("/proc");
+  spec.proc = walls_.pid ? OuterSpec::Proc::kOfThisNamespace : OuterSpec::Proc::kAsItIs;
   spec.devices.insert(spec.devices.end(), policy_.devices.begin(), policy_.devices.end());
   return enter_root(spec);
 }
@@ -258,8 +281,8 @@ Status Jail::begin(const std::vector<int>& keep, const std::string& folder) cons
   NEREID_TRY_STATUS(enter_namespaces(writable.empty() ? "/" : writable));
   NEREID_TRY_STATUS(drop_privileges());
   if (walls_.landlock > 0) {
-    // The rule for one's own folder of /proc is one for what the kernel made when it was opened.
-    if (!policy_.devices.empty()) (void)::open("/proc/self", O_PATH | O_CLOEXEC);
+    // The rules for one's own folders of /proc are for what the kernel made when they were opened.
+    if (!policy_.devices.empty()) (void)::open("/proc/self/task", O_PATH | O_CLOEXEC);
     NEREID_TRY_STATUS(landlock_restrict({.readable = policy_.readable,
                                          .executables = policy_.executables,
                                          .writable = writable,

@@ -51,6 +51,7 @@ class Jail {
   Jail() = default;
   Status probe();
   void probe_namespaces(const Walls& outer);
+  bool probe_root();
   Status enter_namespaces(const std::string& folder) const;
   Status unshare_root() const;
   bool scratch_on_disk() const { return policy_.needs_scratch && !walls_.scratch && walls_.landlock > 0; }

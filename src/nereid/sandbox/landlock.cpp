@@ -60,7 +60,11 @@ Status add_rules(int ruleset, const LandlockRules& rules, uint64_t handled) {
   NEREID_TRY_STATUS(add_path(ruleset, "/dev/null", kReadFile | kWriteFile));
   const uint64_t device = handled & (kReadFile | kWriteFile | kReadDir | kIoctlDevice);
   for (const auto& path : rules.devices) NEREID_TRY_STATUS(add_path(ruleset, path, device));
-  if (rules.own_proc) NEREID_TRY_STATUS(add_path(ruleset, "/proc/self", kReadFile | kReadDir | kWriteFile));
+  if (rules.own_proc) {
+    NEREID_TRY_STATUS(add_path(ruleset, "/proc/self", kReadFile | kReadDir));
+    NEREID_TRY_STATUS(
+        add_path(ruleset, "/proc/self/task", handled & (kReadFile | kReadDir | kWriteFile | kTruncate)));
+  }
   if (!rules.writable.empty())
     NEREID_TRY_STATUS(add_path(ruleset, rules.writable, handled & ~(kExecute | kIoctlDevice)));
   return ok_status();

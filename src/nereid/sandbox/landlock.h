@@ -17,7 +17,9 @@ struct LandlockRules {
   std::vector<std::string> executables;   // files
   std::string writable;                   // a tree, or empty
   std::vector<std::string> devices = {};  // files, and folders of them: read, written and controlled
-  bool own_proc = false;  // the process's own folder of /proc, for as long as it holds that folder open
+  // The process's own folder of /proc: read, and what is in its threads' folders written (their names, which
+  // a driver sets). Holds for as long as /proc/self/task is held open.
+  bool own_proc = false;
 };
 
 // Restricts the calling thread to `rules` (paths that do not exist are left out). Needs no_new_privs.

@@ -58,6 +58,30 @@ Status place_tree(const Tree& tree) {
 
 std::string below(const std::string& path) { return "." + path; }
 
+// In the folder of the new root.
+Status place_proc(OuterSpec::Proc proc) {
+  constexpr const char* kProc = "./proc";
+  constexpr unsigned long kFlags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+  if (::mkdir(kProc, 0755) != 0) return failure("make", kProc);
+  const bool fresh = proc == OuterSpec::Proc::kOfThisNamespace;
+  if (fresh && ::mount("proc", kProc, "proc", kFlags, nullptr) != 0) return failure("mount a new", kProc);
+  if (!fresh && ::mount("/proc", kProc, nullptr, MS_BIND | MS_REC, nullptr) != 0)
+    return failure("mount", kProc);
+  // Taken while it can be written. The rest must not be: of root's process much of it could be, without any
+  // right but root's number.
+  const int threads = static_cast<int>(
+      ::syscall(SYS_open_tree, AT_FDCWD, "./proc/self/task", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
+  if (threads < 0) return failure("copy the mount of", "/proc/self/task");
+  mount_attr attr{};
+  attr.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
+  if (::syscall(SYS_mount_setattr, AT_FDCWD, kProc, AT_RECURSIVE, &attr, sizeof attr) != 0)
+    return failure("make read-only", kProc);
+  if (::syscall(SYS_move_mount, threads, "", AT_FDCWD, "./proc/self/task", MOVE_MOUNT_F_EMPTY_PATH) != 0)
+    return failure("mount in the new root", "/proc/self/task");
+  ::close(threads);
+  return ok_status();
+}
+
 bool inside(const std::string& path, const std::string& folder) {
   return path == folder ||
          (path.size() > folder.size() && path.starts_with(folder) && path[folder.size()] == '/');
@@ -162,6 +186,7 @@ Status enter_root(const OuterSpec& spec) {
   if (::mkdir(below(kScratch).c_str(), 0755) != 0) return failure("make", kScratch);
   NEREID_TRY_STATUS(mount_tmpfs(below(kScratch).c_str(), spec.scratch_bytes, "0700", MS_NOEXEC));
   for (const auto& tree : trees) NEREID_TRY_STATUS(place_tree(tree));
+  if (spec.proc != OuterSpec::Proc::kNone) NEREID_TRY_STATUS(place_proc(spec.proc));
   if (::syscall(SYS_pivot_root, ".", ".") != 0) return failure("pivot_root to", "/tmp");
   if (::umount2(".", MNT_DETACH) != 0) return failure("let go of the old", "/");
   if (::mount(nullptr, "/", nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV, nullptr) != 0)

@@ -30,6 +30,9 @@ struct OuterSpec {
       {};  // of this worker, which it may write into where there are no namespaces
   int64_t scratch_bytes = int64_t{256} << 20;  // of the worker's own kScratch
   bool namespaces = true;                      // false: behave as on a kernel without them
+  // Read-only, but for the folders of the threads of the process that enters: libraries name their threads.
+  enum class Proc { kNone, kOfThisNamespace, kAsItIs };  // the second: a new one, of its pid namespace
+  Proc proc = Proc::kNone;                               // of the launcher's workers never
 };
 nlohmann::json to_json(const OuterSpec& spec);
 Result<OuterSpec> outer_spec_from_json(std::string_view text);

@@ -33,10 +33,11 @@ struct Policy {
   // addresses than there is memory, so the limit is on what it writes instead.
   std::vector<std::string> devices = {};
   // Where the process is in no outer jail: a root of its own that holds the readable trees, the devices and
-  // /proc, read-only, and nothing else.
+  // the /proc of its pid namespace, read-only but for the names of its own threads, and nothing else.
   bool own_root = false;
-  bool namespaces = true;  // false: behave as on a kernel without them
-  bool landlock = true;    // likewise
+  bool namespaces = true;     // false: behave as on a kernel without them
+  bool pid_namespace = true;  // false: without this one. A driver's process has one only with its own root
+  bool landlock = true;       // false: behave as on a kernel without it
   Limits limits = {};
 };
 

@@ -6,10 +6,13 @@
 #include <seccomp.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 #include "nereid/sandbox/seccomp_filter.h"
@@ -24,25 +27,71 @@ std::string name_of(int call) {
   return text;
 }
 
-// Text in another process; empty where this one may not look.
+// Memory of another process; less than `most` where that ends before, nothing where this one may not look.
+std::string bytes_at(pid_t pid, uint64_t address, size_t most) {
+  std::string bytes(most, '\0');
+  size_t filled = 0;
+  while (filled < most) {  // page by page: the next may not be there
+    const size_t piece = std::min<size_t>(most - filled, 4096 - (address + filled) % 4096);
+    iovec here{bytes.data() + filled, piece}, there{reinterpret_cast<void*>(address + filled), piece};
+    if (::process_vm_readv(pid, &here, 1, &there, 1, 0) != static_cast<ssize_t>(piece)) break;
+    filled += piece;
+    if (bytes.find('\0') < filled) break;
+  }
+  bytes.resize(filled);
+  return bytes;
+}
+
 std::string text_at(pid_t pid, uint64_t address) {
-  char text[256] = {};
-  // Up to the end of a page at most: the next may not be there.
-  const size_t most = std::min<size_t>(sizeof text - 1, 4096 - address % 4096);
-  iovec here{text, most}, there{reinterpret_cast<void*>(address), most};
-  if (::process_vm_readv(pid, &here, 1, &there, 1, 0) <= 0) return "";
-  return text;
+  const std::string bytes = bytes_at(pid, address, 255);
+  return bytes.substr(0, bytes.find('\0'));
+}
+
+// "unix @name" for one that is in no folder, "unix /path"; of other families the number.
+std::string socket_address(pid_t pid, uint64_t address, uint64_t size) {
+  constexpr size_t kPath = offsetof(sockaddr_un, sun_path);
+  std::string family = bytes_at(pid, address, kPath), path;
+  uint16_t number = 0;
+  if (family.size() == kPath) std::memcpy(&number, family.data(), sizeof number);
+  if (number != AF_UNIX) return fmt::format("family {}", number);
+  if (size > kPath && size <= sizeof(sockaddr_un)) path = text_at(pid, address + kPath);
+  if (path.empty() && size > kPath + 1) path = "@" + text_at(pid, address + kPath + 1);
+  return "unix " + path;
 }
 
 std::string describe(const seccomp_notif& asked) {
   const auto& data = asked.data;
   const auto pid = static_cast<pid_t>(asked.pid);
+  const auto path = [&](int argument) { return text_at(pid, data.args[argument]); };
   switch (data.nr) {
     case SYS_open:
     case SYS_execve:
-      return text_at(pid, data.args[0]);
+    case SYS_mkdir:
+    case SYS_rmdir:
+    case SYS_unlink:
+    case SYS_chmod:
+    case SYS_mknod:
+      return path(0);
+    case SYS_mkdirat:
+    case SYS_unlinkat:
+    case SYS_fchmodat:
+    case SYS_mknodat:
+      return path(1);
     case SYS_openat:
-      return fmt::format("{}{}", text_at(pid, data.args[1]), (data.args[2] & 3) != 0 ? " (to write)" : "");
+      return fmt::format("{}{}", path(1), (data.args[2] & 3) != 0 ? " (to write)" : "");
+    case SYS_symlink:
+    case SYS_link:
+    case SYS_rename:
+      return fmt::format("{} -> {}", path(0), path(1));
+    case SYS_symlinkat:
+      return fmt::format("{} -> {}", path(0), path(2));
+    case SYS_renameat:
+    case SYS_renameat2:
+    case SYS_linkat:
+      return fmt::format("{} -> {}", path(1), path(3));
+    case SYS_bind:
+    case SYS_connect:
+      return socket_address(pid, data.args[1], data.args[2]);
     default:
       return fmt::format("({:#x}, {:#x})", data.args[0], data.args[1]);
   }

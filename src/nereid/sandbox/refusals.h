@@ -15,7 +15,7 @@ namespace nereid::sandbox {
 
 struct Asked {
   std::string call;  // "openat", "system call 461"
-  std::string what;  // the path of a file that is opened or executed, else the first arguments
+  std::string what;  // the paths of files, the address of a socket, else the first arguments
   int phase = 0;     // what `phase` held then
   bool operator<(const Asked& other) const {
     return std::tie(phase, call, what) < std::tie(other.phase, other.call, other.what);

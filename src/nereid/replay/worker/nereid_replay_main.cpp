@@ -1,6 +1,6 @@
 // nereid-replay: the process that runs traces.
 //
-//   nereid-replay --serve [--no-jail]                         serves the judge on descriptor 3
+//   nereid-replay --serve [--no-jail] [--accept-weak-walls]   serves the judge on descriptor 3
 //   nereid-replay [--whole] --seed S (--trace FILE --dump DIR)...  replays on the CPU, for developers
 
 #include <ATen/Parallel.h>
@@ -17,14 +17,17 @@
 int main(int argc, char** argv) {
   std::vector<std::string> traces, dumps;
   uint64_t seed = 0;
-  bool whole = false, serve = false, jail = true, understood = argc > 1;
+  nereid::replay::ServeOptions options;
+  bool whole = false, serve = false, understood = argc > 1;
   for (int i = 1; i < argc; ++i) {
     const std::string_view option = argv[i];
     const bool has_value = i + 1 < argc;
     if (option == "--serve")
       serve = true;
     else if (option == "--no-jail")
-      jail = false;
+      options.jail = false;
+    else if (option == "--accept-weak-walls")
+      options.accept_weak_walls = true;
     else if (option == "--whole")
       whole = true;
     else if (option == "--trace" && has_value)
@@ -36,7 +39,7 @@ int main(int argc, char** argv) {
     else
       understood = false;
   }
-  if (understood && serve) return nereid::replay::run_server(3, jail);
+  if (understood && serve) return nereid::replay::run_server(3, options);
   if (!understood || traces.empty() || traces.size() != dumps.size()) {
     std::fprintf(stderr, "usage: nereid-replay [--whole] --seed S (--trace FILE --dump DIR)...\n");
     return 2;

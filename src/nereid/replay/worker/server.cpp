@@ -71,11 +71,11 @@ Json end_worker(pid_t pid) {
 
 }  // namespace
 
-int run_server(int control, bool use_jail) {
+int run_server(int control, const ServeOptions& options) {
   signal(SIGPIPE, SIG_IGN);
   warm();
   std::optional<sandbox::Jail> jail;
-  if (use_jail) {
+  if (options.jail) {
     sandbox::Policy policy{.shared_memory = true, .messages = true};
     policy.limits.memory_bytes = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
     policy.limits.file_bytes = policy.limits.memory_bytes;  // blocks are memory files
@@ -86,6 +86,12 @@ int run_server(int control, bool use_jail) {
       return 3;
     }
     jail.emplace(std::move(prepared).value());
+    if (!jail->walls().enough() && !options.accept_weak_walls) {
+      const auto walls = sandbox::describe(jail->walls());
+      (void)send_message(
+          control, {{"error", "this kernel lets too few walls stand around a hostile trace: " + walls}});
+      return 3;
+    }
   }
   const std::string walls = jail ? sandbox::describe(jail->walls()) : "none: switched off";
   if (!send_message(control, {{"ready", true}, {"walls", walls}}).ok()) return 0;

@@ -8,7 +8,11 @@
 
 namespace nereid::replay {
 
-// Returns when the control socket closes. `jail` false: workers run unjailed (for developers).
-int run_server(int control, bool jail);
+struct ServeOptions {
+  bool jail = true;                // false: workers run unjailed (for developers)
+  bool accept_weak_walls = false;  // run even where Walls::enough() says no
+};
+// Returns when the control socket closes.
+int run_server(int control, const ServeOptions& options);
 
 }  // namespace nereid::replay

@@ -342,8 +342,8 @@ Result<std::string> on_the_host(const Kernels&) {
 }
 
 // A block made in one jail is read in another, as an answer's is in a session.
-Result<std::string> hand_over(const Kernels&) {
-  NEREID_TRY(const sandbox::Jail jail, sandbox::Jail::prepare(cuda_policy(fits().front())));
+Result<std::string> hand_over(const Fit& fit) {
+  NEREID_TRY(const sandbox::Jail jail, sandbox::Jail::prepare(cuda_policy(fit)));
   NEREID_TRY(const Pair pair, socket_pair());
   const auto shared = shared_memory();
   constexpr int64_t kBytes = 1000003;
@@ -395,12 +395,13 @@ Result<std::string> hand_over(const Kernels&) {
 }  // namespace
 
 std::vector<Check> walls_checks() {
-  std::vector<Check> checks = {{"walls without a GPU", on_the_host, 60},
-                               {"walls survey", survey, 150},
-                               {"walls handover", hand_over, 60}};
-  for (const Fit& fit : fits())
+  std::vector<Check> checks = {{"walls without a GPU", on_the_host, 60}, {"walls survey", survey, 150}};
+  for (const Fit& fit : fits()) {
     checks.push_back({fmt::format("walls live, {}", fit.name),
                       [&fit](const Kernels& kernels) { return live_in(fit, kernels); }, 120});
+    checks.push_back(
+        {fmt::format("walls handover, {}", fit.name), [&fit](const Kernels&) { return hand_over(fit); }, 60});
+  }
   return checks;
 }
 

@@ -102,22 +102,10 @@ class Server {
  public:
   explicit Server(const CudaServerOptions& options) : options_(options) {}
 
-  // The first process, warm: whether there is a GPU at all, and in which jail its driver can live. Where it
-  // can in none, it lives without, and that is said.
   Status start() {
-    std::string before;
-    if (!options_.jail) before = " (switched off)";
-    for (const Fit& fit : options_.jail ? fits() : std::span<const Fit>()) {
-      const Status started = start_in(fit);
-      if (started.ok()) {
-        walls_ = sandbox::describe(jail_->walls()) + before;
-        return ok_status();
-      }
-      before += fmt::format(" ({}: {})", fit.name, started.error().message);
-    }
-    jail_.reset();
-    walls_ = "none" + before;
-    return start_first();
+    NEREID_TRY_STATUS(find_jail());
+    refill();
+    return ok_status();
   }
   const std::string& walls() const { return walls_; }
 
@@ -134,18 +122,42 @@ class Server {
   }
 
  private:
-  Status start_in(const Fit& fit) {
-    NEREID_TRY(sandbox::Jail jail, sandbox::Jail::prepare(cuda_policy(fit)));
-    jail_.emplace(std::move(jail));
-    return start_first();
+  // The first process, warm: whether there is a GPU at all, and in which jail its driver can live.
+  Status find_jail() {
+    const Deadline all = Deadline::after(112);  // the judge waits a little longer for this server
+    if (!options_.jail) {
+      walls_ = "none: switched off";
+      return start_first(all);
+    }
+    std::string before;
+    for (const Fit& fit : fits()) {
+      const Status started = start_in(fit, all);
+      if (started.ok()) {
+        walls_ = sandbox::describe(jail_->walls()) + before;
+        return ok_status();
+      }
+      before += fmt::format(" ({}: {})", fit.name, started.error().message);
+    }
+    jail_.reset();
+    walls_ = "none" + before;
+    NEREID_TRY_STATUS(start_first(all));  // where there is no GPU, that is all there is to say
+    if (options_.accept_weak_walls) return ok_status();
+    kept_.clear();
+    return our_error("the GPU's driver lives in no jail with walls enough around a hostile trace:{}", before);
   }
-  Status start_first() {
+  Status start_in(const Fit& fit, Deadline all) {
+    NEREID_TRY(sandbox::Jail jail, sandbox::Jail::prepare(cuda_policy(fit)));
+    if (!enough_for_cuda(jail.walls()) && !options_.accept_weak_walls)
+      return our_error("too few walls stand: {}", sandbox::describe(jail.walls()));
+    jail_.emplace(std::move(jail));
+    return start_first(all);
+  }
+  Status start_first(Deadline all) {
     NEREID_TRY(auto first, start_one());
-    // A quarter of what the judge waits for the server: a driver may hang in each of the jails.
-    NEREID_TRY(const bool rests, first->rests(Deadline::after(28)));
-    if (!rests) return our_error("a CUDA process was not ready within 28 s");
+    constexpr double kMost = 28;  // a driver may hang in a jail, and there are others to try
+    NEREID_TRY(const bool rests, first->rests(Deadline::earlier(all, Deadline::after(kMost))));
+    if (!rests) return our_error("a CUDA process was not ready within {} s", kMost);
     kept_.push_back(std::move(first));
-    refill();
     return ok_status();
   }
   Result<std::unique_ptr<Kept>> start_one() const {

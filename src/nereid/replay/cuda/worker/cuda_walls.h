@@ -19,10 +19,13 @@ namespace nereid::replay::cuda {
 // A jail that a driver may be able to live in.
 struct Fit {
   const char* name;
-  bool namespaces, own_root, landlock;
+  bool namespaces, own_root, pid_namespace, landlock;
 };
 // From the strictest on; the last has seccomp and limits alone.
 std::span<const Fit> fits();
+
+// What no CUDA worker may do without, unless told to.
+bool enough_for_cuda(const sandbox::Walls& walls);
 
 // For this process and its libraries, which a child of its own inherits.
 sandbox::Policy cuda_policy(const Fit& fit);

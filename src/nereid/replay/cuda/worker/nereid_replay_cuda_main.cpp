@@ -1,6 +1,8 @@
 // nereid-replay-cuda: the processes that run traces on a GPU.
 //
-//   nereid-replay-cuda --serve [--device N] [--sessions N] [--no-jail]   serves the judge on descriptor 3
+//   nereid-replay-cuda --serve [--device N] [--sessions N] [--no-jail] [--accept-weak-walls]
+//
+// serves the judge on descriptor 3.
 
 #include <cstdio>
 #include <cstdlib>
@@ -18,6 +20,8 @@ int main(int argc, char** argv) {
       serve = true;
     } else if (option == "--no-jail") {
       options.jail = false;
+    } else if (option == "--accept-weak-walls") {
+      options.accept_weak_walls = true;
     } else if (option == "--device" && i + 1 < argc) {
       options.device = std::atoi(argv[++i]);
     } else if (option == "--sessions" && i + 1 < argc) {
@@ -30,7 +34,9 @@ int main(int argc, char** argv) {
     }
   }
   if (!serve) {
-    std::fprintf(stderr, "usage: nereid-replay-cuda --serve [--device N] [--sessions N] [--no-jail]\n");
+    std::fprintf(stderr,
+                 "usage: nereid-replay-cuda --serve [--device N] [--sessions N] [--no-jail] "
+                 "[--accept-weak-walls]\n");
     return 2;
   }
   nereid::replay::cuda::keep_no_caches();
