@@ -24,26 +24,27 @@ class Jail:
     def _text(self):
         return self._message.value.decode(errors="replace")
 
-    def _call(self, function, *arguments):
-        if function(self._jail, *arguments, self._message, ctypes.c_size_t(len(self._message))) != 0:
-            raise JailError(self._text())
-
     def walls(self):
         """Which walls stand, as a dict."""
         if self._library.nereid_jail_walls(self._jail, self._message, ctypes.c_size_t(len(self._message))) < 0:
             raise JailError("the description of the walls is too long")
         return json.loads(self._message.value)
 
-    def before_fork(self):
-        self._call(self._library.nereid_jail_before_fork)
-
-    def after_fork(self):
-        """In the parent only."""
-        self._call(self._library.nereid_jail_after_fork)
-
-    def enter(self, keep, folder):
-        """In the child: every wall goes up, all descriptors but `keep` are closed. `folder`: see jail.h."""
-        self._call(self._library.nereid_jail_enter, (ctypes.c_int * len(keep))(*keep), len(keep), folder.encode())
+    def serve(self, compaction, control, folder):
+        """Forks a child for every order that comes through the socket `control`, see fork_loop.h. Returns (request, answer), two
+        descriptors, in each child, which is in the jail by then; None in this process once the other end is closed."""
+        python = ctypes.pythonapi
+        descriptors = (ctypes.c_int * 2)()
+        library = ctypes.PyDLL(self._library._name)  # keeps the interpreter's lock, as a fork must
+        python.PyOS_BeforeFork()
+        found = library.nereid_serve(self._jail, compaction.pointer, control, folder.encode(), python.PyOS_AfterFork_Child, descriptors,
+                                     self._message, ctypes.c_size_t(len(self._message)))  # fmt: skip
+        if found == 1:
+            return descriptors[0], descriptors[1]
+        python.PyOS_AfterFork_Parent()
+        if found < 0:
+            raise JailError(self._text())
+        return None
 
 
 class Compaction:
@@ -52,8 +53,8 @@ class Compaction:
     def __init__(self, library):
         self._library = ctypes.CDLL(library)
         self._library.nereid_compaction_start.restype = ctypes.c_void_p
-        self._compaction = ctypes.c_void_p(self._library.nereid_compaction_start())
+        self.pointer = ctypes.c_void_p(self._library.nereid_compaction_start())
         self.done = False
 
     def step(self):
-        self.done = self.done or self._library.nereid_compaction_step(self._compaction) == 0
+        self.done = self.done or self._library.nereid_compaction_step(self.pointer) == 0

@@ -7,8 +7,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "nereid/base/json.h"
-
 namespace nereid::sandbox {
 
 Result<std::pair<Fd, Fd>> make_channel() {
@@ -18,11 +16,10 @@ Result<std::pair<Fd, Fd>> make_channel() {
   return std::pair(Fd(ends[0]), Fd(ends[1]));
 }
 
-Status send_packet(int socket, const Json& packet, const std::vector<int>& descriptors) {
+Status send_packet(int socket, std::string_view packet, const std::vector<int>& descriptors) {
   constexpr size_t kMost = 8;
   NEREID_CHECK(descriptors.size() <= kMost, "at most {} descriptors, got {}", kMost, descriptors.size());
-  const std::string text = packet.dump();
-  iovec piece{const_cast<char*>(text.data()), text.size()};
+  iovec piece{const_cast<char*>(packet.data()), packet.size()};
   alignas(cmsghdr) char control[CMSG_SPACE(kMost * sizeof(int))] = {};
   msghdr message{};
   message.msg_iov = &piece;
@@ -43,15 +40,15 @@ Status send_packet(int socket, const Json& packet, const std::vector<int>& descr
   return ok_status();
 }
 
-Result<std::optional<Json>> receive_packet(int socket) {
-  std::string text(kMaxPacket, '\0');
+Result<std::optional<std::string>> receive_packet(int socket) {
+  std::string packet(kMaxPacket, '\0');
   ssize_t got;
-  while ((got = ::recv(socket, text.data(), text.size(), MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) continue;
+  while ((got = ::recv(socket, packet.data(), packet.size(), MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
+    continue;
   if (got < 0) return our_error("receive from a worker: {}", strerror(errno));
-  if (got == 0) return std::optional<Json>();
-  text.resize(static_cast<size_t>(got));
-  NEREID_TRY(Json packet, parse_json(text, "a worker's packet"));
-  return std::optional<Json>(std::move(packet));
+  if (got == 0) return std::optional<std::string>();
+  packet.resize(static_cast<size_t>(got));
+  return std::optional<std::string>(std::move(packet));
 }
 
 Result<Fd> memory_file(std::string_view bytes, const char* name) {

@@ -1,8 +1,9 @@
-// Packets of JSON, with descriptors, over a SOCK_SEQPACKET pair between the judge and a worker of its own.
+// Packets of bytes, with descriptors, over a SOCK_SEQPACKET pair between the judge and a worker of its own.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,10 +16,10 @@ inline constexpr size_t kMaxPacket = size_t{1} << 16;
 
 Result<std::pair<Fd, Fd>> make_channel();
 
-Status send_packet(int socket, const nlohmann::json& packet, const std::vector<int>& descriptors = {});
+Status send_packet(int socket, std::string_view packet, const std::vector<int>& descriptors = {});
 
 // The next packet that is there; nothing when the other end is closed.
-Result<std::optional<nlohmann::json>> receive_packet(int socket);
+Result<std::optional<std::string>> receive_packet(int socket);
 
 // A memory file holding `bytes`, at its start.
 Result<Fd> memory_file(std::string_view bytes, const char* name);

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "nereid/sandbox/compaction.h"
+#include "nereid/sandbox/fork_loop.h"
 #include "nereid/sandbox/jail.h"
 
 namespace {
@@ -18,10 +19,6 @@ int fail(char* message, size_t size, const std::string& text) {
     message[n] = '\0';
   }
   return -1;
-}
-
-int report(const nereid::Status& status, char* message, size_t size) {
-  return status.ok() ? 0 : fail(message, size, status.error().message);
 }
 
 Policy policy_from_json(const nlohmann::json& json) {
@@ -66,18 +63,17 @@ NEREID_EXPORT int nereid_jail_walls(const void* jail, char* json, size_t size) {
   return static_cast<int>(text.size());
 }
 
-NEREID_EXPORT int nereid_jail_before_fork(const void* jail, char* message, size_t size) {
-  return report(static_cast<const Jail*>(jail)->before_fork(), message, size);
-}
-
-NEREID_EXPORT int nereid_jail_after_fork(const void* jail, char* message, size_t size) {
-  return report(static_cast<const Jail*>(jail)->after_fork(), message, size);
-}
-
-NEREID_EXPORT int nereid_jail_enter(const void* jail, const int* keep, int count, const char* folder,
-                                    char* message, size_t size) {
-  return report(static_cast<const Jail*>(jail)->enter(std::vector<int>(keep, keep + count), folder), message,
-                size);
+// Serves orders until the judge goes, see fork_loop.h. 1 in a child, which has `descriptors` (the request,
+// the pipe for the answer); 0 at the end. `after_fork` is the interpreter's own, called in a child.
+NEREID_EXPORT int nereid_serve(const void* jail, void* compaction, int control, const char* folder,
+                               void (*after_fork)(), int* descriptors, char* message, size_t size) {
+  nereid::sandbox::ForkLoop loop(*static_cast<const Jail*>(jail),
+                                 *static_cast<nereid::sandbox::Compaction*>(compaction), control, folder);
+  nereid::sandbox::ForkLoop::Child child;
+  const auto is_child = loop.run(after_fork, child);
+  if (!is_child.ok()) return fail(message, size, is_child.error().message);
+  descriptors[0] = child.request, descriptors[1] = child.answer;
+  return *is_child ? 1 : 0;
 }
 
 NEREID_EXPORT void* nereid_compaction_start() { return new nereid::sandbox::Compaction(); }

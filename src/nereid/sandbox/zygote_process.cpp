@@ -13,6 +13,7 @@
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json.h"
 #include "nereid/sandbox/channel.h"
+#include "nereid/sandbox/fork_loop.h"
 #include "nereid/sandbox/outer.h"
 #include "nereid/sandbox/subprocess.h"
 
@@ -87,6 +88,10 @@ Walls walls_from(const Json& json) {
   walls.seccomp = json.at("seccomp"), walls.limits = json.at("limits"), walls.scratch = json.at("scratch");
   walls.notes = json.at("notes").get<std::vector<std::string>>();
   return walls;
+}
+
+std::string_view bytes_of(const Order& order) {
+  return {reinterpret_cast<const char*>(&order), sizeof order};
 }
 
 Result<std::pair<Fd, Fd>> make_pipe() {
@@ -165,22 +170,34 @@ void ZygoteProcess::listen() {
 bool ZygoteProcess::handle_packet() {
   const auto packet = receive_packet(control_.get());
   if (!packet.ok() || !packet->has_value()) return false;
+  // A zygote that makes no sense is no better than a lost one.
+  const std::lock_guard lock(mutex_);
+  const bool understood = ready_ ? take_obituary(**packet) : take_ready(**packet);
+  if (understood) changed_.notify_all();
+  return understood;
+}
+
+bool ZygoteProcess::take_ready(const std::string& packet) {
   try {
-    const Json& said = **packet;
-    const std::lock_guard lock(mutex_);
-    if (said.contains("ready")) {
-      ready_ = Ready{walls_from(said["ready"].at("walls")), said["ready"].at("about").dump()};
-    } else {
-      const auto found = requests_.find(said.at("gone").get<uint64_t>());
-      if (found == requests_.end()) return true;
-      found->second.gone = Gone{said.at("status"), said.at("entered"), said.at("why"), said.at("cpu")};
-      if (found->second.forgotten) requests_.erase(found);
-    }
-    changed_.notify_all();
+    const auto said = parse_json(packet, "a zygote's first packet");
+    if (!said.ok()) return false;
+    ready_ = Ready{walls_from(said->at("walls")), said->at("about").dump()};
     return true;
   } catch (const nlohmann::json::exception&) {
-    return false;  // a zygote that makes no sense is no better than a lost one
+    return false;
   }
+}
+
+bool ZygoteProcess::take_obituary(const std::string& packet) {
+  Obituary note;
+  if (packet.size() != sizeof note) return false;
+  memcpy(&note, packet.data(), sizeof note);
+  note.why[sizeof note.why - 1] = '\0';
+  const auto found = requests_.find(note.child);
+  if (found == requests_.end()) return true;
+  found->second.gone = Gone{note.status, note.entered != 0, note.why, note.cpu};
+  if (found->second.forgotten) requests_.erase(found);
+  return true;
 }
 
 void ZygoteProcess::become_lost() {
@@ -208,16 +225,17 @@ Result<ZygoteProcess::Ready> ZygoteProcess::wait_ready(Deadline deadline) {
 std::optional<uint64_t> ZygoteProcess::submit(int request, int answer) {
   const std::lock_guard lock(mutex_);
   if (lost_) return {};
-  const uint64_t child = next_++;
-  if (!send_packet(control_.get(), {{"run", child}}, {request, answer}).ok()) return {};
-  requests_[child];
-  return child;
+  const Order order{Order::kRun, next_++};
+  if (!send_packet(control_.get(), bytes_of(order), {request, answer}).ok()) return {};
+  requests_[order.child];
+  return order.child;
 }
 
 void ZygoteProcess::kill(uint64_t child) {
   const std::lock_guard lock(mutex_);
+  const Order order{Order::kKill, child};
   [[maybe_unused]] const Status sent =
-      send_packet(control_.get(), {{"kill", child}});  // a lost one is noticed elsewhere
+      send_packet(control_.get(), bytes_of(order));  // a lost one is noticed elsewhere
 }
 
 std::optional<ZygoteProcess::Gone> ZygoteProcess::wait_gone(uint64_t child, Deadline deadline) {

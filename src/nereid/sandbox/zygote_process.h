@@ -59,6 +59,8 @@ class ZygoteProcess {
   ZygoteProcess() = default;
   void listen();
   bool handle_packet();
+  bool take_ready(const std::string& packet);     // false: it makes no sense
+  bool take_obituary(const std::string& packet);  // likewise
   void become_lost();
 
   pid_t launcher_ = 0;

@@ -58,6 +58,28 @@ TEST(Zygote, SaysWhyAWorkerDoesNotStart) {
   EXPECT_EQ(outcome.error().blame, Blame::kOurs);
 }
 
+// What it wrote between two forks would be copied each time, and take its huge pages apart: see fork_loop.h.
+TEST(Zygote, WritesHardlyAnythingWhileItServes) {
+  WorstWorker worker;
+  worker.zygote().walls(Deadline::after(60)).value();
+  const auto faults = [&] {
+    const int launcher = worker.zygote().launcher_pid();
+    int zygote = 0;
+    std::ifstream(fmt::format("/proc/{0}/task/{0}/children", launcher)) >> zygote;
+    std::ifstream stat(fmt::format("/proc/{}/stat", zygote));
+    std::string word;
+    for (int i = 1; i < 10; ++i) stat >> word;
+    int64_t minor = -1;
+    stat >> minor;
+    return minor;
+  };
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(worker.result("result = 1"), 1);  // compaction takes its time
+  const int64_t before = faults();
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(worker.result("result = 1"), 1);
+  ASSERT_GT(before, 0);
+  EXPECT_LT(faults() - before, 50 * 60) << "pages written for 50 requests";
+}
+
 TEST(Zygote, LeavesNoProcess) {
   WorstWorker worker;
   EXPECT_EQ(worker.result("result = 1"), 1);

@@ -1,0 +1,164 @@
+#include "nereid/sandbox/fork_loop.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace nereid::sandbox {
+namespace {
+
+constexpr int kStepsBeforeAFork = 2;  // of compaction, where there is no time left over for it
+
+Error failure(const char* what) { return our_error("{}: {}", what, strerror(errno)); }
+
+double seconds(const timeval& t) {
+  return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+}
+
+// One order and the descriptors that came with it; false when the other end is closed.
+bool receive(int socket, Order& order, int (&descriptors)[2]) {
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof descriptors)] = {};
+  iovec piece{&order, sizeof order};
+  msghdr message{};
+  message.msg_iov = &piece, message.msg_iovlen = 1;
+  message.msg_control = control, message.msg_controllen = sizeof control;
+  ssize_t got;
+  while ((got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) continue;
+  descriptors[0] = descriptors[1] = -1;
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header))
+    if (header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
+      memcpy(descriptors, CMSG_DATA(header), std::min(sizeof descriptors, header->cmsg_len - CMSG_LEN(0)));
+  return got == sizeof order;
+}
+
+void set_child_signals(int how) {
+  sigset_t children;
+  sigemptyset(&children);
+  sigaddset(&children, SIGCHLD);
+  ::sigprocmask(how, &children, nullptr);
+}
+
+}  // namespace
+
+ForkLoop::ForkLoop(const Jail& jail, Compaction& compaction, int control, std::string folder)
+    : jail_(jail), compaction_(compaction), control_(control), folder_(std::move(folder)) {}
+
+Result<bool> ForkLoop::run(void (*after_fork)(), Child& child) {
+  // Deaths are heard of while the loop waits and at no other time.
+  struct sigaction awake {};
+  awake.sa_handler = [](int) {};
+  awake.sa_flags = SA_NOCLDSTOP;
+  ::sigaction(SIGCHLD, &awake, nullptr);
+  set_child_signals(SIG_BLOCK);
+  while (wait_for_order()) {
+    Order order;
+    int descriptors[2];
+    if (!receive(control_, order, descriptors)) return false;
+    child = {descriptors[0], descriptors[1]};
+    Result<bool> is_child = false;
+    if (order.what == Order::kRun) is_child = fork_child(order.child, after_fork, child);
+    if (order.what == Order::kKill) kill_child(order.child);
+    if (!is_child.ok() || *is_child) return is_child;
+    for (const int fd : descriptors)
+      if (fd >= 0) ::close(fd);
+  }
+  return failure("poll");
+}
+
+// Compacts while there is nothing else to do; false: it cannot wait.
+bool ForkLoop::wait_for_order() {
+  sigset_t mask;
+  ::sigprocmask(SIG_BLOCK, nullptr, &mask);
+  sigdelset(&mask, SIGCHLD);
+  for (;;) {
+    pollfd order{control_, POLLIN, 0};
+    const timespec none{};
+    const int ready = ::ppoll(&order, 1, compact_ ? &none : nullptr, &mask);
+    if (ready < 0 && errno != EINTR) return false;
+    bury_the_dead();
+    if (ready > 0) return true;
+    if (ready == 0) compact_ = compaction_.step();
+  }
+}
+
+std::string ForkLoop::folder_of(uint64_t number) const {
+  return folder_.empty() ? std::string() : folder_ + "/" + std::to_string(number);
+}
+
+Result<bool> ForkLoop::fork_child(uint64_t number, void (*after_fork)(), Child& child) {
+  for (int i = 0; compact_ && i < kStepsBeforeAFork; ++i) compact_ = compaction_.step();
+  if (child.answer < 0) return our_error("an order to run came without its descriptors");
+  if (count_ == living_.size()) return our_error("more than {} children at once", living_.size());
+  if (!folder_.empty() && ::mkdir(folder_of(number).c_str(), 0700) != 0) return failure("mkdir");
+  int said[2];
+  if (::pipe2(said, O_CLOEXEC) != 0) return failure("pipe");
+  NEREID_TRY_STATUS(jail_.before_fork());
+  const pid_t pid = ::fork();
+  if (pid < 0) return failure("fork");
+  if (pid == 0) {
+    become_child(number, after_fork, child, said[1]);
+    return true;
+  }
+  ::close(said[1]);
+  living_[count_++] = {pid, said[0], number};
+  NEREID_TRY_STATUS(jail_.after_fork());
+  return false;
+}
+
+void ForkLoop::become_child(uint64_t number, void (*after_fork)(), const Child& child, int says) {
+  ::signal(SIGCHLD, SIG_DFL);
+  set_child_signals(SIG_UNBLOCK);
+  after_fork();
+  const Status entered = jail_.enter({child.request, child.answer, says}, folder_of(number));
+  const std::string word = entered.ok() ? "+" : entered.error().message;
+  const ssize_t written = ::write(says, word.data(), word.size());
+  if (!entered.ok() || written != 1) ::_exit(1);
+  ::close(says);
+}
+
+void ForkLoop::kill_child(uint64_t number) const {
+  for (size_t i = 0; i < count_; ++i) {
+    const Living& child = living_[i];
+    if (child.number != number) continue;
+    // Number 1 of its pid namespace takes everything with it; without one the child leads a process group
+    // that the jail does not let anybody leave. It may not have made that group yet.
+    ::kill(child.pid, SIGKILL);
+    if (!jail_.walls().pid) ::killpg(child.pid, SIGKILL);
+  }
+}
+
+void ForkLoop::bury_the_dead() {
+  int status = 0;
+  rusage used{};
+  for (pid_t pid; (pid = ::wait4(-1, &status, WNOHANG, &used)) > 0;) {
+    const auto end = living_.begin() + count_;
+    const auto child = std::find_if(living_.begin(), end, [&](const Living& c) { return c.pid == pid; });
+    if (child == end) continue;
+    if (!jail_.walls().pid) ::killpg(pid, SIGKILL);
+    Obituary note{.child = child->number, .status = status};
+    note.cpu = seconds(used.ru_utime) + seconds(used.ru_stime);
+    const ssize_t got = ::read(child->said, note.why, sizeof note.why - 1);
+    note.entered = got == 1 && note.why[0] == '+';
+    if (note.entered) note.why[0] = '\0';
+    if (got <= 0) ::strcpy(note.why, "it died on the way into the jail");
+    ::close(child->said);
+    if (!folder_.empty()) {
+      std::error_code nothing_lost;
+      std::filesystem::remove_all(folder_of(child->number), nothing_lost);
+    }
+    *child = living_[--count_];
+    (void)::send(control_, &note, sizeof note, MSG_NOSIGNAL);  // whoever does not listen is gone
+  }
+}
+
+}  // namespace nereid::sandbox

@@ -1,0 +1,70 @@
+// The part of a zygote that goes on living once it is warm: it takes orders, forks and buries. In C++ and
+// without the heap, because what a zygote writes it shares with its children: each page is copied, and the
+// 2 MiB page around it (compaction.h) falls apart into 512 small ones, which every later fork and every
+// child's end pay for again. A loop in Python wrote some 200 pages a fork.
+//
+// The judge's packets are Orders, the loop's are Obituaries, as bytes: both ends are built together.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "nereid/sandbox/compaction.h"
+#include "nereid/sandbox/jail.h"
+
+namespace nereid::sandbox {
+
+struct Order {
+  enum What : uint64_t { kRun = 1, kKill = 2 };
+  uint64_t what = 0;   // kRun comes with two descriptors: the request, and the pipe for the answer
+  uint64_t child = 0;  // the judge's number for it
+};
+
+struct Obituary {
+  uint64_t child = 0;
+  int32_t status = 0;   // as waitpid gives it
+  int32_t entered = 0;  // it was in the jail; else `why` says why not
+  double cpu = 0;       // seconds of processor time
+  char why[512] = {};
+};
+
+// To be had on the stack, which no huge page holds.
+class ForkLoop {
+ public:
+  static constexpr size_t kMostChildren = 4096;  // at once
+  // What a forked child has: descriptors, everything else is closed.
+  struct Child {
+    int request = -1, answer = -1;
+  };
+  // `folder`: where children get scratch folders of their own, for a policy that needs them; or empty.
+  ForkLoop(const Jail& jail, Compaction& compaction, int control, std::string folder);
+
+  // Returns true in every child, with the jail around it, and false in the zygote when the judge has closed
+  // the control socket. `after_fork` is called in a child before it enters. An error: no child can be forked.
+  Result<bool> run(void (*after_fork)(), Child& child);
+
+ private:
+  struct Living {
+    pid_t pid = 0;
+    int said = -1;  // what the child said before it was jailed
+    uint64_t number = 0;
+  };
+
+  bool wait_for_order();
+  Result<bool> fork_child(uint64_t number, void (*after_fork)(), Child& child);
+  void become_child(uint64_t number, void (*after_fork)(), const Child& child, int says);
+  void kill_child(uint64_t number) const;
+  void bury_the_dead();
+  std::string folder_of(uint64_t number) const;
+
+  const Jail& jail_;
+  Compaction& compaction_;
+  const int control_;
+  const std::string folder_;
+  bool compact_ = true;
+  std::array<Living, kMostChildren> living_;  // the first `count_`
+  size_t count_ = 0;
+};
+
+}  // namespace nereid::sandbox
