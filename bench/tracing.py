@@ -11,13 +11,15 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests/tracer"))
+sys.path[:0] = [str(ROOT / "tests/tracer"), str(ROOT / "python")]
 
-from forked import References, forked, request, tracer  # noqa: E402
-from nereid.jail import Compaction  # noqa: E402
-from verdicts import CANDIDATE, REFERENCE  # noqa: E402
+from nereid.jail import Memory  # noqa: E402
 
 LIBRARY = ROOT / "build/release/bin/libnereid_jail.so"
+memory = Memory(str(LIBRARY))  # before the imports that fill it
+
+from forked import References, forked, request, tracer  # noqa: E402
+from verdicts import CANDIDATE, REFERENCE  # noqa: E402
 
 DEFAULT = [("tests/tracer/modules/softmax_candidate.py",) * 2, ("tests/tracer/modules/gelu_linear_candidate.py", "tests/tracer/modules/gelu_linear.py")]
 
@@ -37,7 +39,7 @@ def measure(pairs):
     tracer.warm()
     gc.collect()
     gc.freeze()
-    compaction = Compaction(str(LIBRARY))
+    compaction = memory.compaction(memory.pieces_used_by(tracer.rehearse))
     while not compaction.done:
         compaction.step()
     references = References()

@@ -2,6 +2,7 @@
 
 import ctypes
 import json
+import os
 
 
 class JailError(Exception):
@@ -47,13 +48,47 @@ class Jail:
         return None
 
 
-class Compaction:
-    """Moves this process's memory into huge pages, a step at a time, so that a fork copies less; see compaction.h."""
+class Memory:
+    """What makes this process cheap to fork; see compaction.h and arenas.h."""
+
+    ARENAS = 1 << 30  # address space, given back where it is not used
 
     def __init__(self, library):
         self._library = ctypes.CDLL(library)
-        self._library.nereid_compaction_start.restype = ctypes.c_void_p
-        self.pointer = ctypes.c_void_p(self._library.nereid_compaction_start())
+        self._library.nereid_file_pieces_in_use.restype = ctypes.c_size_t
+        ctypes.PyDLL(library).nereid_reserve_arenas(ctypes.c_size_t(self.ARENAS), ctypes.pythonapi.PyObject_SetArenaAllocator)
+
+    def pieces_used_by(self, work):
+        """The pieces of code that a forked child uses for `work`, as bytes that Compaction takes."""
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                work()
+                pieces = (ctypes.c_uint64 * 256)()
+                count = self._library.nereid_file_pieces_in_use(pieces, ctypes.c_size_t(len(pieces)))
+                os.write(writer, bytes(pieces)[: 8 * count])
+            finally:
+                os._exit(0)
+        os.close(writer)
+        with os.fdopen(reader, "rb") as pipe:
+            pieces = pipe.read()
+        os.waitpid(child, 0)
+        return pieces
+
+    def compaction(self, pieces=b""):
+        """To be made when all is imported that children use."""
+        self._library.nereid_close_arenas()
+        return Compaction(self._library, pieces)
+
+
+class Compaction:
+    """Moves this process's memory into huge pages, a step at a time; see compaction.h."""
+
+    def __init__(self, library, pieces):
+        self._library = library
+        library.nereid_compaction_start.restype = ctypes.c_void_p
+        self.pointer = ctypes.c_void_p(library.nereid_compaction_start(pieces, ctypes.c_size_t(len(pieces) // 8)))
         self.done = False
 
     def step(self):

@@ -326,6 +326,13 @@ def warm():
     gc.collect()
 
 
+def rehearse():
+    """What every child does."""
+    from . import warm_up
+
+    warm_up.run(handle)
+
+
 def main():
     from . import command
 

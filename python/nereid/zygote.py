@@ -43,18 +43,21 @@ def main():
     started = time.monotonic()
     name, settings = sys.argv[1], json.loads(sys.argv[2])
     os.set_inheritable(CONTROL, False)
+    from nereid.jail import Jail, Memory
+
+    memory = Memory(settings["library"])
     module = importlib.import_module(name)
     about = module.warm() or {}
-    from nereid.jail import Compaction, Jail
-
+    # What lives now lives for ever: children neither scan it nor copy its pages.
+    gc.collect()
+    gc.freeze()
+    pieces = memory.pieces_used_by(module.rehearse) if hasattr(module, "rehearse") else b""
+    compaction = memory.compaction(pieces)
     jail = Jail(settings["library"], json.dumps(settings["policy"]))
     folder = "" if jail.walls()["scratch"] else settings["folder"]
     ready = {"walls": jail.walls(), "seconds": time.monotonic() - started, "about": about}
     socket.socket(fileno=os.dup(CONTROL)).send(json.dumps(ready).encode())
-    # What lives now lives for ever: children neither scan it nor copy its pages.
-    gc.collect()
-    gc.freeze()
-    child = jail.serve(Compaction(settings["library"]), CONTROL, folder)
+    child = jail.serve(compaction, CONTROL, folder)
     if child is None:
         return
     try:

@@ -1,8 +1,10 @@
 // libnereid_jail.so: the jail for whoever is not C++ (python/nereid/jail.py). Every function returns 0 or a
 // positive size, or -1 with a sentence in `message`.
+#include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "nereid/sandbox/arenas.h"
 #include "nereid/sandbox/compaction.h"
 #include "nereid/sandbox/fork_loop.h"
 #include "nereid/sandbox/jail.h"
@@ -76,9 +78,26 @@ NEREID_EXPORT int nereid_serve(const void* jail, void* compaction, int control, 
   return *is_child ? 1 : 0;
 }
 
-NEREID_EXPORT void* nereid_compaction_start() { return new nereid::sandbox::Compaction(); }
+NEREID_EXPORT size_t nereid_file_pieces_in_use(uint64_t* pieces, size_t most) {
+  const auto found = nereid::sandbox::file_pieces_in_use();
+  const size_t count = std::min(most, found.size());
+  std::copy_n(found.begin(), count, pieces);
+  return count;
+}
+
+NEREID_EXPORT void* nereid_compaction_start(const uint64_t* file_pieces, size_t count) {
+  return new nereid::sandbox::Compaction({file_pieces, file_pieces + count});
+}
 
 // 1 while there is more to do.
 NEREID_EXPORT int nereid_compaction_step(void* compaction) {
   return static_cast<nereid::sandbox::Compaction*>(compaction)->step() ? 1 : 0;
 }
+
+// `set`: PyObject_SetArenaAllocator.
+NEREID_EXPORT void nereid_reserve_arenas(size_t bytes, void (*set)(nereid::sandbox::ArenaAllocator*)) {
+  auto allocator = nereid::sandbox::reserve_arenas(bytes);
+  set(&allocator);
+}
+
+NEREID_EXPORT void nereid_close_arenas() { nereid::sandbox::close_arenas(); }

@@ -21,6 +21,11 @@
 namespace nereid::replay {
 namespace {
 
+void rehearse_here() {
+  const auto machine = make_cpu_machine();
+  rehearse(*machine);
+}
+
 // With one thread, so that a fork finds no thread to lose.
 void warm() {
   at::set_num_threads(1);
@@ -28,8 +33,7 @@ void warm() {
   for (const auto& name : dispatcher.getAllOpNames())
     if (const auto op = dispatcher.findSchema(name))
       (void)op->schema().arguments();  // parsed when first asked for
-  const auto machine = make_cpu_machine();
-  rehearse(*machine);
+  rehearse_here();
 }
 
 [[noreturn]] void work(const std::string& role, int socket, int threads,
@@ -95,7 +99,7 @@ int run_server(int control, const ServeOptions& options) {
   }
   const std::string walls = jail ? sandbox::describe(jail->walls()) : "none: switched off";
   if (!send_message(control, {{"ready", true}, {"walls", walls}}).ok()) return 0;
-  sandbox::Compaction compaction;  // while nobody asks
+  sandbox::Compaction compaction(sandbox::file_pieces_used_by(rehearse_here));  // while nobody asks
   while (true) {
     pollfd waiting{control, POLLIN, 0};
     while (poll(&waiting, 1, 0) == 0 && compaction.step()) {
