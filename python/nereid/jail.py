@@ -34,15 +34,12 @@ class Jail:
     def serve(self, compaction, control, folder):
         """Forks a child for every order that comes through the socket `control`, see fork_loop.h. Returns (request, answer), two
         descriptors, in each child, which is in the jail by then; None in this process once the other end is closed."""
-        python = ctypes.pythonapi
         descriptors = (ctypes.c_int * 2)()
-        library = ctypes.PyDLL(self._library._name)  # keeps the interpreter's lock, as a fork must
-        python.PyOS_BeforeFork()
-        found = library.nereid_serve(self._jail, compaction.pointer, control, folder.encode(), python.PyOS_AfterFork_Child, descriptors,
-                                     self._message, ctypes.c_size_t(len(self._message)))  # fmt: skip
+        library = ctypes.PyDLL(self._library._name)  # keeps the interpreter's lock: the child goes on with it
+        found = library.nereid_serve(self._jail, compaction.pointer, control, folder.encode(), descriptors, self._message,
+                                     ctypes.c_size_t(len(self._message)))  # fmt: skip
         if found == 1:
             return descriptors[0], descriptors[1]
-        python.PyOS_AfterFork_Parent()
         if found < 0:
             raise JailError(self._text())
         return None

@@ -53,7 +53,7 @@ void set_child_signals(int how) {
 ForkLoop::ForkLoop(const Jail& jail, Compaction& compaction, int control, std::string folder)
     : jail_(jail), compaction_(compaction), control_(control), folder_(std::move(folder)) {}
 
-Result<bool> ForkLoop::run(void (*after_fork)(), Child& child) {
+Result<bool> ForkLoop::run(Child& child) {
   // Deaths are heard of while the loop waits and at no other time.
   struct sigaction awake {};
   awake.sa_handler = [](int) {};
@@ -66,7 +66,7 @@ Result<bool> ForkLoop::run(void (*after_fork)(), Child& child) {
     if (!receive(control_, order, descriptors)) return false;
     child = {descriptors[0], descriptors[1]};
     Result<bool> is_child = false;
-    if (order.what == Order::kRun) is_child = fork_child(order.child, after_fork, child);
+    if (order.what == Order::kRun) is_child = fork_child(order.child, child);
     if (order.what == Order::kKill) kill_child(order.child);
     if (!is_child.ok() || *is_child) return is_child;
     for (const int fd : descriptors)
@@ -95,7 +95,7 @@ std::string ForkLoop::folder_of(uint64_t number) const {
   return folder_.empty() ? std::string() : folder_ + "/" + std::to_string(number);
 }
 
-Result<bool> ForkLoop::fork_child(uint64_t number, void (*after_fork)(), Child& child) {
+Result<bool> ForkLoop::fork_child(uint64_t number, Child& child) {
   for (int i = 0; compact_ && i < kStepsBeforeAFork; ++i) compact_ = compaction_.step();
   if (child.answer < 0) return our_error("an order to run came without its descriptors");
   if (count_ == living_.size()) return our_error("more than {} children at once", living_.size());
@@ -106,7 +106,7 @@ Result<bool> ForkLoop::fork_child(uint64_t number, void (*after_fork)(), Child& 
   const pid_t pid = ::fork();
   if (pid < 0) return failure("fork");
   if (pid == 0) {
-    become_child(number, after_fork, child, said[1]);
+    become_child(number, child, said[1]);
     return true;
   }
   ::close(said[1]);
@@ -115,10 +115,9 @@ Result<bool> ForkLoop::fork_child(uint64_t number, void (*after_fork)(), Child& 
   return false;
 }
 
-void ForkLoop::become_child(uint64_t number, void (*after_fork)(), const Child& child, int says) {
+void ForkLoop::become_child(uint64_t number, const Child& child, int says) {
   ::signal(SIGCHLD, SIG_DFL);
   set_child_signals(SIG_UNBLOCK);
-  after_fork();
   const Status entered = jail_.enter({child.request, child.answer, says}, folder_of(number));
   const std::string word = entered.ok() ? "+" : entered.error().message;
   const ssize_t written = ::write(says, word.data(), word.size());

@@ -66,13 +66,13 @@ NEREID_EXPORT int nereid_jail_walls(const void* jail, char* json, size_t size) {
 }
 
 // Serves orders until the judge goes, see fork_loop.h. 1 in a child, which has `descriptors` (the request,
-// the pipe for the answer); 0 at the end. `after_fork` is the interpreter's own, called in a child.
+// the pipe for the answer); 0 at the end.
 NEREID_EXPORT int nereid_serve(const void* jail, void* compaction, int control, const char* folder,
-                               void (*after_fork)(), int* descriptors, char* message, size_t size) {
+                               int* descriptors, char* message, size_t size) {
   nereid::sandbox::ForkLoop loop(*static_cast<const Jail*>(jail),
                                  *static_cast<nereid::sandbox::Compaction*>(compaction), control, folder);
   nereid::sandbox::ForkLoop::Child child;
-  const auto is_child = loop.run(after_fork, child);
+  const auto is_child = loop.run(child);
   if (!is_child.ok()) return fail(message, size, is_child.error().message);
   descriptors[0] = child.request, descriptors[1] = child.answer;
   return *is_child ? 1 : 0;
