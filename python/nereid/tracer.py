@@ -296,11 +296,17 @@ def compile_failure(error):
     return None
 
 
+_last = None
+
+
 def handle(request):
+    global _last
     install()
+    collects = gc.isenabled()
     gc.disable()  # a trace is short; what a collection looks through is mostly torch's own modules
     try:
         phases = Phases(request)
+        _last = phases  # taking it apart would be for nothing: a child ends when it has answered
         try:
             return {"trace": phases.trace()}
         except Malformed as error:
@@ -313,7 +319,8 @@ def handle(request):
     except Malformed as error:
         return {"malformed": {"message": str(error)}}
     finally:
-        gc.enable()
+        if collects:
+            gc.enable()
 
 
 def warm():
@@ -322,8 +329,16 @@ def warm():
     from . import warm_up
 
     warm_up.run(handle)
+    forget()
     triton_front_end.make_contexts()
     gc.collect()
+
+
+def forget():
+    """Lets go of the last trace."""
+    global _last
+    _last = None
+    triton_front_end.set_session(None)
 
 
 def rehearse():

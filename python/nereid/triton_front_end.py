@@ -46,6 +46,7 @@ class Session:
     def __init__(self, recorder, pointers):
         self.recorder, self.pointers = recorder, pointers
         self.kernels, self._kernel_ids = [], {}
+        self.compiled = []
         self.collecting = None  # a list while an autotuner tries configurations: launches go there
 
     def kernel_id(self, encoded):
@@ -254,6 +255,7 @@ def compile(src, target=None, options=None, _env_vars=None):
         if getattr(error, "nereid_kernel", None) is None and not isinstance(error, Untraceable):
             error.nereid_kernel = describe_failure(src.fn, error)
         raise
+    session.compiled.append((context, module))  # not taken apart while the trace is made
     return Kernel(src, str(module), options)
 
 

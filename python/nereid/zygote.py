@@ -51,6 +51,7 @@ def main():
     # What lives now lives for ever: children neither scan it nor copy its pages.
     gc.collect()
     gc.freeze()
+    gc.disable()
     pieces = memory.pieces_used_by(module.rehearse) if hasattr(module, "rehearse") else b""
     compaction = memory.compaction(pieces)
     jail = Jail(settings["library"], json.dumps(settings["policy"]))

@@ -73,8 +73,10 @@ Result<std::shared_ptr<ForkServer>> ForkServer::start(const std::string& program
   std::vector<std::string> words{program, "--serve"};
   if (!jail) words.push_back("--no-jail");
   words.insert(words.end(), more.begin(), more.end());
+  auto environment = sandbox::own_environment();
+  environment.emplace_back(sandbox::kHugeHeap);
   NEREID_TRY(const auto pid, sandbox::spawn({.words = words,
-                                             .environment = sandbox::own_environment(),
+                                             .environment = std::move(environment),
                                              .descriptors = {{ends.second.get(), 3}, {2, 2}},
                                              .own_session = true}));
   ends.second.reset();

@@ -25,6 +25,9 @@ Result<pid_t> spawn(const SpawnSpec& spec);
 // stderr. It is killed when the deadline passes or it writes more than `max_bytes`.
 Result<std::string> run_program(SpawnSpec spec, Deadline deadline, size_t max_bytes = size_t{1} << 20);
 
+// glibc's heap in huge pages, for a program that will fork (compaction.h says what for).
+inline constexpr const char* kHugeHeap = "GLIBC_TUNABLES=glibc.malloc.hugetlb=1";
+
 // This process's environment, as "NAME=value".
 std::vector<std::string> own_environment();
 

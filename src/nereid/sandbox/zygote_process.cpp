@@ -70,10 +70,16 @@ std::vector<std::string> worker_environment(const ZygoteOptions& options) {
   std::string python_path = fs::weakly_canonical(options.installation.package).parent_path().string();
   for (const auto& path : options.python_path) python_path += ":" + fs::weakly_canonical(path).string();
   if (const char* inherited = std::getenv("PYTHONPATH")) python_path += std::string(":") + inherited;
-  std::vector<std::string> environment = {
-      "PATH=/usr/bin:/bin",        "LANG=C.UTF-8",      "USER=nobody",       "PYTHONHASHSEED=0",
-      "PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1", "CUDA_VISIBLE_DEVICES=",
-      "PYTHONPATH=" + python_path};
+  std::vector<std::string> environment = {"PATH=/usr/bin:/bin",
+                                          "LANG=C.UTF-8",
+                                          "USER=nobody",
+                                          "PYTHONHASHSEED=0",
+                                          "PYTHONDONTWRITEBYTECODE=1",
+                                          "OMP_NUM_THREADS=1",
+                                          "MKL_NUM_THREADS=1",
+                                          "CUDA_VISIBLE_DEVICES=",
+                                          "PYTHONPATH=" + python_path,
+                                          kHugeHeap};
   for (const char* name : {"HOME", "TMPDIR", "XDG_CACHE_HOME", "TRITON_HOME"})
     environment.push_back(std::string(name) + "=" + kScratch);
   if (const char* libraries = std::getenv("LD_LIBRARY_PATH"))
