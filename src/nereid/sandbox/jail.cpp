@@ -134,6 +134,25 @@ Status try_in_child(Body body) {
 
 }  // namespace
 
+void leave_network() {
+  if (outer_walls().network) return;
+  const auto user = ::geteuid(), group = ::getegid();
+  if (::unshare(CLONE_NEWNET) != 0) {
+    // Without privileges, in a user namespace where it is who it was.
+    if (::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) return;
+    const auto write_own = [](const char* name, const std::string& text) {
+      const int fd = ::open(name, O_WRONLY | O_CLOEXEC);
+      [[maybe_unused]] const ssize_t wrote = ::write(fd, text.data(), text.size());
+      ::close(fd);
+    };
+    write_own("/proc/self/setgroups", "deny");
+    write_own("/proc/self/uid_map", fmt::format("{0} {0} 1", user));
+    write_own("/proc/self/gid_map", fmt::format("{0} {0} 1", group));
+  }
+  const char* walls = std::getenv("NEREID_WALLS");
+  ::setenv("NEREID_WALLS", fmt::format("{} network", walls != nullptr ? walls : "").c_str(), 1);
+}
+
 Result<Jail> Jail::prepare(Policy policy) {
   Jail jail;
   jail.policy_ = std::move(policy);

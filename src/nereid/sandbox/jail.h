@@ -22,6 +22,11 @@
 
 namespace nereid::sandbox {
 
+// Puts this process into a network of its own, an empty one, where its children are then, too: a jail that
+// makes one for each child spends a millisecond on it. To be called before Jail::prepare, with one thread.
+// Where the kernel does not allow it, nothing happens, and each child's jail tries again.
+void leave_network();
+
 class Jail {
  public:
   // Compiles the filter and finds out, with a forked trial child that exits at once, which walls stand here.
