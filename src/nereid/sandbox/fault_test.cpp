@@ -94,6 +94,38 @@ TEST(Fault, AZygoteThatIsKilledIsReplacedAndNothingIsLost) {
   }
 }
 
+// The children of the zygote.
+std::vector<int> children_of_zygote(WorstWorker& worker) {
+  const int zygote = zygote_of(worker);
+  std::ifstream file(fmt::format("/proc/{0}/task/{0}/children", zygote));
+  std::vector<int> pids;
+  for (int pid = 0; file >> pid;) pids.push_back(pid);
+  return pids;
+}
+
+TEST(Fault, AChildThatIsKilledOnceIsTriedAgain) {
+  WorstWorker worker;
+  EXPECT_EQ(worker.result("result = 1"), 1);
+  for (const size_t kills : {1, 2}) {
+    std::atomic<bool> done{false};
+    size_t killed = 0;
+    std::thread killer([&] {
+      for (int last = 0; !done && killed < kills; ::usleep(20000))
+        for (const int pid : children_of_zygote(worker))
+          if (pid != last && killed < kills) {
+            ::usleep(200000);  // into its work
+            if (::kill(last = pid, SIGKILL) == 0) ++killed;
+          }
+    });
+    const auto outcome = worker.run("time.sleep(0.5)\nresult = 7");
+    done = true;
+    killer.join();
+    EXPECT_EQ(killed, kills);
+    EXPECT_EQ(says(outcome), kills == 1 ? R"({"result": 7})" : "it was killed: out of memory");
+    EXPECT_TRUE(worker.only_these_soon(2));
+  }
+}
+
 TEST(Fault, AZygoteThatIsLostTwiceIsAnError) {
   WorstWorker worker;
   EXPECT_EQ(worker.result("result = 1"), 1);

@@ -56,19 +56,21 @@ class AnswerReader {
 // of its own faults, so SIGXCPU may not be what ends it.
 Killed killed_by(const ZygoteProcess::Gone& gone, const Limits& limits) {
   const int status = gone.status;
-  if (WIFEXITED(status)) return {fmt::format("it ended with status {} and no answer", WEXITSTATUS(status))};
+  if (WIFEXITED(status))
+    return {.limit = fmt::format("it ended with status {} and no answer", WEXITSTATUS(status))};
   switch (const int signal = WTERMSIG(status)) {
     case SIGKILL:
-      if (gone.cpu + 1 < static_cast<double>(limits.cpu_seconds)) return {"it was killed: out of memory"};
+      if (gone.cpu + 1 < static_cast<double>(limits.cpu_seconds))
+        return {.limit = "it was killed: out of memory", .by_force = true};
       [[fallthrough]];
     case SIGXCPU:
-      return {"it was out of processor time"};
+      return {.limit = "it was out of processor time"};
     case SIGXFSZ:
-      return {"it wrote too large a file"};
+      return {.limit = "it wrote too large a file"};
     case SIGSYS:
-      return {"it made a forbidden system call"};
+      return {.limit = "it made a forbidden system call"};
     default:
-      return {fmt::format("it died of signal {} ({})", signal, strsignal(signal))};
+      return {.limit = fmt::format("it died of signal {} ({})", signal, strsignal(signal))};
   }
 }
 
@@ -142,13 +144,15 @@ class RealZygote : public Zygote {
         return our_error("this kernel lets too few walls stand around untrusted code: {}",
                          describe(ready->walls));
       NEREID_TRY(auto outcome, ask(*process, file.get(), seconds, deadline));
+      const auto* killed = outcome ? std::get_if<Killed>(&*outcome) : nullptr;
+      if (killed != nullptr && killed->by_force && attempt == 0) continue;
       if (outcome) return std::move(*outcome);
       words = process->last_words();
     }
     return our_error("the {} worker was lost twice: {}", options_.module, words);
   }
 
-  // Nothing: the zygote was lost on the way.
+  // Nothing: the zygote, or the child before it ran anything, was lost on the way.
   Result<std::optional<Outcome>> ask(ZygoteProcess& process, int request, double seconds, Deadline deadline) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return our_error("pipe: {}", strerror(errno));
@@ -184,8 +188,9 @@ class RealZygote : public Zygote {
         case AnswerReader::State::kComplete:
           return std::optional<Outcome>(Answer{reader.take()});
         case AnswerReader::State::kTooLarge:
-          return stop(process, child,
-                      Killed{fmt::format("its answer was larger than {} bytes", options_.max_answer_bytes)});
+          return stop(
+              process, child,
+              Killed{.limit = fmt::format("its answer was larger than {} bytes", options_.max_answer_bytes)});
         case AnswerReader::State::kCut:
           return how_it_ended(process, child, end, seconds);
       }
@@ -206,6 +211,8 @@ class RealZygote : public Zygote {
     const auto gone = process.wait_gone(child, end);
     if (!gone && process.lost()) return std::optional<Outcome>();
     if (!gone) return stop(process, child, Outcome(OutOfTime{seconds}));
+    const bool killed = WIFSIGNALED(gone->status) && WTERMSIG(gone->status) == SIGKILL;
+    if (!gone->entered && killed) return std::optional<Outcome>();
     if (!gone->entered) return our_error("a child could not enter its jail: {}", gone->why);
     return std::optional<Outcome>(killed_by(*gone, options_.limits));
   }

@@ -1,8 +1,9 @@
 // A Python worker (python/nereid/zygote.py) that was warmed once and forks a jailed child for every request.
 //
 // Thread-safe: any number of threads may call `run` at once; `children` of them are served at a time. A
-// worker that is lost is started again and the request tried once more. When a Zygote goes, or this process
-// dies, however, so does the worker with everything it started.
+// worker that is lost is started again and the request tried once more; so is one whose child somebody else
+// killed (the kernel, short of memory, among them). When a Zygote goes, or this process dies, however, so
+// does the worker with everything it started.
 #pragma once
 
 #include <filesystem>
@@ -42,8 +43,9 @@ struct OutOfTime {
   double seconds = 0;
 };
 struct Killed {
-  std::string limit;
-};  // "a signal 11 (Segmentation fault)", "an answer larger than 1024 bytes", ...
+  std::string limit;      // "a signal 11 (Segmentation fault)", "an answer larger than 1024 bytes", ...
+  bool by_force = false;  // by SIGKILL, and no limit of ours says why
+};
 using Outcome = std::variant<Answer, OutOfTime, Killed>;
 
 class Zygote {
