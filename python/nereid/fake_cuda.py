@@ -7,7 +7,7 @@ import types
 
 import torch
 
-from . import tracing
+from . import generator_states, tracing
 from .errors import Untraceable
 
 TOTAL_MEMORY = 150_754_820_096
@@ -212,13 +212,23 @@ class Generator(torch._C.Generator):
         return self.initial_seed()
 
     def get_state(self):
-        raise Untraceable("the state of a random generator")
+        return generator_states.save(self, self._device.type) if generator_states.tracing_now() else super().get_state()
 
     def set_state(self, state):
-        raise Untraceable("the state of a random generator")
+        if generator_states.tracing_now():
+            generator_states.restore(self, state)
+        else:
+            super().set_state(state)
+        return self
 
-    graphsafe_get_state = clone_state = get_state
-    graphsafe_set_state = set_state
+    def clone_state(self):
+        return Generator(self._device).set_state(self.get_state())
+
+    def graphsafe_get_state(self):
+        raise Untraceable("a random generator's state for CUDA graphs: take it with get_state")
+
+    def graphsafe_set_state(self, state):
+        raise Untraceable("a random generator's state for CUDA graphs: put it back with set_state")
 
     def nereid_name(self):
         return f"{self._device.type}:{self.initial_seed()}#{self._seeding}"
@@ -234,7 +244,13 @@ class DefaultGenerator(Generator):
         return seed()
 
     def get_state(self):
-        return torch._C.default_generator.get_state()
+        return generator_states.save(None, "cpu") if generator_states.tracing_now() else torch._C.default_generator.get_state()
+
+    def set_state(self, state):
+        if not generator_states.tracing_now():
+            raise Untraceable("the state of the default generator is put back outside of a phase")
+        generator_states.restore(None, state)
+        return self
 
     def nereid_name(self):
         return None
@@ -255,6 +271,14 @@ def seed():
     value = tracing.fresh_seed()
     manual_seed(value)
     return value
+
+
+def _get_rng_state(device="cuda"):
+    return generator_states.save(None, "cuda") if generator_states.tracing_now() else torch.get_rng_state()
+
+
+def _set_rng_state(state, device="cuda"):
+    torch.default_generator.set_state(state)
 
 
 def _refuse(what):
@@ -328,8 +352,8 @@ def _answers():
         "memory_usage": _zero, "utilization": _zero, "temperature": _zero, "power_draw": _zero, "device_memory_used": _zero,
         "clock_rate": lambda *args: 1980, "get_per_process_memory_fraction": lambda *args: 1.0,
         "manual_seed": manual_seed, "manual_seed_all": manual_seed, "seed": seed, "seed_all": seed,
-        "initial_seed": _zero, "get_rng_state": torch.get_rng_state, "get_rng_state_all": lambda: [torch.get_rng_state()],
-        "set_rng_state": lambda state, *args: torch.set_rng_state(state), "set_rng_state_all": _refuse("the state of a random generator"),
+        "initial_seed": _zero, "get_rng_state": _get_rng_state, "get_rng_state_all": lambda: [_get_rng_state()],
+        "set_rng_state": _set_rng_state, "set_rng_state_all": lambda states: [_set_rng_state(state) for state in states] and None,
         **{name: _zero for name in ("memory_allocated max_memory_allocated memory_reserved max_memory_reserved memory_cached "
                                     "max_memory_cached").split()},
         **{name: _nothing for name in ("reset_peak_memory_stats reset_accumulated_memory_stats reset_max_memory_allocated "
@@ -379,12 +403,6 @@ def _install_seeding():
 
     for module in (torch, torch.random):
         module.manual_seed, module.seed = manual_seed, seed
-    torch.set_rng_state = torch.random.set_rng_state = _refuse("setting the state of the random generator")
-    torch.random.fork_rng = _fork_rng
-
-
-@contextlib.contextmanager
-def _fork_rng(devices=None, enabled=True, *args, **kwargs):
-    if enabled:
-        raise Untraceable("torch.random.fork_rng: the state of the random generator cannot be put back in a trace")
-    yield
+    torch.set_rng_state = torch.random.set_rng_state = _set_rng_state
+    torch.get_rng_state = torch.random.get_rng_state = lambda: torch.default_generator.get_state()
+    torch.random.fork_rng = generator_states.fork_rng

@@ -6,6 +6,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from . import tracing
 from .errors import Untraceable
+from .operators import ADVICE
 
 MAX_FALLBACK_BYTES = 256 << 20
 _pointers = None
@@ -129,7 +130,13 @@ def _repr(self, **kwargs):
 def _as_subclass(self, cls):
     if isinstance(self, cls):
         return self
-    raise Untraceable(f"a tensor as the subclass {cls.__name__}")
+    raise Untraceable(f"a tensor as the subclass {cls.__name__} cannot be traced: keep a plain tensor, and beside it what {cls.__name__} adds")
+
+
+def _rename(self, *names, **named):
+    if names == (None,) and not named:
+        return self
+    raise Untraceable(f"named tensors cannot be traced: {ADVICE['named']}")
 
 
 def install():
@@ -137,6 +144,8 @@ def install():
     fake_tensor.run_fallback_kernel = _run_fallback
     FakeTensor.__repr__ = FakeTensor.__str__ = _repr
     FakeTensor.as_subclass = _as_subclass
+    for name in ("rename", "rename_", "refine_names", "align_to", "align_as"):
+        setattr(FakeTensor, name, _rename)
     FakeTensor.data_ptr = _data_ptr
     FakeTensor.tolist = _tolist
     FakeTensor.numpy = _numpy

@@ -78,6 +78,10 @@ UNTRACED_LAYOUTS = {
     "nested": ("_nested_tensor_from", "_nested_from"),
     "sparse": ("_to_sparse", "_sparse_coo_tensor", "_sparse_compressed", "sparse_coo_tensor", "sparse_compressed", "_sparse_csr", "_sparse_csc", "_sparse_bs"),
 }
+ADVICE = {
+    "nested": "pad the sequences and mask what was padded", "sparse": "keep the tensor dense, or its indices and values as two tensors",
+    "named": "leave the names out (`rename(None)` where a tensor comes with them)",
+}  # fmt: skip
 
 
 class Operator:
@@ -110,6 +114,8 @@ class Operator:
         self.factory = composites.FACTORIES.get(self.name)
         self.makes_dtype = any(argument.name == "dtype" and argument.kwarg_only for argument in func._schema.arguments)
         self.layout = next((layout for layout, starts in UNTRACED_LAYOUTS.items() if key.startswith(starts)), None)
+        if "name" in overload.lower():  # names, dim_DimnameList, from_names_out
+            self.layout = "named"
         self.takes_storage = self.name in ("aten::set_.source_Storage", "aten::set_.source_Storage_storage_offset")
         self.first_only = self.name in composites.FIRST_RESULT_ONLY
         self.kind = self._kind(func, namespace, key)

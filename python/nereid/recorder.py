@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 
 from . import arguments, composites, source
 from .errors import Untraceable
-from .operators import Kind, operator
+from .operators import ADVICE, Kind, operator
 
 MAX_STEPS = 200_000
 MAX_CONSTANT_BYTES = 128 << 20
@@ -77,6 +77,7 @@ class Recorder(TorchDispatchMode):
         self.encode = arguments.Encoder(self.value_of)
         self.user_keys = None      # set by the tracer once its modes are active: grad_modes.UserKeys
         self.known = None          # set by the tracer: KnownValues
+        self.generator_states = {}  # storage id -> (number, phase); see generator_states.py
         self._adopted = {}
 
     # -- storages and values ------------------------------------------------------------------------------------
@@ -266,6 +267,8 @@ class Recorder(TorchDispatchMode):
         with self.lock:
             if self.closed:
                 raise Untraceable("work that went on after forward had returned")
+            if facts.layout is not None:
+                raise Untraceable(f"{facts.layout} tensors cannot be traced: {ADVICE[facts.layout]}")
             if self.parts is not None:
                 return self._part(func, facts, args, kwargs)
             if kind == Kind.EXPAND and (facts.recorded_when is None or not facts.recorded_when(args, kwargs)):
@@ -358,8 +361,6 @@ class Recorder(TorchDispatchMode):
             kwargs = {**kwargs, "generator": None}
         elif facts.generator and any(isinstance(arg, torch._C.Generator) for arg in args):
             args = tuple(None if isinstance(arg, torch._C.Generator) else arg for arg in args)
-        if facts.layout is not None:
-            raise Untraceable(f"{facts.layout} tensors cannot be traced")
         if facts.factory is not None:
             made = facts.factory(self.new_fake, *args, **kwargs)
             if made is not None:

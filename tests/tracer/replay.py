@@ -23,7 +23,7 @@ class Mismatch(Exception):
 
 class Replay:
     def __init__(self, trace):
-        self.trace, self.memory, self.generators, self.tensors = trace, {}, {}, {}
+        self.trace, self.memory, self.generators, self.states, self.tensors = trace, {}, {}, {}, {}
         self.restrided = []  # operators whose results PyTorch lays out otherwise on the CPU
 
     def run(self, seed_of):
@@ -55,6 +55,10 @@ class Replay:
             self.memory[id] = storage_of(self.trace["storages"][id])
         elif name == "nereid::manual_seed":
             torch._C.default_generator.manual_seed(step["args"][0])
+        elif name == "nereid::save_generator":
+            self.states[step["args"][0]] = self._generator(step["args"][1]).get_state()
+        elif name == "nereid::restore_generator":
+            self._generator(step["args"][1]).set_state(self.states[step["args"][0]])
         elif not name.startswith("nereid::"):
             self._call(name, step)
 
@@ -140,10 +144,16 @@ class Replay:
         if kind in ("layout", "memory_format"):
             return getattr(torch, body)
         if kind == "generator":
-            if body not in self.generators:
-                self.generators[body] = _generator().manual_seed(int(body.split(":")[1].split("#")[0]))
-            return self.generators[body]
+            return self._generator(arg)
         return f"<{body}>"
+
+    def _generator(self, arg):
+        if arg is None:
+            return torch._C.default_generator
+        name = arg["generator"]
+        if name not in self.generators:
+            self.generators[name] = _generator().manual_seed(int(name.split(":")[1].split("#")[0]))
+        return self.generators[name]
 
 
 def storage_of(described):

@@ -229,7 +229,7 @@ bool draws_random(const Call& call) {
 StepAccess access_of(const Trace& trace, const Call& call) {
   StepAccess access;
   access.random = draws_random(call);
-  access.seeds = call.op == "nereid::manual_seed";
+  access.seeds = call.op == "nereid::manual_seed" || call.op == "nereid::restore_generator";
   const Collector collect(trace);
   const auto kind = listed(call.op);
 

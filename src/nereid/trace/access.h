@@ -26,7 +26,7 @@ struct StepAccess {
   std::vector<Access> reads, writes;
   std::vector<StorageId> made;  // storages that come into being here
   bool random = false;          // draws from a generator, with these arguments
-  bool seeds = false;           // sets a generator's seed
+  bool seeds = false;           // sets a generator's seed or state
 };
 
 // What a kernel may do through one of its pointer or descriptor parameters.

@@ -110,6 +110,8 @@ TEST_F(AccessTest, DropoutDrawsOnlyWhereItIsOn) {
   EXPECT_TRUE(of("aten::scaled_dot_product_attention", {ax, ax, ax, Arg{}, Arg{0.1}}, ay).random);
   EXPECT_TRUE(of("aten::bernoulli", {ax}, ay).random);
   EXPECT_TRUE(of("nereid::manual_seed", {Arg{int64_t{3}}}, Arg{}).seeds);
+  EXPECT_TRUE(of("nereid::restore_generator", {Arg{int64_t{0}}, Arg{}}, Arg{}).seeds);
+  EXPECT_FALSE(of("nereid::save_generator", {Arg{int64_t{0}}, Arg{}}, Arg{}).seeds);
 }
 
 TEST_F(AccessTest, LaunchesReachWhatTheirPointersReach) {

@@ -262,6 +262,13 @@ class CallFrame::Builder {
   bool writes_ = false, updates_statistics_ = true;
 };
 
+CallFrame::GeneratorState CallFrame::generator_state(const std::string& op, const trace::Call& call) {
+  const auto* number = call.args.empty() ? nullptr : std::get_if<int64_t>(&call.args[0].node);
+  if (!number) refuse(fmt::format("{} expects an integer", op));
+  const auto* named = call.args.size() > 1 ? std::get_if<trace::Named>(&call.args[1].node) : nullptr;
+  return {op == "nereid::save_generator", *number, named ? named->name : ""};
+}
+
 CallFrame CallFrame::prepare(const trace::Call& call, const trace::Trace& trace, const Machine& machine) {
   CallFrame frame;
   std::string op = call.op;
@@ -281,6 +288,9 @@ CallFrame CallFrame::prepare(const trace::Call& call, const trace::Trace& trace,
       const auto* seed = call.args.empty() ? nullptr : std::get_if<int64_t>(&call.args[0].node);
       if (!seed) refuse("nereid::manual_seed expects an integer");
       frame.seed_ = static_cast<uint64_t>(*seed);
+      frame.random_ = true;
+    } else if (op == "nereid::save_generator" || op == "nereid::restore_generator") {
+      frame.state_ = generator_state(op, call);
       frame.random_ = true;
     } else if (op == "nereid::constant") {
       frame.results_ = trace::tensors_in(call.result);
@@ -328,6 +338,10 @@ CallFrame CallFrame::prepare(const trace::Call& call, const trace::Trace& trace,
 
 void CallFrame::run(Operands& operands) const {
   if (seed_) return operands.seed(*seed_);
+  if (state_) {
+    if (state_->save) return operands.save_generator(state_->number, state_->generator);
+    return operands.restore_generator(state_->number, state_->generator);
+  }
   if (!op_) return;
   torch::jit::Stack stack(arguments_);
   for (const auto& slot : tensors_) {

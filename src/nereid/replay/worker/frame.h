@@ -25,6 +25,9 @@ class Operands {
   virtual void bind(trace::ValueId value, at::Tensor result) = 0;
   virtual at::Generator generator(const std::string& name) = 0;  // "cuda:1234"
   virtual void seed(uint64_t seed) = 0;                          // torch.manual_seed
+  // A generator's state, kept under a number, and put back; the default ones where there is no name.
+  virtual void save_generator(int64_t number, const std::string& name) = 0;
+  virtual void restore_generator(int64_t number, const std::string& name) = 0;
 };
 
 class CallFrame {
@@ -50,7 +53,7 @@ class CallFrame {
   bool shape_only() const { return shape_only_; }  // looks at no argument's data: zeros_like and its kin
   // Whether there is anything to do: false for what only makes views of its arguments.
   bool does_work() const {
-    return seed_ || allocates_ || !result_slots_.empty() || (!only_metadata_ && !writes_.empty());
+    return seed_ || state_ || allocates_ || !result_slots_.empty() || (!only_metadata_ && !writes_.empty());
   }
 
  private:
@@ -73,6 +76,13 @@ class CallFrame {
   CallFrame() = default;
   std::optional<c10::OperatorHandle> op_;  // none for `nereid::` operators
   std::optional<uint64_t> seed_;           // nereid::manual_seed
+  struct GeneratorState {
+    bool save = false;
+    int64_t number = 0;
+    std::string generator;
+  };
+  static GeneratorState generator_state(const std::string& op, const trace::Call& call);
+  std::optional<GeneratorState> state_;  // nereid::save_generator, nereid::restore_generator
   // A random operator that was lifted to float64 draws in the dtype it had: the result is copied.
   std::optional<c10::ScalarType> draws_in_;
   std::vector<c10::IValue> arguments_;

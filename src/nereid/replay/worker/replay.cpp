@@ -55,6 +55,8 @@ void Replay::let_go() {
 void Replay::reset() {
   let_go();
   generators_.clear();
+  generators_before_judged_.clear();
+  generator_states_.clear();
   findings_.clear();
   finding_count_ = 0;
   put_constants();
@@ -180,6 +182,8 @@ void Replay::begin_judged() {
   for (size_t s = 0; s < storages_.size(); ++s) before_judged_[s] = storages_[s].storage.has_value();
   for (const auto storage : program_.judged_writes())
     if (before_judged_[storage]) remember(storage);
+  for (const auto& [name, generator] : generators_)
+    generators_before_judged_[name] = generator.get_state().clone();
   dirty_ = false;
 }
 
@@ -246,6 +250,9 @@ void Replay::restore() {
       entry.written = entry.saved_written;
     }
   }
+  std::erase_if(generators_,
+                [&](const auto& entry) { return !generators_before_judged_.contains(entry.first); });
+  for (auto& [name, generator] : generators_) generator.set_state(generators_before_judged_.at(name));
 }
 
 std::vector<StorageId> Replay::changed_inputs() {
@@ -388,6 +395,29 @@ void Replay::inject(const std::vector<StorageId>& storages, const Injector& inje
 }
 
 void Replay::seed(uint64_t seed) { at::manual_seed(seed); }
+
+// The default ones are one to a trace: what they draw depends on where the tensors are.
+std::vector<at::Generator> Replay::generators_named(const std::string& name) {
+  if (!name.empty()) return {generator(name)};
+  std::vector<at::Generator> found = {at::globalContext().defaultGenerator(c10::Device(c10::kCPU))};
+  const auto device = machine_.device(trace::Device::kCuda);
+  if (device.type() != c10::kCPU) found.push_back(at::globalContext().defaultGenerator(device));
+  return found;
+}
+
+void Replay::save_generator(int64_t number, const std::string& name) {
+  auto& states = generator_states_[number];
+  states.clear();
+  for (const auto& generator : generators_named(name)) states.push_back(generator.get_state());
+}
+
+void Replay::restore_generator(int64_t number, const std::string& name) {
+  const auto states = generator_states_.find(number);
+  auto generators = generators_named(name);
+  if (states == generator_states_.end() || states->second.size() != generators.size())
+    throw Failed(Failure::Kind::kRaised, "a generator's state that was not saved here");
+  for (size_t i = 0; i < generators.size(); ++i) generators[i].set_state(states->second[i]);
+}
 
 at::Generator Replay::generator(const std::string& name) {
   auto& generator = generators_[name];

@@ -100,6 +100,8 @@ class Replay : private Operands {
   void bind(trace::ValueId value, at::Tensor result) override;
   at::Generator generator(const std::string& name) override;
   void seed(uint64_t seed) override;
+  void save_generator(int64_t number, const std::string& name) override;
+  void restore_generator(int64_t number, const std::string& name) override;
 
   void run_phase(size_t phase, const RunOptions& options, const Injector& inject, bool whole);
   void run_step(size_t phase, int step, const RunOptions& options);
@@ -125,7 +127,11 @@ class Replay : private Operands {
   bool dirty_ = false;                                  // the judged forward has run
   bool track_ = false;                                  // keep `written` bitmaps
   bool poison_ = true;                                  // what is created
+  std::vector<at::Generator> generators_named(const std::string& name);
+
   std::map<std::string, at::Generator> generators_;
+  std::map<std::string, at::Tensor> generators_before_judged_;   // their states at begin_judged
+  std::map<int64_t, std::vector<at::Tensor>> generator_states_;  // nereid::save_generator
   std::vector<ttir::Finding> findings_;
   int64_t finding_count_ = 0;
 };
