@@ -14,7 +14,7 @@ import torch._decomp.decompositions_for_jvp  # noqa: F401  scripts its functions
 import torch.func  # noqa: F401
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from . import arguments, backward, constants, fake_cuda, fake_tensors, grad_modes, inert, source, tracing, triton_front_end
+from . import arguments, backward, constants, fake_cuda, fake_tensors, grad_modes, inert, layers, source, tracing, triton_front_end
 from .errors import KernelDoesNotCompile, Malformed, Untraceable
 from .known_values import KnownValues
 from .pointers import Pointers
@@ -38,6 +38,7 @@ def install():
     grad_modes.install()
     backward.install()
     inert.install()
+    layers.install()
     triton_front_end.install()
     torch._C._set_default_tensor_type(_cuda_float)
 
@@ -148,7 +149,7 @@ class Phases:
         named = [(name, tensor, True) for name, tensor in instance.named_parameters(remove_duplicate=False)]
         named += [(name, tensor, False) for name, tensor in instance.named_buffers(remove_duplicate=False)]
         for name, tensor, is_parameter in named:
-            value = self.recorder.value_of(tensor)
+            value = self.recorder.value_of(tensor) if not layers.is_uninitialized(tensor) else None
             if value is None:
                 continue
             storage = self.recorder.storages[self.recorder.values[value]["s"]]

@@ -16,20 +16,14 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "tracer"), str(HERE.parents[1] / "python")]
-SEED = 1234
+from layers import ROUNDED  # noqa: E402
 
-_LAZY = "a parameter without a shape is a tensor of a subclass, which no fake one can be"
+SEED = 1234
 
 # What a difference is due to, where there is one that stays.
 EXCEPTIONS = {
-    "nn_lazy_batch_norm1d": _LAZY,
-    "nn_lazy_batch_norm2d": _LAZY,
-    "nn_lazy_batch_norm3d": _LAZY,
-    "nn_lazy_conv1d": _LAZY,
-    "nn_lazy_conv2d": _LAZY,
-    "nn_lazy_conv3d": _LAZY,
-    "nn_lazy_linear": _LAZY,
-    "nn_orthogonal": "its constructor checks with allclose whether the weight that it drew is orthogonal",
+    **ROUNDED,
+    "lazy_in_forward": "its parameters are drawn in the first call; eager is asked for one call alone",
     "stateful": "what earlier calls do to state that the constructor made is undone before the judged call",
 }
 

@@ -19,6 +19,12 @@ LAYERS = {
     "Linear_half": ("self.m = nn.Linear(5, 7).half()", "self.m(a.half())", "randn(3, 5)"),
     "Linear_bf16": ("self.m = nn.Linear(5, 7).bfloat16()", "self.m(a.bfloat16())", "randn(3, 5)"),
     "Linear_double": ("self.m = nn.Linear(5, 7).double()", "self.m(a.double())", "randn(3, 5)"),
+    "LazyLinear": ("self.m = nn.LazyLinear(7)\nself.m(torch.randn(3, 5))", None, "randn(3, 5)"),
+    "LazyLinear_double": ("self.m = nn.LazyLinear(7, bias=False).double()\nself.m(torch.randn(3, 5).double())", "self.m(a.double())", "randn(3, 5)"),
+    **{f"LazyConv{d}d": (f"self.m = nn.LazyConv{d}d(6, 3)\nself.m(torch.{_IMAGES[d]})", None, _IMAGES[d]) for d in (1, 2, 3)},
+    **{f"LazyConvTranspose{d}d": (f"self.m = nn.LazyConvTranspose{d}d(6, 3)\nself.m(torch.{_IMAGES[d]})", None, _IMAGES[d]) for d in (1, 2, 3)},
+    **{f"LazyBatchNorm{d}d": (f"self.m = nn.LazyBatchNorm{d}d()\nself.m(torch.{_IMAGES[d]})", None, _IMAGES[d]) for d in (1, 2, 3)},
+    **{f"LazyInstanceNorm{d}d": (f"self.m = nn.LazyInstanceNorm{d}d(affine=True)\nself.m(torch.{_IMAGES[d]})", None, _IMAGES[d]) for d in (1, 2, 3)},
     "Bilinear": _m("Bilinear(4, 5, 6)", "randn(3, 4), randn(3, 5)"),
     # -- convolutions
     **{f"Conv{d}d": _m(f"Conv{d}d(4, 6, 3, padding=1)", _IMAGES[d]) for d in (1, 2, 3)},
@@ -64,6 +70,7 @@ LAYERS = {
     "LogSoftmax": _m("LogSoftmax(dim=0)", "randn(3, 10)"),
     "AdaptiveLogSoftmaxWithLoss": ("self.m = nn.AdaptiveLogSoftmaxWithLoss(8, 20, [5, 12])", "tuple(self.m(a, b))", "randn(6, 8), randint(0, 20, (6,))"),
     "AdaptiveLogSoftmaxWithLoss_log_prob": ("self.m = nn.AdaptiveLogSoftmaxWithLoss(8, 20, [5, 12])", "self.m.log_prob(a)", "randn(6, 8)"),
+    "AdaptiveLogSoftmaxWithLoss_predict": ("self.m = nn.AdaptiveLogSoftmaxWithLoss(8, 20, [5, 12])", "self.m.predict(a)", "randn(6, 8)"),
     "inplace_activations": ("self.m = nn.Sequential(nn.ReLU(inplace=True), nn.SiLU(inplace=True), nn.Hardtanh(inplace=True), nn.ELU(inplace=True))",
                             "self.m(a + 1)", "randn(3, 10)"),
     # -- normalization
@@ -130,6 +137,14 @@ LAYERS = {
     "TransformerEncoder_eval": _m("TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2)", "randn(3, 5, 8)", train=False),
     "TransformerEncoder_mask": ("self.m = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2)",
                                 "self.m(a, mask=nn.Transformer.generate_square_subsequent_mask(5), is_causal=True)", "randn(3, 5, 8)"),
+    **{f"TransformerEncoder_padding{suffix}": (f"self.m = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2{more}){evaluation}",
+                                                f"self.m(a, src_key_padding_mask={mask})", "randn(3, 5, 8)")
+       for suffix, more, evaluation, mask in [
+           ("", "", ".eval()", "torch.arange(5)[None] >= torch.tensor([5, 3, 1])[:, None]"),
+           ("_norm", ", norm=nn.LayerNorm(8)", ".eval()", "torch.arange(5)[None] >= torch.tensor([5, 3, 1])[:, None]"),
+           ("_right", "", ".eval()", "torch.arange(5)[None] < torch.tensor([0, 3, 1])[:, None]"),
+           ("_unchecked", ", mask_check=False", ".eval()", "torch.arange(5)[None] >= torch.tensor([5, 3, 1])[:, None]"),
+           ("_train", "", "", "torch.arange(5)[None] >= torch.tensor([5, 3, 1])[:, None]")]},
     "TransformerDecoderLayer": ("self.m = nn.TransformerDecoderLayer(8, 2, 16)", "self.m(a, b)", "randn(5, 3, 8), randn(7, 3, 8)"),
     "Transformer": ("self.m = nn.Transformer(8, 2, 2, 2, 16)", "self.m(a, b)", "randn(5, 3, 8), randn(7, 3, 8)"),
     # -- dropout
@@ -201,9 +216,15 @@ LAYERS = {
     "weight_norm_parametrized": ("self.m = nn.utils.parametrizations.weight_norm(nn.Linear(4, 5))", None, "randn(3, 4)"),
     "spectral_norm": ("self.m = nn.utils.spectral_norm(nn.Linear(4, 5))", None, "randn(3, 4)"),
     "spectral_norm_parametrized": ("self.m = nn.utils.parametrizations.spectral_norm(nn.Linear(4, 5))", None, "randn(3, 4)"),
+    "orthogonal_parametrized": ("self.m = nn.utils.parametrizations.orthogonal(nn.Linear(5, 5))\nself.n = nn.utils.parametrizations.orthogonal(nn.Linear(5, 3))",
+                                "self.n(self.m(a))", "randn(3, 5)"),
     "tied_weights": ("self.a = nn.Linear(4, 4)\nself.b = nn.Linear(4, 4)\nself.b.weight = self.a.weight", "self.b(self.a(a))", "randn(3, 4)"),
     "initializers": ("w = self.w = nn.Parameter(torch.empty(6, 6))\nb = self.b = nn.Parameter(torch.empty(4, 2, 3, 3))\n"
                      "nn.init.xavier_uniform_(w); nn.init.kaiming_normal_(b); nn.init.trunc_normal_(w, std=0.02); nn.init.orthogonal_(w)\n"
                      "nn.init.dirac_(b); nn.init.sparse_(w, 0.5); nn.init.normal_(b, 1, 2); nn.init.constant_(w, 3); nn.init.eye_(w)",
                      "a @ self.w + self.b.sum()", "randn(3, 6)"),
 }
+
+_NESTED = "PyTorch's layers on nested tensors round otherwise than on padded ones"
+# Cases whose results are equal up to rounding, and why.
+ROUNDED = {"TransformerEncoder_padding": _NESTED, "TransformerEncoder_padding_norm": _NESTED, "TransformerEncoder_padding_unchecked": _NESTED}

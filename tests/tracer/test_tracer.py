@@ -229,6 +229,30 @@ class Trouble(Case):
             self.assertIn(words, refusal["message"], forward)
             self.assertEqual(12, refusal["line"], forward)
 
+    def test_named_tensors_and_subclasses_are_refused_with_advice(self):
+        subclass = "class Mine(torch.Tensor):\n    pass\n"
+        for forward, words in (("torch.zeros(2, 3, names=('n', 'c'))", "leave the names out"), ("a.refine_names('n', 'c').sum('c')", "leave the names out"),
+                               ("a.rename('n', 'c').align_to('c', 'n')", "leave the names out"), (subclass + "return a.as_subclass(Mine) + 1", "plain tensor, and beside it what Mine"),
+                               ("torch.nested.nested_tensor([a])", "pad the sequences"), ("a.to_sparse()", "keep the tensor dense")):  # fmt: skip
+            refusal = self.refused(None, forward)
+            self.assertIn(words, refusal["message"], forward)
+            self.assertEqual(12 + forward.count("\n"), refusal["line"], forward)
+        self.assertEqual(["aten::add.Tensor"], calls(self.module(None, "a.as_subclass(torch.Tensor) + 1")))
+
+    def test_generator_states_are_put_back_where_they_were_taken(self):
+        for init, forward, words in (("self.s = torch.get_rng_state()", "torch.set_rng_state(self.s)\nreturn a", "taken in init"),
+                                     (None, "torch.set_rng_state(torch.get_rng_state().clone())\nreturn a", "a copy or bytes of one's own"),
+                                     (None, "torch.set_rng_state(torch.zeros(5056, dtype=torch.uint8))\nreturn a", "a copy or bytes of one's own"),
+                                     (None, "torch.get_rng_state().sum().item()", "reads")):  # fmt: skip
+            self.assertIn(words, self.refused(init, forward)["message"], forward)
+        answer = self.module(None, "s = torch.cuda.get_rng_state()\nx = torch.randn(3)\ntorch.cuda.set_rng_state(s)\nreturn x, torch.randn(3), s.numel()")
+        self.assertEqual(["nereid::save_generator", "aten::randn", "nereid::restore_generator", "aten::randn"], calls(answer))
+        self.assertEqual(16, output(answer)["tuple"][2])
+
+    def test_lazy_parameters_that_no_call_shaped_are_no_state(self):
+        answer = self.module("self.m = nn.LazyLinear(3)\nself.n = nn.Linear(4, 2)", "self.m(a) + self.n(a).sum()")
+        self.assertEqual(["n.weight", "n.bias"], [entry["name"] for entry in answer["trace"]["state"]])
+
     def test_what_other_libraries_get_is_refused(self):
         for forward in ("torch.utils.dlpack.to_dlpack(a)", "a.__dlpack__()", "a.cpu().numpy()"):
             self.refused(None, forward + "\nreturn a")
