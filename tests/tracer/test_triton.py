@@ -201,6 +201,14 @@ class Autotuning(Case):
         zeroed = [sum(step.get("call") == "aten::zero_" for step in phase["steps"]) for phase in self.document["phases"] if phase["phase"] == "forward"]
         self.assertEqual([1, 0, 0], zeroed)
 
+    def test_a_configuration_is_chosen_once_for_a_key(self):
+        kernels = (self.TUNED % (", reset_to_zero=['out']", "pass")).replace("BLOCK: tl.constexpr", "scale, BLOCK: tl.constexpr")
+        body = "\n".join(["tuned[lambda meta: (triton.cdiv(64, meta['BLOCK']),)](a, out, %s, %s)" % key for key in ((64, 1.5), (64, 2.5), (32, 1.5), (32, 2.5))])
+        launches = self.traced(body, kernels)
+        self.assertEqual(4, len(launches))
+        first = next(phase for phase in self.document["phases"] if phase["phase"] == "forward")
+        self.assertEqual(2, sum(step.get("call") == "aten::zero_" for step in first["steps"]))  # as often as it was tuned
+
     def test_a_single_configuration(self):
         kernels = self.TUNED.replace("((32, 1), (64, 2), (128, 4))", "((64, 2),)") % ("", "pass")
         (launch,) = self.traced(self.LAUNCH, kernels)
