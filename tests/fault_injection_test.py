@@ -17,32 +17,11 @@ import threading
 import time
 import unittest
 
+from processes import descendants
+
 NEREID = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build/release/bin/nereid").resolve()
 EXAMPLES = pathlib.Path(__file__).resolve().parent.parent / "examples" / "layer_norm_gelu"
 EXPECTED = {"honest": "Verified", "wrong": "Mismatch", "cheating": "Disallowed"}
-
-
-def descendants(root):
-    """{pid: words of its command line} of everything below a process."""
-    parents = {}
-    for entry in os.scandir("/proc"):
-        if entry.name.isdigit():
-            try:
-                fields = pathlib.Path(f"/proc/{entry.name}/stat").read_text().rsplit(")", 1)[1].split()
-                parents[int(entry.name)] = int(fields[1])
-            except OSError:
-                pass
-    found = {}
-    for pid in parents:
-        at = pid
-        while at in parents and at != root:
-            at = parents[at]
-        if at == root and pid != root:
-            try:
-                found[pid] = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            except OSError:
-                pass
-    return found
 
 
 def pairs_file(folder, count):

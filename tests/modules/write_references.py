@@ -1,6 +1,6 @@
 """Writes references in KernelBench's format, one file for each of torch.nn's layers and torchvision's models.
 
-    write_references.py FOLDER [--layers] [--torchvision] [--only SUBSTRING]
+    write_references.py FOLDER [--layers] [--torchvision] [--only SUBSTRING...]
 
 Prints the files' names. Without options both kinds are written.
 """
@@ -105,14 +105,14 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--layers", action="store_true")
     parser.add_argument("--torchvision", action="store_true")
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", nargs="+", default=[""])
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     seen = set()
     for name, text in texts(arguments):
         assert name not in seen, f"two references are called {name}"
         seen.add(name)
-        if arguments.only in name:
+        if any(part in name for part in arguments.only):
             (arguments.folder / name).write_text(text)
             print(arguments.folder / name)
 
