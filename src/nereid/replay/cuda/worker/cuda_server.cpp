@@ -147,7 +147,7 @@ class Server {
   }
   Status start_in(const Fit& fit, Deadline all) {
     NEREID_TRY(sandbox::Jail jail, sandbox::Jail::prepare(cuda_policy(fit)));
-    if (!enough_for_cuda(jail.walls()) && !options_.accept_weak_walls)
+    if (!jail.walls().enough() && !options_.accept_weak_walls)
       return our_error("too few walls stand: {}", sandbox::describe(jail.walls()));
     jail_.emplace(std::move(jail));
     return start_first(all);

@@ -43,10 +43,6 @@ constexpr const char* kAboutTheMachine[] = {
 
 std::span<const Fit> fits() { return kFits; }
 
-// Not yet walls.enough(), which asks for a wall around files, too: no jail with one has been seen to work
-// with a driver.
-bool enough_for_cuda(const sandbox::Walls& walls) { return walls.seccomp && walls.limits; }
-
 sandbox::Policy cuda_policy(const Fit& fit) {
   sandbox::Policy policy{.shared_memory = true, .messages = true};
   policy.namespaces = fit.namespaces;

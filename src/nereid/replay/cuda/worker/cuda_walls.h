@@ -24,9 +24,6 @@ struct Fit {
 // From the strictest on; the last has seccomp and limits alone.
 std::span<const Fit> fits();
 
-// What no CUDA worker may do without, unless told to.
-bool enough_for_cuda(const sandbox::Walls& walls);
-
 // For this process and its libraries, which a child of its own inherits.
 sandbox::Policy cuda_policy(const Fit& fit);
 
