@@ -186,6 +186,7 @@ struct KindTimes {
 struct TimeReport {
   // Something went wrong with the candidate on the way: a trial before timing, or the outputs of a timed run.
   std::optional<TrialReport> spoiled;
+  std::string impossible;        // a time that the device cannot have needed: which, and what it needs
   KindTimes counted;             // the task's own kind, or the one on which the candidate is slowest
   std::vector<KindTimes> kinds;  // all that applied
   std::string method;        // "graph": captured CUDA graphs; "launches": one of the two cannot be captured

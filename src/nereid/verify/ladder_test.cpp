@@ -28,7 +28,8 @@ struct Script {
   };
   std::function<Result<replay::TrialReport>(int)> alternative = [](int) { return agreed({}); };
   std::vector<replay::Trial> trials;
-  int sessions = 0;
+  replay::TimeReport times;
+  int sessions = 0, timed = 0;
   std::optional<Error> refuse;
   bool refuse_once = false;
 
@@ -70,7 +71,8 @@ class FakeSession : public replay::Session {
     return script_.alternative(index);
   }
   Result<replay::TimeReport> time(const replay::TimeRequest&, const replay::Tolerance&, Deadline) override {
-    return our_error("no clock in this test");
+    ++script_.timed;
+    return script_.times;
   }
 
  private:
@@ -312,6 +314,24 @@ TEST_F(Ladder, AFaultIsTriedAgainAndThenTold) {
   EXPECT_EQ(v.word, Word::kError);
   EXPECT_EQ(exit_code(v), 3);
   EXPECT_EQ(script_.sessions, 2);
+}
+
+TEST_F(Ladder, ATimeThatCannotBeIsMeasuredAgainAndThenAnError) {
+  const Settings timed{.device = replay::Device::kCuda, .time = true};
+  script_.times.impossible = "1 us is less than the 2 us that H200 needs";
+  const auto v = judge(timed);
+  EXPECT_EQ(v.word, Word::kError);
+  EXPECT_EQ(v.evidence.back().rule, "below-roofline");
+  EXPECT_THAT(v.evidence.back().sentence, HasSubstr("1 us is less than"));
+  EXPECT_EQ(exit_code(v), 3);
+  EXPECT_FALSE(v.times);
+  EXPECT_EQ(script_.timed, 2);
+  script_.times.impossible.clear();
+  script_.times.counted.speedup = 2;
+  const auto good = judge(timed);
+  EXPECT_EQ(good.word, Word::kVerified);
+  EXPECT_EQ(good.times->speedup, 2);
+  EXPECT_EQ(script_.timed, 3);
 }
 
 TEST_F(Ladder, ATaskThatIsTooBigSaysSoOnce) {

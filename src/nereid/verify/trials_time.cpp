@@ -41,6 +41,12 @@ Status Trials::time() {
     NEREID_TRY(const auto report,
                session_.time(request, settings_.tolerance, Deadline::after(40 * settings_.time_limit + 120)));
     for (const auto& [what, seconds] : report.spent) verdict_.phases["time_" + what] += seconds;
+    if (!report.impossible.empty()) {
+      end(Word::kError,
+          {.rule = "below-roofline",
+           .sentence = fmt::format("A time that cannot be was measured: {}.", report.impossible)});
+      return ok_status();
+    }
     if (!report.spoiled) {
       tell_times(report);
       return ok_status();
