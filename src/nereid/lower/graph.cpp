@@ -1,0 +1,66 @@
+#include "nereid/lower/graph.h"
+
+#include <algorithm>
+
+namespace nereid::lower {
+
+Extents Node::extents() const {
+  Extents all = sizes;
+  all.insert(all.end(), reduced.begin(), reduced.end());
+  return all;
+}
+
+std::vector<int64_t> row_major(const Extents& sizes) {
+  std::vector<int64_t> strides(sizes.size(), 1);
+  for (size_t d = sizes.size(); d-- > 1;) strides[d - 1] = strides[d] * std::max<int64_t>(sizes[d], 1);
+  return strides;
+}
+
+int64_t element_count(const Extents& sizes) {
+  int64_t count = 1;
+  for (const auto size : sizes) count *= size;
+  return count;
+}
+
+TensorId Graph::add_leaf(const trace::Value& value, trace::ValueId id, std::string name) {
+  tensors.push_back({.type = value.dtype,
+                     .sizes = value.sizes,
+                     .strides = value.strides,
+                     .offset = value.offset,
+                     .node = -1,
+                     .leaf = id,
+                     .name = std::move(name)});
+  return static_cast<TensorId>(tensors.size()) - 1;
+}
+
+TensorId Graph::add_node(Node node, DType type, std::vector<int64_t> layout) {
+  const auto id = static_cast<TensorId>(tensors.size());
+  node.out = id;
+  if (layout.empty()) layout = row_major(node.sizes);
+  tensors.push_back({.type = type,
+                     .sizes = node.sizes,
+                     .strides = std::move(layout),
+                     .offset = 0,
+                     .node = static_cast<NodeId>(nodes.size()),
+                     .leaf = -1,
+                     .name = node.name});
+  nodes.push_back(std::move(node));
+  return id;
+}
+
+const Node* Graph::maker(TensorId tensor) const {
+  const NodeId node = tensors.at(static_cast<size_t>(tensor)).node;
+  return node < 0 ? nullptr : &nodes[static_cast<size_t>(node)];
+}
+
+std::vector<TensorId> Graph::reads(const Node& node) const {
+  std::vector<TensorId> found;
+  for (const ExprId id : exprs.below(node.body)) {
+    const Expr& expr = exprs[id];
+    if (expr.kind == Expr::Kind::kLoad && std::ranges::find(found, expr.tensor) == found.end())
+      found.push_back(expr.tensor);
+  }
+  return found;
+}
+
+}  // namespace nereid::lower
