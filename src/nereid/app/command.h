@@ -31,6 +31,7 @@ struct Chosen {
 // Each adds one subcommand with its options, examples and `--json`, and sets `chosen.run` when it is given.
 void add_trace_command(CLI::App& app, Chosen& chosen);
 void add_verify_command(CLI::App& app, Chosen& chosen);
+void add_lower_command(CLI::App& app, Chosen& chosen);
 
 // Adds the `--json` flag, which every subcommand has.
 void add_json_flag(CLI::App& command, Chosen& chosen, const std::string& description);

@@ -40,6 +40,7 @@ int run(int argc, char** argv) {
   nereid::app::Chosen chosen;
   nereid::app::add_trace_command(app, chosen);
   nereid::app::add_verify_command(app, chosen);
+  nereid::app::add_lower_command(app, chosen);
 
   try {
     app.parse(argc, argv);

@@ -1,0 +1,96 @@
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "nereid/app/command.h"
+#include "nereid/app/output.h"
+#include "nereid/base/file.h"
+#include "nereid/base/installation.h"
+#include "nereid/base/json.h"
+#include "nereid/base/progress.h"
+#include "nereid/lower/module.h"
+#include "nereid/tracer/tracer.h"
+
+namespace nereid::app {
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  nereid lower model.py -o fast.py         class Model as ModelNew, in Triton
+  nereid verify model.py fast.py           whether it computes the same
+  nereid lower tasks/*.py -o fast/         many, each under its own name
+
+Exit code 1: an operator of one of them cannot be lowered, and which.)";
+
+struct Options {
+  std::vector<std::string> files;
+  std::string output;
+};
+
+using Written = std::variant<lower::Module, std::string>;  // or why there is none
+
+Result<Written> lower_file(tracer::Tracer& tracer, const std::string& file) {
+  tracer::TraceRequest request;
+  NEREID_TRY(request.source, read_file(file, size_t{16} << 20));
+  request.path = std::filesystem::path(file).filename().string();
+  request.class_name = "Model";
+  NEREID_TRY(tracer::TraceAnswer answer, tracer.trace(request, Deadline::after(330)));
+  const auto* trace = std::get_if<trace::Trace>(&answer);
+  if (trace == nullptr) return Written("it cannot be traced: `nereid trace` says why");
+  auto module = lower::lower_module(*trace, request.source);
+  if (!module.ok()) return Written(module.error().message);
+  return Written(*std::move(module));
+}
+
+Status write(const Options& options, const std::string& file, const std::string& text) {
+  if (options.output.empty()) return write_stdout(text);
+  std::filesystem::path path = options.output;
+  if (options.files.size() > 1) {
+    std::filesystem::create_directories(path);
+    path /= std::filesystem::path(file).filename();
+  }
+  return write_file_atomically(path, text);
+}
+
+Result<Answer> run(const Options& options, bool json) {
+  if (options.files.size() > 1 && options.output.empty())
+    return input_error("{} files need a folder: -o FOLDER", options.files.size());
+  NEREID_TRY(const Installation installation, Installation::locate());
+  Progress progress("lowering");
+  NEREID_TRY(auto tracer, tracer::Tracer::start({.installation = installation, .workers = 1, .limits = {}}));
+  Answer answer = Answer::kYes;
+  for (const auto& file : options.files) {
+    NEREID_TRY(const Written written, lower_file(*tracer, file));
+    Json line = {{"file", file}};
+    if (const auto* why = std::get_if<std::string>(&written)) {
+      fmt::print(stderr, "nereid: {}: {}\n", file, *why);
+      line["not_lowered"] = *why;
+      answer = Answer::kNo;
+    } else {
+      const auto& module = std::get<lower::Module>(written);
+      line["kernels"] = Json::array();
+      for (const auto& kernel : module.kernels)
+        line["kernels"].push_back({{"name", kernel.name}, {"does", kernel.comment}});
+      if (json && options.output.empty())
+        line["code"] = module.text;
+      else
+        NEREID_TRY_STATUS(write(options, file, module.text));
+    }
+    if (json) NEREID_TRY_STATUS(write_stdout(line.dump() + "\n"));
+  }
+  return answer;
+}
+
+}  // namespace
+
+void add_lower_command(CLI::App& app, Chosen& chosen) {
+  auto* command = app.add_subcommand("lower", "Write a module as fused Triton kernels");
+  command->footer(kExamples);
+  auto options = std::make_shared<Options>();
+  command->add_option("FILE", options->files, "Python files with class Model")->required();
+  command->add_option("-o,--output", options->output,
+                      "Where the file with ModelNew goes, or a folder for several; without it, stdout");
+  add_json_flag(*command, chosen, "One object a line: file, kernels, code (without -o), or not_lowered");
+  command->callback(
+      [options, &chosen] { chosen.run = [options, &chosen] { return run(*options, chosen.json); }; });
+}
+
+}  // namespace nereid::app

@@ -1,0 +1,51 @@
+// A fused kernel as Triton text.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "nereid/base/result.h"
+#include "nereid/lower/fuse.h"
+
+namespace nereid::lower {
+
+// What a launch passes for a parameter that is a pointer.
+struct PointerParameter {
+  std::string name;
+  TensorId tensor = -1;
+};
+
+struct KernelText {
+  std::string name;
+  std::string text;  // "@triton.jit" and the function
+  std::vector<PointerParameter> pointers;
+  std::vector<std::pair<std::string, int64_t>> constants;  // "BLOCK_ROWS", 4
+  int64_t programs = 1;
+  int num_warps = 4;
+  std::vector<std::string> helpers;  // functions that it calls, by name: see `helper_text`
+  std::string comment;               // what it computes, in words
+};
+
+struct KernelNames;
+
+// A kernel that is a sum of products of two factors, each of which lacks dimensions that the other has, with
+// what follows element by element.
+struct Contraction {
+  ExprId left = -1, right = -1;
+  std::vector<int> batch = {}, m = {},
+                   n = {};  // of the kernel's rows: in both factors, in the left, in the right
+};
+std::optional<Contraction> as_contraction(const Graph& graph, const TileKernel& kernel);
+Result<KernelText> emit_contraction(Graph& graph, const Fused& fused, const TileKernel& kernel,
+                                    const Contraction& contraction, const std::string& name);
+
+// The function around a kernel's lines.
+void close_kernel(KernelText& kernel, const Graph& graph, const KernelNames& names,
+                  const std::vector<Member>& members, const std::vector<std::string>& lines);
+
+// An error names what the kernel family cannot do yet.
+Result<KernelText> emit(Graph& graph, const Fused& fused, const TileKernel& kernel, const std::string& name);
+// "@triton.jit" and the function; combine functions for reductions.
+std::string helper_text(const std::string& name);
+
+}  // namespace nereid::lower

@@ -1,0 +1,225 @@
+// Sums of products on tensor cores: matrix products of every layout, and convolutions as the products that
+// they are.
+#include <algorithm>
+#include <numeric>
+
+#include "nereid/lower/emit.h"
+#include "nereid/lower/emit_expr.h"
+
+namespace nereid::lower {
+namespace {
+
+constexpr int kM = 0, kN = 1, kBatch = 2, kK = 3;  // the dimensions that a kernel's indices are written in
+
+int64_t product_of(const Extents& sizes, const std::vector<int>& dims) {
+  int64_t product = 1;
+  for (const int d : dims) product *= sizes[static_cast<size_t>(d)];
+  return product;
+}
+
+class ContractionEmitter {
+ public:
+  ContractionEmitter(Graph& graph, const Fused& fused, const TileKernel& kernel,
+                     const Contraction& contraction, const std::string& name)
+      : graph_(graph),
+        fused_(fused),
+        kernel_(kernel),
+        of_(contraction),
+        m_(product_of(kernel.rows, of_.m)),
+        n_(product_of(kernel.rows, of_.n)),
+        batch_(product_of(kernel.rows, of_.batch)),
+        k_(kernel.column_count()) {
+    out_.name = name;
+    const DType result =
+        graph.tensors[static_cast<size_t>(graph.nodes[static_cast<size_t>(kernel.members[0].node)].out)].type;
+    narrow_ = result == DType::kF16 || result == DType::kBF16;
+    operand_ = narrow_ ? result : DType::kF32;
+    block_m_ = std::clamp<int64_t>(power_of_two(m_), 16, narrow_ ? 128 : 64);
+    block_n_ = std::clamp<int64_t>(power_of_two(n_), 16, narrow_ ? 128 : 64);
+    block_k_ = std::clamp<int64_t>(power_of_two(k_), 16, narrow_ ? 64 : 32);
+  }
+
+  Result<KernelText> run() {
+    std::vector<BlockDimension> dimensions{{"m", m_, m_ % block_m_ == 0},
+                                           {"n", n_, n_ % block_n_ == 0},
+                                           {"batch", batch_, true},
+                                           {"k", k_, k_ % block_k_ == 0}};
+    names_.taken.insert({"start", "total", "pid"});
+    auto left = dimensions, right = dimensions;
+    left[kK].name = "k_left";
+    right[kK].name = "k_right";
+    ExprWriter write(graph_, names_, dimensions), a(graph_, names_, left), b(graph_, names_, right);
+    const std::vector<Index> by = coordinates(write.extents());
+    const auto flat = [&](ExprId id) { return graph_.exprs.substitute(id, by, write.extents()); };
+
+    program(write);
+    const std::string loop = fmt::format("for start in range(0, {}, BLOCK_K):", k_);
+    write.line("total = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)");
+    const std::string x =
+        factor(a, flat(of_.left), "k_left = start + tl.arange(0, BLOCK_K)[None, :]", "[BLOCK_M, BLOCK_K]");
+    const std::string y =
+        factor(b, flat(of_.right), "k_right = start + tl.arange(0, BLOCK_K)[:, None]", "[BLOCK_K, BLOCK_N]");
+    // Both bodies belong to one loop: the header comes once, after what does not change from turn to turn.
+    const auto [before_a, body_a] = halves(a);
+    const auto [before_b, body_b] = halves(b);
+    for (const auto* lines : {&before_a, &before_b})
+      for (const auto& each : *lines) write.line(each);
+    write.line(loop);
+    for (const auto* lines : {&body_a, &body_b})
+      for (const auto& each : *lines) write.line(each);
+    const bool tf32 = graph_.nodes[static_cast<size_t>(kernel_.members[0].node)].tf32;
+    const char* precision = narrow_ ? ""
+                            : tf32  ? ", input_precision=\"tf32\""
+                                    : ", input_precision=\"tf32x3\"";
+    write.line(fmt::format("    total = tl.dot({}, {}, total{})", x, y, precision));
+    NEREID_TRY_STATUS(epilogue(write, by));
+    out_.constants = {{"BLOCK_M", block_m_}, {"BLOCK_N", block_n_}, {"BLOCK_K", block_k_}};
+    out_.programs = tiles_m() * tiles_n() * batch_;
+    out_.num_warps = block_m_ * block_n_ >= 8192 ? 8 : 4;
+    close_kernel(out_, graph_, names_, kernel_.members, write.take_lines());
+    return std::move(out_);
+  }
+
+ private:
+  int64_t tiles_m() const { return (m_ + block_m_ - 1) / block_m_; }
+  int64_t tiles_n() const { return (n_ + block_n_ - 1) / block_n_; }
+
+  // The kernel's dimensions as m, n, batch and k.
+  std::vector<Index> coordinates(const Extents& extents) const {
+    std::vector<Index> by(kernel_.rows.size());
+    const auto spread = [&](const std::vector<int>& dims, int dimension) {
+      Extents sizes;
+      for (const int d : dims) sizes.push_back(kernel_.rows[static_cast<size_t>(d)]);
+      const auto parts = unravel(Index::dimension(dimension), sizes, extents);
+      for (size_t i = 0; i < dims.size(); ++i) by[static_cast<size_t>(dims[i])] = parts[i];
+    };
+    spread(of_.m, kM);
+    spread(of_.n, kN);
+    spread(of_.batch, kBatch);
+    for (auto& index : unravel(Index::dimension(kK), kernel_.columns, extents))
+      by.push_back(std::move(index));
+    return by;
+  }
+
+  // Programs that share a strip of the right factor run beside each other.
+  void program(ExprWriter& write) const {
+    write.line("pid = tl.program_id(0)");
+    const int64_t tiles = tiles_m() * tiles_n();
+    if (batch_ > 1) {
+      write.line(fmt::format("batch = pid // {}", tiles));
+      write.line(fmt::format("pid = pid % {}", tiles));
+    }
+    const bool wide = m_ * k_ >= (int64_t{1} << 31) || n_ * k_ >= (int64_t{1} << 31) ||
+                      batch_ * m_ * n_ >= (int64_t{1} << 31);
+    const char* cast = wide ? ".to(tl.int64)" : "";
+    const int64_t group = std::min<int64_t>(8, tiles_m());
+    if (group > 1 && tiles_m() % group == 0) {
+      write.line(fmt::format("m = (pid // {} * {} + pid % {}){} * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]",
+                             group * tiles_n(), group, group, cast));
+      write.line(fmt::format("n = (pid % {} // {}){} * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]",
+                             group * tiles_n(), group, cast));
+    } else {
+      write.line(
+          fmt::format("m = (pid // {}){} * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]", tiles_n(), cast));
+      write.line(fmt::format("n = (pid % {}){} * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]", tiles_n(), cast));
+    }
+  }
+
+  // One block of a factor, in the type that is multiplied.
+  std::string factor(ExprWriter& write, ExprId body, const std::string& range, const char* shape) {
+    write.begin_loop(kK);
+    write.line(range);
+    ExprId narrow = body;
+    const Expr expr = graph_.exprs[body];
+    if (narrow_ && expr.kind == Expr::Kind::kApply && expr.fn == Fn::kCast &&
+        graph_.exprs[expr.args[0]].type == operand_)
+      narrow = expr.args[0];
+    std::string value = write.value(narrow);
+    const bool plain = graph_.exprs[narrow].kind == Expr::Kind::kLoad;
+    // Beyond the last k both factors are nothing.
+    if (!plain && k_ % block_k_ != 0)
+      value = write.let("", fmt::format("tl.where({}, {}, 0.0)", write.mask_of({kK}), value));
+    if (graph_.exprs[narrow].type != operand_)
+      value = write.let("", fmt::format("{}.to({})", value, type_text(operand_)));
+    // A factor that does not depend on one of its block's dimensions is as wide as the block all the same.
+    return write.let("", fmt::format("tl.broadcast_to({}, {})", value, shape));
+  }
+
+  // What comes before the loop, and the loop's body.
+  static std::pair<std::vector<std::string>, std::vector<std::string>> halves(ExprWriter& write) {
+    write.end_loop("#");
+    std::vector<std::string> before, body;
+    bool inside = false;
+    for (auto& line : write.take_lines()) {
+      if (line == "#") {
+        inside = true;
+        continue;
+      }
+      (inside ? body : before).push_back(std::move(line));
+    }
+    return {before, body};
+  }
+
+  Status epilogue(ExprWriter& write, const std::vector<Index>& by) {
+    for (const Member& member : kernel_.members) {
+      const Node& node = graph_.nodes[static_cast<size_t>(member.node)];
+      std::string value = "total";
+      if (&member != &kernel_.members.front()) {
+        if (member.reduction != Reduction::kNone)
+          return input_error("{}: a reduction after a contraction", out_.name);
+        value = write.value(graph_.exprs.substitute(member.body, by, write.extents()));
+      }
+      write.set_result(node.out, value);
+      if (!fused_.stored[static_cast<size_t>(node.out)]) continue;
+      std::vector<Index> at;
+      for (const Index& index : member.at) at.push_back(substitute(index, by, write.extents()));
+      const std::string where = write.mask_of({kM, kN});
+      const std::string place =
+          fmt::format("{} + tl.zeros([BLOCK_M, BLOCK_N], tl.int32)",
+                      write.place(names_.pointer(graph_, node.out), write.address(node.out, at)));
+      const bool spread = write.address(node.out, at).uses(kM) && write.address(node.out, at).uses(kN);
+      const std::string target =
+          spread ? write.place(names_.pointer(graph_, node.out), write.address(node.out, at)) : place;
+      write.line(where.empty() ? fmt::format("tl.store({}, {})", target, value)
+                               : fmt::format("tl.store({}, {}, mask={})", target, value, where));
+    }
+    return ok_status();
+  }
+
+  Graph& graph_;
+  const Fused& fused_;
+  const TileKernel& kernel_;
+  const Contraction& of_;
+  const int64_t m_, n_, batch_, k_;
+  bool narrow_ = false;
+  DType operand_ = DType::kF32;
+  int64_t block_m_ = 16, block_n_ = 16, block_k_ = 16;
+  KernelNames names_;
+  KernelText out_;
+};
+
+}  // namespace
+
+std::optional<Contraction> as_contraction(const Graph& graph, const TileKernel& kernel) {
+  const Member& first = kernel.members.front();
+  const Expr& body = graph.exprs[first.body];
+  if (first.reduction != Reduction::kSum || body.kind != Expr::Kind::kApply || body.fn != Fn::kMul ||
+      body.type != DType::kF32)
+    return std::nullopt;
+  Contraction found{.left = body.args[0], .right = body.args[1]};
+  for (size_t d = 0; d < kernel.rows.size(); ++d) {
+    const auto dim = static_cast<int>(d);
+    const bool left = graph.exprs.uses(found.left, dim), right = graph.exprs.uses(found.right, dim);
+    (left == right ? (left ? found.batch : found.m) : left ? found.m : found.n).push_back(dim);
+  }
+  // Without a dimension of its own in each factor it is a sum like any other.
+  if (product_of(kernel.rows, found.m) < 2 || product_of(kernel.rows, found.n) < 2) return std::nullopt;
+  return found;
+}
+
+Result<KernelText> emit_contraction(Graph& graph, const Fused& fused, const TileKernel& kernel,
+                                    const Contraction& contraction, const std::string& name) {
+  return ContractionEmitter(graph, fused, kernel, contraction, name).run();
+}
+
+}  // namespace nereid::lower

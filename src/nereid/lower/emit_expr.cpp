@@ -1,0 +1,225 @@
+#include "nereid/lower/emit_expr.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace nereid::lower {
+namespace {
+
+std::string both(const std::vector<std::string>& conditions) {
+  if (conditions.size() == 1) return conditions[0];
+  std::vector<std::string> parts;
+  for (const auto& each : conditions) parts.push_back(each.front() == '(' ? each : "(" + each + ")");
+  return fmt::format("{}", fmt::join(parts, " & "));
+}
+
+}  // namespace
+
+int64_t power_of_two(int64_t at_least) {
+  int64_t power = 1;
+  while (power < at_least) power *= 2;
+  return power;
+}
+
+std::string number_text(double value) {
+  if (std::isnan(value)) return "float(\"nan\")";
+  if (std::isinf(value)) return value > 0 ? "float(\"inf\")" : "float(\"-inf\")";
+  std::string text = fmt::format("{}", value);
+  if (text.find_first_of(".e") == text.npos) text += ".0";
+  return text;
+}
+
+std::string constant_text(double value, DType type) {
+  return trace::is_floating(type) ? number_text(value) : std::to_string(static_cast<int64_t>(value));
+}
+
+std::string identifier(const std::string& name) {
+  std::string made;
+  for (const char c : name) made += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  if (made.empty() || std::isdigit(static_cast<unsigned char>(made[0]))) made = "x" + made;
+  return made;
+}
+
+std::string type_text(DType type) {
+  switch (type) {
+    case DType::kBool:
+      return "tl.int1";
+    case DType::kU8:
+      return "tl.uint8";
+    case DType::kI8:
+      return "tl.int8";
+    case DType::kI16:
+      return "tl.int16";
+    case DType::kI32:
+      return "tl.int32";
+    case DType::kF16:
+      return "tl.float16";
+    case DType::kBF16:
+      return "tl.bfloat16";
+    case DType::kF32:
+      return "tl.float32";
+    case DType::kF64:
+      return "tl.float64";
+    default:
+      return "tl.int64";
+  }
+}
+
+std::string KernelNames::fresh(const std::string& wish) {
+  std::string name = wish;
+  for (int n = 1; !taken.insert(name).second; ++n) name = fmt::format("{}_{}", wish, n);
+  return name;
+}
+
+std::string KernelNames::pointer(const Graph& graph, TensorId id) {
+  for (const auto& [name, tensor] : pointers)
+    if (tensor == id) return name;
+  const std::string name = fresh(identifier(graph.tensors[static_cast<size_t>(id)].name) + "_ptr");
+  pointers.emplace_back(name, id);
+  return name;
+}
+
+ExprWriter::ExprWriter(Graph& graph, KernelNames& names, std::vector<BlockDimension> dimensions)
+    : graph_(graph), names_(names), dimensions_(std::move(dimensions)) {
+  for (const auto& each : dimensions_) {
+    extents_.push_back(std::max<int64_t>(each.extent, 1));
+    names_.taken.insert(each.name);
+  }
+}
+
+std::string ExprWriter::let(const std::string& wish, const std::string& text) {
+  const std::string name = names_.fresh(wish.empty() ? "t" : wish);
+  line(fmt::format("{} = {}", name, text));
+  return name;
+}
+
+void ExprWriter::begin_loop(int dimension) {
+  in_loop_ = true;
+  loop_dimension_ = dimension;
+}
+
+void ExprWriter::end_loop(const std::string& header) {
+  in_loop_ = false;
+  line(header);
+  for (const auto& each : loop_) line("    " + each);
+  loop_.clear();
+  for (const ExprId id : of_the_loop_) known_.erase(id);
+  of_the_loop_.clear();
+}
+
+std::string ExprWriter::value(ExprId id) {
+  const auto found = known_.find(id);
+  if (found != known_.end()) return found->second;
+  const bool outside = in_loop_ && !graph_.exprs.uses(id, loop_dimension_);
+  if (outside) in_loop_ = false;  // what is the same in every turn comes before the loop
+  std::string made = make(id);
+  if (outside) in_loop_ = true;
+  known_[id] = made;
+  if (in_loop_ && !outside) of_the_loop_.insert(id);
+  return made;
+}
+
+std::string ExprWriter::make(ExprId id) {
+  const Expr expr = graph_.exprs[id];
+  switch (expr.kind) {
+    case Expr::Kind::kConstant:
+      if (expr.type == DType::kBool) return expr.integer != 0 ? "True" : "False";
+      return trace::is_floating(expr.type) ? number_text(expr.number) : std::to_string(expr.integer);
+    case Expr::Kind::kIndex:
+      return let("index", text(expr.index));
+    case Expr::Kind::kWithin:
+      return within(expr);
+    case Expr::Kind::kLoad:
+      return load(expr);
+    case Expr::Kind::kApply:
+      return apply(expr);
+  }
+  return "";
+}
+
+std::string ExprWriter::within(const Expr& expr) {
+  const std::string index = text(expr.index);
+  const Bounds bounds = expr.index.bounds(extents_);
+  std::vector<std::string> parts;
+  if (bounds.low < expr.low) parts.push_back(fmt::format("({} >= {})", index, expr.low));
+  if (bounds.high >= expr.high) parts.push_back(fmt::format("({} < {})", index, expr.high));
+  return let("inside", fmt::format("{}", fmt::join(parts, " & ")));
+}
+
+std::string ExprWriter::text(const Index& index) const {
+  return to_string(index, [&](int d) { return dimensions_[static_cast<size_t>(d)].name; });
+}
+
+Index ExprWriter::address(TensorId tensor, const std::vector<Index>& at) const {
+  const Tensor& of = graph_.tensors[static_cast<size_t>(tensor)];
+  Index sum;
+  for (size_t d = 0; d < at.size(); ++d) sum = sum + at[d] * of.strides[d];
+  return sum;
+}
+
+std::string ExprWriter::place(const std::string& pointer, const Index& address) const {
+  return address == Index() ? pointer : fmt::format("{} + {}", pointer, text(address));
+}
+
+std::string ExprWriter::mask(const Index& address, const std::string& also) const {
+  std::vector<int> used;
+  for (size_t d = 0; d < dimensions_.size(); ++d)
+    if (address.uses(static_cast<int>(d))) used.push_back(static_cast<int>(d));
+  return mask_of(used, also);
+}
+
+std::string ExprWriter::mask_of(const std::vector<int>& dimensions, const std::string& also) const {
+  std::vector<std::string> parts;
+  for (const int d : dimensions) {
+    const BlockDimension& each = dimensions_[static_cast<size_t>(d)];
+    if (!each.exact) parts.push_back(fmt::format("{} < {}", each.name, each.extent));
+  }
+  if (!also.empty()) parts.push_back(also);
+  return parts.empty() ? "" : both(parts);
+}
+
+// Where an index may lie outside its tensor, as under a `where` that throws the element away.
+std::string ExprWriter::within_bounds(const Expr& expr) const {
+  std::vector<std::string> parts;
+  const Tensor& from = graph_.tensors[static_cast<size_t>(expr.tensor)];
+  for (size_t d = 0; d < expr.at.size(); ++d) {
+    const Bounds bounds = expr.at[d].bounds(extents_);
+    if (bounds.low < 0) parts.push_back(fmt::format("({} >= 0)", text(expr.at[d])));
+    if (bounds.high >= from.sizes[d])
+      parts.push_back(fmt::format("({} < {})", text(expr.at[d]), from.sizes[d]));
+  }
+  return fmt::format("{}", fmt::join(parts, " & "));
+}
+
+std::string ExprWriter::load(const Expr& expr) {
+  const auto made_here = results_.find(expr.tensor);
+  if (made_here != results_.end()) return made_here->second;
+  const std::string pointer = names_.pointer(graph_, expr.tensor);
+  const Index at = address(expr.tensor, expr.at);
+  const std::string where = mask(at, within_bounds(expr));
+  return let(pointer.substr(0, pointer.size() - 4),
+             fmt::format("tl.load({}{})", place(pointer, at),
+                         where.empty() ? "" : fmt::format(", mask={}, other=0", where)));
+}
+
+std::string ExprWriter::apply(const Expr& expr) {
+  std::vector<std::string> args;
+  for (const ExprId arg : expr.args) args.push_back(value(arg));
+  if (expr.fn == Fn::kCast) return let("", fmt::format("{}.to({})", args[0], type_text(expr.type)));
+  std::string text;
+  const std::string_view form = info(expr.fn).triton;
+  for (size_t i = 0; i < form.size(); ++i) {
+    if (form[i] != '{') {
+      text += form[i];
+      continue;
+    }
+    const std::string& arg = args.at(static_cast<size_t>(form[i + 1] - '0'));
+    text += arg.front() == '-' ? "(" + arg + ")" : arg;
+    i += 2;
+  }
+  return let("", text);
+}
+
+}  // namespace nereid::lower

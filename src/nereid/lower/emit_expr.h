@@ -1,0 +1,81 @@
+// Expressions as Triton text: statements with a name for each value, each written once.
+//
+// A block of values has up to a few dimensions, each with a name ("row", "m"), the number of its elements
+// that exist, and whether the block may reach beyond them.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "nereid/lower/graph.h"
+
+namespace nereid::lower {
+
+struct BlockDimension {
+  std::string name;  // of the Python variable that holds its indices
+  int64_t extent = 1;
+  bool exact = true;  // no index lies beyond the extent
+};
+
+// Names that a kernel has used, and its pointers: shared by all that is written into one kernel.
+struct KernelNames {
+  std::set<std::string> taken{"tl", "triton", "libdevice"};
+  std::vector<std::pair<std::string, TensorId>> pointers;
+
+  // "x", or "x_1" where there is one.
+  std::string fresh(const std::string& wish);
+  std::string pointer(const Graph& graph, TensorId id);
+};
+
+class ExprWriter {
+ public:
+  ExprWriter(Graph& graph, KernelNames& names, std::vector<BlockDimension> dimensions);
+
+  // The name or the literal of an expression's value; statements that make it go to `lines`.
+  std::string value(ExprId id);
+  std::string let(const std::string& wish, const std::string& text);
+  void line(const std::string& text) { (in_loop_ ? loop_ : lines_).push_back(text); }
+  // A tensor that this kernel has made is in a register.
+  void set_result(TensorId tensor, std::string name) { results_[tensor] = std::move(name); }
+
+  // Between these, what uses `dimension` goes into the loop's body, everything else before the loop.
+  void begin_loop(int dimension);
+  void end_loop(const std::string& header);
+
+  std::string text(const Index& index) const;
+  // Pointer and mask of an address; the mask is empty where everything exists. `also`: a condition besides.
+  std::string place(const std::string& pointer, const Index& address) const;
+  std::string mask(const Index& address, const std::string& also = "") const;
+  std::string mask_of(const std::vector<int>& dimensions, const std::string& also = "") const;
+  Index address(TensorId tensor, const std::vector<Index>& at) const;
+  const Extents& extents() const { return extents_; }
+  std::vector<std::string> take_lines() { return std::move(lines_); }
+
+ private:
+  std::string make(ExprId id);
+  std::string load(const Expr& expr);
+  std::string apply(const Expr& expr);
+  std::string within(const Expr& expr);
+  std::string within_bounds(const Expr& expr) const;
+
+  Graph& graph_;
+  KernelNames& names_;
+  std::vector<BlockDimension> dimensions_;
+  Extents extents_;
+  std::vector<std::string> lines_, loop_;
+  bool in_loop_ = false;
+  int loop_dimension_ = -1;
+  std::map<ExprId, std::string> known_;
+  std::set<ExprId> of_the_loop_;
+  std::map<TensorId, std::string> results_;
+};
+
+std::string number_text(double value);
+std::string constant_text(double value, DType type);
+std::string type_text(DType type);
+int64_t power_of_two(int64_t at_least);
+std::string identifier(const std::string& name);  // letters, digits and underscores of it
+
+}  // namespace nereid::lower

@@ -1,0 +1,43 @@
+// Which nodes become one kernel.
+//
+// Maps are taken into those who read them, so that what is left are reductions, and maps that are the
+// forward's results. A kernel has rows, which its programs share out, and columns, which one program goes
+// over: a reduction's reduced dimensions. What follows a reduction and has its rows and columns joins its
+// kernel.
+#pragma once
+
+#include <vector>
+
+#include "nereid/lower/graph.h"
+
+namespace nereid::lower {
+
+struct Member {
+  NodeId node = -1;
+  Reduction reduction = Reduction::kNone;
+  ExprId body = -1;       // over the kernel's dimensions: rows, then columns
+  bool whole = false;     // a map over rows and columns; else its result has one element a row
+  std::vector<Index> at;  // where in its tensor the result goes, over the kernel's dimensions
+};
+
+struct TileKernel {
+  Extents rows, columns;
+  std::vector<Member> members;  // each after those it reads
+
+  Extents extents() const;
+  int64_t row_count() const { return element_count(rows); }
+  int64_t column_count() const { return element_count(columns); }
+};
+
+struct Fused {
+  std::vector<TileKernel> kernels;  // in the order in which they run
+  std::vector<bool> stored;         // of each tensor: it is written to memory
+};
+
+// What a reduction of nothing gives.
+double identity(Reduction reduction);
+
+// Changes the graph's bodies: maps are inlined, long reductions of few rows are split in two.
+Fused fuse(Graph& graph);
+
+}  // namespace nereid::lower

@@ -1,0 +1,47 @@
+"""`nereid lower`: what the compiler writes for the tasks below is Verified under the strict policy.
+
+    python tests/lower_test.py NEREID [TASK...]
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+TASKS = """abs_sqrt add_relu argmax batch_norm_eval bmm clamp conv2d depthwise_conv2d gelu layer_norm linear_gelu
+    log_softmax logsumexp matmul_fp16 matmul_odd mean_all mlp norm_linear relu rms_norm row_sum softmax swiglu
+    transpose_scale var_rows""".split()
+
+
+def main():
+    nereid, tasks = sys.argv[1], sys.argv[2:] or TASKS
+    files = [str(HERE / "tasks" / f"{task}.py") for task in tasks]
+    with tempfile.TemporaryDirectory() as folder:
+        written = pathlib.Path(folder) / "written"
+        one = files if len(files) > 1 else files * 2  # several files go to a folder
+        lowered = subprocess.run([nereid, "lower", *one, "-o", str(written), "--json"], capture_output=True, text=True)
+        assert lowered.returncode == 0, lowered.stderr
+        for line in map(json.loads, lowered.stdout.splitlines()):
+            assert line["kernels"], line
+        pairs = pathlib.Path(folder) / "pairs.jsonl"
+        with open(pairs, "w") as out:
+            for file in files:
+                name = pathlib.Path(file).name
+                print(json.dumps({"id": name, "reference": file, "candidate": str(written / name)}), file=out)
+        verdicts = pathlib.Path(folder) / "verdicts.jsonl"
+        subprocess.run([nereid, "verify", "--batch", str(pairs), "-o", str(verdicts), "--policy", "strict", "--device", "cpu"],
+                       check=False, capture_output=True)
+        found = {v["id"]: v for v in map(json.loads, open(verdicts))}
+        wrong = {name: (v["verdict"], v["reason"]) for name, v in found.items() if v["verdict"] != "Verified"}
+        for name, why in wrong.items():
+            print(name, *why)
+        assert len(found) == len(files), f"{len(found)} verdicts for {len(files)} tasks"
+        assert not wrong, f"{len(wrong)} of {len(files)} are not Verified"
+        # What cannot be lowered is said with its operator and line, and the exit code is 1.
+        refused = subprocess.run([nereid, "lower", str(HERE / "tasks" / "sort.py")], capture_output=True, text=True)
+        assert refused.returncode == 1 and "aten::sort" in refused.stderr and "sort.py:" in refused.stderr, refused.stderr
+    print(f"{len(files)} of {len(files)} Verified under the strict policy")
+
+
+main()
