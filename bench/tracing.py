@@ -13,6 +13,10 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests/tracer"), str(ROOT / "python")]
 
+HUGE_HEAP = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}  # as the product starts its zygote
+if __name__ == "__main__" and not HUGE_HEAP.items() <= os.environ.items():
+    os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **HUGE_HEAP})
+
 from nereid.jail import Memory  # noqa: E402
 
 LIBRARY = ROOT / "build/release/bin/libnereid_jail.so"
