@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Writes src/nereid/trace/op_table.inc: the class of every ATen operator, and the arguments that operators write.
+"""Writes src/nereid/trace/op_table.inc: the class of every ATen operator, and the arguments that operators write; and
+src/nereid/replay/worker/allowed_ops.inc: the public operators that a replay runs.
 
-    .venv/bin/python tools/op_table.py           write the table
-    .venv/bin/python tools/op_table.py --check   is the table what this torch and these lists give? (a test runs this)
+    .venv/bin/python tools/op_table.py           write the tables
+    .venv/bin/python tools/op_table.py --check   are they what this torch and these lists give? (a test runs this)
 
 The classes are lists of names made by hand, below; an operator of this torch that no list names is an error, so that a
 new torch cannot bring one that nobody looked at. The written arguments come from the schemas' alias annotations, with
@@ -151,9 +152,28 @@ WRITES_WITHOUT_SAYING = {
     "aten::embedding_renorm_": "0 self",
 }
 
+# Operators whose names have no leading underscore, and which a replay nevertheless does not run: other back ends' and
+# sparse, quantised and nested tensors', questions, those that reach files or a tensor's insides, and a few that trust
+# their caller. A hostile trace may give any other any arguments. (Of those with an underscore, allowed_ops.cpp lists
+# what is run.)
+NOT_REPLAYED = """
+    from_file pin_memory record_stream data set_data set resize* get_gradients retain_grad
+    rename refine_names align_*
+    quantize* dequantize fake_quantize_* fused_moving_avg_* choose_qparams_* int_repr empty_quantized q_* qscheme fbgemm_*
+    *sparse* coalesce hspmm sspaddmm smm dense_dim to_dense* indices* values* crow_indices* col_indices* ccol_indices* row_indices*
+    nested_* to_padded_tensor to_mkldnn*
+    cudnn_* miopen_* mkldnn_* mps_* lstm_mps_* is_vulkan_available
+    convolution_overrideable convolution_backward_overrideable slow_conv3d* slow_conv_dilated* thnn_conv2d conv_depthwise3d
+    can_cast promote_types result_type sym_* size stride is_coalesced is_complex is_conj is_distributed is_floating_point is_inference
+    is_leaf is_neg is_pinned is_same_size is_set_to is_signed output_nr requires_grad retains_grad
+    batch_norm_* rrelu_with_noise_backward segment_reduce linear_backward matmul_backward max_pool2d_backward
+    unflatten_dense_tensors flatten_dense_tensors lift hash_tensor slice_inverse linalg_ldl_solve"""
+
 NO_DATA = ("aten::record_stream", "aten::retain_grad", "aten::set_data")  # annotated, but no element is written
 
-TARGET = pathlib.Path(__file__).resolve().parent.parent / "src/nereid/trace/op_table.inc"
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TABLE = ROOT / "src/nereid/trace/op_table.inc"
+ALLOWED = ROOT / "src/nereid/replay/worker/allowed_ops.inc"
 
 
 def base_name(name):
@@ -289,14 +309,37 @@ def render():
     return "\n".join(lines)
 
 
+def replayed(table):
+    """The public names, in-place forms as names of their own, that NOT_REPLAYED leaves: those without a leading underscore,
+    Python's own (__and__) and the operators over lists."""
+    patterns = NOT_REPLAYED.split()
+    dispatched = {full[6:].partition(".")[0] for full in torch._C._dispatch_get_all_op_names() if full.startswith("aten::")}
+    public = {name for name in dispatched if not name.startswith("_") or name.startswith(("__", "_foreach_"))}
+    for pattern in patterns:
+        if not any(fnmatch.fnmatchcase(base_name(name), pattern) for name in public):
+            raise SystemExit(f"{pattern} is not to be replayed, but matches nothing")
+    kept = {name for name in public if not any(fnmatch.fnmatchcase(base_name(name), pattern) for pattern in patterns)}
+    unknown = [name for name in kept if base_name(name) not in table]
+    if unknown:
+        raise SystemExit("operators that no list names: " + " ".join(unknown))
+    return kept
+
+
+def render_allowed():
+    names = replayed(classify(dispatcher_names()))
+    lines = ["// Written by tools/op_table.py; do not edit. clang-format off", f"// torch {torch.__version__.split('+')[0]}: {len(names)} names.", "",
+             "constexpr std::string_view kPublicAllowed[] = {"]
+    return "\n".join(lines + [f'    "{name}",' for name in sorted(names)] + ["};", ""])
+
+
 def main():
-    text = render()
+    for target, text in ((TABLE, render()), (ALLOWED, render_allowed())):
+        if "--check" not in sys.argv[1:]:
+            target.write_text(text)
+        elif target.read_text() != text:
+            raise SystemExit(f"{target} is not what tools/op_table.py writes; run it")
     if "--check" in sys.argv[1:]:
-        if TARGET.read_text() != text:
-            raise SystemExit(f"{TARGET} is not what tools/op_table.py writes; run it")
-        print("the operator table is up to date")
-    else:
-        TARGET.write_text(text)
+        print("the operator tables are up to date")
 
 
 if __name__ == "__main__":

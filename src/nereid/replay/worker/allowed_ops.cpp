@@ -74,14 +74,13 @@ constexpr std::array kPrivateAllowed = {
     "_reshape_copy"sv,
     "_safe_softmax"sv,
     "_scaled_dot_product_attention_math"sv,
+    "_scaled_dot_product_cudnn_attention"sv,
     "_scaled_dot_product_efficient_attention"sv,
     "_scaled_dot_product_flash_attention"sv,
     "_scaled_dot_product_flash_attention_for_cpu"sv,
-    "_scaled_dot_product_cudnn_attention"sv,
     "_scaled_mm"sv,
     "_shape_as_tensor"sv,
     "_softmax"sv,
-    "_sparse_softmax"sv,
     "_stack"sv,
     "_standard_gamma"sv,
     "_thnn_fused_gru_cell"sv,
@@ -105,46 +104,21 @@ constexpr std::array kPrivateAllowed = {
     "_weight_norm_interface"sv,
 };
 
-constexpr std::array kRefused = {
-    "from_file"sv,
-    "pin_memory"sv,
-    "record_stream"sv,
-    "data"sv,
-    "set_data"sv,
-    "result_type"sv,
-    "rename"sv,
-    "rename_"sv,
-    "align_to"sv,
-    "align_as"sv,
-    "qscheme"sv,
-    "int_repr"sv,
-    "dequantize"sv,
-    "fake_quantize_per_tensor_affine"sv,
-    "resize_as_sparse_"sv,
-    "copy_sparse_to_sparse_"sv,
-    "ccol_indices"sv,
-    "coalesce"sv,
-    "segment_reduce"sv,
-    "rrelu_with_noise_backward"sv,
-    "retain_grad"sv,
-    "requires_grad_"sv,
-    "set_"sv,
-};
-constexpr std::array kRefusedPrefixes = {
-    "sparse_"sv,          "to_sparse"sv,      "to_mkldnn"sv, "mkldnn_"sv, "cudnn_"sv,
-    "miopen_"sv,          "fbgemm_"sv,        "quantize"sv,  "q_"sv,      "quantized_"sv,
-    "to_padded_tensor"sv, "choose_qparams"sv, "nested_"sv,   "hspmm"sv,   "sspaddmm"sv,
-};
+// kPublicAllowed, of the other names: tools/op_table.py has the list of those that are left out.
+#include "nereid/replay/worker/allowed_ops.inc"
+static_assert(std::ranges::is_sorted(kPrivateAllowed) && std::ranges::is_sorted(kPublicAllowed));
 
 }  // namespace
 
 bool is_allowed(std::string_view name) {
-  if (name.starts_with("__")) return true;  // __and__, __lshift__, ...: Python's operators
-  if (name.starts_with("_foreach_")) return true;
-  if (name.starts_with("_")) return std::ranges::find(kPrivateAllowed, name) != kPrivateAllowed.end();
-  if (name.find("data_ptr") != name.npos) return false;
-  if (std::ranges::find(kRefused, name) != kRefused.end()) return false;
-  return std::ranges::none_of(kRefusedPrefixes, [&](auto prefix) { return name.starts_with(prefix); });
+  return std::ranges::binary_search(kPublicAllowed, name) ||
+         std::ranges::binary_search(kPrivateAllowed, name);
+}
+
+std::vector<std::string_view> allowed_names() {
+  std::vector<std::string_view> names(std::begin(kPublicAllowed), std::end(kPublicAllowed));
+  names.insert(names.end(), kPrivateAllowed.begin(), kPrivateAllowed.end());
+  return names;
 }
 
 }  // namespace nereid::replay

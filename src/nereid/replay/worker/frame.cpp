@@ -83,6 +83,7 @@ class CallFrame::Builder {
     index_ = frame_.arguments_.size();
     writes_ = (schema.alias_info() && schema.alias_info()->isWrite()) ||
               (updates_statistics_ && (schema.name() == "running_mean" || schema.name() == "running_var"));
+    words_ = is_word(*schema.real_type());
     if (schema.name() == "pin_memory") given = nullptr;  // only speed
     if (!given) {
       if (!schema.default_value() && schema.type()->kind() != TypeKind::OptionalType)
@@ -147,8 +148,8 @@ class CallFrame::Builder {
         break;
       case TypeKind::IntType:
       case TypeKind::SymIntType:
-        if (const auto* i = std::get_if<int64_t>(&arg.node)) return *i;
-        if (const auto* b = std::get_if<bool>(&arg.node)) return int64_t{*b};
+        if (const auto* i = std::get_if<int64_t>(&arg.node); i && !words_) return *i;
+        if (const auto* b = std::get_if<bool>(&arg.node); b && !words_) return int64_t{*b};
         if (const auto* named = std::get_if<trace::Named>(&arg.node)) return named_number(*named);
         break;
       case TypeKind::FloatType:
@@ -177,7 +178,16 @@ class CallFrame::Builder {
       default:
         break;
     }
-    refuse(fmt::format("expected {}, got {}", type.str(), kind_of(arg)));
+    refuse(fmt::format("expected {}, got {}", words_ ? "a name" : type.str(), kind_of(arg)));
+  }
+
+  // A dtype, a layout or a memory format: an integer to the dispatcher, which PyTorch takes for one of them
+  // unseen.
+  static bool is_word(const c10::Type& type) {
+    if (type.kind() == TypeKind::OptionalType)
+      return is_word(*type.castRaw<c10::OptionalType>()->getElementType());
+    return type.kind() == TypeKind::ScalarTypeType || type.kind() == TypeKind::LayoutType ||
+           type.kind() == TypeKind::MemoryFormatType;
   }
 
   c10::Device device(const std::string& name) const {
@@ -259,7 +269,7 @@ class CallFrame::Builder {
   const trace::Trace& trace_;
   const Machine& machine_;
   size_t index_ = 0;
-  bool writes_ = false, updates_statistics_ = true;
+  bool writes_ = false, updates_statistics_ = true, words_ = false;
 };
 
 CallFrame::GeneratorState CallFrame::generator_state(const std::string& op, const trace::Call& call) {
@@ -316,19 +326,16 @@ CallFrame CallFrame::prepare(const trace::Call& call, const trace::Trace& trace,
   if (call.args.size() > schema.arguments().size()) refuse(fmt::format("too many arguments for {}", op));
   for (const auto& [key, value] : call.kwargs)
     if (!schema.argumentIndexWithName(key)) refuse(fmt::format("{} has no argument '{}'", op, key));
-  const auto given = [&](size_t i) {
-    const Arg* arg = i < call.args.size() ? &call.args[i] : nullptr;
-    for (const auto& [key, value] : call.kwargs)
-      if (key == schema.arguments()[i].name()) arg = &value;
-    return arg;
-  };
+  const GivenArguments given(schema, call, trace);
   for (size_t i = 0; i < schema.arguments().size(); ++i) {
     const auto& argument = schema.arguments()[i].name();
-    const auto* arg = given(i);
+    const auto* arg = given.at(i);
     const auto* flag = arg ? std::get_if<bool>(&arg->node) : nullptr;
     if (flag && (argument == "training" || argument == "use_input_stats")) builder.updates_statistics(*flag);
   }
-  for (size_t i = 0; i < schema.arguments().size(); ++i) builder.argument(schema.arguments()[i], given(i));
+  for (size_t i = 0; i < schema.arguments().size(); ++i) builder.argument(schema.arguments()[i], given.at(i));
+  check_sizes(base, given);
+  frame.within_ = numbers_within(base, given);
   builder.result(call.result, schema.returns().size());
   if (frame.only_metadata_ && !frame.result_slots_.empty())
     refuse(fmt::format("{} of a tensor that is none of its arguments", op));
@@ -337,6 +344,9 @@ CallFrame CallFrame::prepare(const trace::Call& call, const trace::Trace& trace,
 }
 
 void CallFrame::run(Operands& operands) const {
+  // Nothing of it is data, and values are made from their storages: the operator itself (set_, resize_) never
+  // runs.
+  if (only_metadata_) return;
   if (seed_) return operands.seed(*seed_);
   if (state_) {
     if (state_->save) return operands.save_generator(state_->number, state_->generator);
@@ -365,6 +375,7 @@ void CallFrame::run(Operands& operands) const {
   }
   for (const auto& slot : generators_) stack[slot.argument] = operands.generator(slot.name);
 
+  if (within_) check_numbers(*within_, stack);
   at::Tensor target;  // of a lifted draw
   if (draws_in_ && !stack.empty() && stack[0].isTensor()) {
     target = stack[0].toTensor();

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "nereid/replay/worker/machine.h"
+#include "nereid/replay/worker/trusting_ops.h"
 #include "nereid/trace/trace.h"
 
 namespace nereid::replay {
@@ -85,6 +86,7 @@ class CallFrame {
   std::optional<GeneratorState> state_;  // nereid::save_generator, nereid::restore_generator
   // A random operator that was lifted to float64 draws in the dtype it had: the result is copied.
   std::optional<c10::ScalarType> draws_in_;
+  std::optional<NumbersWithin> within_;
   std::vector<c10::IValue> arguments_;
   std::vector<TensorSlot> tensors_;
   std::vector<GeneratorSlot> generators_;

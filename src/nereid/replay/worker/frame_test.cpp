@@ -1,0 +1,204 @@
+// What a hostile trace is told before anything of it runs.
+#include "nereid/replay/worker/frame.h"
+
+#include <gtest/gtest.h>
+
+#include "nereid/replay/sample_for_tests.h"
+#include "nereid/replay/worker/cpu_machine.h"
+#include "nereid/replay/worker/program.h"
+#include "nereid/replay/worker/types.h"
+
+namespace nereid::replay {
+namespace {
+
+using namespace trace;
+
+Arg text(std::string words) { return Arg{Text{std::move(words)}}; }
+Arg numbers(std::vector<int64_t> items) {
+  List list;
+  for (const auto item : items) list.items.push_back(Arg{item});
+  return Arg{std::move(list)};
+}
+
+class FrameTest : public testing::Test {
+ protected:
+  FrameTest() : x(s.tensor({4, 4})), i(s.tensor({4}, DType::kI64)), out(s.tensor({4, 4})) {}
+
+  // What `prepare` refuses a call with; empty where it does not.
+  std::string refusal(const Call& call) const {
+    try {
+      CallFrame::prepare(call, s.trace, *machine);
+    } catch (const Failed& failed) {
+      EXPECT_EQ(failed.kind, Failure::Kind::kRefused) << call.op;
+      return failed.what();
+    }
+    return "";
+  }
+  std::string refusal(const std::string& op, std::vector<Arg> args) const {
+    return refusal(make_call(op, std::move(args), tensor_arg(out)));
+  }
+
+  Sketch s;
+  const ValueId x, i, out;
+  const std::unique_ptr<Machine> machine = make_cpu_machine();
+};
+
+TEST_F(FrameTest, AnOperatorThatIsOnNoListIsRefused) {
+  EXPECT_EQ(refusal("aten::from_file", {text("/etc/passwd"), Arg{false}, Arg{int64_t{16}}}),
+            "aten::from_file is not run by a replay");
+  EXPECT_EQ(refusal("aten::_cudnn_init_dropout_state", {Arg{0.5}, Arg{true}, Arg{int64_t{1}}}),
+            "aten::_cudnn_init_dropout_state is not run by a replay");
+  EXPECT_EQ(refusal("aten::sparse_coo_tensor.indices", {tensor_arg(i), tensor_arg(x)}),
+            "aten::sparse_coo_tensor.indices is not run by a replay");
+  EXPECT_EQ(refusal("aten::add.Nonsense", {tensor_arg(x)}), "unknown operator aten::add.Nonsense");
+  EXPECT_EQ(refusal("aten::", {}), "unknown operator aten::");
+  for (const std::string op :
+       {"prim::device", "prim::NumToTensor.Scalar", "profiler::_record_function_enter_new",
+        "quantized::linear_prepack", "c10d::barrier", "mkldnn::_linear_pointwise",
+        "xnnpack::linear_clamp_run", "_quantized::linear_prepack_fp16", "inductor::_alloc_from_pool",
+        "torchvision::nms", "", " ", "::", "nereid::tf32 prim::device"})
+    EXPECT_NE(refusal(op, {}).find(" is no ATen operator"), std::string::npos)
+        << op << ": " << refusal(op, {});
+  EXPECT_EQ(refusal("nereid::exec", {text("id")}), "unknown operator nereid::exec");
+}
+
+TEST_F(FrameTest, ArgumentsAreOfTheNumberAndTheTypesOfTheSchema) {
+  const auto add = [&](std::vector<Arg> args) { return refusal("aten::add.Tensor", std::move(args)); };
+  EXPECT_EQ(add({tensor_arg(x), tensor_arg(x)}), "");
+  EXPECT_EQ(add({tensor_arg(x)}), "the argument 'other' is missing");
+  EXPECT_EQ(add({tensor_arg(x), tensor_arg(x), Arg{int64_t{1}}, Arg{int64_t{1}}}),
+            "too many arguments for aten::add.Tensor");
+  EXPECT_EQ(add({tensor_arg(x), text("x")}), "argument 'other': expected Tensor, got text");
+  EXPECT_EQ(add({tensor_arg(x), tensor_arg(x), tensor_arg(x)}),
+            "argument 'alpha': expected Scalar, got a tensor");
+  auto call = make_call("aten::relu", {tensor_arg(x)}, tensor_arg(out));
+  call.kwargs.emplace_back("file", text("/etc/passwd"));
+  EXPECT_EQ(refusal(call), "aten::relu has no argument 'file'");
+
+  EXPECT_EQ(refusal("aten::sum.dim_IntList", {tensor_arg(x), numbers({0}), text("x")}),
+            "argument 'keepdim': expected bool, got text");
+  EXPECT_EQ(refusal("aten::cat", {tensor_arg(x)}),
+            "argument 'tensors': expected a list of tensors, got a tensor");
+  EXPECT_EQ(refusal("aten::cat", {numbers({1})}),
+            "argument 'tensors': expected Tensor in a list, got an integer");
+  EXPECT_EQ(refusal("aten::zeros", {Arg{List{{text("4")}, false}}}),
+            "argument 'size': expected int, got text");
+  EXPECT_EQ(refusal("aten::sum.dim_DimnameList", {tensor_arg(x), Arg{List{{text("a")}, false}}}),
+            "argument 'dim': lists of str");
+  EXPECT_EQ(refusal(make_call("aten::max.dim", {tensor_arg(x), Arg{int64_t{0}}}, tensor_arg(out))),
+            "2 results expected");
+
+  auto zeros = make_call("aten::zeros", {numbers({4, 4})}, tensor_arg(out));
+  const auto with = [&](const char* key, Arg value) {
+    zeros.kwargs = {{key, std::move(value)}};
+    return refusal(zeros);
+  };
+  EXPECT_EQ(with("device", Arg{Named{"device", "meta"}}), "argument 'device': the device 'meta'");
+  EXPECT_EQ(with("device", Arg{Named{"device", "privateuseone:0"}}),
+            "argument 'device': the device 'privateuseone:0'");
+  EXPECT_EQ(with("dtype", Arg{Named{"dtype", "qint8"}}), "argument 'dtype': the dtype 'qint8'");
+  EXPECT_EQ(with("dtype", Arg{int64_t{12}}), "argument 'dtype': expected a name, got an integer");
+  EXPECT_EQ(with("layout", Arg{Named{"layout", "sparse_coo"}}), "argument 'layout': the layout 'sparse_coo'");
+}
+
+TEST_F(FrameTest, OurOwnOperatorsWantWhatTheyWant) {
+  EXPECT_EQ(refusal("nereid::manual_seed", {text("x")}), "nereid::manual_seed expects an integer");
+  EXPECT_EQ(refusal("nereid::save_generator", {}), "nereid::save_generator expects an integer");
+}
+
+// Whoever asks for a tensor has run.
+struct Untouched : Operands {
+  at::Tensor operand(ValueId value, bool) override {
+    ADD_FAILURE() << "value " << value << " was asked for";
+    return at::Tensor();
+  }
+  void bind(ValueId, at::Tensor) override { ADD_FAILURE(); }
+  at::Generator generator(const std::string&) override { return {}; }
+  void seed(uint64_t) override {}
+  void save_generator(int64_t, const std::string&) override {}
+  void restore_generator(int64_t, const std::string&) override {}
+};
+
+// What changes sizes and strides alone is told apart by PyTorch's tag, and not on the list.
+TEST_F(FrameTest, WhatChangesATensorsFormIsNeverCalled) {
+  const auto form = [&](const char* op, std::vector<Arg> args) {
+    const auto frame = CallFrame::prepare(make_call(op, std::move(args), tensor_arg(x)), s.trace, *machine);
+    EXPECT_TRUE(frame.only_metadata()) << op;
+    EXPECT_FALSE(frame.does_work()) << op;
+    Untouched operands;
+    frame.run(operands);
+  };
+  form("aten::set_.source_Tensor", {tensor_arg(x), tensor_arg(i)});
+  form("aten::resize_", {tensor_arg(x), numbers({int64_t{1} << 40})});
+  form("aten::resize_as_", {tensor_arg(x), tensor_arg(out)});
+  form("aten::as_strided_", {tensor_arg(x), numbers({4}), numbers({int64_t{1} << 40})});
+  form("aten::t_", {tensor_arg(x)});
+  form("aten::detach_", {tensor_arg(x)});
+  EXPECT_EQ(refusal("aten::resize_", {tensor_arg(x), numbers({64})}),
+            "aten::resize_ of a tensor that is none of its arguments");
+  EXPECT_NE(refusal("aten::set_.source_Storage", {tensor_arg(x), Arg{int64_t{0x1000}}}), "");
+}
+
+class HostileProgram : public testing::Test {
+ protected:
+  // What a candidate that launches `ttir` is refused with.
+  std::string refusal(const std::string& ttir, std::vector<Call> before = {}) {
+    const auto trace = sample_task(false, 64, [&](Sketch& s, const TaskTensors& t) {
+      const auto out = s.tensor({64});
+      s.step(make_call("aten::empty_like", {tensor_arg(t.x)}, tensor_arg(out)));
+      if (s.trace.kernels.empty()) {
+        s.kernel("hostile");
+        s.trace.kernels[0].ttir = ttir;
+      }
+      auto launch = make_launch(0, {t.x, t.y, out});
+      launch.alternatives[0].args.push_back(IntArg{64});
+      launch.alternatives[0].before = before;
+      s.step(launch);
+      return tensor_arg(out);
+    });
+    const auto machine = make_cpu_machine();
+    try {
+      Program::prepare(trace, *machine, {});
+    } catch (const Failed& failed) {
+      EXPECT_TRUE(failed.where);
+      return failed.what();
+    }
+    return "";
+  }
+  // The sample's kernel with a line more.
+  static std::string with_line(const std::string& line) {
+    auto text = binary_ttir("addf");
+    return text.replace(text.find("    tt.return"), 0, "    " + line + "\n");
+  }
+};
+
+TEST_F(HostileProgram, AKernelWithMachineCodeOrPointersOfItsOwnIsToldBeforeAnythingRuns) {
+  EXPECT_EQ(refusal(with_line("")), "");
+  const auto assembly = [](const std::string& text) {
+    return with_line("%e = tt.elementwise_inline_asm \"" + text +
+                     "\" {constraints = \"=r,r\", packed_element = 1 : i32, pure = false} %n : i32 -> i32");
+  };
+  EXPECT_EQ(refusal(assembly("mov.b32 $0, $1;")), "") << "which the executor knows";
+  for (const auto* text :
+       {"ld.global.b32 $0, [$1];", "st.global.b32 [$1], $1;", "trap;", "mov.u64 $0, %clock64;"})
+    EXPECT_NE(refusal(assembly(text)).find(std::string("Unsupported: inline assembly \"") + text),
+              std::string::npos)
+        << refusal(assembly(text));
+  EXPECT_EQ(refusal(with_line(R"(llvm.inline_asm "trap")")),
+            "Unsupported: operation llvm.inline_asm (TTIR line 21)");
+  EXPECT_EQ(refusal("module {"), "TTIR line 1, column 9: expected a name");
+  EXPECT_EQ(refusal(with_line("%p = tt.int_to_ptr %x : i64 -> !tt.ptr<f32>")),
+            "TTIR line 21, column 48: a value of type !tt.ptr<f32> is used as i64");
+  // An address is nobody's: the executor gives it no memory, and a launch may touch all it was given.
+  EXPECT_EQ(
+      refusal(with_line("%q = arith.extsi %n : i32 to i64\n    %p = tt.int_to_ptr %q : i64 -> !tt.ptr<f32>")),
+      "");
+}
+
+TEST_F(HostileProgram, WhatRunsBeforeALaunchIsHeldToTheSameList) {
+  EXPECT_EQ(refusal(with_line(""), {make_call("aten::from_file", {text("/etc/passwd")}, Arg{})}),
+            "aten::from_file is not run by a replay");
+}
+
+}  // namespace
+}  // namespace nereid::replay
