@@ -11,7 +11,7 @@ class Model(torch.nn.Module):
 
 
 def get_inputs():
-    return [torch.randn(8, 16, 10, 12, device="cuda")]
+    return [torch.randn(8, 16, 10, 12)]
 
 
 def get_init_inputs():
