@@ -12,7 +12,9 @@ using namespace std::string_view_literals;
 // here.
 constexpr std::array kPrivateAllowed = {
     "_adaptive_avg_pool2d"sv,
+    "_adaptive_avg_pool2d_backward"sv,
     "_adaptive_avg_pool3d"sv,
+    "_adaptive_avg_pool3d_backward"sv,
     "_add_relu"sv,
     "_add_relu_"sv,
     "_addmm_activation"sv,
@@ -28,6 +30,7 @@ constexpr std::array kPrivateAllowed = {
     "_cast_Int"sv,
     "_cast_Long"sv,
     "_cast_Short"sv,
+    "_cdist_backward"sv,
     "_cdist_forward"sv,
     "_chunk_cat"sv,
     "_conj"sv,
@@ -44,6 +47,7 @@ constexpr std::array kPrivateAllowed = {
     "_fft_c2r"sv,
     "_fft_r2c"sv,
     "_fused_rms_norm"sv,
+    "_fused_rms_norm_backward"sv,
     "_fused_sdp_choice"sv,
     "_grouped_mm"sv,
     "_index_put_impl_"sv,
@@ -58,6 +62,7 @@ constexpr std::array kPrivateAllowed = {
     "_linalg_svd"sv,
     "_local_scalar_dense"sv,
     "_log_softmax"sv,
+    "_log_softmax_backward_data"sv,
     "_logcumsumexp"sv,
     "_native_batch_norm_legit"sv,
     "_native_batch_norm_legit_functional"sv,
@@ -70,6 +75,7 @@ constexpr std::array kPrivateAllowed = {
     "_pad_packed_sequence"sv,
     "_pdist_forward"sv,
     "_prelu_kernel"sv,
+    "_prelu_kernel_backward"sv,
     "_reshape_alias"sv,
     "_reshape_copy"sv,
     "_safe_softmax"sv,
@@ -81,6 +87,7 @@ constexpr std::array kPrivateAllowed = {
     "_scaled_mm"sv,
     "_shape_as_tensor"sv,
     "_softmax"sv,
+    "_softmax_backward_data"sv,
     "_stack"sv,
     "_standard_gamma"sv,
     "_thnn_fused_gru_cell"sv,
@@ -102,6 +109,7 @@ constexpr std::array kPrivateAllowed = {
     "_upsample_nearest_exact3d"sv,
     "_weight_norm"sv,
     "_weight_norm_interface"sv,
+    "_weight_norm_interface_backward"sv,
 };
 
 // kPublicAllowed, of the other names: tools/op_table.py has the list of those that are left out.

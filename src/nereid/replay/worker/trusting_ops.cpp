@@ -131,17 +131,20 @@ class Checks {
       refuse(fmt::format("argument 'normalized_shape' of {}: expected the last sizes of {}, got {}", op_,
                          fmt::join(input.sizes, "x"), fmt::join(shape, "x")));
     same_sizes("grad_out", "input");
+    tensor("rstd");
     counts({"mean", "rstd"}, product(std::span(input.sizes).first(outer)));
     counts({"weight", "bias"}, product(shape));
   }
 
-  void weight_norm() const {
-    const auto& v = tensor("v", 1);
+  // Backward, of what the forward saved.
+  void weight_norm(const char* v_name, const char* g_name) const {
+    const auto& v = tensor(v_name, 1);
     const auto dim = given_.integer("dim").value_or(0), last = static_cast<int64_t>(v.sizes.size()) - 1;
     if (dim != 0 && dim != last)
       refuse(fmt::format("argument 'dim' of {}: expected 0 or {}, got {}", op_, last, dim));
-    tensor("g");
-    counts({"g"}, v.sizes[dim]);
+    tensor(g_name);
+    counts({g_name, "saved_norms"}, v.sizes[dim]);
+    if (given_.has("grad_w")) same_sizes("grad_w", v_name);
   }
 
   void grid_sampler_backward(size_t dims) const {
@@ -171,9 +174,12 @@ class Checks {
   }
 
   // Every place of the result knows which place of a plane of `self` it came from.
+  void max_pool_backward() const {
+    same_sizes("indices", "grad_output");
+    pool_backward();
+  }
   void pool_backward() const {
     const auto &gradient = tensor("grad_output"), &self = tensor("self");
-    same_sizes("indices", "grad_output");
     const auto planes = self.sizes.size() - plane_dims();
     if (self.sizes.size() < plane_dims() || gradient.sizes.size() != self.sizes.size() ||
         !std::equal(self.sizes.begin(), self.sizes.begin() + static_cast<int64_t>(planes),
@@ -195,6 +201,29 @@ class Checks {
     expected[dim] = (expected[dim] - size) / step + 1;
     expected.push_back(size);
     sizes("grad_in", expected);
+  }
+
+  // Distances of P points from R others, in batches that spread over each other.
+  void cdist_backward() const {
+    const auto &x1 = tensor("x1", 2), &x2 = tensor("x2", 2);
+    const size_t dims = std::max(x1.sizes.size(), x2.sizes.size());
+    const auto size_of = [&](const Value& x, size_t d) {
+      return d + x.sizes.size() < dims ? int64_t{1} : x.sizes[d + x.sizes.size() - dims];
+    };
+    std::vector<int64_t> expected;
+    bool fit = x1.sizes.back() == x2.sizes.back();
+    for (size_t d = 0; d + 2 < dims; ++d) {
+      const auto a = size_of(x1, d), b = size_of(x2, d);
+      fit = fit && (a == b || a == 1 || b == 1);
+      expected.push_back(a == 1 ? b : a);
+    }
+    if (!fit)
+      refuse(fmt::format("{}: the sizes {} and {} do not fit together", op_, fmt::join(x1.sizes, "x"),
+                         fmt::join(x2.sizes, "x")));
+    expected.push_back(size_of(x1, dims - 2));
+    expected.push_back(size_of(x2, dims - 2));
+    sizes("grad", expected);
+    sizes("cdist", expected);
   }
 
   void attention() const {
@@ -222,7 +251,7 @@ class Checks {
   const GivenArguments& given_;
 };
 
-bool is_pool_backward(std::string_view op) {
+bool is_max_pool_backward(std::string_view op) {
   return op.ends_with("_backward") && op.find("max_pool") != op.npos;
 }
 
@@ -231,14 +260,21 @@ bool is_pool_backward(std::string_view op) {
 void check_sizes(std::string_view op, const GivenArguments& given) {
   const Checks checks(op, given);
   if (op.find("batch_norm") != op.npos && op != "batch_norm") return checks.batch_norm();
-  if (op == "native_layer_norm_backward") return checks.layer_norm_backward();
+  if (op == "native_layer_norm_backward" || op == "_fused_rms_norm_backward")
+    return checks.layer_norm_backward();
   if (op == "native_group_norm_backward") return checks.same_sizes("grad_out", "input");
-  if (op == "_weight_norm_interface") return checks.weight_norm();
+  if (op == "_weight_norm_interface") return checks.weight_norm("v", "g");
+  if (op == "_weight_norm_interface_backward") return checks.weight_norm("saved_v", "saved_g");
   if (op == "grid_sampler_2d_backward") return checks.grid_sampler_backward(4);
   if (op == "grid_sampler_3d_backward") return checks.grid_sampler_backward(5);
   if (op.find("upsample_") != op.npos && given.has("output_size") && !given.has("scale_factors"))
     return checks.upsample();
-  if (is_pool_backward(op)) return checks.pool_backward();
+  if (is_max_pool_backward(op)) return checks.max_pool_backward();
+  if (op.starts_with("_adaptive_avg_pool") && op.ends_with("_backward")) return checks.pool_backward();
+  if (op == "_softmax_backward_data" || op == "_log_softmax_backward_data")
+    return checks.same_sizes("output", "grad_output");
+  if (op == "_prelu_kernel_backward") return checks.same_sizes("grad_output", "self");
+  if (op == "_cdist_backward") return checks.cdist_backward();
   if (op == "unfold_backward") return checks.unfold_backward();
   if (op == "_scaled_dot_product_flash_attention_for_cpu") return checks.attention();
   if (op == "_transform_bias_rescale_qkv")
@@ -250,7 +286,7 @@ std::optional<NumbersWithin> numbers_within(std::string_view op, const GivenArgu
     return NumbersWithin{given.index_of(name), name, 0, last};
   };
   const Checks checks(op, given);
-  if (is_pool_backward(op)) {
+  if (is_max_pool_backward(op)) {
     const auto& sizes = checks.tensor("self").sizes;
     const auto plane = product(std::span(sizes).last(std::min(sizes.size(), checks.plane_dims())));
     return within("indices", static_cast<double>(plane - 1));

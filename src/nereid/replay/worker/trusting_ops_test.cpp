@@ -141,6 +141,39 @@ TEST_F(TrustingOps, NormsGradientsHaveTheirForwardsSizes) {
   EXPECT_EQ(weight(7, 3), "before: argument 'dim' of _weight_norm_interface: expected 0 or 1, got 7");
 }
 
+TEST_F(TrustingOps, GradientsOfWhatPyTorchKeepsToItselfHaveTheirForwardsSizes) {
+  const Arg f32{Named{"dtype", "f32"}};
+  for (const auto* op : {"_softmax_backward_data", "_log_softmax_backward_data"}) {
+    EXPECT_EQ(played(op, {tensor({3, 4}), tensor({3, 4}), number(1), f32}), "");
+    EXPECT_EQ(played(op, {tensor({300, 400}), tensor({1}), number(1), f32}),
+              std::string("before: argument 'output' of ") + op + ": expected the sizes 300x400, got 1");
+  }
+  EXPECT_EQ(played("_adaptive_avg_pool2d_backward", {tensor({2, 3, 2, 2}), tensor({2, 3, 8, 8})}), "");
+  EXPECT_NE(played("_adaptive_avg_pool2d_backward", {tensor({1, 1, 2, 2}), tensor({2, 3, 8, 8})}), "");
+  EXPECT_NE(played("_adaptive_avg_pool3d_backward", {tensor({2, 2}), tensor({2, 2})}), "");
+  EXPECT_NE(played("_prelu_kernel_backward", {tensor({1}), tensor({3, 4}), tensor({1})}), "");
+
+  const auto weight = [&](Arg gradient, int64_t g, int64_t norms) {
+    return played("_weight_norm_interface_backward",
+                  {std::move(gradient), tensor({3, 40}), tensor({g, 1}), tensor({norms, 1}), number(0)});
+  };
+  EXPECT_EQ(weight(tensor({3, 40}), 3, 3), "");
+  EXPECT_NE(weight(tensor({3, 4}), 3, 3), "");
+  EXPECT_NE(weight(tensor({3, 40}), 1, 3), "");
+  EXPECT_NE(weight(tensor({3, 40}), 3, 1), "");
+
+  const auto distance = [&](Arg gradient, Arg x2, Arg saved) {
+    return played("_cdist_backward",
+                  {std::move(gradient), tensor({2, 3, 4}), std::move(x2), Arg{2.0}, std::move(saved)});
+  };
+  EXPECT_EQ(distance(tensor({2, 3, 5}), tensor({1, 5, 4}), tensor({2, 3, 5})), "");
+  EXPECT_EQ(distance(tensor({2, 3, 5}), tensor({1, 5, 4}), tensor({3, 5})),
+            "before: argument 'cdist' of _cdist_backward: expected the sizes 2x3x5, got 3x5");
+  EXPECT_NE(distance(tensor({2, 3, 1}), tensor({1, 5, 4}), tensor({2, 3, 5})), "");
+  EXPECT_NE(distance(tensor({2, 3, 5}), tensor({1, 5, 3}), tensor({2, 3, 5})), "");
+  EXPECT_NE(distance(tensor({2, 3, 5}), tensor({3, 5, 4}), tensor({2, 3, 5})), "");
+}
+
 TEST_F(TrustingOps, SamplersStayInsideTheirInputs) {
   const auto grid = [&](Arg gradient) {
     return played("grid_sampler_2d_backward",
