@@ -71,6 +71,12 @@ bool GivenArguments::flag(std::string_view name) const {
   return (flag && *flag) || integer(name).value_or(0) != 0;
 }
 
+size_t GivenArguments::items(std::string_view name) const {
+  const auto* arg = find(name);
+  const auto* list = arg ? std::get_if<trace::List>(&arg->node) : nullptr;
+  return list ? list->items.size() : 0;
+}
+
 std::vector<int64_t> GivenArguments::integers(std::string_view name) const {
   std::vector<int64_t> out;
   const auto* arg = find(name);
@@ -112,6 +118,9 @@ class Checks {
   void batch_norm() const {
     const auto channels = tensor("input", 2).sizes[1];
     counts({"weight", "bias", "running_mean", "running_var"}, channels);
+    const bool by_statistics =
+        given_.has("training") ? !given_.flag("training") : op_ == "_batch_norm_no_update";
+    if (by_statistics) tensor("running_mean"), tensor("running_var");
     if (op_ != "native_batch_norm_backward") return;
     same_sizes("grad_out", "input");
     // Saved in training alone: without, they come empty.
@@ -203,6 +212,22 @@ class Checks {
     sizes("grad_in", expected);
   }
 
+  // A list of just so many numbers.
+  void items(const char* name, size_t expected) const {
+    if (given_.items(name) != expected)
+      refuse(fmt::format("argument '{}' of {}: expected {} numbers, got {}", name, op_, expected,
+                         given_.items(name)));
+  }
+
+  void fourier() const {
+    const auto dims = given_.integers("dim");
+    const auto count = static_cast<int64_t>(tensor("self").sizes.size());
+    for (const auto dim : dims)
+      if (dim < 0 || dim >= count || std::ranges::count(dims, dim) != 1)
+        refuse(fmt::format("argument 'dim' of {}: expected dimensions from 0 to {}, each once, got {}", op_,
+                           count - 1, fmt::join(dims, ", ")));
+  }
+
   // Distances of P points from R others, in batches that spread over each other.
   void cdist_backward() const {
     const auto &x1 = tensor("x1", 2), &x2 = tensor("x2", 2);
@@ -269,6 +294,10 @@ void check_sizes(std::string_view op, const GivenArguments& given) {
   if (op == "grid_sampler_3d_backward") return checks.grid_sampler_backward(5);
   if (op.find("upsample_") != op.npos && given.has("output_size") && !given.has("scale_factors"))
     return checks.upsample();
+  if (op.starts_with("fractional_max_pool")) {
+    const size_t dims = op.find("3d") != op.npos ? 3 : 2;
+    checks.items("kernel_size", dims), checks.items("output_size", dims);
+  }
   if (is_max_pool_backward(op)) return checks.max_pool_backward();
   if (op.starts_with("_adaptive_avg_pool") && op.ends_with("_backward")) return checks.pool_backward();
   if (op == "_softmax_backward_data" || op == "_log_softmax_backward_data")
@@ -277,8 +306,19 @@ void check_sizes(std::string_view op, const GivenArguments& given) {
   if (op == "_cdist_backward") return checks.cdist_backward();
   if (op == "unfold_backward") return checks.unfold_backward();
   if (op == "_scaled_dot_product_flash_attention_for_cpu") return checks.attention();
-  if (op == "_transform_bias_rescale_qkv")
+  if (op.find("reflection_pad") != op.npos || op.find("replication_pad") != op.npos)
+    return checks.items("padding", op.find("1d") != op.npos ? 2 : op.find("2d") != op.npos ? 4 : 6);
+  if (op.starts_with("_fft_")) return checks.fourier();
+  if (op == "_foreach_copy" && given.items("self") != given.items("src"))
+    refuse(fmt::format("{}: expected as many sources as targets", op));
+  if (op == "_stack" && given.items("tensors") == 0) refuse("_stack: expected at least one tensor");
+  if (op == "_scaled_mm" &&
+      (checks.tensor("self").sizes.size() != 2 || checks.tensor("mat2").sizes.size() != 2))
+    refuse("_scaled_mm: expected two matrices");
+  if (op == "_transform_bias_rescale_qkv") {
+    if (given.integer("num_heads").value_or(0) < 1) refuse("_transform_bias_rescale_qkv: expected a head");
     return checks.counts({"qkv_bias"}, checks.tensor("qkv", 1).sizes.back());
+  }
 }
 
 std::optional<NumbersWithin> numbers_within(std::string_view op, const GivenArguments& given) {

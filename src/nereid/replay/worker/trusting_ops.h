@@ -27,6 +27,7 @@ class GivenArguments {
   std::optional<int64_t> integer(std::string_view name) const;
   std::optional<double> real(std::string_view name) const;
   bool flag(std::string_view name) const;                      // false where it is left out
+  size_t items(std::string_view name) const;                   // of a list; 0 where there is none
   std::vector<int64_t> integers(std::string_view name) const;  // a list; empty where there is none
   bool has(std::string_view name) const { return schema_.argumentIndexWithName(name).has_value(); }
   size_t index_of(std::string_view name) const;  // of one that it has

@@ -96,6 +96,46 @@ TEST_F(TrustingOps, BatchNormsStatisticsHaveAnElementPerChannel) {
       "before: argument 'input' of _batch_norm_no_update: expected at least 2 dimensions, got 1");
 }
 
+TEST_F(TrustingOps, WhatWasFoundByTryingEveryOperatorWithAnything) {
+  const auto no_update = [&](Arg mean) {
+    return played("_batch_norm_no_update",
+                  {tensor({2, 3, 4}), none(), none(), mean, mean, Arg{0.1}, Arg{1e-5}});
+  };
+  EXPECT_EQ(no_update(tensor({3})), "");
+  EXPECT_EQ(no_update(none()), "before: the argument 'running_mean' of _batch_norm_no_update is missing");
+  const auto norm = [&](bool training) {
+    return played("native_batch_norm",
+                  {tensor({2, 3, 4}), none(), none(), none(), none(), Arg{training}, Arg{0.1}, Arg{1e-5}});
+  };
+  EXPECT_EQ(norm(true), "");
+  EXPECT_EQ(norm(false), "before: the argument 'running_mean' of native_batch_norm is missing");
+
+  EXPECT_EQ(played("reflection_pad1d", {tensor({3, 4}), ints({1, 1})}), "");
+  EXPECT_EQ(played("reflection_pad3d", {tensor({2, 3, 4, 4}), ints({})}),
+            "before: argument 'padding' of reflection_pad3d: expected 6 numbers, got 0");
+  EXPECT_EQ(played("replication_pad2d_backward", {tensor({3, 6, 6}), tensor({3, 4, 4}), ints({1})}),
+            "before: argument 'padding' of replication_pad2d_backward: expected 4 numbers, got 1");
+  EXPECT_EQ(played("fractional_max_pool2d_backward",
+                   {tensor({1, 4}), tensor({1, 4}), ints({1, 1}), ints({}), filled({1, 4}, 0)}),
+            "before: argument 'output_size' of fractional_max_pool2d_backward: expected 2 numbers, got 0");
+
+  const auto fourier = [&](std::vector<int64_t> dims) {
+    return played("_fft_r2c", {tensor({3, 4}), ints(std::move(dims)), number(0), Arg{true}});
+  };
+  EXPECT_EQ(fourier({0, 1}), "");
+  EXPECT_EQ(fourier({1 << 30}),
+            "before: argument 'dim' of _fft_r2c: expected dimensions from 0 to 1, each once, got 1073741824");
+  EXPECT_NE(fourier({0, 0}), "");
+  EXPECT_NE(fourier({-1}), "");
+
+  const Arg nothing{List{}};
+  EXPECT_EQ(played("_stack", {nothing, number(0)}), "before: _stack: expected at least one tensor");
+  EXPECT_EQ(played("_foreach_copy", {nothing, Arg{List{{tensor({3})}, false}}}),
+            "before: _foreach_copy: expected as many sources as targets");
+  EXPECT_EQ(played("_scaled_mm", {tensor({64}), tensor({2, 3}), tensor({}), tensor({})}),
+            "before: _scaled_mm: expected two matrices");
+}
+
 TEST_F(TrustingOps, NormsGradientsHaveTheirForwardsSizes) {
   const auto batch = [&](Arg gradient, int64_t saved, bool train) {
     return played("native_batch_norm_backward",
