@@ -90,7 +90,10 @@ class CandidateRole : public Role {
     if (!frugal_) in_block_ = machine_.open(in_fd_, in_layout_.bytes(), false).bytes;
     out_block_ = machine_.share(out_layout_.bytes());
     descriptors.push_back(out_block_.fd.get());
-    if (frugal_) out_block_.bytes.reset();
+    if (frugal_) {
+      machine_.synchronize();  // what fills the rest of its pages must not find them gone
+      out_block_.bytes.reset();
+    }
     return {{"ok", true}};
   }
 

@@ -49,6 +49,8 @@ class CudaMachine final : public Machine {
   // A kernel faulted, or never ended: the context is lost and the process fit for nothing but an answer.
   bool lost() const { return lost_; }
   void mark_lost() { lost_ = true; }
+  // Waits for all work. False where the context is lost, whoever met the fault first.
+  bool works() { return !lost_ && driver_.cuCtxSynchronize() == CUDA_SUCCESS; }
 
  private:
   CudaMachine(const Driver& driver, int device, DeviceFacts facts);

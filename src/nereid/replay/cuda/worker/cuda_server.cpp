@@ -287,7 +287,7 @@ void run_cuda_process(int server, int device, const sandbox::Jail* jail) {
                         : make_candidate_role(**machine);
       CudaRole role(**machine, *flush, std::move(played));
       serve(socket.get(), role);
-      if ((*machine)->lost()) _exit(kContextLost);  // nothing on the GPU can be taken down in order
+      if (!(*machine)->works()) _exit(kContextLost);  // nothing on the GPU can be taken down in order
     }
     (*machine)->fenced = false;
     (*machine)->forget_kernels();
