@@ -129,7 +129,8 @@ class Kernel {
   bool uses_int_to_ptr() const;
   std::vector<std::string> inline_assembly() const;  // the distinct assembly strings
   bool branches_on_float_data()
-      const;  // an scf.if/while or cf.cond_br that depends on loaded floating-point data
+      const;                   // an scf.if/while or cf.cond_br that depends on loaded floating-point data
+  bool moves_by_data() const;  // which bytes it touches, or how often, may depend on what it loads
 
   // An error (blamed on the input) where the launch does not fit the kernel; findings are in the report, not
   // errors.

@@ -483,6 +483,10 @@ TEST(Facts, ParametersAndBranches) {
   EXPECT_TRUE(p[0].read && !p[0].written);
   EXPECT_TRUE(!p[2].read && p[2].written);
   EXPECT_FALSE(add.kernel().branches_on_float_data());
+  for (const char* blind : {"add_relu", "softmax", "matmul", "layer_norm"})
+    EXPECT_FALSE(Golden(blind).kernel().moves_by_data()) << blind;
+  for (const char* sees : {"last_arriver", "spin_lock", "wait_for_next"})  // branches and loops on what is loaded
+    EXPECT_TRUE(Golden(sees).kernel().moves_by_data()) << sees;
   EXPECT_FALSE(add.kernel().uses_int_to_ptr());
   EXPECT_TRUE(Golden("last_arriver").kernel().parameters()[2].read);
 }

@@ -247,19 +247,38 @@ std::vector<std::string> inline_assembly(const Module& module) {
 
 bool moves_by_data(const Module& module) {
   const Taint taint(module, /*floats_only=*/false);
-  bool found = false;
-  for_each_op(module, [&](const Op& op) {
-    const bool branch =
-        op.kind == OpKind::kScfIf || op.kind == OpKind::kCondBr || op.kind == OpKind::kScfCondition;
-    found = found || (branch && taint.has(op.operands[0]));
-    const bool any = op.kind == OpKind::kLoad || op.kind == OpKind::kStore || op.kind == OpKind::kAtomicRmw;
-    const size_t bounds = op.kind == OpKind::kScfFor ? 3 : any ? op.operands.size() : 0;
-    for (size_t k = 0; k < bounds; ++k) {
-      const bool value = any && op.kind != OpKind::kLoad && k == 1;
-      const bool other = op.kind == OpKind::kLoad && k == 2;
-      found = found || (!value && !other && taint.has(op.operands[k]));
+  const auto tainted = [&](const Op& op, size_t count) {
+    return std::count_if(op.operands.begin(), op.operands.begin() + static_cast<ptrdiff_t>(count),
+                         [&](ValueId v) { return taint.has(v); });
+  };
+  const auto moves = [&](const Op& op) {
+    switch (op.kind) {
+      case OpKind::kScfIf:
+      case OpKind::kCondBr:
+      case OpKind::kScfCondition:
+        return tainted(op, 1) > 0;
+      case OpKind::kScfFor:
+        return tainted(op, 3) > 0;
+      case OpKind::kLoad:  // pointer, mask, other
+        return tainted(op, std::min<size_t>(op.operands.size(), 2)) > 0;
+      case OpKind::kStore:
+      case OpKind::kAtomicRmw:  // pointer, value, mask
+        return taint.has(op.operands[0]) || (op.operands.size() > 2 && taint.has(op.operands[2]));
+      case OpKind::kDescriptorLoad:
+        return tainted(op, op.operands.size()) > 0;
+      case OpKind::kDescriptorStore:
+      case OpKind::kDescriptorReduce:
+        return tainted(op, op.operands.size()) > 1;  // the value may be
+      case OpKind::kDescriptorGather:
+      case OpKind::kDescriptorScatter:
+      case OpKind::kAtomicCas:
+        return true;
+      default:
+        return false;
     }
-  });
+  };
+  bool found = false;
+  for_each_op(module, [&](const Op& op) { found = found || moves(op); });
   return found;
 }
 

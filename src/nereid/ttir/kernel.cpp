@@ -56,6 +56,7 @@ const std::vector<Parameter>& Kernel::parameters() const { return program_->para
 bool Kernel::uses_int_to_ptr() const { return ttir::uses_int_to_ptr(program_->module); }
 std::vector<std::string> Kernel::inline_assembly() const { return ttir::inline_assembly(program_->module); }
 bool Kernel::branches_on_float_data() const { return ttir::branches_on_float_data(program_->module); }
+bool Kernel::moves_by_data() const { return ttir::moves_by_data(program_->module); }
 
 namespace {
 

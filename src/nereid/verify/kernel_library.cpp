@@ -173,7 +173,8 @@ ReadKernel KernelLibrary::read(const trace::Kernel& kernel) {
     read.kernel = std::make_shared<const ttir::Kernel>(std::move(*loaded));
     read.facts = {.int_to_ptr = read.kernel->uses_int_to_ptr(),
                   .assembly = read.kernel->inline_assembly(),
-                  .branches_on_float_data = read.kernel->branches_on_float_data()};
+                  .branches_on_float_data = read.kernel->branches_on_float_data(),
+                  .moves_by_data = read.kernel->moves_by_data()};
     for (const auto& parameter : read.kernel->parameters())
       read.uses.push_back({.read = parameter.read, .written = parameter.written});
   } else {
