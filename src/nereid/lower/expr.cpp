@@ -16,15 +16,12 @@ constexpr std::array kFns = {
     FnInfo{Fn::kSub, "subtract", "{0} - {1}", 2, 1},
     FnInfo{Fn::kMul, "multiply", "{0} * {1}", 2, 1},
     FnInfo{Fn::kDiv, "divide", "{0} / {1}", 2, 1},
-    FnInfo{Fn::kFloorDiv, "floor divide", "floor_divide({0}, {1})", 2, 1},
-    FnInfo{Fn::kMod, "remainder", "remainder({0}, {1})", 2, 1},
     FnInfo{Fn::kMax, "maximum", "tl.maximum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)", 2, 1},
     FnInfo{Fn::kMin, "minimum", "tl.minimum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)", 2, 1},
     FnInfo{Fn::kPow, "power", "libdevice.pow({0}, {1})", 2, 1},
     FnInfo{Fn::kAtan2, "atan2", "libdevice.atan2({0}, {1})", 2, 1},
     FnInfo{Fn::kNeg, "negate", "-{0}", 1, 1},
     FnInfo{Fn::kAbs, "abs", "tl.abs({0})", 1, 1},
-    FnInfo{Fn::kSign, "sign", "sign({0})", 1, 1},
     FnInfo{Fn::kExp, "exp", "tl.exp({0})", 1, 1},
     FnInfo{Fn::kExp2, "exp2", "tl.exp2({0})", 1, 1},
     FnInfo{Fn::kExpm1, "expm1", "libdevice.expm1({0})", 1, 1},
@@ -49,23 +46,19 @@ constexpr std::array kFns = {
     FnInfo{Fn::kCeil, "ceil", "tl.ceil({0})", 1, 1},
     FnInfo{Fn::kTrunc, "trunc", "libdevice.trunc({0})", 1, 1},
     FnInfo{Fn::kRound, "round", "libdevice.rint({0})", 1, 1},
-    FnInfo{Fn::kIsNan, "isnan", "{0} != {0}", 1, 1},
     FnInfo{Fn::kIsInf, "isinf", "tl.abs({0}) == float(\"inf\")", 1, 1},
     FnInfo{Fn::kLess, "less", "{0} < {1}", 2, 1},
     FnInfo{Fn::kLessEqual, "less or equal", "{0} <= {1}", 2, 1},
     FnInfo{Fn::kEqual, "equal", "{0} == {1}", 2, 1},
     FnInfo{Fn::kNotEqual, "not equal", "{0} != {1}", 2, 1},
     FnInfo{Fn::kAnd, "and", "{0} & {1}", 2, 1},
-    FnInfo{Fn::kOr, "or", "{0} | {1}", 2, 1},
-    FnInfo{Fn::kXor, "xor", "{0} ^ {1}", 2, 1},
-    FnInfo{Fn::kNot, "not", "~{0}", 1, 1},
     FnInfo{Fn::kWhere, "where", "tl.where({0}, {1}, {2})", 3, 1},
     FnInfo{Fn::kCast, "cast", "{0}", 1, 0},
 };
 
 bool is_comparison(Fn fn) {
   return fn == Fn::kLess || fn == Fn::kLessEqual || fn == Fn::kEqual || fn == Fn::kNotEqual ||
-         fn == Fn::kIsNan || fn == Fn::kIsInf;
+         fn == Fn::kIsInf;
 }
 
 std::optional<double> fold(Fn fn, const std::vector<double>& x) {

@@ -25,15 +25,12 @@ enum class Fn : uint8_t {
   kSub,
   kMul,
   kDiv,
-  kFloorDiv,  // rounds towards minus infinity, as PyTorch's floor_divide
-  kMod,       // the sign of the divisor, as Python's
-  kMax,       // of NaN and a number: NaN
+  kMax,  // of NaN and a number: NaN
   kMin,
   kPow,
   kAtan2,
   kNeg,
   kAbs,
-  kSign,
   kExp,
   kExp2,
   kExpm1,
@@ -58,16 +55,12 @@ enum class Fn : uint8_t {
   kCeil,
   kTrunc,
   kRound,  // half to even
-  kIsNan,
   kIsInf,
   kLess,
   kLessEqual,
   kEqual,
   kNotEqual,
-  kAnd,  // of booleans, or bitwise
-  kOr,
-  kXor,
-  kNot,
+  kAnd,    // of booleans, or bitwise
   kWhere,  // condition, then, else
   kCast,   // to the expression's type
 };

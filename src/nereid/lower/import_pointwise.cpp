@@ -184,12 +184,16 @@ Status lerp(Importer& import) {
   return import.define(results[0], (a + weight * (b - a)).id(), "lerp");
 }
 
-Value divide(Importer& import, Value a, Value b) {
-  const std::string rounding = import.text(import.arg(2, "rounding_mode"), "");
-  if (rounding == "floor")
-    return trace::is_floating(a.type()) ? (a / b).apply(Fn::kFloor) : a.apply(Fn::kFloorDiv, b);
-  if (rounding == "trunc") return (a / b).apply(Fn::kTrunc);
-  return a / b;
+Status divide(Importer& import) {
+  if (!trace::is_floating(import.value(import.results().at(0)).dtype))
+    return import.cannot("it divides integers");
+  return binary([](Importer& each, Value a, Value b) {
+    const std::string rounding = each.text(each.arg(2, "rounding_mode"), "");
+    const Value quotient = a / b;
+    return rounding == "floor"   ? quotient.apply(Fn::kFloor)
+           : rounding == "trunc" ? quotient.apply(Fn::kTrunc)
+                                 : quotient;
+  })(import);
 }
 
 Value power(Importer&, Value a, Value b) { return a.apply(Fn::kPow, b); }
@@ -242,7 +246,7 @@ void add_activations(OperatorTable& table) {
     return softplus(x, import.number(import.arg(1, "beta"), 1),
                     import.number(import.arg(2, "threshold"), 20));
   });
-  table["aten::log_sigmoid_forward"] = unary([](Importer&, Value x) {
+  table["aten::log_sigmoid"] = unary([](Importer&, Value x) {
     return minimum(x, 0) - x.apply(Fn::kAbs).apply(Fn::kNeg).apply(Fn::kExp).apply(Fn::kLog1p);
   });
   table["aten::threshold"] = unary([](Importer& import, Value x) {
@@ -263,13 +267,13 @@ void add_activations(OperatorTable& table) {
 
 void add_pointwise(OperatorTable& table) {
   const std::pair<const char*, Fn> functions[] = {
-      {"abs", Fn::kAbs},     {"neg", Fn::kNeg},     {"exp", Fn::kExp},        {"exp2", Fn::kExp2},
-      {"expm1", Fn::kExpm1}, {"log", Fn::kLog},     {"log2", Fn::kLog2},      {"log1p", Fn::kLog1p},
-      {"sqrt", Fn::kSqrt},   {"rsqrt", Fn::kRsqrt}, {"sin", Fn::kSin},        {"cos", Fn::kCos},
-      {"tan", Fn::kTan},     {"asin", Fn::kAsin},   {"acos", Fn::kAcos},      {"atan", Fn::kAtan},
-      {"sinh", Fn::kSinh},   {"cosh", Fn::kCosh},   {"tanh", Fn::kTanh},      {"erf", Fn::kErf},
-      {"erfc", Fn::kErfc},   {"floor", Fn::kFloor}, {"ceil", Fn::kCeil},      {"trunc", Fn::kTrunc},
-      {"round", Fn::kRound}, {"sign", Fn::kSign},   {"sigmoid", Fn::kSigmoid}};
+      {"abs", Fn::kAbs},     {"neg", Fn::kNeg},        {"exp", Fn::kExp},   {"exp2", Fn::kExp2},
+      {"expm1", Fn::kExpm1}, {"log", Fn::kLog},        {"log2", Fn::kLog2}, {"log1p", Fn::kLog1p},
+      {"sqrt", Fn::kSqrt},   {"rsqrt", Fn::kRsqrt},    {"sin", Fn::kSin},   {"cos", Fn::kCos},
+      {"tan", Fn::kTan},     {"asin", Fn::kAsin},      {"acos", Fn::kAcos}, {"atan", Fn::kAtan},
+      {"sinh", Fn::kSinh},   {"cosh", Fn::kCosh},      {"tanh", Fn::kTanh}, {"erf", Fn::kErf},
+      {"erfc", Fn::kErfc},   {"floor", Fn::kFloor},    {"ceil", Fn::kCeil}, {"trunc", Fn::kTrunc},
+      {"round", Fn::kRound}, {"sigmoid", Fn::kSigmoid}};
   for (const auto& [name, fn] : functions) table[std::string("aten::") + name] = function(fn);
   for (const char* copy : {"clone", "contiguous", "detach", "alias", "lift_fresh_copy"})
     table[std::string("aten::") + copy] = unary([](Importer&, Value x) { return x; });
@@ -279,6 +283,9 @@ void add_pointwise(OperatorTable& table) {
     return Value(import.exprs(), import.exprs().cast(import.exprs().cast(x.id(), type), compute_type(type)));
   });
   table["aten::reciprocal"] = unary([](Importer&, Value x) { return x.constant(1) / x; });
+  table["aten::sign"] = unary([](Importer&, Value x) {
+    return (x > 0).where(x.constant(1), (x < 0).where(x.constant(-1), x.constant(0)));
+  });
   table["aten::square"] = unary([](Importer&, Value x) { return x * x; });
   add_activations(table);
 
@@ -289,7 +296,7 @@ void add_pointwise(OperatorTable& table) {
   table["aten::rsub"] = binary(
       [](Importer& import, Value a, Value b) { return b - a * import.number(import.arg(2, "alpha"), 1); });
   table["aten::mul"] = binary([](Importer&, Value a, Value b) { return a * b; });
-  table["aten::div"] = binary(divide);
+  table["aten::div"] = divide;
   table["aten::maximum"] = binary([](Importer&, Value a, Value b) { return a.apply(Fn::kMax, b); });
   table["aten::minimum"] = binary([](Importer&, Value a, Value b) { return a.apply(Fn::kMin, b); });
   table["aten::atan2"] = binary([](Importer&, Value a, Value b) { return a.apply(Fn::kAtan2, b); });
