@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
     }
     lap(trials);
     for (const auto launch : (*session)->facts().launches)
-      if (!(*session)->leave_out(launch, Deadline::after(60)).value().changed) return 3;
+      if (!(*session)->leave_out({launch.step}, Deadline::after(60)).value().changed) return 3;
     lap(mutation);
     session->reset();
     lap(end);

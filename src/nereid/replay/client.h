@@ -59,9 +59,9 @@ class Session {
   // One replay of the candidate and then of the reference, compared.
   virtual Result<TrialReport> trial(const Trial& trial, const Tolerance& tolerance, Deadline deadline) = 0;
 
-  // The last trial's forward again, in the candidate's worker: without one launch, everything that it or
-  // anybody else would have made poisoned. Only after a trial that did not fail.
-  virtual Result<MutationReport> leave_out(LaunchId launch, Deadline deadline) = 0;
+  // The last trial's forward again, in the candidate's worker: without these launches (steps of the phase),
+  // everything that they or anybody else would have made poisoned. Only after a trial that did not fail.
+  virtual Result<MutationReport> leave_out(const std::vector<int>& launches, Deadline deadline) = 0;
 
   // The last trial again with the launch's alternative `index` (an autotuner's configuration), compared.
   virtual Result<TrialReport> try_alternative(LaunchId launch, int index, const Tolerance& tolerance,

@@ -103,7 +103,7 @@ TEST_P(ClientTest, LeavingTheKernelOutChangesTheAnswer) {
   auto session = begin(reference_add(), candidate_launch("addf"));
   ASSERT_TRUE(trial(*session).ok());
   ASSERT_EQ(session->facts().launches.size(), 1u);
-  const auto report = session->leave_out(session->facts().launches[0], Deadline::after(60));
+  const auto report = session->leave_out({session->facts().launches[0].step}, Deadline::after(60));
   ASSERT_TRUE(report.ok()) << report.error().message;
   EXPECT_TRUE(report->changed);
   EXPECT_TRUE(trial(*session, {.seed = 2}).ok()) << "a trial after it is as before";

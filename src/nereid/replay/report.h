@@ -147,8 +147,7 @@ struct LaunchId {
 };
 
 struct MutationReport {
-  LaunchId left_out;
-  std::optional<Failure> failed;  // leaving it out made a later step fail: that, too, is a change
+  std::optional<Failure> failed;  // leaving them out made a later step fail: that, too, is a change
   bool changed = false;           // some output differs in some bit
   std::vector<bool> outputs_changed;
 };

@@ -104,14 +104,13 @@ class WorkerSession : public Session {
     return report;
   }
 
-  Result<MutationReport> leave_out(LaunchId launch, Deadline deadline) override {
+  Result<MutationReport> leave_out(const std::vector<int>& launches, Deadline deadline) override {
     const auto gpu = share_gpu();
-    MutationReport report{launch, {}, false, {}};
+    MutationReport report;
     NEREID_TRY_STATUS(rest_reference(deadline));
-    NEREID_TRY(
-        auto answer,
-        ask_candidate({{"do", "leave_out"}, {"step", launch.step}, {"seconds", options_.phase_seconds}}, {},
-                      deadline));
+    NEREID_TRY(auto answer,
+               ask_candidate({{"do", "leave_out"}, {"steps", launches}, {"seconds", options_.phase_seconds}},
+                             {}, deadline));
     if (!answer) {
       report.failed = candidate_failure_;
       report.changed = candidate_failure_.has_value();

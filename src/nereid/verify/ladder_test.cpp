@@ -20,10 +20,10 @@ struct Script {
   std::function<Result<replay::TrialReport>(const replay::Trial&)> trial = [](const replay::Trial& t) {
     return agreed(t);
   };
-  std::function<Result<replay::MutationReport>(replay::LaunchId)> leave_out =
-      [](replay::LaunchId id) -> Result<replay::MutationReport> {
+  std::function<Result<replay::MutationReport>(const std::vector<int>&)> leave_out =
+      [](const std::vector<int>&) -> Result<replay::MutationReport> {
     replay::MutationReport report;
-    report.left_out = id, report.changed = true, report.outputs_changed = {true};
+    report.changed = true, report.outputs_changed = {true};
     return report;
   };
   std::function<Result<replay::TrialReport>(int)> alternative = [](int) { return agreed({}); };
@@ -63,8 +63,8 @@ class FakeSession : public replay::Session {
     script_.trials.push_back(trial);
     return script_.trial(trial);
   }
-  Result<replay::MutationReport> leave_out(replay::LaunchId launch, Deadline) override {
-    return script_.leave_out(launch);
+  Result<replay::MutationReport> leave_out(const std::vector<int>& launches, Deadline) override {
+    return script_.leave_out(launches);
   }
   Result<replay::TrialReport> try_alternative(replay::LaunchId, int index, const replay::Tolerance&,
                                               Deadline) override {
@@ -212,7 +212,7 @@ TEST_F(Ladder, RulesComeBeforeReplays) {
 
 TEST_F(Ladder, ALaunchThatChangesNothingComesBeforeAMismatch) {
   script_.trial = [](const replay::Trial& t) { return Script::wrong(t); };
-  script_.leave_out = [](replay::LaunchId) -> Result<replay::MutationReport> {
+  script_.leave_out = [](const std::vector<int>&) -> Result<replay::MutationReport> {
     replay::MutationReport report;
     report.outputs_changed = {false};
     return report;

@@ -104,23 +104,25 @@ class Checker {
     std::set<int> idle;
     const auto names = outputs_of(candidate_);
     std::vector<bool> changed(names.size());
+    bool all_at_once = false;
     for (const auto& trial : left_out) {
       bool any = false;
       for (size_t i = 0; i < std::min(names.size(), trial.outputs_changed.size()); ++i) {
         changed[i] = changed[i] || trial.outputs_changed[i];
         any |= trial.outputs_changed[i];
       }
-      if (!any) idle.insert(trial.step);
+      if (!any) idle.insert(trial.steps.begin(), trial.steps.end());
+      all_at_once |= trial.steps.size() > 1;
     }
     for (const auto& output : outputs_to_compute(reference_, reference_flow_, candidate_)) {
       if (output.position >= changed.size() || changed[output.position]) continue;
       const auto* blamed = idle.empty() ? nullptr : &step(*idle.begin());
-      break_rule(
-          "launch-without-effect",
-          fmt::format("{} stays the same when {} left out.", output_name(output, names.size()),
-                      left_out.size() == 1 ? "the launch is"
+      break_rule("launch-without-effect",
+                 fmt::format("{} stays the same when {} left out.", output_name(output, names.size()),
+                             left_out.size() == 1 ? "the launch is"
+                             : all_at_once        ? "all launches are"
                                            : fmt::format("any one of the {} launches is", left_out.size())),
-          blamed);
+                 blamed);
     }
     for (const int i : idle)
       remark("launch-without-effect",

@@ -33,9 +33,10 @@ struct RuleReport {
 
 RuleReport check_rules(const TraceFacts& reference, const TraceFacts& candidate, Policy policy);
 
-// What leaving out one launch changed, output by output (in the order of the tensors in the output tree).
+// What leaving out launches (one, or all of them at once) changed, output by output (in the order of the
+// tensors in the output tree).
 struct LeftOut {
-  int step = 0;
+  std::vector<int> steps;
   std::vector<bool> outputs_changed;
 };
 // Which of the live launches to leave out when there are more than `most`: of each kernel the first and the
@@ -43,8 +44,8 @@ struct LeftOut {
 std::vector<int> launches_to_leave_out(const TraceFacts& candidate, const std::vector<int>& live_launches,
                                        size_t most);
 
-// A floating-point output that no launch changes, and the shares of work without the launches that change
-// nothing.
+// A floating-point output that no launch changes, whichever is left out, and the shares of work without the
+// launches that change nothing.
 RuleReport check_effects(const TraceFacts& reference, const TraceFacts& candidate, Policy policy,
                          const std::vector<LeftOut>& left_out);
 

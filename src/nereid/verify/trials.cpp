@@ -144,21 +144,32 @@ Status Trials::own_inputs(int draw) {
   return ok_status();
 }
 
+Result<LeftOut> Trials::without(std::vector<int> steps) {
+  if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
+  NEREID_TRY(const auto report, session_.leave_out(steps, Deadline::after(20 * settings_.time_limit + 60)));
+  LeftOut trial{.steps = std::move(steps), .outputs_changed = report.outputs_changed};
+  if (report.failed) {
+    const auto& judged = candidate_.trace->phases.at(static_cast<size_t>(candidate_.judged()));
+    trial.outputs_changed.assign(trace::tensors_in(judged.output).size(), true);
+  }
+  return trial;
+}
+
 Status Trials::leave_out() {
   std::vector<LeftOut> found;
+  std::vector<bool> changed;
   for (const int step : launches_to_leave_out(candidate_, rules_.live_launches, kMostLeftOut)) {
-    if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
-    NEREID_TRY(const auto report,
-               session_.leave_out({step}, Deadline::after(20 * settings_.time_limit + 60)));
-    LeftOut trial{.step = step, .outputs_changed = report.outputs_changed};
-    if (report.failed)
-      trial.outputs_changed.assign(
-          trace::tensors_in(candidate_.trace->phases.at(static_cast<size_t>(candidate_.judged())).output)
-              .size(),
-          true);
+    NEREID_TRY(auto trial, without({step}));
+    changed.resize(trial.outputs_changed.size());
+    for (size_t i = 0; i < changed.size(); ++i) changed[i] = changed[i] || trial.outputs_changed[i];
     found.push_back(std::move(trial));
   }
   verdict_.coverage.left_out = static_cast<int64_t>(found.size());
+  // Where there are too many to leave out in turn, an output may depend on those alone that were not.
+  if (found.size() < rules_.live_launches.size() && std::ranges::count(changed, false) > 0) {
+    NEREID_TRY(auto trial, without(rules_.live_launches));
+    found.push_back(std::move(trial));
+  }
   auto report = check_effects(reference_, candidate_, settings_.policy, found);
   verdict_.coverage.triton_share = report.triton_share;
   verdict_.remarks.insert(verdict_.remarks.end(), report.remarks.begin(), report.remarks.end());

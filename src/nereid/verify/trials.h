@@ -29,6 +29,7 @@ class Trials {
   bool good() const { return verdict_.word == Word::kVerified; }
   Result<replay::TrialReport> one(replay::InputKind kind, int number);
   Status own_inputs(int draw);
+  Result<LeftOut> without(std::vector<int> steps);
   Status leave_out();
   Status other_inputs();
   Status alternatives();

@@ -7,7 +7,7 @@
 //   attach {"calls": [call...], "frugal"} + the reference's block -> {} + the block its outputs go to
 //   run {"seed", "sanitize", "seconds", "alternatives": [[step, index]...]}
 //     -> {"findings", "finding_count", "inputs_written": [index...], "seconds"}
-//   leave_out {"step", "seconds"} -> {"changed": [bool...]}
+//   leave_out {"steps", "seconds"} -> {"changed": [bool...]}
 //   rest {} -> {}: holds nothing, until what needs it makes it again
 // Where memory is dear ("frugal") the blocks are mapped only while something is copied, when no kernel runs:
 // the reference works in one of them, and the other holds what is being judged.
@@ -189,7 +189,7 @@ class CandidateRole : public Role {
     return answer;
   }
 
-  // Again without one launch; what it would have made stays poisoned.
+  // Again without some launches; what they would have made stays poisoned.
   Json leave_out(const Json& document) {
     auto& replay = *loaded_.replay;
     options_.deadline = Deadline::after(document.at("seconds").get<double>());
@@ -197,7 +197,7 @@ class CandidateRole : public Role {
     auto options = options_;
     options.sanitize = false;
     options.alternatives.clear();
-    options.leave_out = {document.at("step").get<int>()};
+    options.leave_out = document.at("steps").get<std::set<int>>();
     options.deadline = Deadline::after(document.at("seconds").get<double>());
     replay.run_judged(options);
     Json changed = Json::array();

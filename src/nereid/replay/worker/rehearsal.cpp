@@ -119,7 +119,7 @@ void rehearse(Machine& machine) {
       "run", {{"seed", 1}, {"sanitize", true}, {"seconds", 60}, {"alternatives", Json::array()}});
   const auto judged =
       reference.ask("judge", {{"trial", trial}, {"tolerance", to_json(Tolerance{})}, {"paths", {"output"}}});
-  candidate.ask("leave_out", {{"step", 2}, {"seconds", 60}});
+  candidate.ask("leave_out", {{"steps", {2}}, {"seconds", 60}});
   if (!judged.at("comparison").at("agrees").get<bool>() || run.at("finding_count") != 0)
     throw std::runtime_error("the rehearsal does not agree with itself: " + judged.dump());
 }
