@@ -1,6 +1,7 @@
 #include "nereid/ttir/facts.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <set>
 #include <unordered_set>
