@@ -32,6 +32,7 @@ struct Chosen {
 void add_trace_command(CLI::App& app, Chosen& chosen);
 void add_verify_command(CLI::App& app, Chosen& chosen);
 void add_lower_command(CLI::App& app, Chosen& chosen);
+void add_store_command(CLI::App& app, Chosen& chosen);
 
 // Adds the `--json` flag, which every subcommand has.
 void add_json_flag(CLI::App& command, Chosen& chosen, const std::string& description);
