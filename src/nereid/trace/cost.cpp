@@ -165,27 +165,6 @@ Count reduction(const OpName& op, const Shapes& shapes) {
   return {n};
 }
 
-// Operations per element of the result; 1 where nothing is listed.
-double pointwise_operations(std::string_view name) {
-  struct Row {
-    std::string_view name;
-    double operations;
-  };
-  static constexpr Row kRows[] = {{"addcmul", 3},     {"addcdiv", 3},       {"lerp", 3},
-                                  {"clamp", 2},       {"hardtanh", 2},      {"relu6", 2},
-                                  {"sigmoid", 3},  // exp, add, divide
-                                  {"silu", 4},        {"gelu", 5},          {"mish", 5},
-                                  {"softplus", 4},    {"elu", 4},           {"selu", 5},
-                                  {"celu", 4},        {"log_sigmoid", 4},   {"log_sigmoid_forward", 4},
-                                  {"hardsigmoid", 4}, {"hardswish", 5},     {"leaky_relu", 2},
-                                  {"glu", 4},         {"hardshrink", 2},    {"softshrink", 3},
-                                  {"tanhshrink", 2},  {"logaddexp", 5},     {"xlogy", 2},
-                                  {"hypot", 4},       {"_prelu_kernel", 2}, {"prelu", 2}};
-  for (const Row& row : kRows)
-    if (row.name == name) return row.operations;
-  return name.find("_backward") != name.npos ? 3 : 1;
-}
-
 Count pooling(const OpName& op, const Shapes& shapes) {
   const std::string_view name = op.name;
   if (name.starts_with("upsample_nearest") || name.starts_with("_upsample_nearest")) return {0};
@@ -273,6 +252,27 @@ double gathered_bytes(OpClass c, const Trace& trace, const Call& call, double re
 }
 
 }  // namespace
+
+// 1 where nothing is listed.
+double pointwise_operations(std::string_view name) {
+  struct Row {
+    std::string_view name;
+    double operations;
+  };
+  static constexpr Row kRows[] = {{"addcmul", 3},     {"addcdiv", 3},       {"lerp", 3},
+                                  {"clamp", 2},       {"hardtanh", 2},      {"relu6", 2},
+                                  {"sigmoid", 3},  // exp, add, divide
+                                  {"silu", 4},        {"gelu", 5},          {"mish", 5},
+                                  {"softplus", 4},    {"elu", 4},           {"selu", 5},
+                                  {"celu", 4},        {"log_sigmoid", 4},   {"log_sigmoid_forward", 4},
+                                  {"hardsigmoid", 4}, {"hardswish", 5},     {"leaky_relu", 2},
+                                  {"glu", 4},         {"hardshrink", 2},    {"softshrink", 3},
+                                  {"tanhshrink", 2},  {"logaddexp", 5},     {"xlogy", 2},
+                                  {"hypot", 4},       {"_prelu_kernel", 2}, {"prelu", 2}};
+  for (const Row& row : kRows)
+    if (row.name == name) return row.operations;
+  return name.find("_backward") != name.npos ? 3 : 1;
+}
 
 Cost& Cost::operator+=(const Cost& other) {
   flops += other.flops, bytes_read += other.bytes_read, bytes_written += other.bytes_written;

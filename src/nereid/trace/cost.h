@@ -8,6 +8,7 @@
 #pragma once
 
 #include <functional>
+#include <string_view>
 #include <vector>
 
 #include "nereid/trace/access.h"
@@ -25,6 +26,8 @@ struct Cost {
 };
 
 Cost cost_of(const Trace& trace, const Call& call);
+// Of a pointwise ATen operator, by its name alone ("silu"): operations per element of the result.
+double pointwise_operations(std::string_view name);
 
 // Of a launch as its first alternative does it. FLOPs are unknown to this folder: `launch_costs` gives them.
 using LaunchCosts = std::function<Cost(const Trace&, const Alternative&)>;

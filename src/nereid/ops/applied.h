@@ -1,0 +1,30 @@
+// An operator applied: a form with sizes and constants.
+#pragma once
+
+#include <array>
+
+#include "nereid/ops/form.h"
+#include "nereid/ops/operator.h"
+
+namespace nereid::ops {
+
+struct Applied {
+  const Operator* op = nullptr;
+  const Form* form = nullptr;
+  Shape out;
+  std::array<Shape, kMaxSlots> operands;
+  std::array<int32_t, kMaxBorn> born{};
+  std::array<uint8_t, 2> constants{};  // which of the values that `a` and `b` may take
+};
+Applied apply(const Operator& op, const Form& form, const Shape& out,
+              const std::array<int32_t, kMaxBorn>& born);
+
+// Whether every size is at least 1, and 2 where the form needs that to mean something.
+bool is_sound(const Applied& applied);
+int operand_count(const Applied& applied);          // slots, but of `stack` as many as the new axis is long
+int group_count(const Applied& applied);            // of a group norm
+int64_t index_bound(const Applied& applied);        // operands that are indices lie in [0, this)
+int64_t contracted_length(const Applied& applied);  // what a product sums over; 1 of others
+int spatial_axes(const Applied& applied);
+
+}  // namespace nereid::ops

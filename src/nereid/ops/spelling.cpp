@@ -1,0 +1,197 @@
+#include "nereid/ops/spelling.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+
+#include "nereid/base/check.h"
+
+namespace nereid::ops {
+namespace {
+
+class Speller {
+ public:
+  Speller(std::string& to, const Applied& applied, const Names& names)
+      : to_(to), applied_(applied), names_(names) {}
+
+  void pattern(std::string_view text) {
+    while (!text.empty()) {
+      const size_t open = text.find('{');
+      to_ += text.substr(0, open);
+      if (open == text.npos) return;
+      const size_t close = text.find('}', open);
+      placeholder(text.substr(open + 1, close - open - 1));
+      text.remove_prefix(close + 1);
+    }
+  }
+
+ private:
+  void placeholder(std::string_view name) {
+    if (name.size() == 1 && name[0] >= 'x' && name[0] <= 'z') {
+      to_ += names_.operands[static_cast<size_t>(name[0] - 'x')];
+    } else if (name == "a" || name == "b") {
+      constant(name[0]);
+    } else if (name.size() > 2 && name[1] == '.') {
+      dimension(name[0], name.substr(2));
+    } else if (!attribute(name) && !composed(name)) {
+      to_ += names_.weight_prefix;
+      to_ += name;
+    }
+  }
+
+  void constant(char which) {
+    std::string_view values = constant_values(*applied_.op, which);
+    for (int skip = applied_.constants[which == 'a' ? 0 : 1]; skip > 0; --skip)
+      values.remove_prefix(values.find('|') + 1);
+    to_ += values.substr(0, values.find('|'));
+  }
+
+  void dimension(char of, std::string_view index) {
+    int d = 0;
+    std::from_chars(index.data(), index.data() + index.size(), d);
+    if (of == 'n') return size(applied_.born[static_cast<size_t>(d)]);
+    const Shape& shape = of == 'o' ? applied_.out : applied_.operands[0];
+    size(shape.dims[static_cast<size_t>(d < 0 ? d + shape.rank : d)]);
+  }
+
+  bool attribute(std::string_view name) {
+    const Form& form = *applied_.form;
+    const auto put = [&](int value) {
+      fmt::format_to(std::back_inserter(to_), "{}", value);
+      return true;
+    };
+    if (name == "dim") return put(form.dim);
+    if (name == "dim2") return put(form.dim2);
+    if (name == "k") return put(form.kernel);
+    if (name == "s") return put(form.stride);
+    if (name == "p") return put(form.padding);
+    if (name == "groups") return put(group_count(applied_));
+    if (name == "nd") return put(spatial_axes(applied_));
+    if (name == "bd") return put(std::max(1, spatial_axes(applied_)));
+    if (name == "over" || name == ",over") {
+      if (!form.all)
+        fmt::format_to(std::back_inserter(to_), "{}dim={}", name == "over" ? "" : ", ", form.dim);
+      return true;
+    }
+    return false;
+  }
+
+  bool composed(std::string_view name) {
+    if (name == "axes") return axes();
+    if (name == "order")
+      return list(applied_.out.rank,
+                  [&](size_t d) { to_ += static_cast<char>('0' + applied_.form->order[d]); });
+    if (name == "shape") return list(applied_.out.rank, [&](size_t d) { size(applied_.out.dims[d]); });
+    if (name == "split") return list(2, [&](size_t d) { size(applied_.out.dims[axis() + d]); });
+    if (name == "half") return size(applied_.out.dims[axis()]), true;
+    if (name == "index") return index();
+    if (name == "pads") return pads();
+    if (name == "rest")
+      return list(names_.operands.size() - 1, [&](size_t i) { to_ += names_.operands[i + 1]; });
+    if (name == "kk")
+      return list(static_cast<size_t>(spatial_axes(applied_)),
+                  [&](size_t) { to_ += static_cast<char>('0' + applied_.form->kernel); });
+    if (name == "cin") return size(applied_.form->depthwise ? 1 : applied_.operands[0].dims[1]), true;
+    if (name == "conv") return convolution();
+    if (name == "pool") return pool();
+    return false;
+  }
+
+  bool axes() {
+    if (!applied_.form->all) return to_ += fmt::format("dim={}", applied_.form->dim), true;
+    if (applied_.operands[0].rank == 1) return to_ += "dim=0", true;
+    to_ += "dim=(";
+    list(applied_.operands[0].rank, [&](size_t d) { to_ += static_cast<char>('0' + d); });
+    to_ += ')';
+    return true;
+  }
+  bool index() {  // the first half of the axis
+    for (size_t d = 0; d < axis(); ++d) to_ += ":, ";
+    to_ += ':';
+    size(applied_.out.dims[axis()]);
+    return true;
+  }
+  bool pads() {  // from the last axis on, before and behind
+    for (size_t d = applied_.out.rank; d-- > axis();) {
+      to_ += d + 1 == applied_.out.rank ? "0, " : ", 0, ";
+      size(applied_.out.dims[d] - applied_.operands[0].dims[d]);
+    }
+    return true;
+  }
+  bool convolution() {
+    const Form& form = *applied_.form;
+    if (form.stride != 1) fmt::format_to(std::back_inserter(to_), ", stride={}", form.stride);
+    if (form.padding != 0) fmt::format_to(std::back_inserter(to_), ", padding={}", form.padding);
+    if (form.depthwise) to_ += ", groups=", size(applied_.out.dims[1]);
+    const bool transposed = applied_.op->name.find("transpose") != std::string_view::npos;
+    if (!transposed || form.stride == 1) return true;
+    to_ += ", output_padding=";
+    const size_t axes = static_cast<size_t>(spatial_axes(applied_));
+    if (axes > 1) to_ += '(';
+    list(axes, [&](size_t d) { to_ += applied_.out.dims[d + 2] % 2 == 0 ? '1' : '0'; });
+    if (axes > 1) to_ += ')';
+    return true;
+  }
+  bool pool() {
+    const Form& form = *applied_.form;
+    if (form.stride != form.kernel) fmt::format_to(std::back_inserter(to_), ", stride={}", form.stride);
+    if (form.padding != 0) fmt::format_to(std::back_inserter(to_), ", padding={}", form.padding);
+    return true;
+  }
+
+  size_t axis() const { return static_cast<size_t>(applied_.form->dim); }
+  void size(int32_t value) {
+    if (names_.size) return names_.size(to_, value);
+    fmt::format_to(std::back_inserter(to_), "{}", value);
+  }
+  template <typename Put>
+  bool list(size_t count, const Put& put) {
+    for (size_t i = 0; i < count; ++i) {
+      if (i > 0) to_ += ", ";
+      put(i);
+    }
+    return true;
+  }
+
+  std::string& to_;
+  const Applied& applied_;
+  const Names& names_;
+};
+
+}  // namespace
+
+void spell(std::string& to, std::string_view pattern, const Applied& applied, const Names& names) {
+  Speller(to, applied, names).pattern(pattern);
+}
+
+std::string_view constant_values(const Operator& op, char which) {
+  std::string_view rest = op.constants;
+  while (!rest.empty()) {
+    const std::string_view one = rest.substr(0, rest.find(' '));
+    if (one[0] == which) return one.substr(2);
+    rest.remove_prefix(std::min(rest.size(), one.size() + 1));
+  }
+  return {};
+}
+
+int constant_count(const Operator& op, char which) {
+  const std::string_view values = constant_values(op, which);
+  return values.empty() ? 0 : 1 + static_cast<int>(std::count(values.begin(), values.end(), '|'));
+}
+
+std::vector<Weight> weights_of(const Operator& op) {
+  std::vector<Weight> weights;
+  std::string_view rest = op.weights;
+  while (!rest.empty()) {
+    const size_t equals = rest.find('='), open = rest.find('['), close = rest.find(']');
+    NEREID_CHECK(close != rest.npos, "name=maker[shape] in the weights of {}", op.name);
+    weights.push_back({rest.substr(0, equals), rest.substr(equals + 1, open - equals - 1),
+                       rest.substr(open + 1, close - open - 1)});
+    rest.remove_prefix(std::min(rest.size(), close + 2));
+  }
+  return weights;
+}
+
+}  // namespace nereid::ops

@@ -1,0 +1,281 @@
+// Every program of a small space, from docs/synth.md alone: nothing of how the sampler counts is used here.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nereid/synth/draft.h"
+
+namespace nereid::synth {
+
+struct EnumeratedStep {
+  const ops::Operator* op = nullptr;
+  const ops::Form* form = nullptr;
+  int a = -1, b = -1,
+      tap = 0;  // slots of the current value and of the branch; steps back to the tapped value
+  bool branch = false;
+  std::array<int32_t, ops::kMaxBorn> born{};
+
+  std::string wiring() const {
+    const auto& forms = ops::forms(op->rule);
+    return fmt::format("{}#{} {},{},{},{};", op->name, form - forms.data(), a, b, tap, branch ? 1 : 0);
+  }
+};
+
+struct EnumeratedProgram {
+  std::vector<EnumeratedStep> steps;
+  ops::Shape result;
+
+  std::string sequence() const {
+    std::string text;
+    for (const auto& step : steps) text += fmt::format("{};", step.op->name);
+    return text;
+  }
+  std::string wiring() const {
+    std::string text;
+    for (const auto& step : steps) text += step.wiring();
+    return text;
+  }
+  std::string key() const {
+    std::string text = wiring() + "|";
+    for (int d = 0; d < result.rank; ++d) text += fmt::format("{},", result.dims[static_cast<size_t>(d)]);
+    for (const auto& step : steps) {
+      text += "|";
+      for (int i = 0; i < step.form->born; ++i) text += fmt::format("{},", step.born[static_cast<size_t>(i)]);
+    }
+    return text;
+  }
+};
+
+inline EnumeratedProgram as_enumerated(const Draft& draft, const Space& space) {
+  EnumeratedProgram program;
+  program.result = draft.result;
+  for (const DraftStep& step : draft.steps)
+    program.steps.push_back({.op = step.op,
+                             .form = &space.form(step.way.form),
+                             .a = step.way.feed.a,
+                             .b = step.way.feed.b,
+                             .tap = step.way.tap,
+                             .branch = step.branch,
+                             .born = step.born});
+  return program;
+}
+
+class Enumerator {
+ public:
+  Enumerator(std::vector<const ops::Operator*> operators, Bounds bounds, int level)
+      : operators_(std::move(operators)), bounds_(bounds), level_(static_cast<size_t>(level)) {}
+
+  std::vector<EnumeratedProgram> programs() {
+    extend({});
+    return std::move(found_);
+  }
+
+ private:
+  struct Value {
+    int rank = 0;
+    ops::Domain domain{};
+    int kept = 0;  // steps behind it, through slots 0, whose operand has its shape
+  };
+
+  bool computed(const ops::Form& form, int slot) const {
+    return slot < form.slots && ((form.computed >> slot) & 1) != 0;
+  }
+  bool alike(const ops::Form& form) const { return form.slots >= 2 && form.slot[0] == form.slot[1]; }
+
+  void for_each_form(const std::function<void(const ops::Operator&, const ops::Form&)>& visit) const {
+    for (const ops::Operator* op : operators_)
+      for (const ops::Form& form : ops::forms(op->rule)) visit(*op, form);
+  }
+
+  void extend(const std::optional<Value>& value) {
+    if (steps_.size() == level_) return sizes();
+    for_each_form([&](const ops::Operator& op, const ops::Form& form) {
+      if (!value) {  // the first step
+        steps_.push_back({.op = &op, .form = &form});
+        extend(Value{form.out_rank, ops::domain_of_leaves(op.domain), form.preserving ? 1 : 0});
+        steps_.pop_back();
+        return;
+      }
+      for (int a = 0; a < form.slots; ++a) continue_with(op, form, a, *value);
+      if (steps_.size() + 2 > level_) return;
+      const ops::Domain branch_domain = ops::domain_of_leaves(op.domain);
+      for_each_form([&](const ops::Operator& joining, const ops::Form& join) {
+        for (int a = 0; a < join.slots; ++a)
+          for (int b = 0; b < join.slots; ++b)
+            join_with(op, form, branch_domain, joining, join, a, b, *value);
+      });
+    });
+  }
+
+  void continue_with(const ops::Operator& op, const ops::Form& form, int a, const Value& value) {
+    if (!computed(form, a) || form.slot[a].rank != value.rank) return;
+    if (a == 1 && op.commutes && alike(form)) return;
+    const int kept = !form.preserving ? 0 : a == 0 ? value.kept + 1 : 1;
+    ops::Domain result{};
+    if (ops::domain_of(op.domain, {.first = value.domain, .slot = static_cast<uint8_t>(a)}, result))
+      push({.op = &op, .form = &form, .a = a}, {form.out_rank, result, kept});
+    if (a != 0 || !form.preserving || !alike(form) || !computed(form, 1)) return;
+    if (!ops::domain_of(op.domain, {.first = value.domain, .second = ops::Domain::kWide, .two = true},
+                        result))
+      return;
+    for (int tap = 1; tap <= std::min(value.kept, 2); ++tap)
+      push({.op = &op, .form = &form, .a = 0, .tap = tap}, {form.out_rank, result, kept});
+  }
+
+  void join_with(const ops::Operator& op, const ops::Form& form, ops::Domain branch,
+                 const ops::Operator& joining, const ops::Form& join, int a, int b, const Value& value) {
+    if (a == b || !computed(join, a) || !computed(join, b)) return;
+    if (join.slot[a].rank != value.rank || join.slot[b].rank != form.out_rank) return;
+    if (a > b && joining.commutes && alike(join)) return;
+    const ops::Operands operands{
+        .first = a < b ? value.domain : branch, .second = a < b ? branch : value.domain, .two = true};
+    ops::Domain result{};
+    if (!ops::domain_of(joining.domain, operands, result)) return;
+    steps_.push_back({.op = &op, .form = &form, .branch = true});
+    const int kept = !join.preserving ? 0 : a == 0 ? value.kept + 1 : 1;
+    push({.op = &joining, .form = &join, .a = a, .b = b}, {join.out_rank, result, kept});
+    steps_.pop_back();
+  }
+
+  void push(const EnumeratedStep& step, const Value& value) {
+    steps_.push_back(step);
+    extend(value);
+    steps_.pop_back();
+  }
+
+  // Sizes and their classes, of one shape.
+  struct Sized {
+    std::vector<int32_t> dims;
+    std::vector<int> classes;
+  };
+  bool small(const Sized& shape, int budget) const {
+    int sum = 0;
+    for (const int c : shape.classes) {
+      if (c >= kClasses) return false;
+      sum += c;
+    }
+    return sum <= budget;
+  }
+  // What a form does away with is in one tensor, whatever the form: so many sizes need not be tried.
+  void for_each_born(size_t count, int lowest, Sized& made, const std::function<void()>& visit) const {
+    if (!small(made, bounds_.elements)) return;
+    if (made.dims.size() == count) return visit();
+    for (int c = lowest; c < kClasses; ++c)
+      for (const int32_t size : grid(c)) {
+        made.dims.push_back(size), made.classes.push_back(c);
+        for_each_born(count, lowest, made, visit);
+        made.dims.pop_back(), made.classes.pop_back();
+      }
+  }
+  static Sized operand(const ops::Slot& slot, const Sized& out, const Sized& born) {
+    Sized made;
+    for (size_t d = 0; d < slot.rank; ++d) {
+      const ops::Term term = slot.dims[d];
+      const size_t i = term.index;
+      using T = ops::Term;
+      switch (term.kind) {
+        case T::kOut:
+          made.dims.push_back(out.dims[i]), made.classes.push_back(out.classes[i]);
+          break;
+        case T::kBorn:
+          made.dims.push_back(born.dims[i]), made.classes.push_back(born.classes[i]);
+          break;
+        case T::kOne:
+          made.dims.push_back(1), made.classes.push_back(0);
+          break;
+        case T::kTwice:
+          made.dims.push_back(2 * out.dims[i]), made.classes.push_back(out.classes[i] + 1);
+          break;
+        case T::kHalfUp:
+          made.dims.push_back((out.dims[i] + 1) / 2), made.classes.push_back(out.classes[i]);
+          break;
+        case T::kHalfDown:
+          made.dims.push_back(out.dims[i] / 2), made.classes.push_back(out.classes[i]);
+          break;
+        case T::kProduct:
+          made.dims.push_back(out.dims[i] * out.dims[i + 1]);
+          made.classes.push_back(out.classes[i] + out.classes[i + 1]);
+          break;
+      }
+    }
+    return made;
+  }
+
+  void sizes() {
+    Sized result;
+    for_each_bounded(steps_.back().form->out_rank, result, [&] { backwards(level_, result, result); });
+  }
+  // Shapes within the bound, without walking all that are not.
+  void for_each_bounded(size_t rank, Sized& made, const std::function<void()>& visit) const {
+    if (!small(made, bounds_.elements)) return;
+    if (made.dims.size() == rank) return visit();
+    for (int c = 0; c < kClasses; ++c)
+      for (const int32_t size : grid(c)) {
+        made.dims.push_back(size), made.classes.push_back(c);
+        for_each_bounded(rank, made, visit);
+        made.dims.pop_back(), made.classes.pop_back();
+      }
+  }
+
+  // The sizes of steps up to `count`, whose value is of the shape `out`; `result` is the program's.
+  void backwards(size_t count, const Sized& out, const Sized& result) {
+    if (count == 0) return;
+    EnumeratedStep& step = steps_[count - 1];
+    for_each_operands(step, out, [&](const std::vector<Sized>& operands) {
+      if (step.a < 0) {
+        if (count == 1) keep(result);
+        return;
+      }
+      if (step.b < 0) return backwards(count - 1, operands[static_cast<size_t>(step.a)], result);
+      EnumeratedStep& branch = steps_[count - 2];
+      for_each_operands(branch, operands[static_cast<size_t>(step.b)], [&](const std::vector<Sized>&) {
+        backwards(count - 2, operands[static_cast<size_t>(step.a)], result);
+      });
+    });
+  }
+
+  void for_each_operands(EnumeratedStep& step, const Sized& out,
+                         const std::function<void(const std::vector<Sized>&)>& visit) {
+    const ops::Form& form = *step.form;
+    for (size_t d = 0; d < form.out_rank; ++d)
+      if (out.classes[d] < form.low[d] || out.classes[d] > form.high[d]) return;
+    Sized born;
+    for_each_born(form.born, form.born_low, born, [&] {
+      int work = form.window_classes;
+      for (const int c : out.classes) work += c;
+      for (const int c : born.classes) work += c;
+      if (form.work_is_product && work > bounds_.work) return;
+      int parameter = form.window_classes;
+      for (const int c : operand(form.parameter, out, born).classes) parameter += c;
+      if (form.parameter.rank > 0 && parameter > bounds_.elements) return;
+      std::vector<Sized> operands;
+      for (int s = 0; s < form.slots; ++s) {
+        operands.push_back(operand(form.slot[s], out, born));
+        if (!small(operands.back(), bounds_.elements)) return;
+      }
+      step.born = {};
+      std::copy(born.dims.begin(), born.dims.end(), step.born.begin());
+      visit(operands);
+    });
+  }
+
+  void keep(const Sized& result) {
+    EnumeratedProgram program{.steps = steps_, .result = {}};
+    program.result.rank = static_cast<uint8_t>(result.dims.size());
+    std::copy(result.dims.begin(), result.dims.end(), program.result.dims.begin());
+    found_.push_back(std::move(program));
+  }
+
+  std::vector<const ops::Operator*> operators_;
+  Bounds bounds_;
+  size_t level_;
+  std::vector<EnumeratedStep> steps_;
+  std::vector<EnumeratedProgram> found_;
+};
+
+}  // namespace nereid::synth

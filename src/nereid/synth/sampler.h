@@ -1,0 +1,60 @@
+// Draws programs of a level from a space, exactly: docs/synth.md has the distributions.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "nereid/synth/automaton.h"
+#include "nereid/synth/sizes.h"
+#include "nereid/synth/whole.h"
+#include "nereid/synth/wiring.h"
+
+namespace nereid::synth {
+
+inline constexpr int kHighestLevel = 40;  // above it, counts of programs leave the range of a double
+
+enum class Uniform : uint8_t {
+  kSequences,  // over sequences of operators, then over wirings, then over sizes
+  kPrograms,   // over whole programs
+};
+
+// Program `index` of a seed depends on nothing else: not on what was drawn before, on the machine or on the
+// number of samplers. Caches what it works out while drawing: one for each thread.
+class Sampler {
+ public:
+  // 1 <= level <= kHighestLevel.
+  Sampler(const Space& space, int level, Uniform uniform);
+
+  // Whether there is nothing to draw.
+  bool empty() const;
+  // How many sequences of operators that fit by ranks and domains, or whole programs, there are.
+  double choices() const;
+  void draw(uint64_t seed, uint64_t index, Draft& draft);
+  // The same program, decided by integers alone: what `draw` falls back to where a double's rounding might
+  // matter.
+  void draw_with_naturals(uint64_t seed, uint64_t index, Draft& draft);
+
+  struct Tally {
+    uint64_t programs = 0, sequences = 0, wirings = 0, undecided = 0;  // drawn; asked again with naturals
+  };
+  const Tally& tally() const { return tally_; }
+
+ private:
+  template <typename Number>
+  struct Counts;
+  bool some_sizes_fit();
+  template <typename Number>
+  bool draw_sequence(Counts<Number>& counts, Dice& dice, Draft& draft);
+
+  const Space& space_;
+  const int level_;
+  const Uniform uniform_;
+  std::shared_ptr<Counts<double>> doubles_;
+  std::shared_ptr<Counts<Natural>> naturals_;  // made when first needed
+  std::vector<int> groups_;
+  std::map<std::vector<int>, bool> fit_;  // sequences that were asked about: whether any sizes fit
+  Tally tally_;
+};
+
+}  // namespace nereid::synth

@@ -1,0 +1,190 @@
+// The sampler against full enumeration of small spaces: everything that is drawn is a program of the space,
+// and all are drawn as often as docs/synth.md says.
+#include "nereid/synth/sampler.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <thread>
+
+#include "nereid/synth/chi_square_for_tests.h"
+#include "nereid/synth/enumerate_for_tests.h"
+
+namespace nereid::synth {
+namespace {
+
+constexpr double kUnlikely = 4.5;
+
+std::vector<const ops::Operator*> named(std::initializer_list<std::string_view> names) {
+  std::vector<const ops::Operator*> operators;
+  for (const std::string_view name : names) {
+    operators.push_back(ops::find(name));
+    EXPECT_NE(operators.back(), nullptr) << name;
+  }
+  return operators;
+}
+
+struct SmallSpace {
+  std::string_view name;
+  std::initializer_list<std::string_view> operators;
+  Bounds bounds;
+  int level;
+  uint64_t draws;
+};
+
+std::ostream& operator<<(std::ostream& out, const SmallSpace& space) { return out << space.name; }
+
+const SmallSpace kSmallSpaces[] = {
+    {"reductions", {"sum", "argmax", "mean"}, {2, 10}, 2, 600'000},
+    {"joins", {"matmul", "relu", "sum"}, {1, 1}, 3, 300'000},
+    {"products_over_the_bound", {"matmul", "linear", "bmm"}, {3, 3}, 1, 200'000},
+    {"halves_and_doubles", {"cat", "slice", "pad", "log_softmax"}, {2, 10}, 2, 300'000},
+    {"windows", {"conv1d", "max_pool1d", "conv_transpose1d"}, {2, 10}, 2, 400'000},
+    {"taps", {"softsign", "transpose", "lerp"}, {1, 10}, 3, 400'000},
+    {"domains", {"log", "exp", "cumprod", "gather"}, {1, 10}, 3, 300'000},
+    {"splits", {"view", "stack", "mse_loss", "softmax"}, {2, 10}, 2, 300'000},
+    {"cells", {"gru_cell", "embedding", "tanh"}, {3, 4}, 2, 300'000},
+};
+
+class SmallSpaces : public testing::TestWithParam<SmallSpace> {
+ protected:
+  SmallSpaces()
+      : operators_(named(GetParam().operators)),
+        space_(operators_, GetParam().bounds),
+        all_(Enumerator(operators_, GetParam().bounds, GetParam().level).programs()) {}
+
+  // The probability that the page gives each program.
+  std::map<std::string, Cell> expected(Uniform uniform) const {
+    std::map<std::string, std::map<std::string, uint64_t>>
+        wirings;  // [sequence][wiring]: assignments of sizes
+    for (const auto& program : all_) ++wirings[program.sequence()][program.wiring()];
+    std::map<std::string, Cell> cells;
+    for (const auto& program : all_) {
+      const auto& of_sequence = wirings.at(program.sequence());
+      Cell& cell = cells[program.key()];
+      EXPECT_EQ(cell.probability, 0) << "enumerated twice: " << program.key();
+      cell.probability = uniform == Uniform::kPrograms
+                             ? 1.0 / static_cast<double>(all_.size())
+                             : 1.0 / static_cast<double>(wirings.size()) /
+                                   static_cast<double>(of_sequence.size()) /
+                                   static_cast<double>(of_sequence.at(program.wiring()));
+    }
+    return cells;
+  }
+
+  void draw_into(std::map<std::string, Cell>& cells, Uniform uniform) const {
+    Sampler sampler(space_, GetParam().level, uniform);
+    Draft draft;
+    for (uint64_t i = 0; i < GetParam().draws; ++i) {
+      sampler.draw(7, i, draft);
+      const auto cell = cells.find(as_enumerated(draft, space_).key());
+      ASSERT_NE(cell, cells.end()) << "not of the space: " << as_enumerated(draft, space_).key();
+      ++cell->second.seen;
+    }
+  }
+
+  const std::vector<const ops::Operator*> operators_;
+  const Space space_;
+  const std::vector<EnumeratedProgram> all_;
+};
+
+TEST_P(SmallSpaces, AreDrawnUniformlyBySequences) {
+  auto cells = expected(Uniform::kSequences);
+  ASSERT_GT(cells.size(), 100u);
+  draw_into(cells, Uniform::kSequences);
+  EXPECT_LT(std::abs(chi_square_deviate(cells, GetParam().draws)), kUnlikely) << cells.size() << " programs";
+}
+
+TEST_P(SmallSpaces, AreDrawnUniformlyByPrograms) {
+  auto cells = expected(Uniform::kPrograms);
+  draw_into(cells, Uniform::kPrograms);
+  EXPECT_LT(std::abs(chi_square_deviate(cells, GetParam().draws)), kUnlikely) << cells.size() << " programs";
+}
+
+TEST_P(SmallSpaces, AreAsLargeAsCounted) {
+  EXPECT_EQ(Sampler(space_, GetParam().level, Uniform::kPrograms).choices(),
+            static_cast<double>(all_.size()));
+  std::set<std::string> sequences;
+  for (const auto& program : all_) sequences.insert(program.sequence());
+  EXPECT_GE(Sampler(space_, GetParam().level, Uniform::kSequences).choices(),
+            static_cast<double>(sequences.size()));
+}
+
+// Were one mode taken for the other, the test of uniformity would say so.
+TEST_P(SmallSpaces, TellTheModesApart) {
+  auto cells = expected(Uniform::kSequences);
+  draw_into(cells, Uniform::kPrograms);
+  EXPECT_GT(chi_square_deviate(cells, GetParam().draws), kUnlikely);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SmallSpaces, testing::ValuesIn(kSmallSpaces),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+std::vector<const ops::Operator*> all_operators() {
+  std::vector<const ops::Operator*> all;
+  for (const auto& op : ops::catalogue()) all.push_back(&op);
+  return all;
+}
+
+// A sequence for which no sizes fit is never drawn, and does not hang the sampler: a matrix is halved and
+// halved.
+TEST(Sampler, DrawsNoSequenceWithoutSizes) {
+  const Space space(named({"cat", "relu"}),
+                    {.elements = 1, .work = 10});  // cat's axis is of class 2 at least
+  Sampler sampler(space, 3, Uniform::kSequences);
+  Draft draft;
+  for (uint64_t i = 0; i < 200; ++i) {
+    sampler.draw(1, i, draft);
+    for (const DraftStep& step : draft.steps) EXPECT_EQ(step.op->name, "relu");
+  }
+  EXPECT_TRUE(Sampler(Space(named({"cat"}), {.elements = 1, .work = 10}), 1, Uniform::kSequences).empty());
+  EXPECT_FALSE(sampler.empty());
+}
+
+TEST(Sampler, DecidesWithDoublesAsWithNaturals) {
+  const Space space(all_operators(), {});
+  for (const Uniform uniform : {Uniform::kSequences, Uniform::kPrograms})
+    for (const int level : {1, 4}) {
+      Sampler sampler(space, level, uniform);
+      Draft draft, exact;
+      for (uint64_t i = 0; i < 40; ++i) {
+        sampler.draw(3, i, draft);
+        sampler.draw_with_naturals(3, i, exact);
+        ASSERT_EQ(as_enumerated(draft, space).key(), as_enumerated(exact, space).key());
+      }
+    }
+}
+
+TEST(Sampler, DrawsTheSameInAnyOrderOnAnyThread) {
+  const Space space(all_operators(), {});
+  for (const Uniform uniform : {Uniform::kSequences, Uniform::kPrograms}) {
+    constexpr uint64_t kCount = 300;
+    std::vector<std::string> forwards(kCount), backwards(kCount);
+    Sampler first(space, 5, uniform);
+    Draft draft;
+    for (uint64_t i = 0; i < kCount; ++i)
+      first.draw(11, i, draft), forwards[i] = as_enumerated(draft, space).key();
+    std::thread([&] {
+      Sampler second(space, 5, uniform);
+      Draft drawn;
+      for (uint64_t i = kCount; i-- > 0;)
+        second.draw(11, i, drawn), backwards[i] = as_enumerated(drawn, space).key();
+    }).join();
+    EXPECT_EQ(forwards, backwards);
+    EXPECT_GT(std::set<std::string>(forwards.begin(), forwards.end()).size(), kCount - 5);
+  }
+}
+
+TEST(Sampler, CountsTheHighestLevel) {
+  const Space space(all_operators(), {});
+  for (const Uniform uniform : {Uniform::kSequences, Uniform::kPrograms}) {
+    Sampler sampler(space, kHighestLevel, uniform);
+    EXPECT_TRUE(std::isfinite(sampler.choices()));
+    Draft draft;
+    sampler.draw(1, 0, draft);
+    EXPECT_EQ(draft.steps.size(), static_cast<size_t>(kHighestLevel));
+  }
+}
+
+}  // namespace
+}  // namespace nereid::synth

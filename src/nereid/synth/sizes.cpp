@@ -1,0 +1,176 @@
+#include "nereid/synth/sizes.h"
+
+#include <algorithm>
+
+namespace nereid::synth {
+
+template <typename Number>
+Sizes<Number>::Sizes(const Space& space) : space_(space) {
+  for (int rank = 0; rank <= ops::kMaxRank; ++rank)
+    for (int v = 0; v < space.vectors().count(rank); ++v)
+      shapes_[static_cast<size_t>(rank)].push_back(number<Number>(space.vectors().shapes(rank, v)));
+  for (int id = 0; id < space.form_count(); ++id) {
+    Counts& counts = starts_.emplace_back();
+    const Edges& edges = space.edges(id, {});
+    for (size_t out = 0; out + 1 < edges.first.size(); ++out) {
+      Number sum = number<Number>(0);
+      for (const Edge& edge : edges.of(static_cast<int>(out))) sum += number<Number>(edge.ways);
+      counts.push_back(std::move(sum));
+    }
+  }
+}
+
+template <typename Number>
+const typename Sizes<Number>::Counts* Sizes<Number>::through(const Way& way, const Counts* spine,
+                                                             const Counts* branch, Counts& made) const {
+  const Edges& edges = space_.edges(way.form, way.feed);
+  if (edges.identity) return spine;
+  const size_t count = edges.first.size() - 1;
+  made.assign(count, number<Number>(0));
+  for (size_t out = 0; out < count; ++out) {
+    Number& sum = made[out];
+    for (const Edge& edge : edges.of(static_cast<int>(out))) {
+      const Number& before = (*spine)[edge.spine];
+      if (branch != nullptr) {
+        sum += number<Number>(edge.ways) * before * (*branch)[edge.branch];
+      } else {
+        sum += number<Number>(edge.ways) * before;
+      }
+    }
+  }
+  return &made;
+}
+
+template <typename Number>
+bool Sizes<Number>::count(const std::vector<DraftStep>& steps) {
+  counts_.assign(steps.size(), nullptr);
+  while (storage_.size() < steps.size()) storage_.emplace_back();
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const Way& way = steps[i].way;
+    if (way.feed.a < 0) {
+      counts_[i] = &of_start(way.form);
+    } else if (way.feed.b >= 0) {
+      counts_[i] = through(way, counts_[i - 2], counts_[i - 1], storage_[i]);
+    } else {
+      counts_[i] = through(way, counts_[i - 1], nullptr, storage_[i]);
+    }
+    if (counts_[i] != &storage_[i]) continue;
+    bool any = false;
+    for (const Number& count : *counts_[i]) any |= !is_zero(count);
+    if (!any) return false;
+  }
+  return true;
+}
+
+template <typename Number>
+ops::Shape Sizes<Number>::draw_shape(Dice& dice, int rank, int vector) const {
+  ops::Shape shape;
+  shape.rank = static_cast<uint8_t>(rank);
+  const Classes& classes = space_.vectors().at(rank, vector);
+  for (size_t d = 0; d < shape.rank; ++d) {
+    const auto sizes = grid(classes[d]);
+    shape.dims[d] = sizes.size() == 1 ? sizes[0] : sizes[dice.below(static_cast<uint32_t>(sizes.size()))];
+  }
+  return shape;
+}
+
+template <typename Number>
+void Sizes<Number>::draw_born(Dice& dice, const Edge& edge, DraftStep& step) const {
+  const ops::Form& form = space_.form(step.way.form);
+  for (size_t i = 0; i < form.born; ++i) {
+    const auto sizes = grid((edge.born >> (3 * i)) & 7);
+    step.born[i] = sizes.size() == 1 ? sizes[0] : sizes[dice.below(static_cast<uint32_t>(sizes.size()))];
+  }
+}
+
+template <typename Number>
+bool Sizes<Number>::draw_start(Dice& dice, int vector, DraftStep& step) {
+  if (space_.form(step.way.form).born == 0) return true;
+  weights_.clear();
+  const auto edges = space_.edges(step.way.form, {}).of(vector);
+  for (const Edge& edge : edges) weights_.push_back(number<Number>(edge.ways));
+  const int chosen = choose(dice, std::span<const Number>(weights_));
+  if (chosen == kUndecided) return false;
+  draw_born(dice, edges[static_cast<size_t>(chosen)], step);
+  return true;
+}
+
+template <typename Number>
+bool Sizes<Number>::draw(Dice& dice, Draft& draft) {
+  const int rank = rank_of(draft.steps.back().way.kind);
+  weights_.clear();
+  const Counts& shapes = shapes_[static_cast<size_t>(rank)];
+  for (size_t v = 0; v < shapes.size(); ++v) weights_.push_back((*counts_.back())[v] * shapes[v]);
+  int vector = choose(dice, std::span<const Number>(weights_));
+  if (vector == kUndecided) return false;
+  draft.result = draw_shape(dice, rank, vector);
+  for (size_t i = draft.steps.size(); i-- > 0;) {
+    DraftStep& step = draft.steps[i];
+    const Way& way = step.way;
+    if (way.feed.a < 0) return draw_start(dice, vector, step);
+    const Edges& edges = space_.edges(way.form, way.feed);
+    if (edges.identity) continue;
+    const bool joins = way.feed.b >= 0;
+    const auto choices = edges.of(vector);
+    size_t chosen = 0;
+    if (choices.size() > 1) {
+      weights_.clear();
+      for (const Edge& edge : choices) {
+        Number weight = number<Number>(edge.ways) * (*counts_[i - (joins ? 2 : 1)])[edge.spine];
+        if (joins) weight = weight * (*counts_[i - 1])[edge.branch];
+        weights_.push_back(std::move(weight));
+      }
+      const int picked = choose(dice, std::span<const Number>(weights_));
+      if (picked == kUndecided) return false;
+      chosen = static_cast<size_t>(picked);
+    }
+    draw_born(dice, choices[chosen], step);
+    vector = choices[chosen].spine;
+    if (!joins) continue;
+    if (!draw_start(dice, choices[chosen].branch, draft.steps[i - 1])) return false;
+    --i;
+  }
+  return true;
+}
+
+// The class vectors that each type's value can have after each step, under any wiring: no counts, so sets are
+// enough.
+bool some_program(const Space& space, const std::vector<int>& groups) {
+  using Set = std::vector<double>;  // 1 or 0 by class vector; empty: none
+  const Sizes<double> sizes(space);
+  const auto unite = [](Set& set, const Set& other) {
+    if (set.empty()) set.assign(other.size(), 0);
+    for (size_t v = 0; v < other.size(); ++v)
+      if (other[v] != 0) set[v] = 1;
+  };
+  const auto any = [](const Set& set) { return std::find(set.begin(), set.end(), 1) != set.end(); };
+  std::vector<std::array<Set, kTypes>> reached(groups.size());
+  std::vector<std::array<Set, kKinds>> branches(groups.size());
+  Set made;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const Group& group = space.groups()[static_cast<size_t>(groups[i])];
+    for (const Way& way : group.starts) {
+      unite(branches[i][way.kind], sizes.of_start(way.form));
+      if (i == 0) unite(reached[0][static_cast<size_t>(type_after(way, 0))], sizes.of_start(way.form));
+    }
+    const auto arrive = [&](const Way& way, int run, const Set& spine, const Set* branch) {
+      if (spine.empty() || (branch != nullptr && branch->empty())) return;
+      unite(reached[i][static_cast<size_t>(type_after(way, run))], *sizes.through(way, &spine, branch, made));
+    };
+    for (int type = 0; type < kTypes && i > 0; ++type) {
+      const auto t = static_cast<size_t>(type), kind = static_cast<size_t>(type / kRuns);
+      const int run = type % kRuns;
+      for (const Way& way : group.onwards[kind])
+        if (way.tap <= run) arrive(way, run, reached[i - 1][t], nullptr);
+      for (size_t branch = 0; branch < kKinds && i > 1; ++branch)
+        for (const Way& way : group.joins[kind][branch])
+          arrive(way, run, reached[i - 2][t], &branches[i - 1][branch]);
+    }
+  }
+  return std::any_of(reached.back().begin(), reached.back().end(), any);
+}
+
+template class Sizes<double>;
+template class Sizes<Natural>;
+
+}  // namespace nereid::synth
