@@ -16,6 +16,10 @@ namespace CLI {
 class App;
 }
 
+namespace nereid::ops {
+struct Operator;
+}
+
 namespace nereid::app {
 
 // What the command line is told; an Error's blame gives 2, 3 or 130.
@@ -32,10 +36,14 @@ struct Chosen {
 void add_trace_command(CLI::App& app, Chosen& chosen);
 void add_verify_command(CLI::App& app, Chosen& chosen);
 void add_lower_command(CLI::App& app, Chosen& chosen);
+void add_ops_command(CLI::App& app, Chosen& chosen);
 void add_store_command(CLI::App& app, Chosen& chosen);
 
 // Adds the `--json` flag, which every subcommand has.
 void add_json_flag(CLI::App& command, Chosen& chosen, const std::string& description);
+
+// The operator of that name; the error names the nearest.
+Result<const ops::Operator*> find_operator(std::string_view name);
 
 int exit_code(Blame blame);
 

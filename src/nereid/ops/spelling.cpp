@@ -166,6 +166,24 @@ void spell(std::string& to, std::string_view pattern, const Applied& applied, co
   Speller(to, applied, names).pattern(pattern);
 }
 
+void spell_call(std::string& to, const Applied& applied, const Names& names, std::string_view module) {
+  std::string_view pattern = applied.op->call;
+  if (pattern.empty()) {
+    to += module;
+    to += '(';
+    for (int s = 0; s < applied.form->slots; ++s) {
+      if (s > 0) to += ", ";
+      to += names.operands[static_cast<size_t>(s)];
+    }
+    to += ')';
+    return;
+  }
+  const size_t place = pattern.find("{m}");
+  to += pattern.substr(0, place);
+  to += module;
+  spell(to, pattern.substr(place + 3), applied, names);
+}
+
 std::string_view constant_values(const Operator& op, char which) {
   std::string_view rest = op.constants;
   while (!rest.empty()) {

@@ -27,6 +27,9 @@ struct Names {
 
 void spell(std::string& to, std::string_view pattern, const Applied& applied, const Names& names);
 
+// The operator's module, which `module` names, called with the operands: as `call` says, or plainly.
+void spell_call(std::string& to, const Applied& applied, const Names& names, std::string_view module);
+
 // The values that constant `which` ('a', 'b') may take: "0.01|0.1", empty where there is none.
 std::string_view constant_values(const Operator& op, char which);
 int constant_count(const Operator& op, char which);
