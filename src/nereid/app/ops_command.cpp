@@ -54,11 +54,12 @@ Json application_json(const ops::Applied& applied) {
     if (op.ranges[slot] == ops::Range::kIndex) operand["below"] = ops::index_bound(applied);
     line["operands"].push_back(std::move(operand));
   }
-  line["weights"] = Json::object();
+  line["weights"] = Json::array();  // in the order of the module's parameters
   for (const ops::Weight& weight : ops::weights_of(op)) {
     std::string shape;
     ops::spell(shape, weight.shape, applied, {});
-    line["weights"][std::string(weight.name)] = fmt::format("torch.{}({})", weight.maker, shape);
+    line["weights"].push_back(
+        {{"name", weight.name}, {"made", fmt::format("torch.{}({})", weight.maker, shape)}});
   }
   const ops::Spellings written = ops::spellings(applied);
   line["functional"] = written.functional, line["method"] = written.method;
@@ -90,7 +91,7 @@ Json operator_json(const ops::Operator& op, int variant) {
 }
 
 std::string table(const std::vector<const ops::Operator*>& chosen, const Terminal& terminal) {
-  std::string text = terminal.bold(fmt::format("{:<29}{:>8}  {:<14}{:<18}{:<34}{}", "operator", "operands",
+  std::string text = terminal.bold(fmt::format("{:<29}{:>8}  {:<15}{:<20}{:<34}{}", "operator", "operands",
                                                "lowering", "inputs", "ATen", "written")) +
                      "\n";
   for (const ops::Operator* op : chosen) {
@@ -101,7 +102,7 @@ std::string table(const std::vector<const ops::Operator*>& chosen, const Termina
     const ops::Spellings spelled = ops::spellings(ops::example(*op, ops::forms(op->rule).front()));
     for (const auto& spelling : {spelled.functional, spelled.method, spelled.module})
       if (!spelling.empty()) written += (written.empty() ? "" : "   ") + spelling;
-    std::string line = fmt::format("{:<29}{:>8}  {:<14}{:<18}{:<34}{}", op->name, arity(*op),
+    std::string line = fmt::format("{:<29}{:>8}  {:<15}{:<20}{:<34}{}", op->name, arity(*op),
                                    ops::to_string(op->lowering), inputs, op->aten, written);
     if (terminal.terminal && static_cast<int>(line.size()) > terminal.width)
       line = line.substr(0, static_cast<size_t>(terminal.width) - 1) + "…";
