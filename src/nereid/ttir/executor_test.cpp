@@ -485,8 +485,13 @@ TEST(Facts, ParametersAndBranches) {
   EXPECT_FALSE(add.kernel().branches_on_float_data());
   for (const char* blind : {"add_relu", "softmax", "matmul", "layer_norm"})
     EXPECT_FALSE(Golden(blind).kernel().moves_by_data()) << blind;
-  for (const char* sees : {"last_arriver", "spin_lock", "wait_for_next"})  // branches and loops on what is loaded
+  // Branches, loops and assertions about what is loaded.
+  for (const char* sees : {"last_arriver", "spin_lock", "wait_for_next", "asserting"})
     EXPECT_TRUE(Golden(sees).kernel().moves_by_data()) << sees;
+  auto text = read_file(NEREID_SOURCE_DIR "/tests/ttir/golden/divide.ttir").value();
+  EXPECT_FALSE(Kernel::load(text)->moves_by_data());  // what is loaded is divided by a parameter
+  text.replace(text.find("divsi %4, %5"), 12, "divsi %5, %4");
+  EXPECT_TRUE(Kernel::load(text)->moves_by_data());
   EXPECT_FALSE(add.kernel().uses_int_to_ptr());
   EXPECT_TRUE(Golden("last_arriver").kernel().parameters()[2].read);
 }

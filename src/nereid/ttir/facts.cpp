@@ -260,6 +260,16 @@ bool moves_by_data(const Module& module) {
         return tainted(op, 1) > 0;
       case OpKind::kScfFor:
         return tainted(op, 3) > 0;
+      case OpKind::kAssert:
+        return tainted(op, 1) > 0;
+      case OpKind::kDivsi:
+      case OpKind::kDivui:
+      case OpKind::kRemsi:
+      case OpKind::kRemui:
+      case OpKind::kCeildivsi:
+      case OpKind::kCeildivui:
+      case OpKind::kFloordivsi:
+        return taint.has(op.operands[1]);
       case OpKind::kLoad:  // pointer, mask, other
         return tainted(op, std::min<size_t>(op.operands.size(), 2)) > 0;
       case OpKind::kStore:

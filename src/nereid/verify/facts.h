@@ -41,7 +41,7 @@ struct KernelFacts {
   bool int_to_ptr = false;
   std::vector<std::string> assembly{};
   bool branches_on_float_data = false;
-  bool moves_by_data = true;  // what it accesses, or how often, depends on what it has loaded; or may do so
+  bool moves_by_data = true;  // ttir/facts.h; true where that cannot be told
   // Where the executor cannot read the kernel: why. What the rules forbid is then looked for in the text.
   std::string unreadable{};
   bool malformed = false;          // it is not TTIR at all, or breaks its rules
@@ -54,6 +54,9 @@ struct TraceFacts {
   std::vector<KernelFacts> kernels{};  // one for each of the trace's
 
   int judged() const;  // index of the last forward's phase; -1 where there is none
+  // Whether the judged forward does the same whatever the values are: launches alone, each of which goes the
+  // same ways and touches the same bytes. No inputs are then slower or less safe than others.
+  bool blind_to_values() const;
 };
 
 }  // namespace nereid::verify

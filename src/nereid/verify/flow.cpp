@@ -1,5 +1,6 @@
 #include "nereid/verify/flow.h"
 
+#include <algorithm>
 #include <functional>
 
 namespace nereid::verify {
@@ -75,6 +76,20 @@ int TraceFacts::judged() const {
   for (int p = static_cast<int>(phases.size()) - 1; p >= 0; --p)
     if (phases[static_cast<size_t>(p)].kind == PhaseKind::kForward) return p;
   return -1;
+}
+
+bool TraceFacts::blind_to_values() const {
+  if (std::ranges::any_of(kernels, &KernelFacts::moves_by_data)) return false;
+  const auto phase = static_cast<size_t>(judged());
+  const auto& steps = trace->phases.at(phase).steps;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const auto* launch = std::get_if<trace::Launch>(&steps[i]);
+    if (launch == nullptr && phases.at(phase).steps.at(i).work != Work::kFree) return false;
+    if (launch != nullptr && !std::ranges::all_of(launch->alternatives, &std::vector<trace::Call>::empty,
+                                                  &trace::Alternative::before))
+      return false;
+  }
+  return true;
 }
 
 Flow follow(const TraceFacts& facts) {

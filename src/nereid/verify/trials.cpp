@@ -88,7 +88,8 @@ Trials::Trials(replay::Session& session, const TraceFacts& reference, const Trac
       candidate_(candidate),
       rules_(rules),
       settings_(settings),
-      verdict_(verdict) {}
+      verdict_(verdict),
+      blind_(candidate.blind_to_values()) {}
 
 Status Trials::run(int draw) {
   NEREID_TRY_STATUS(own_inputs(draw));
@@ -104,13 +105,13 @@ Status Trials::run(int draw) {
   return ok_status();
 }
 
-Result<replay::TrialReport> Trials::one(InputKind kind, int number) {
+Result<replay::TrialReport> Trials::one(InputKind kind, int number, bool checked) {
   if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
   const replay::Trial trial{
       .seed = trial_seed(settings_.seed, static_cast<int>(verdict_.coverage.draws), number),
       .kind = kind,
       .perturb = true,
-      .sanitize = number == 0 || first_seconds_ < kLongTrial};
+      .sanitize = number == 0 || (checked && first_seconds_ < kLongTrial)};
   auto tolerance = settings_.tolerance;
   // Other kinds of input are for what goes wrong altogether; how exactly a sum is taken is judged on the
   // task's own.
@@ -121,7 +122,7 @@ Result<replay::TrialReport> Trials::one(InputKind kind, int number) {
 Status Trials::own_inputs(int draw) {
   const int count = draw == 0 ? std::max(1, settings_.trials) : 1;
   for (int number = 0; number < count && good(); ++number) {
-    NEREID_TRY(const auto report, one(InputKind::kOwn, number));
+    NEREID_TRY(const auto report, one(InputKind::kOwn, number, !blind_));
     const bool fresh = number == 0;
     if (fresh) first_seconds_ = report.seconds_candidate + report.seconds_reference + report.seconds_oracle;
     if (report.reference_failed)
@@ -186,7 +187,7 @@ Status Trials::other_inputs() {
   const size_t count = few ? kFewKinds.size() : kOtherKinds.size();
   for (size_t i = 0; i < count && good(); ++i) {
     const int number = settings_.trials + static_cast<int>(i);
-    NEREID_TRY(const auto report, one(kinds[i], number));
+    NEREID_TRY(const auto report, one(kinds[i], number, !blind_));
     NEREID_TRY([[maybe_unused]] const bool agreed, take(report, number));
   }
   return ok_status();
@@ -203,7 +204,7 @@ Status Trials::alternatives() {
   if (untried.empty()) return ok_status();
 
   const int number = settings_.trials + static_cast<int>(kOtherKinds.size());
-  NEREID_TRY(const auto base, one(InputKind::kOwn, number));
+  NEREID_TRY(const auto base, one(InputKind::kOwn, number, true));
   NEREID_TRY(bool agreed, take(base, number));
   const Stopwatch watch;
   const size_t stride = (untried.size() + kMostAlternatives - 1) / kMostAlternatives;

@@ -27,7 +27,8 @@ class Trials {
 
  private:
   bool good() const { return verdict_.word == Word::kVerified; }
-  Result<replay::TrialReport> one(replay::InputKind kind, int number);
+  // `checked`: every access is looked at (on CUDA: fenced), where the trial is not too long for that.
+  Result<replay::TrialReport> one(replay::InputKind kind, int number, bool checked);
   Status own_inputs(int draw);
   Result<LeftOut> without(std::vector<int> steps);
   Status leave_out();
@@ -51,6 +52,7 @@ class Trials {
   const RuleReport& rules_;
   const Settings& settings_;
   Verdict& verdict_;
+  const bool blind_;          // what one trial shows of the candidate's accesses, it shows for all
   double first_seconds_ = 0;  // of the first trial: later ones are spared where it was long
   double worst_ratio_ = -1;   // error over tolerance of what `verdict.errors` tells
   int judged_trials_ = 0, constant_trials_ = 0, insensitive_trials_ = 0;

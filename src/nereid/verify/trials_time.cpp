@@ -29,26 +29,6 @@ replay::LeastWork least_work(const TraceFacts& facts) {
   return least;
 }
 
-// Whether the forward does the same whatever the values are: launches alone, and each goes the same ways and
-// touches the same bytes. Then no inputs are slower than others by the candidate's doing.
-bool is_blind_to_values(const TraceFacts& facts) {
-  const trace::Trace& trace = *facts.trace;
-  const auto& steps = trace.phases.at(static_cast<size_t>(facts.judged())).steps;
-  const auto& known = facts.phases.at(static_cast<size_t>(facts.judged())).steps;
-  for (size_t i = 0; i < steps.size(); ++i) {
-    const auto* launch = std::get_if<trace::Launch>(&steps[i]);
-    if (launch == nullptr && known.at(i).work != Work::kFree) return false;
-    if (launch == nullptr) continue;
-    for (const auto& alternative : launch->alternatives) {
-      const auto kernel = static_cast<size_t>(alternative.kernel);
-      if (kernel >= facts.kernels.size() || facts.kernels[kernel].moves_by_data ||
-          !alternative.before.empty())
-        return false;
-    }
-  }
-  return true;
-}
-
 }  // namespace
 
 Status Trials::time() {
@@ -57,7 +37,7 @@ Status Trials::time() {
   request.seconds = settings_.timing_seconds;
   request.slack = kSlackOnOtherKinds;
   request.least = least_work(candidate_);
-  if (is_blind_to_values(candidate_)) request.kinds = {replay::InputKind::kOwn};
+  if (blind_) request.kinds = {replay::InputKind::kOwn};
   while (true) {
     NEREID_TRY(const auto report,
                session_.time(request, settings_.tolerance, Deadline::after(40 * settings_.time_limit + 120)));
