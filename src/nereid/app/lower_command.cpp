@@ -68,7 +68,14 @@ Result<Answer> run(const Options& options, bool json) {
       const auto& module = std::get<lower::Module>(written);
       line["kernels"] = Json::array();
       for (const auto& kernel : module.kernels)
-        line["kernels"].push_back({{"name", kernel.name}, {"does", kernel.comment}});
+        line["kernels"].push_back({{"name", kernel.name},
+                                   {"does", kernel.does},
+                                   {"choice", lower::to_string(kernel.choice)},
+                                   {"bytes", kernel.estimate.bytes_read + kernel.estimate.bytes_written},
+                                   {"flops", kernel.estimate.flops},
+                                   {"seconds", kernel.estimate.seconds}});
+      line["kept"] = module.kept;
+      line["plan"] = module.plan;
       if (json && options.output.empty())
         line["code"] = module.text;
       else

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "nereid/lower/emit_expr.h"
+#include "nereid/lower/emit_reduction.h"
 
 namespace nereid::lower {
 namespace {
@@ -36,7 +37,15 @@ struct Tile {
   int64_t rows = 1, columns = 1;  // of a block
   bool looped = false;            // a program goes over its columns in several blocks
 
-  Tile(const Graph& graph, const TileKernel& kernel) {
+  Tile(const Graph& graph, const TileKernel& kernel, const KernelChoice& choice) {
+    by_default(graph, kernel);
+    if (choice.rows > 0) rows = power_of_two(choice.rows);
+    if (choice.columns > 0 && !kernel.columns.empty()) columns = power_of_two(choice.columns);
+    looped = !kernel.columns.empty() && columns < kernel.column_count();
+  }
+
+ private:
+  void by_default(const Graph& graph, const TileKernel& kernel) {
     const int64_t all_rows = kernel.row_count(), all_columns = kernel.column_count();
     if (kernel.columns.empty()) {
       rows = std::min<int64_t>(power_of_two(all_rows), 1024);
@@ -50,16 +59,17 @@ struct Tile {
           std::min<int64_t>(power_of_two(all_columns), all_columns > kMostColumns ? 2048 : kMostColumns);
       rows = std::clamp<int64_t>(kTile / columns, 1, power_of_two(all_rows));
     }
-    looped = columns < all_columns;
   }
 };
 
 class TileEmitter {
  public:
-  TileEmitter(Graph& graph, const Fused& fused, const TileKernel& kernel, const std::string& name)
+  TileEmitter(Graph& graph, const Fused& fused, const TileKernel& kernel, const std::string& name, const KernelChoice& choice)
       : graph_(graph),
         fused_(fused),
-        tile_(graph, kernel),
+        tile_(graph, kernel, choice),
+        choice_(choice),
+        kernel_(kernel),
         rows_(kernel.row_count()),
         columns_(kernel.column_count()),
         has_columns_(!kernel.columns.empty()),
@@ -112,46 +122,13 @@ class TileEmitter {
     return tile_.rows == 1 ? "tl.arange(0, BLOCK_COLUMNS)" : "tl.arange(0, BLOCK_COLUMNS)[None, :]";
   }
   DType type_of(const Member& member) const { return graph_.exprs[member.body].type; }
-  std::string nothing(const Member& member) const {
-    return constant_text(identity(member.reduction), type_of(member));
-  }
+  std::string nothing(const Member& member) const { return nothing_text(member.reduction, type_of(member)); }
+  const char* keep() const { return tile_.rows == 1 ? "" : "[:, None]"; }
+  int axis() const { return tile_.rows == 1 ? 0 : 1; }
+  std::string row_shape() const { return tile_.rows == 1 ? "[]" : "[BLOCK_ROWS, 1]"; }
 
   std::string reduced(const Member& member, const std::string& text) {
-    const char* keep = tile_.rows == 1 ? "" : "[:, None]";
-    const int axis = tile_.rows == 1 ? 0 : 1;
-    const auto with = [&](const char* helper) {
-      if (std::ranges::find(out_.helpers, helper) == out_.helpers.end()) out_.helpers.emplace_back(helper);
-      return fmt::format("tl.reduce({}, {}, {}){}", text, axis, helper, keep);
-    };
-    switch (member.reduction) {
-      case Reduction::kSum:
-        return fmt::format("tl.sum({}, axis={}){}", text, axis, keep);
-      case Reduction::kProd:
-        return with("product_of");
-      case Reduction::kMax:
-        return with("larger_of");
-      case Reduction::kMin:
-        return with("smaller_of");
-      case Reduction::kArgMax:
-        return fmt::format("tl.argmax({}, axis={}){}", text, axis, keep);
-      case Reduction::kArgMin:
-        return fmt::format("tl.argmin({}, axis={}){}", text, axis, keep);
-      default:
-        return text;
-    }
-  }
-
-  static std::string accumulated(Reduction reduction, const std::string& sum, const std::string& now) {
-    switch (reduction) {
-      case Reduction::kProd:
-        return fmt::format("{} * {}", sum, now);
-      case Reduction::kMax:
-        return fmt::format("tl.maximum({}, {}, propagate_nan=tl.PropagateNan.ALL)", sum, now);
-      case Reduction::kMin:
-        return fmt::format("tl.minimum({}, {}, propagate_nan=tl.PropagateNan.ALL)", sum, now);
-      default:
-        return fmt::format("{} + {}", sum, now);
-    }
+    return reduced_text(member.reduction, text, axis(), out_.helpers) + keep();
   }
 
   // What lies beyond the last column does not count.
@@ -163,7 +140,7 @@ class TileEmitter {
 
   void keep_result(const Member& member, const std::string& text) {
     const TensorId id = node_of(member).out;
-    if (!member.whole) write_.set_result(id, text);
+    write_.set_result(id, text);
     if (!fused_.stored[static_cast<size_t>(id)]) return;
     const Index at = write_.address(id, member.at);
     std::vector<int> dimensions{kRow};
@@ -171,41 +148,67 @@ class TileEmitter {
     std::string place = write_.place(names_.pointer(graph_, id), at);
     if (has_columns_ && tile_.rows > 1 && !member.whole && !at.uses(kRow))
       place += " + tl.zeros([BLOCK_ROWS, 1], tl.int32)";
-    const std::string where = write_.mask_of(dimensions);
+    const std::string where = write_.mask_of(dimensions, write_.beyond(id, member.at));
     write_.line(where.empty() ? fmt::format("tl.store({}, {})", place, text)
                               : fmt::format("tl.store({}, {}, mask={})", place, text, where));
+  }
+
+  // As wide as the block, even where it is the same everywhere.
+  std::string wide(const Member& member) {
+    const std::string element = write_.value(member.body);
+    return uses_column(member.body)
+               ? element
+               : fmt::format("tl.zeros({}, {}) + {}", block_shape(), type_text(type_of(member)), element);
+  }
+
+  // A pair of an element and its column, put together with others by a function of two pairs.
+  std::string pair(const Member& member, const std::string& block) const {
+    return fmt::format("({}, tl.zeros({}, tl.int32) + column)", masked(member, block), block_shape());
   }
 
   void in_one_block() {
     if (has_columns_) write_.line(fmt::format("column = {}", column_range()));
     for (const Member& member : members_) {
-      const std::string element = write_.value(member.body);
       if (member.reduction == Reduction::kNone) {
-        keep_result(member, element);
+        keep_result(member, write_.value(member.body));
         continue;
       }
-      // As wide as the block, even where it is the same everywhere.
-      const std::string block = uses_column(member.body) ? element
-                                                         : fmt::format("tl.zeros({}, {}) + {}", block_shape(),
-                                                                       type_text(type_of(member)), element);
-      keep_result(member,
-                  write_.let(identifier(node_of(member).name), reduced(member, masked(member, block))));
+      const std::string block = wide(member), wish = identifier(node_of(member).name);
+      if (is_place(member.reduction)) {
+        const std::string name = names_.fresh(wish), best = names_.fresh(wish + "_of");
+        const std::string combine = helper(member);
+        write_.line(member.scan ? fmt::format("{}, {} = tl.associative_scan({}, {}, {})", best, name, pair(member, block), axis(), combine)
+                                : fmt::format("{}, {} = tl.reduce({}, {}, {})", best, name, pair(member, block), axis(), combine));
+        keep_result(member, write_.let("", fmt::format("{}{}.to(tl.int64)", name, member.scan ? "" : keep())));
+        continue;
+      }
+      keep_result(member, write_.let(wish, member.scan ? scanned_text(member.reduction, masked(member, block), axis(), out_.helpers)
+                                                       : reduced(member, masked(member, block))));
     }
   }
 
-  // Members that need no result of each other share a loop over the columns.
+  std::string helper(const Member& member) {
+    std::string name = combine_name(member.reduction, member.scan);
+    if (member.reduction == Reduction::kSum || member.reduction == Reduction::kProd) return name;
+    if (std::ranges::find(out_.helpers, name) == out_.helpers.end()) out_.helpers.push_back(name);
+    return name;
+  }
+
+  // Members that need no finished result of each other share a loop over the columns.
   Status in_loops() {
     std::vector<bool> done(members_.size(), false);
     for (size_t left = members_.size(); left > 0;) {
       std::vector<size_t> of_rows, over_columns;
-      for (size_t m = 0; m < members_.size(); ++m)
-        if (!done[m] && ready(m, done))
-          (members_[m].reduction == Reduction::kNone && !members_[m].whole ? of_rows : over_columns)
-              .push_back(m);
-      if (of_rows.empty() && over_columns.empty())
-        return input_error("{}: members wait for each other", out_.name);
+      std::vector<bool> turn(members_.size(), false);
+      for (size_t m = 0; m < members_.size(); ++m) {
+        if (done[m] || !ready(m, done, turn)) continue;
+        const bool of_row = members_[m].reduction == Reduction::kNone && !members_[m].whole;
+        (of_row ? of_rows : over_columns).push_back(m);
+        turn[m] = !of_row;
+      }
+      if (of_rows.empty() && over_columns.empty()) return input_error("{}: members wait for each other", out_.name);
       for (const size_t m : of_rows) keep_result(members_[m], write_.value(members_[m].body));
-      if (of_rows.empty()) NEREID_TRY_STATUS(one_loop(over_columns));
+      if (of_rows.empty()) one_loop(over_columns);
       const auto& finished = of_rows.empty() ? over_columns : of_rows;
       for (const size_t m : finished) done[m] = true;
       left -= finished.size();
@@ -213,43 +216,79 @@ class TileEmitter {
     return ok_status();
   }
 
-  bool ready(size_t m, const std::vector<bool>& done) {
+  // What has an element for each column can be read in the turn in which it is made.
+  bool ready(size_t m, const std::vector<bool>& done, const std::vector<bool>& turn) {
     for (const TensorId read : graph_.reads(node_of(members_[m])))
       for (size_t other = 0; other < members_.size(); ++other)
-        if (node_of(members_[other]).out == read && !done[other]) return false;
+        if (node_of(members_[other]).out == read && !done[other] && !(turn[other] && members_[other].whole)) return false;
     return true;
   }
 
-  Status one_loop(const std::vector<size_t>& turn) {
-    std::vector<std::string> sums;
-    for (const size_t m : turn) {
-      const Member& member = members_[m];
-      if (member.reduction == Reduction::kArgMax || member.reduction == Reduction::kArgMin)
-        return input_error("{}: the position of an extremum over {} elements", out_.name, columns_);
-      sums.push_back(member.reduction == Reduction::kNone
-                         ? ""
-                         : write_.let(identifier(node_of(member).name) + "_of_block",
-                                      fmt::format("tl.full({}, {}, {})", block_shape(), nothing(member),
-                                                  type_text(type_of(member)))));
+  // What a member carries from one turn of the loop to the next.
+  struct Carried {
+    std::string value, place;
+  };
+
+  Carried begin(const Member& member) {
+    if (member.reduction == Reduction::kNone) return {};
+    const std::string wish = identifier(node_of(member).name) + (member.scan ? "_before" : "_of_block");
+    const std::string shape = member.scan ? row_shape() : block_shape();
+    Carried carried{write_.let(wish, fmt::format("tl.full({}, {}, {})", shape, nothing(member), type_text(type_of(member)))), ""};
+    if (is_place(member.reduction)) carried.place = write_.let(wish + "_place", fmt::format("tl.full({}, {}, tl.int32)", shape, member.scan ? -1 : 2147483647));
+    return carried;
+  }
+
+  void turn_of(const Member& member, const Carried& carried) {
+    if (member.reduction == Reduction::kNone) {
+      keep_result(member, write_.value(member.body));
+      return;
     }
+    const std::string combine = helper(member), block = wide(member);
+    if (is_place(member.reduction)) {
+      const std::string both = fmt::format("{}, {}", carried.value, carried.place);
+      if (!member.scan) {
+        write_.line(fmt::format("{} = {}({}, {}, column)", both, combine, both, masked(member, block)));
+        return;
+      }
+      const std::string best = names_.fresh("best"), place = names_.fresh("place");
+      write_.line(fmt::format("{}, {} = tl.associative_scan({}, {}, {})", best, place, pair(member, block), axis(), combine));
+      write_.line(fmt::format("{}, {} = {}({}, {}, {})", best, place, combine, both, best, place));
+      keep_result(member, write_.let("", fmt::format("{}.to(tl.int64)", place)));
+      const std::string row_best = names_.fresh("row_best"), row_place = names_.fresh("row_place");
+      write_.line(fmt::format("{}, {} = tl.reduce({}, {}, {})", row_best, row_place, pair(member, block), axis(), combine));
+      write_.line(fmt::format("{} = {}({}, {}{}, {}{})", both, combine, both, row_best, keep(), row_place, keep()));
+      return;
+    }
+    const std::string inside = masked(member, block);
+    if (!member.scan) {
+      write_.line(fmt::format("{} = {}", carried.value, combined(member.reduction, carried.value, inside)));
+      return;
+    }
+    const std::string kept = write_.let("", inside);
+    const std::string scanned = scanned_text(member.reduction, kept, axis(), out_.helpers);
+    keep_result(member, write_.let(identifier(node_of(member).name), combined(member.reduction, carried.value, scanned)));
+    write_.line(fmt::format("{} = {}", carried.value, combined(member.reduction, carried.value, reduced(member, kept))));
+  }
+
+  void one_loop(const std::vector<size_t>& turn) {
+    std::vector<Carried> carried;
+    for (const size_t m : turn) carried.push_back(begin(members_[m]));
     write_.begin_loop(kColumn);
     write_.line(fmt::format("column = start + {}", column_range()));
-    for (size_t t = 0; t < turn.size(); ++t) {
-      const Member& member = members_[turn[t]];
-      const std::string element = write_.value(member.body);
-      if (member.reduction == Reduction::kNone)
-        keep_result(member, element);
-      else
-        write_.line(
-            fmt::format("{} = {}", sums[t], accumulated(member.reduction, sums[t], masked(member, element))));
-    }
+    for (size_t t = 0; t < turn.size(); ++t) turn_of(members_[turn[t]], carried[t]);
     write_.end_loop(fmt::format("for start in range(0, {}, BLOCK_COLUMNS):", columns_));
     for (size_t t = 0; t < turn.size(); ++t) {
       const Member& member = members_[turn[t]];
-      if (member.reduction == Reduction::kNone) continue;
-      keep_result(member, write_.let(identifier(node_of(member).name), reduced(member, sums[t])));
+      if (member.reduction == Reduction::kNone || member.scan) continue;
+      const std::string wish = identifier(node_of(member).name);
+      if (!is_place(member.reduction)) {
+        keep_result(member, write_.let(wish, reduced(member, carried[t].value)));
+        continue;
+      }
+      const std::string name = names_.fresh(wish), best = names_.fresh(wish + "_of");
+      write_.line(fmt::format("{}, {} = tl.reduce(({}, {}), {}, {})", best, name, carried[t].value, carried[t].place, axis(), helper(member)));
+      keep_result(member, write_.let("", fmt::format("{}{}.to(tl.int64)", name, keep())));
     }
-    return ok_status();
   }
 
   void finish() {
@@ -260,13 +299,16 @@ class TileEmitter {
       out_.constants.emplace_back("BLOCK_COLUMNS", tile_.columns);
     }
     out_.programs = (rows_ + tile_.rows - 1) / tile_.rows;
-    out_.num_warps = tile_.rows * tile_.columns >= 4096 ? 8 : 4;
-    close_kernel(out_, graph_, names_, members_, write_.take_lines());
+    out_.num_warps = choice_.warps > 0 ? choice_.warps : tile_.rows * tile_.columns >= 4096 ? 8 : 4;
+    out_.choice = {.rows = tile_.rows, .columns = has_columns_ ? tile_.columns : 0, .warps = out_.num_warps};
+    close_kernel(out_, graph_, names_, kernel_, write_.take_lines());
   }
 
   Graph& graph_;
   const Fused& fused_;
   const Tile tile_;
+  const KernelChoice choice_;
+  const TileKernel& kernel_;
   const int64_t rows_, columns_;
   const bool has_columns_;
   KernelNames names_;
@@ -277,35 +319,39 @@ class TileEmitter {
 
 }  // namespace
 
-void close_kernel(KernelText& kernel, const Graph& graph, const KernelNames& names,
-                  const std::vector<Member>& members, const std::vector<std::string>& lines) {
-  std::vector<std::string> parameters, words;
+std::vector<std::string> words_of(const Graph& graph, const TileKernel& kernel) {
+  std::vector<std::string> words;
+  const auto add = [&](const std::string& word) {
+    if (std::ranges::find(words, word) == words.end()) words.push_back(word);
+  };
+  for (const Member& member : kernel.members) {
+    const Node& node = graph.nodes[static_cast<size_t>(member.node)];
+    for (const auto& word : node.before) add(word);
+    add(node.name);
+  }
+  return words;
+}
+
+void close_kernel(KernelText& kernel, const Graph& graph, const KernelNames& names, const TileKernel& of,
+                  const std::vector<std::string>& lines) {
+  std::vector<std::string> parameters;
   for (const auto& [name, tensor] : names.pointers) {
     kernel.pointers.push_back({name, tensor});
     parameters.push_back(name);
   }
   for (const auto& constant : kernel.constants) parameters.push_back(constant.first + ": tl.constexpr");
-  for (const Member& member : members) {
-    const std::string& word = graph.nodes[static_cast<size_t>(member.node)].name;
-    if (std::ranges::find(words, word) == words.end()) words.push_back(word);
-  }
-  kernel.comment = fmt::format("{}", fmt::join(words, ", "));
-  kernel.text = fmt::format("@triton.jit\ndef {}({}):\n    # {}\n", kernel.name, fmt::join(parameters, ", "),
-                            kernel.comment);
+  kernel.comment = fmt::format("{}", fmt::join(words_of(graph, of), ", "));
+  std::string head = fmt::format("def {}({}):", kernel.name, fmt::join(parameters, ", "));
+  if (head.size() > 110) head = fmt::format("def {}(\n    {},\n):", kernel.name, fmt::join(parameters, ", "));
+  kernel.text = fmt::format("@triton.jit\n{}\n    # {}\n", head, kernel.comment);
   for (const auto& line : lines) kernel.text += "    " + line + "\n";
 }
 
-Result<KernelText> emit(Graph& graph, const Fused& fused, const TileKernel& kernel, const std::string& name) {
+Result<KernelText> emit(Graph& graph, const Fused& fused, const TileKernel& kernel, const std::string& name,
+                        const KernelChoice& choice) {
   if (const auto contraction = as_contraction(graph, kernel))
-    return emit_contraction(graph, fused, kernel, *contraction, name);
-  return TileEmitter(graph, fused, kernel, name).run();
-}
-
-std::string helper_text(const std::string& name) {
-  const std::string head = fmt::format("@triton.jit\ndef {}(a, b):\n    ", name);
-  if (name == "product_of") return head + "return a * b\n";
-  const char* which = name == "larger_of" ? "maximum" : "minimum";
-  return head + fmt::format("return tl.{}(a, b, propagate_nan=tl.PropagateNan.ALL)\n", which);
+    return emit_contraction(graph, fused, kernel, *contraction, name, choice);
+  return TileEmitter(graph, fused, kernel, name, choice).run();
 }
 
 }  // namespace nereid::lower

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "nereid/base/result.h"
+#include "nereid/lower/choices.h"
 #include "nereid/lower/fuse.h"
 
 namespace nereid::lower {
@@ -21,9 +22,11 @@ struct KernelText {
   std::vector<PointerParameter> pointers;
   std::vector<std::pair<std::string, int64_t>> constants;  // "BLOCK_ROWS", 4
   int64_t programs = 1;
-  int num_warps = 4;
+  int num_warps = 4, num_stages = 0;  // 0: Triton's own
   std::vector<std::string> helpers;  // functions that it calls, by name: see `helper_text`
   std::string comment;               // what it computes, in words
+  KernelChoice choice;               // how it is cut
+  bool contraction = false;
 };
 
 struct KernelNames;
@@ -36,16 +39,16 @@ struct Contraction {
                    n = {};  // of the kernel's rows: in both factors, in the left, in the right
 };
 std::optional<Contraction> as_contraction(const Graph& graph, const TileKernel& kernel);
-Result<KernelText> emit_contraction(Graph& graph, const Fused& fused, const TileKernel& kernel,
-                                    const Contraction& contraction, const std::string& name);
+Result<KernelText> emit_contraction(Graph& graph, const Fused& fused, const TileKernel& kernel, const Contraction& contraction,
+                                    const std::string& name, const KernelChoice& choice);
 
 // The function around a kernel's lines.
-void close_kernel(KernelText& kernel, const Graph& graph, const KernelNames& names,
-                  const std::vector<Member>& members, const std::vector<std::string>& lines);
+void close_kernel(KernelText& kernel, const Graph& graph, const KernelNames& names, const TileKernel& of,
+                  const std::vector<std::string>& lines);
 
 // An error names what the kernel family cannot do yet.
-Result<KernelText> emit(Graph& graph, const Fused& fused, const TileKernel& kernel, const std::string& name);
-// "@triton.jit" and the function; combine functions for reductions.
-std::string helper_text(const std::string& name);
-
+Result<KernelText> emit(Graph& graph, const Fused& fused, const TileKernel& kernel, const std::string& name,
+                        const KernelChoice& choice = {});
+// What its members compute, in their order: "linear, gelu".
+std::vector<std::string> words_of(const Graph& graph, const TileKernel& kernel);
 }  // namespace nereid::lower

@@ -20,7 +20,7 @@ int64_t product_of(const Extents& sizes, const std::vector<int>& dims) {
 class ContractionEmitter {
  public:
   ContractionEmitter(Graph& graph, const Fused& fused, const TileKernel& kernel,
-                     const Contraction& contraction, const std::string& name)
+                     const Contraction& contraction, const std::string& name, const KernelChoice& choice)
       : graph_(graph),
         fused_(fused),
         kernel_(kernel),
@@ -37,6 +37,10 @@ class ContractionEmitter {
     block_m_ = std::clamp<int64_t>(power_of_two(m_), 16, narrow_ ? 128 : 64);
     block_n_ = std::clamp<int64_t>(power_of_two(n_), 16, narrow_ ? 128 : 64);
     block_k_ = std::clamp<int64_t>(power_of_two(k_), 16, narrow_ ? 64 : 32);
+    if (choice.m > 0) block_m_ = std::max<int64_t>(power_of_two(choice.m), 16);
+    if (choice.n > 0) block_n_ = std::max<int64_t>(power_of_two(choice.n), 16);
+    if (choice.k > 0) block_k_ = std::max<int64_t>(power_of_two(choice.k), 16);
+    choice_ = choice;
   }
 
   Result<KernelText> run() {
@@ -68,15 +72,18 @@ class ContractionEmitter {
     for (const auto* lines : {&body_a, &body_b})
       for (const auto& each : *lines) write.line(each);
     const bool tf32 = graph_.nodes[static_cast<size_t>(kernel_.members[0].node)].tf32;
-    const char* precision = narrow_ ? ""
-                            : tf32  ? ", input_precision=\"tf32\""
-                                    : ", input_precision=\"tf32x3\"";
+    if (choice_.precision.empty()) choice_.precision = tf32 ? "tf32" : "tf32x3";
+    const std::string precision = narrow_ ? "" : fmt::format(", input_precision=\"{}\"", choice_.precision);
     write.line(fmt::format("    total = tl.dot({}, {}, total{})", x, y, precision));
     NEREID_TRY_STATUS(epilogue(write, by));
     out_.constants = {{"BLOCK_M", block_m_}, {"BLOCK_N", block_n_}, {"BLOCK_K", block_k_}};
     out_.programs = tiles_m() * tiles_n() * batch_;
-    out_.num_warps = block_m_ * block_n_ >= 8192 ? 8 : 4;
-    close_kernel(out_, graph_, names_, kernel_.members, write.take_lines());
+    out_.num_warps = choice_.warps > 0 ? choice_.warps : block_m_ * block_n_ >= 8192 ? 8 : 4;
+    out_.num_stages = choice_.stages;
+    out_.contraction = true;
+    out_.choice = {.m = block_m_, .n = block_n_, .k = block_k_, .warps = out_.num_warps, .stages = choice_.stages,
+                   .precision = narrow_ ? "" : choice_.precision};
+    close_kernel(out_, graph_, names_, kernel_, write.take_lines());
     return std::move(out_);
   }
 
@@ -173,7 +180,7 @@ class ContractionEmitter {
       if (!fused_.stored[static_cast<size_t>(node.out)]) continue;
       std::vector<Index> at;
       for (const Index& index : member.at) at.push_back(substitute(index, by, write.extents()));
-      const std::string where = write.mask_of({kM, kN});
+      const std::string where = write.mask_of({kM, kN}, write.beyond(node.out, at));
       const std::string place =
           fmt::format("{} + tl.zeros([BLOCK_M, BLOCK_N], tl.int32)",
                       write.place(names_.pointer(graph_, node.out), write.address(node.out, at)));
@@ -192,6 +199,7 @@ class ContractionEmitter {
   const Contraction& of_;
   const int64_t m_, n_, batch_, k_;
   bool narrow_ = false;
+  KernelChoice choice_;
   DType operand_ = DType::kF32;
   int64_t block_m_ = 16, block_n_ = 16, block_k_ = 16;
   KernelNames names_;
@@ -202,24 +210,20 @@ class ContractionEmitter {
 
 std::optional<Contraction> as_contraction(const Graph& graph, const TileKernel& kernel) {
   const Member& first = kernel.members.front();
+  if (!is_contraction(graph, graph.nodes[static_cast<size_t>(first.node)])) return std::nullopt;
   const Expr& body = graph.exprs[first.body];
-  if (first.reduction != Reduction::kSum || body.kind != Expr::Kind::kApply || body.fn != Fn::kMul ||
-      body.type != DType::kF32)
-    return std::nullopt;
   Contraction found{.left = body.args[0], .right = body.args[1]};
   for (size_t d = 0; d < kernel.rows.size(); ++d) {
     const auto dim = static_cast<int>(d);
     const bool left = graph.exprs.uses(found.left, dim), right = graph.exprs.uses(found.right, dim);
     (left == right ? (left ? found.batch : found.m) : left ? found.m : found.n).push_back(dim);
   }
-  // Without a dimension of its own in each factor it is a sum like any other.
-  if (product_of(kernel.rows, found.m) < 2 || product_of(kernel.rows, found.n) < 2) return std::nullopt;
   return found;
 }
 
-Result<KernelText> emit_contraction(Graph& graph, const Fused& fused, const TileKernel& kernel,
-                                    const Contraction& contraction, const std::string& name) {
-  return ContractionEmitter(graph, fused, kernel, contraction, name).run();
+Result<KernelText> emit_contraction(Graph& graph, const Fused& fused, const TileKernel& kernel, const Contraction& contraction,
+                                    const std::string& name, const KernelChoice& choice) {
+  return ContractionEmitter(graph, fused, kernel, contraction, name, choice).run();
 }
 
 }  // namespace nereid::lower

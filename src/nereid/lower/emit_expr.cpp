@@ -149,12 +149,12 @@ std::string ExprWriter::within(const Expr& expr) {
 }
 
 std::string ExprWriter::text(const Index& index) const {
-  return to_string(index, [&](int d) { return dimensions_[static_cast<size_t>(d)].name; });
+  return to_string(index, [&](int d) { return dimensions_[static_cast<size_t>(d)].name; }, extents_);
 }
 
 Index ExprWriter::address(TensorId tensor, const std::vector<Index>& at) const {
   const Tensor& of = graph_.tensors[static_cast<size_t>(tensor)];
-  Index sum;
+  Index sum(of.shift);
   for (size_t d = 0; d < at.size(); ++d) sum = sum + at[d] * of.strides[d];
   return sum;
 }
@@ -180,15 +180,14 @@ std::string ExprWriter::mask_of(const std::vector<int>& dimensions, const std::s
   return parts.empty() ? "" : both(parts);
 }
 
-// Where an index may lie outside its tensor, as under a `where` that throws the element away.
-std::string ExprWriter::within_bounds(const Expr& expr) const {
+// As under a `where` that throws the element away, or in a tile that ends behind the tensor.
+std::string ExprWriter::beyond(TensorId tensor, const std::vector<Index>& at) const {
   std::vector<std::string> parts;
-  const Tensor& from = graph_.tensors[static_cast<size_t>(expr.tensor)];
-  for (size_t d = 0; d < expr.at.size(); ++d) {
-    const Bounds bounds = expr.at[d].bounds(extents_);
-    if (bounds.low < 0) parts.push_back(fmt::format("({} >= 0)", text(expr.at[d])));
-    if (bounds.high >= from.sizes[d])
-      parts.push_back(fmt::format("({} < {})", text(expr.at[d]), from.sizes[d]));
+  const Tensor& of = graph_.tensors[static_cast<size_t>(tensor)];
+  for (size_t d = 0; d < at.size(); ++d) {
+    const Bounds bounds = at[d].bounds(extents_);
+    if (bounds.low < 0) parts.push_back(fmt::format("({} >= 0)", text(at[d])));
+    if (bounds.high >= of.sizes[d]) parts.push_back(fmt::format("({} < {})", text(at[d]), of.sizes[d]));
   }
   return fmt::format("{}", fmt::join(parts, " & "));
 }
@@ -197,10 +196,27 @@ std::string ExprWriter::load(const Expr& expr) {
   const auto made_here = results_.find(expr.tensor);
   if (made_here != results_.end()) return made_here->second;
   const std::string pointer = names_.pointer(graph_, expr.tensor);
+  const Tensor& from = graph_.tensors[static_cast<size_t>(expr.tensor)];
   const Index at = address(expr.tensor, expr.at);
-  const std::string where = mask(at, within_bounds(expr));
+  std::string further;
+  std::vector<int> used;
+  for (size_t d = 0; d < dimensions_.size(); ++d) {
+    const auto dimension = static_cast<int>(d);
+    const auto in = [&](ExprId id) { return graph_.exprs.uses(id, dimension); };
+    if (at.uses(dimension) || std::ranges::any_of(expr.args, in)) used.push_back(dimension);
+  }
+  for (size_t d = 0; d < expr.args.size(); ++d) {
+    const Expr& each = graph_.exprs[expr.args[d]];
+    if (each.kind == Expr::Kind::kConstant && each.integer == 0) continue;
+    const std::string amount = value(expr.args[d]);
+    further += from.strides[d] == 1 ? fmt::format(" + {}", amount) : fmt::format(" + {} * {}", amount, from.strides[d]);
+  }
+  std::vector<Index> known = expr.at;  // what only the kernel knows is not looked at
+  for (size_t d = 0; d < expr.args.size(); ++d)
+    if (const Expr& each = graph_.exprs[expr.args[d]]; each.kind != Expr::Kind::kConstant || each.integer != 0) known[d] = Index();
+  const std::string where = mask_of(used, beyond(expr.tensor, known));
   return let(pointer.substr(0, pointer.size() - 4),
-             fmt::format("tl.load({}{})", place(pointer, at),
+             fmt::format("tl.load({}{}{})", place(pointer, at), further,
                          where.empty() ? "" : fmt::format(", mask={}, other=0", where)));
 }
 

@@ -49,6 +49,8 @@ class ExprWriter {
   std::string place(const std::string& pointer, const Index& address) const;
   std::string mask(const Index& address, const std::string& also = "") const;
   std::string mask_of(const std::vector<int>& dimensions, const std::string& also = "") const;
+  // The condition under which an index lies in its tensor; empty where it always does.
+  std::string beyond(TensorId tensor, const std::vector<Index>& at) const;
   Index address(TensorId tensor, const std::vector<Index>& at) const;
   const Extents& extents() const { return extents_; }
   std::vector<std::string> take_lines() { return std::move(lines_); }
@@ -58,7 +60,6 @@ class ExprWriter {
   std::string load(const Expr& expr);
   std::string apply(const Expr& expr);
   std::string within(const Expr& expr);
-  std::string within_bounds(const Expr& expr) const;
 
   Graph& graph_;
   KernelNames& names_;

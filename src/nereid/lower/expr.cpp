@@ -47,11 +47,16 @@ constexpr std::array kFns = {
     FnInfo{Fn::kTrunc, "trunc", "libdevice.trunc({0})", 1, 1},
     FnInfo{Fn::kRound, "round", "libdevice.rint({0})", 1, 1},
     FnInfo{Fn::kIsInf, "isinf", "tl.abs({0}) == float(\"inf\")", 1, 1},
+    FnInfo{Fn::kRemainder, "remainder", "({0} - tl.floor({0} / {1}) * {1})", 2, 4},
+    FnInfo{Fn::kFmod, "fmod", "libdevice.fmod({0}, {1})", 2, 4},
+    FnInfo{Fn::kIntDiv, "integer divide", "{0} // {1}", 2, 2},
     FnInfo{Fn::kLess, "less", "{0} < {1}", 2, 1},
     FnInfo{Fn::kLessEqual, "less or equal", "{0} <= {1}", 2, 1},
     FnInfo{Fn::kEqual, "equal", "{0} == {1}", 2, 1},
     FnInfo{Fn::kNotEqual, "not equal", "{0} != {1}", 2, 1},
     FnInfo{Fn::kAnd, "and", "{0} & {1}", 2, 1},
+    FnInfo{Fn::kOr, "or", "{0} | {1}", 2, 1},
+    FnInfo{Fn::kXor, "exclusive or", "{0} ^ {1}", 2, 1},
     FnInfo{Fn::kWhere, "where", "tl.where({0}, {1}, {2})", 3, 1},
     FnInfo{Fn::kCast, "cast", "{0}", 1, 0},
 };
@@ -156,10 +161,25 @@ ExprId Exprs::within(const Index& index, int64_t low, int64_t high, const Extent
   return intern(std::move(expr));
 }
 
-ExprId Exprs::load(TensorId tensor, std::vector<Index> at, DType type) {
+ExprId Exprs::load(TensorId tensor, std::vector<Index> at, DType type, std::vector<ExprId> further) {
   Expr expr{.kind = Expr::Kind::kLoad, .type = type};
   expr.tensor = tensor;
+  // What turns out to be known belongs to the index.
+  bool known = true;
+  for (size_t d = 0; d < further.size(); ++d) {
+    const Expr& each = (*this)[further[d]];
+    if (each.kind == Expr::Kind::kConstant)
+      at[d] = at[d] + Index(each.integer);
+    else if (each.kind == Expr::Kind::kIndex)
+      at[d] = at[d] + each.index;
+    else {
+      known = false;
+      continue;
+    }
+    further[d] = integer(0);
+  }
   expr.at = std::move(at);
+  if (!known) expr.args = std::move(further);
   return intern(std::move(expr));
 }
 
@@ -181,6 +201,12 @@ ExprId Exprs::apply(Fn fn, std::vector<ExprId> args) {
   if (fn == Fn::kAdd && a == 0) return args[1];
   if ((fn == Fn::kMul || fn == Fn::kDiv) && b == 1) return args[0];
   if (fn == Fn::kMul && a == 1) return args[1];
+  if (fn == Fn::kMul && (a == 0 || b == 0) && !trace::is_floating((*this)[args[0]].type))
+    return args[a == 0 ? 0 : 1];
+  if (fn == Fn::kOr && (*this)[args[0]].type == DType::kBool) {
+    if (first_known) return a != 0 ? args[0] : args[1];
+    if (second_known) return b != 0 ? args[1] : args[0];
+  }
   if (fn == Fn::kAnd && (*this)[args[0]].type == DType::kBool) {
     if (first_known) return a != 0 ? args[1] : args[0];
     if (second_known) return b != 0 ? args[0] : args[1];
@@ -191,7 +217,7 @@ ExprId Exprs::apply(Fn fn, std::vector<ExprId> args) {
   std::vector<double> numbers;
   for (const ExprId arg : args)
     if (const auto number = number_of(arg)) numbers.push_back(*number);
-  if (numbers.size() == args.size() && trace::is_floating(type))
+  if (numbers.size() == args.size() && (trace::is_floating(type) || fn == Fn::kAdd || fn == Fn::kMul))
     if (const auto folded = fold(fn, numbers)) return constant(*folded, type);
   Expr expr{.kind = Expr::Kind::kApply, .type = type};
   expr.fn = fn;
@@ -216,11 +242,13 @@ ExprId Exprs::rebuild(ExprId of, const std::function<ExprId(const Expr&)>& leaf,
   if (found != done.end()) return found->second;
   const Expr expr = (*this)[of];  // the arena grows below
   ExprId made = of;
+  std::vector<ExprId> args;
+  for (const ExprId arg : expr.args) args.push_back(rebuild(arg, leaf, done));
   if (expr.kind != Expr::Kind::kApply) {
-    made = leaf(expr);
+    Expr with_args = expr;
+    with_args.args = std::move(args);
+    made = leaf(with_args);
   } else {
-    std::vector<ExprId> args;
-    for (const ExprId arg : expr.args) args.push_back(rebuild(arg, leaf, done));
     made = expr.fn == Fn::kCast ? cast(args[0], expr.type) : apply(expr.fn, std::move(args));
   }
   return done[of] = made;
@@ -237,13 +265,61 @@ ExprId Exprs::substitute(ExprId of, const std::vector<Index>& by, const Extents&
       case Expr::Kind::kLoad: {
         std::vector<Index> at;
         for (const Index& each : expr.at) at.push_back(lower::substitute(each, by, extents));
-        return load(expr.tensor, std::move(at), expr.type);
+        return load(expr.tensor, std::move(at), expr.type, expr.args);
       }
       default:
         return intern(expr);
     }
   };
   return rebuild(of, leaf, done);
+}
+
+// What an index gains where dimension d is further[d] more; nothing where that is no sum.
+std::optional<ExprId> Exprs::gain(const Index& index, const std::vector<ExprId>& further) {
+  ExprId sum = integer(0);
+  for (size_t d = 0; d < further.size(); ++d) {
+    const Expr& each = (*this)[further[d]];
+    if (each.kind == Expr::Kind::kConstant && each.integer == 0) continue;
+    const auto stride = index.stride(static_cast<int>(d));
+    if (!stride) return std::nullopt;
+    if (*stride == 0) continue;
+    sum = apply(Fn::kAdd, {sum, apply(Fn::kMul, {further[d], integer(*stride)})});
+  }
+  return sum;
+}
+
+std::optional<ExprId> Exprs::substitute(ExprId of, const std::vector<Index>& by,
+                                        const std::vector<ExprId>& further, const Extents& extents) {
+  if (further.empty()) return substitute(of, by, extents);
+  std::map<ExprId, ExprId> done;
+  bool possible = true;
+  const auto gained = [&](const Index& index) {
+    const auto found = gain(index, further);
+    possible = possible && found.has_value();
+    return found.value_or(integer(0));
+  };
+  const auto leaf = [&](const Expr& expr) -> ExprId {
+    if (expr.kind == Expr::Kind::kConstant) return intern(expr);
+    if (expr.kind == Expr::Kind::kLoad) {
+      std::vector<Index> at;
+      std::vector<ExprId> more;
+      for (size_t d = 0; d < expr.at.size(); ++d) {
+        at.push_back(lower::substitute(expr.at[d], by, extents));
+        const ExprId own = expr.args.empty() ? integer(0) : expr.args[d];
+        more.push_back(apply(Fn::kAdd, {own, gained(expr.at[d])}));
+      }
+      return load(expr.tensor, std::move(at), expr.type, std::move(more));
+    }
+    const ExprId more = gained(expr.index);
+    const ExprId value = apply(Fn::kAdd, {index(lower::substitute(expr.index, by, extents)), more});
+    if (expr.kind == Expr::Kind::kIndex) return value;
+    if ((*this)[more].kind == Expr::Kind::kConstant)
+      return within(lower::substitute(expr.index, by, extents), expr.low, expr.high, extents);
+    return apply(Fn::kAnd, {apply(Fn::kLessEqual, {integer(expr.low), value}),
+                            apply(Fn::kLess, {value, integer(expr.high)})});
+  };
+  const ExprId made = rebuild(of, leaf, done);
+  return possible ? std::optional(made) : std::nullopt;
 }
 
 ExprId Exprs::replace_loads(ExprId of, const std::function<ExprId(const Expr& load)>& by) {

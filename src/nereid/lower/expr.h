@@ -56,11 +56,16 @@ enum class Fn : uint8_t {
   kTrunc,
   kRound,  // half to even
   kIsInf,
+  kRemainder,  // with the sign of the divisor
+  kFmod,       // with the sign of the dividend
+  kIntDiv,     // of integers, towards zero
   kLess,
   kLessEqual,
   kEqual,
   kNotEqual,
   kAnd,    // of booleans, or bitwise
+  kOr,
+  kXor,
   kWhere,  // condition, then, else
   kCast,   // to the expression's type
 };
@@ -78,7 +83,7 @@ struct Expr {
     kConstant,  // `number`, or `integer` where the type is integral
     kIndex,     // the value of `index`, as an i64
     kWithin,    // low <= index < high, as a bool
-    kLoad,      // the element of `tensor` at `at`
+    kLoad,      // the element of `tensor` at `at`, and further by the i64 values of `args` where it has them
     kApply,
   };
   Kind kind = Kind::kConstant;
@@ -90,7 +95,7 @@ struct Expr {
   TensorId tensor = -1;
   std::vector<Index> at = {};  // one a dimension of the tensor
   Fn fn = Fn::kAdd;
-  std::vector<ExprId> args = {};
+  std::vector<ExprId> args = {};  // of a load: none, or one a dimension
 
   friend std::strong_ordering operator<=>(const Expr& a, const Expr& b);
 };
@@ -103,7 +108,8 @@ class Exprs {
   ExprId integer(int64_t value, DType type = DType::kI64);
   ExprId index(const Index& index);
   ExprId within(const Index& index, int64_t low, int64_t high, const Extents& extents);
-  ExprId load(TensorId tensor, std::vector<Index> at, DType type);
+  // `further`: none, or what is added to each index: an i64 that is known only when the kernel runs.
+  ExprId load(TensorId tensor, std::vector<Index> at, DType type, std::vector<ExprId> further = {});
   // Of the type of its first value; comparisons are bool. Constants are folded, and what changes nothing
   // (x * 1, x + 0, where of a known condition) is left out.
   ExprId apply(Fn fn, std::vector<ExprId> args);
@@ -111,6 +117,10 @@ class Exprs {
 
   // The dimensions of `of` become `by`, whose dimensions have `extents`.
   ExprId substitute(ExprId of, const std::vector<Index>& by, const Extents& extents);
+  // The same where dimension d becomes by[d] + further[d]. Nothing where such a dimension lies under a
+  // quotient or a remainder.
+  std::optional<ExprId> substitute(ExprId of, const std::vector<Index>& by, const std::vector<ExprId>& further,
+                                   const Extents& extents);
   // Every load becomes what `by` says of it.
   ExprId replace_loads(ExprId of, const std::function<ExprId(const Expr& load)>& by);
 
@@ -120,6 +130,7 @@ class Exprs {
 
  private:
   ExprId intern(Expr expr);
+  std::optional<ExprId> gain(const Index& index, const std::vector<ExprId>& further);
   ExprId rebuild(ExprId of, const std::function<ExprId(const Expr&)>& leaf, std::map<ExprId, ExprId>& done);
   std::optional<double> number_of(ExprId id) const;
 

@@ -16,13 +16,15 @@ struct Member {
   NodeId node = -1;
   Reduction reduction = Reduction::kNone;
   ExprId body = -1;       // over the kernel's dimensions: rows, then columns
-  bool whole = false;     // a map over rows and columns; else its result has one element a row
+  bool whole = false;     // its result has an element for each row and column; else one a row
+  bool scan = false;
   std::vector<Index> at;  // where in its tensor the result goes, over the kernel's dimensions
 };
 
 struct TileKernel {
   Extents rows, columns;
   std::vector<Member> members;  // each after those it reads
+  NodeId kept = -1;             // an operator that stays PyTorch's, and nothing else
 
   Extents extents() const;
   int64_t row_count() const { return element_count(rows); }
@@ -36,6 +38,9 @@ struct Fused {
 
 // What a reduction of nothing gives.
 double identity(Reduction reduction);
+
+// A sum of products of two factors, each of which has dimensions of its own.
+bool is_contraction(const Graph& graph, const Node& node);
 
 // Changes the graph's bodies: maps are inlined, long reductions of few rows are split in two.
 Fused fuse(Graph& graph);

@@ -33,12 +33,13 @@ TensorId Graph::add_leaf(const trace::Value& value, trace::ValueId id, std::stri
   return static_cast<TensorId>(tensors.size()) - 1;
 }
 
-TensorId Graph::add_node(Node node, DType type, std::vector<int64_t> layout) {
+TensorId Graph::add_node(Node node, DType type, std::vector<int64_t> layout, Extents sizes) {
   const auto id = static_cast<TensorId>(tensors.size());
   node.out = id;
-  if (layout.empty()) layout = row_major(node.sizes);
+  if (sizes.empty()) sizes = node.sizes;
+  if (layout.empty()) layout = row_major(sizes);
   tensors.push_back({.type = type,
-                     .sizes = node.sizes,
+                     .sizes = std::move(sizes),
                      .strides = std::move(layout),
                      .offset = 0,
                      .node = static_cast<NodeId>(nodes.size()),
@@ -48,6 +49,12 @@ TensorId Graph::add_node(Node node, DType type, std::vector<int64_t> layout) {
   return id;
 }
 
+std::vector<TensorId> Graph::results() const {
+  std::vector<TensorId> all = outputs;
+  for (const Update& update : updates) all.push_back(update.from);
+  return all;
+}
+
 const Node* Graph::maker(TensorId tensor) const {
   const NodeId node = tensors.at(static_cast<size_t>(tensor)).node;
   return node < 0 ? nullptr : &nodes[static_cast<size_t>(node)];
@@ -55,6 +62,8 @@ const Node* Graph::maker(TensorId tensor) const {
 
 std::vector<TensorId> Graph::reads(const Node& node) const {
   std::vector<TensorId> found;
+  for (const auto& [value, tensor] : node.inputs) found.push_back(tensor);
+  if (node.call != nullptr) return found;
   for (const ExprId id : exprs.below(node.body)) {
     const Expr& expr = exprs[id];
     if (expr.kind == Expr::Kind::kLoad && std::ranges::find(found, expr.tensor) == found.end())

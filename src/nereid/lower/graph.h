@@ -19,25 +19,44 @@ struct Tensor {
   Extents sizes;
   std::vector<int64_t> strides;  // elements
   int64_t offset = 0;            // elements from the start of the storage, of leaves
+  int64_t shift = 0;             // elements from where the pointer of the leaf's value points
   NodeId node = -1;              // that makes it; -1: a leaf
   trace::ValueId leaf = -1;      // the trace's value that a leaf is
   std::string name;              // for people: "x", "fc.weight", "softmax"
 };
 
-enum class Reduction : uint8_t { kNone, kSum, kProd, kMax, kMin, kAny, kAll, kArgMax, kArgMin };
+enum class Reduction : uint8_t { kNone, kSum, kProd, kMax, kMin, kLogSumExp, kArgMax, kArgMin };
 
-// result[d] = the reduction over r of body(d, r); a map where there are no reduced dimensions.
+// result[d] = the reduction over r of body(d, r); a map where there are no reduced dimensions. A scan's result has
+// an element for each r, the reduction over all up to it.
 struct Node {
   TensorId out = -1;
   Extents sizes = {};    // of the result: dimensions 0 to sizes.size() - 1 of the body
   Extents reduced = {};  // the dimensions behind those
   Reduction reduction = Reduction::kNone;
   ExprId body = -1;       // in the compute type of the result
+  bool scan = false;      // over `reduced`, which has one dimension
+  // Where in its tensor an element goes, over sizes (of a scan: and reduced); empty: element d at d. What lies
+  // beyond the tensor is not stored.
+  std::vector<Index> at = {};
   std::string name = {};  // of the operator it came from: "softmax"
+  std::vector<std::string> before = {};  // names of the maps that it has taken in, in their order
   trace::Place place = {};
   bool tf32 = false;  // a contraction of float32 that PyTorch's flags let round its factors to TF32
+  // A reduction over a small window, better written out as a map of its elements.
+  bool window = false;
+  // An operator that stays PyTorch's: no body; `inputs` are the tensors that hold the values it is given, `outs`
+  // what it makes.
+  const trace::Call* call = nullptr;
+  std::vector<std::pair<trace::ValueId, TensorId>> inputs = {};
+  std::vector<TensorId> outs = {};
 
   Extents extents() const;  // sizes, then reduced
+};
+
+// What forward leaves in an input, a parameter or a buffer.
+struct Update {
+  TensorId leaf = -1, from = -1;
 };
 
 struct Graph {
@@ -45,10 +64,14 @@ struct Graph {
   std::vector<Tensor> tensors;
   std::vector<Node> nodes;        // each after those it reads
   std::vector<TensorId> outputs;  // of the tensors in the forward's output, in their order
+  std::vector<Update> updates;
 
+  // What must exist in memory when all has run.
+  std::vector<TensorId> results() const;
   TensorId add_leaf(const trace::Value& value, trace::ValueId id, std::string name);
-  // A node, and the tensor that it makes, laid out as `layout` says (row-major where it is empty).
-  TensorId add_node(Node node, DType type, std::vector<int64_t> layout = {});
+  // A node, and the tensor that it makes: of the node's sizes where none are given, laid out as `layout` says
+  // (row-major where it is empty).
+  TensorId add_node(Node node, DType type, std::vector<int64_t> layout = {}, Extents sizes = {});
   const Node* maker(TensorId tensor) const;
   // The tensors that a node loads, each once.
   std::vector<TensorId> reads(const Node& node) const;

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
+#include "nereid/lower/constant_data.h"
 #include "nereid/trace/op_class.h"
 
 namespace nereid::lower {
@@ -16,6 +18,15 @@ const OperatorTable& operators() {
     add_pointwise(made);
     add_reductions(made);
     add_contractions(made);
+    add_norms(made);
+    add_factories(made);
+    add_shapes(made);
+    add_gathers(made);
+    add_pools(made);
+    add_losses(made);
+    add_scans(made);
+    add_attention(made);
+    add_recurrent(made);
     return made;
   }();
   return table;
@@ -45,6 +56,15 @@ std::vector<Index> dimensions(size_t count, size_t from) {
   return all;
 }
 
+size_t axis_of(int64_t axis, size_t rank) {
+  return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
+}
+
+std::string short_name(const std::string& op) {
+  const std::string name = op.substr(op.find("::") + 2);
+  return name.substr(0, name.find('.'));
+}
+
 Result<Graph> import(const trace::Trace& trace) {
   Graph graph;
   NEREID_TRY_STATUS(Importer(trace, graph).run());
@@ -60,37 +80,98 @@ Status Importer::run() {
       return input_error("the module launches Triton kernels of its own: there is nothing to lower");
     NEREID_TRY_STATUS(this->step(*call));
   }
-  for (const auto id : trace::tensors_in(forward->output)) {
-    const auto found = current_.find(value(id).storage);
-    if (found == current_.end()) NEREID_TRY_STATUS(leaf_of(value(id).storage));
-    TensorId tensor = current_.at(value(id).storage);
-    // What is handed out has the shape of the value; a view of something larger is written out.
-    const Tensor& made = graph_.tensors[static_cast<size_t>(tensor)];
-    if (made.node < 0 || made.sizes != value(id).sizes || made.strides != value(id).strides) {
-      const Extents sizes = value(id).sizes;
-      Node copy{
-          .sizes = sizes, .reduced = {}, .body = read(id, dimensions(sizes.size()), sizes), .name = "copy"};
-      tensor = graph_.add_node(std::move(copy), value(id).dtype, value(id).strides);
+  return outputs(*forward);
+}
+
+Status Importer::outputs(const trace::Phase& forward) {
+  for (const auto& [storage, leaf] : leaves_)
+    if (current_.at(storage) != leaf) {
+      const Tensor was = graph_.tensors[static_cast<size_t>(leaf)];
+      TensorId from = current_.at(storage);
+      const Tensor& now = graph_.tensors[static_cast<size_t>(from)];
+      if (now.sizes != was.sizes || now.strides != was.strides) from = dense(was.leaf);
+      graph_.updates.push_back({leaf, from});
     }
-    graph_.outputs.push_back(tensor);
+  for (const auto id : trace::tensors_in(forward.output)) {
+    const auto found = current(value(id).storage);
+    if (!found) return std::exchange(trouble_, ok_status());
+    // What is handed out has the shape of the value; a view of something larger is written out. What forward
+    // has changed in place it may hand out itself.
+    const Tensor& made = graph_.tensors[static_cast<size_t>(*found)];
+    const bool changed = std::ranges::any_of(graph_.updates, [&](const Update& u) { return u.from == *found; });
+    const bool whole = made.sizes == value(id).sizes && made.strides == value(id).strides;
+    if (changed && whole) {
+      graph_.outputs.push_back(leaves_.at(value(id).storage));
+      continue;
+    }
+    graph_.outputs.push_back(made.node >= 0 && whole ? *found : dense(id));
   }
   return ok_status();
 }
 
+// The value written out as it lies.
+TensorId Importer::dense(trace::ValueId id) {
+  const Extents sizes = value(id).sizes;
+  Node copy{.sizes = sizes, .reduced = {}, .body = read(id, dimensions(sizes.size()), sizes), .name = "copy"};
+  return graph_.add_node(std::move(copy), value(id).dtype, value(id).strides);
+}
+
 Status Importer::step(const trace::Call& call) {
   call_ = &call;
-  tf32_ = false;
+  tf32_ = window_ = false;
+  trouble_ = ok_status();
+  if (call.op == "nereid::constant") return ok_status();
   const auto kind = trace::listed_class(call.op);
+  if (kind == trace::OpClass::kAllocation)
+    for (const trace::ValueId id : results()) allocated_[value(id).storage] = id;
   if (kind == trace::OpClass::kView || kind == trace::OpClass::kQuery || kind == trace::OpClass::kAllocation)
     return ok_status();
   const auto found = operators().find(base_name(call.op));
-  if (found == operators().end()) return cannot("it has no expression here");
-  return found->second(*this);
+  if (found == operators().end()) return keep(call);
+  const Status done = found->second(*this);
+  if (done.ok() || !trouble_.ok()) return done;
+  return keep(call);
+}
+
+Status Importer::keep(const trace::Call& call) {
+  const std::string name = call.op.substr(0, call.op.find('.'));
+  if (name.ends_with("_") || !name.starts_with("aten::")) return cannot("it has no expression here");
+  Node node{.name = name.substr(6)};
+  node.call = &call;
+  node.place = call.place;
+  const auto take = [&](const trace::Arg& arg) {
+    for (const trace::ValueId id : trace::tensors_in(arg))
+      if (const auto tensor = current(value(id).storage)) node.inputs.emplace_back(id, *tensor);
+  };
+  for (const auto& arg : call.args) take(arg);
+  for (const auto& [key, arg] : call.kwargs) take(arg);
+  if (!trouble_.ok()) return std::exchange(trouble_, ok_status());
+  for (const trace::ValueId id : results()) {
+    const trace::Value& made = value(id);
+    if (current_.contains(made.storage)) return cannot("it writes in place, and has no expression here");
+    graph_.tensors.push_back({.type = made.dtype,
+                              .sizes = made.sizes,
+                              .strides = made.strides,
+                              .offset = made.offset,
+                              .node = static_cast<NodeId>(graph_.nodes.size()),
+                              .name = node.name});
+    node.outs.push_back(static_cast<TensorId>(graph_.tensors.size()) - 1);
+    current_[made.storage] = node.outs.back();
+  }
+  if (node.outs.empty()) return cannot("it has no expression here");
+  node.out = node.outs.front();
+  node.sizes = graph_.tensors[static_cast<size_t>(node.out)].sizes;
+  graph_.nodes.push_back(std::move(node));
+  return ok_status();
 }
 
 Status Importer::cannot(std::string why) const {
-  return input_error("{} ({}:{}) cannot be lowered: {}", call_->op, call_->place.file, call_->place.line,
-                     why);
+  if (call_ == nullptr) return input_error("{}", why);
+  return input_error("{} ({}:{}) cannot be lowered: {}", call_->op, call_->place.file, call_->place.line, why);
+}
+
+void Importer::fail(std::string why) {
+  if (trouble_.ok()) trouble_ = cannot(std::move(why));
 }
 
 const trace::Arg* Importer::arg(size_t position, std::string_view name) const {
@@ -148,8 +229,15 @@ Status Importer::leaf_of(trace::StorageId storage) {
   for (const auto& each : trace_.state) state.push_back(each.value);
   auto found = widest(trace::tensors_in(last_forward(trace_)->inputs));
   if (!found) found = widest(state);
+  // A constant that the file writes down, as a whole.
+  if (!found && role.role == trace::Role::kConstant && !role.data.empty())
+    for (size_t id = 0; id < trace_.values.size() && !found; ++id) {
+      const trace::Value& each = trace_.values[id];
+      const bool whole = element_count(each.sizes) * trace::element_bytes(each.dtype) == role.bytes && each.strides == row_major(each.sizes);
+      if (each.storage == storage && whole) found = static_cast<trace::ValueId>(id);
+    }
   if (!found) return cannot(fmt::format("it reads {}, which is neither an input nor state", role.name));
-  current_[storage] = graph_.add_leaf(value(*found), *found, role.name);
+  current_[storage] = leaves_[storage] = graph_.add_leaf(value(*found), *found, role.name);
   return ok_status();
 }
 
@@ -164,14 +252,30 @@ ExprId Importer::load(TensorId tensor, std::vector<Index> at) {
   return exprs().cast(exprs().load(tensor, std::move(at), made.type), type);
 }
 
+std::optional<TensorId> Importer::current(trace::StorageId storage) {
+  const auto found = current_.find(storage);
+  if (found != current_.end()) return found->second;
+  if (const Status leaf = leaf_of(storage); !leaf.ok()) {
+    if (trouble_.ok()) trouble_ = leaf;
+    return std::nullopt;
+  }
+  return current_.at(storage);
+}
+
 ExprId Importer::read(trace::ValueId id, const std::vector<Index>& at, const Extents& extents) {
   const trace::Value& view = value(id);
-  const auto found = current_.find(view.storage);
-  if (found == current_.end() && !leaf_of(view.storage).ok()) return -1;
-  const TensorId tensor = current_.at(view.storage);
-  const Tensor& made = graph_.tensors[static_cast<size_t>(tensor)];
-  if (made.sizes == view.sizes && made.strides == view.strides && made.offset == view.offset)
-    return load(tensor, at);
+  const DType type = compute_type(view.dtype);
+  const auto tensor = current(view.storage);
+  if (!tensor) return exprs().constant(0, type);
+  const Tensor& made = graph_.tensors[static_cast<size_t>(*tensor)];
+  if (const trace::Storage& kept = trace_.storages[static_cast<size_t>(view.storage)];
+      made.node < 0 && kept.role == trace::Role::kConstant)
+    if (const auto numbers = constant_numbers(kept, made.type); numbers.size() == 1) return exprs().constant(numbers[0], type);
+  if (made.type != view.dtype) {
+    fail("it looks at the bits of one type as another");
+    return exprs().constant(0, type);
+  }
+  if (made.sizes == view.sizes && made.strides == view.strides && made.offset == view.offset) return load(*tensor, at);
   // Through the address: the tensor's dimensions are its digits, the widest stride first.
   Index address(view.offset - made.offset);
   for (size_t d = 0; d < at.size(); ++d)
@@ -185,22 +289,52 @@ ExprId Importer::read(trace::ValueId id, const std::vector<Index>& at, const Ext
     digits[d] = quotient(address, made.strides[d], extents);
     address = remainder(address, made.strides[d], extents);
   }
-  return load(tensor, std::move(digits));
+  return load(*tensor, std::move(digits));
+}
+
+ExprId Importer::read(trace::ValueId id, const std::vector<Index>& at, std::vector<ExprId> further,
+                      const Extents& extents) {
+  const trace::Value view = value(id);
+  const DType type = compute_type(view.dtype);
+  const auto found = current(view.storage);
+  if (!found) return exprs().constant(0, type);
+  TensorId tensor = *found;
+  const Tensor made = graph_.tensors[static_cast<size_t>(tensor)];
+  if (made.sizes != view.sizes || made.strides != view.strides || made.offset != view.offset) {
+    // Its digits would be those of a number that nobody knows: a leaf is looked at as the view does, anything
+    // else goes through a map of the view's shape.
+    if (made.node < 0) {
+      tensor = graph_.add_leaf(view, made.leaf, made.name);
+      graph_.tensors.back().shift = view.offset - made.offset;
+    } else {
+      tensor = dense(id);
+    }
+  }
+  static_cast<void>(extents);
+  return exprs().cast(exprs().load(tensor, at, view.dtype, std::move(further)), type);
 }
 
 ExprId Importer::operand(trace::ValueId id, const Extents& sizes, DType type) {
   const trace::Value& view = value(id);
+  if (view.sizes.size() > sizes.size()) {
+    fail("an operand has more dimensions than the result");
+    return exprs().constant(0, type);
+  }
   std::vector<Index> at;
   const size_t missing = sizes.size() - view.sizes.size();
   for (size_t d = 0; d < view.sizes.size(); ++d)
     at.push_back(view.sizes[d] == 1 ? Index() : Index::dimension(static_cast<int>(missing + d)));
-  const ExprId read = this->read(id, at, sizes);
-  return read < 0 ? read : exprs().cast(read, type);
+  return exprs().cast(read(id, at, sizes), type);
 }
 
 ExprId Importer::operand(const trace::Arg* arg, const Extents& sizes, DType type) {
   if (const auto id = tensor(arg)) return operand(*id, sizes, type);
   return exprs().constant(number(arg, std::nan("")), type);
+}
+
+Value Importer::operand(size_t position) {
+  const trace::Value& out = result();
+  return {exprs(), operand(arg(position, ""), out.sizes, compute_type(out.dtype))};
 }
 
 Status Importer::define(trace::ValueId result, ExprId body, std::string name) {
@@ -209,25 +343,93 @@ Status Importer::define(trace::ValueId result, ExprId body, std::string name) {
 
 Status Importer::define_reduction(trace::ValueId result, Reduction reduction, const Extents& sizes,
                                   const Extents& reduced, ExprId body, std::string name) {
-  if (body < 0) return cannot("it reads what is neither an input, state nor a result");
+  if (reduction == Reduction::kNone) body = exprs().cast(body, compute_type(value(result).dtype));
+  return define(result, {.sizes = sizes, .reduced = reduced, .reduction = reduction, .body = body, .name = std::move(name)});
+}
+
+Status Importer::define_scan(trace::ValueId result, Reduction reduction, const Extents& sizes, const Extents& reduced,
+                             std::vector<Index> at, ExprId body, std::string name) {
+  Node node{.sizes = sizes, .reduced = reduced, .reduction = reduction, .body = body, .name = std::move(name)};
+  node.scan = true;
+  node.at = std::move(at);
+  return define(result, std::move(node));
+}
+
+Status Importer::define(trace::ValueId result, Node node) {
+  NEREID_TRY_STATUS(trouble_);
   const trace::Value& view = value(result);
   if (trace::element_bytes(view.dtype) == 1 && trace::is_floating(view.dtype))
     return cannot("its result is of eight bits");
-  // In place: the whole of a storage becomes something new.
-  const auto before = current_.find(view.storage);
-  if (before != current_.end()) {
-    const Tensor& was = graph_.tensors[static_cast<size_t>(before->second)];
-    if (element_count(was.sizes) != element_count(view.sizes))
-      return cannot("it writes a part of something that was there before");
-  }
-  if (reduction == Reduction::kNone) body = exprs().cast(body, compute_type(view.dtype));
-  Node node{
-      .sizes = sizes, .reduced = reduced, .reduction = reduction, .body = body, .name = std::move(name)};
   node.place = call_->place;
-  node.tf32 = tf32_ && reduction == Reduction::kSum;
+  node.tf32 = tf32_ && node.reduction == Reduction::kSum && !node.scan;
+  node.window = window_;
+  // Where it writes a part of a storage, the rest stays.
+  const int64_t bytes = element_count(view.sizes) * trace::element_bytes(view.dtype);
+  const bool whole = bytes >= trace_.storages.at(static_cast<size_t>(view.storage)).bytes && view.offset == 0;
+  const auto before = current_.find(view.storage);
+  const bool fresh = before == current_.end() && !allocated_.contains(view.storage) &&
+                     trace_.storages[static_cast<size_t>(view.storage)].role == trace::Role::kTemporary;
+  if (!whole && !fresh) {
+    if (before == current_.end() && allocated_.contains(view.storage)) {
+      const trace::ValueId all = allocated_.at(view.storage);
+      Node nothing{.sizes = value(all).sizes, .body = exprs().constant(0, compute_type(view.dtype)), .name = "empty"};
+      current_[view.storage] = graph_.add_node(std::move(nothing), view.dtype, value(all).strides);
+    }
+    const auto base = current(view.storage);
+    if (!base) return std::exchange(trouble_, ok_status());
+    if (node.sizes != view.sizes || !node.at.empty()) return cannot("it reduces into a part of something");
+    const TensorId made = graph_.add_node(std::move(node), view.dtype);
+    return patch(view, *base, made);
+  }
   // A reduction that keeps its dimensions is laid out as one that does not.
-  current_[view.storage] =
-      graph_.add_node(std::move(node), view.dtype, sizes == view.sizes ? view.strides : row_major(sizes));
+  if (!node.at.empty())
+    current_[view.storage] = graph_.add_node(std::move(node), view.dtype, view.strides, view.sizes);
+  else
+    current_[view.storage] = graph_.add_node(
+        node, view.dtype, node.sizes == view.sizes ? view.strides : row_major(node.sizes));
+  return ok_status();
+}
+
+Status Importer::patch(const trace::Value& view, TensorId base, TensorId made) {
+  const Tensor was = graph_.tensors[static_cast<size_t>(base)];
+  const size_t rank = was.sizes.size();
+  // Which dimension of what was there each of the view's is, and where it starts.
+  std::vector<size_t> order(rank);
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return was.strides[a] > was.strides[b]; });
+  std::vector<int64_t> start(rank, 0), step(rank, 1), count(rank, 1);
+  int64_t left = view.offset - was.offset;
+  for (const size_t d : order) {
+    if (was.sizes[d] <= 1) continue;
+    start[d] = left / was.strides[d];
+    left %= was.strides[d];
+  }
+  std::vector<Index> at(view.sizes.size());
+  for (size_t v = 0; v < view.sizes.size(); ++v) {
+    if (view.sizes[v] <= 1) continue;
+    const auto fits = [&](size_t d) {
+      return was.sizes[d] > 1 && count[d] == 1 && view.strides[v] % was.strides[d] == 0 &&
+             start[d] + view.strides[v] / was.strides[d] * (view.sizes[v] - 1) < was.sizes[d];
+    };
+    const auto d = std::ranges::find_if(order, fits);
+    if (d == order.end()) return cannot("it writes a part of something through a view that is no slice of it");
+    step[*d] = view.strides[v] / was.strides[*d];
+    count[*d] = view.sizes[v];
+    at[v] = quotient(Index::dimension(static_cast<int>(*d)) - Index(start[*d]), step[*d], was.sizes);
+  }
+  ExprId inside = exprs().integer(1, DType::kBool);
+  for (size_t d = 0; d < rank; ++d) {
+    const Index from = Index::dimension(static_cast<int>(d)) - Index(start[d]);
+    inside = exprs().apply(Fn::kAnd, {inside, exprs().within(from, 0, (count[d] - 1) * step[d] + 1, was.sizes)});
+    if (step[d] > 1)
+      inside = exprs().apply(
+          Fn::kAnd, {inside, exprs().within(remainder(from, step[d], was.sizes), 0, 1, was.sizes)});
+  }
+  const ExprId body = exprs().apply(Fn::kWhere, {inside, load(made, at), load(base, dimensions(rank))});
+  Node node{.sizes = was.sizes, .body = body, .name = graph_.tensors[static_cast<size_t>(made)].name};
+  node.place = call_->place;
+  current_[view.storage] = graph_.add_node(std::move(node), was.type, was.strides);
+  graph_.tensors.back().offset = was.offset;
   return ok_status();
 }
 
@@ -237,6 +439,7 @@ TensorId Importer::temporary(Reduction reduction, const Extents& sizes, const Ex
       .sizes = sizes, .reduced = reduced, .reduction = reduction, .body = body, .name = std::move(name)};
   node.place = call_->place;
   node.tf32 = tf32_ && reduction == Reduction::kSum;
+  node.window = window_;
   return graph_.add_node(std::move(node), type);
 }
 

@@ -9,6 +9,7 @@
 
 #include "nereid/base/result.h"
 #include "nereid/lower/graph.h"
+#include "nereid/lower/value.h"
 
 namespace nereid::lower {
 
@@ -23,6 +24,8 @@ class Importer {
   Status run();
   // Why nothing was defined; the importer of an operator says so where it meets arguments it does not know.
   Status cannot(std::string why) const;
+  // The same from where no status is returned: the first such trouble is what `define` returns.
+  void fail(std::string why);
 
   Exprs& exprs() { return graph_.exprs; }
   const trace::Call& call() const { return *call_; }
@@ -38,33 +41,56 @@ class Importer {
   const trace::Value& value(trace::ValueId id) const { return trace_.values.at(static_cast<size_t>(id)); }
   std::vector<trace::ValueId> results() const { return trace::tensors_in(call_->result); }
 
-  // The element of a value at an index of its own dimensions, as it is stored.
+  // The element of a value at an index of its own dimensions, in the compute type of its dtype.
   ExprId read(trace::ValueId id, const std::vector<Index>& at, const Extents& extents);
+  // Where dimension d is at[d] + further[d], an i64 that only the kernel knows.
+  ExprId read(trace::ValueId id, const std::vector<Index>& at, std::vector<ExprId> further, const Extents& extents);
   // An operand, broadcast to dimensions 0 to sizes.size() - 1, in `type`.
   ExprId operand(trace::ValueId id, const Extents& sizes, DType type);
   // A tensor or a number as an operand.
   ExprId operand(const trace::Arg* arg, const Extents& sizes, DType type);
 
+  // The call's argument number `position` over the dimensions of its first result, in that one's compute type.
+  Value operand(size_t position);
+  const trace::Value& result(size_t i = 0) const { return value(results().at(i)); }
+
   // Defines a result of the call by an expression of its dimensions.
   Status define(trace::ValueId result, ExprId body, std::string name);
   Status define_reduction(trace::ValueId result, Reduction reduction, const Extents& sizes,
                           const Extents& reduced, ExprId body, std::string name);
+  // An element for each of `reduced`, which has one dimension; `at`: the result's own index, over both.
+  Status define_scan(trace::ValueId result, Reduction reduction, const Extents& sizes, const Extents& reduced,
+                     std::vector<Index> at, ExprId body, std::string name);
   // A tensor that is nobody's result: a mean on the way to a variance. Dense, in `type`.
   TensorId temporary(Reduction reduction, const Extents& sizes, const Extents& reduced, ExprId body,
                      DType type, std::string name);
   ExprId load(TensorId tensor, std::vector<Index> at);
   // The nodes that this call makes from here on are contractions that the flag of PyTorch's is about.
   void contraction_under(const std::string& flag);
+  // Its reductions are over small windows.
+  void over_windows() { window_ = true; }
 
  private:
   Status step(const trace::Call& call);
+  Status outputs(const trace::Phase& forward);
   Status leaf_of(trace::StorageId storage);
+  // The tensor that a storage holds now.
+  std::optional<TensorId> current(trace::StorageId storage);
+  // The call as PyTorch's.
+  Status keep(const trace::Call& call);
+  Status define(trace::ValueId result, Node node);
+  // A view of what was there before becomes `made`, the rest stays.
+  Status patch(const trace::Value& view, TensorId base, TensorId made);
+  TensorId dense(trace::ValueId id);
 
   const trace::Trace& trace_;
   Graph& graph_;
   const trace::Call* call_ = nullptr;
-  bool tf32_ = false;
+  bool tf32_ = false, window_ = false;
+  Status trouble_ = ok_status();
   std::map<trace::StorageId, TensorId> current_;  // what each storage holds now
+  std::map<trace::StorageId, TensorId> leaves_;
+  std::map<trace::StorageId, trace::ValueId> allocated_;  // as a whole, of storages that nobody has written
 };
 
 using OperatorImport = std::function<Status(Importer&)>;
@@ -72,7 +98,22 @@ using OperatorTable =
     std::map<std::string, OperatorImport, std::less<>>;  // by "aten::add"; overloads share one
 void add_pointwise(OperatorTable& table);
 void add_reductions(OperatorTable& table);
+void add_norms(OperatorTable& table);
 void add_contractions(OperatorTable& table);
+void add_factories(OperatorTable& table);
+void add_shapes(OperatorTable& table);
+void add_gathers(OperatorTable& table);
+void add_pools(OperatorTable& table);
+void add_losses(OperatorTable& table);
+void add_scans(OperatorTable& table);
+void add_attention(OperatorTable& table);
+void add_recurrent(OperatorTable& table);
+
+// "softmax" of "aten::softmax.int"
+std::string short_name(const std::string& op);
+
+// A dimension from the front, of one that may be told from behind.
+size_t axis_of(int64_t axis, size_t rank);
 
 // dims 0 to count - 1
 std::vector<Index> dimensions(size_t count, size_t from = 0);

@@ -9,7 +9,7 @@ namespace {
 // The element of a factor at an index, in float32 (or float64).
 ExprId element(Importer& import, trace::ValueId id, const std::vector<Index>& at, const Extents& extents) {
   const ExprId read = import.read(id, at, extents);
-  return read < 0 ? read : import.exprs().cast(read, compute_type(import.value(id).dtype));
+  return import.exprs().cast(read, compute_type(import.value(id).dtype));
 }
 
 // sum over k of a[..., m, k] * b[..., k, n]; `from` counts the arguments before a.
@@ -21,7 +21,6 @@ Status product(Importer& import, trace::ValueId a, trace::ValueId b, const std::
   extents.push_back(k);
   const ExprId x = element(import, a, at_a, extents), y = element(import, b, at_b, extents);
   const auto result = import.results().at(0);
-  if (x < 0 || y < 0) return import.define(result, -1, "");
   const ExprId body = import.exprs().apply(Fn::kMul, {x, y});
   if (bias < 0 && alpha == 1) return import.define_reduction(result, Reduction::kSum, sizes, {k}, body, name);
   const DType stored = import.value(result).dtype;
@@ -53,7 +52,6 @@ OperatorImport matrix_product(size_t first, const char* name) {
     if (first == 1) {  // addmm, baddbmm: beta * self + alpha * product
       const DType type = compute_type(import.value(import.results().at(0)).dtype);
       bias = import.operand(import.arg(0, "self"), sizes, type);
-      if (bias < 0) return import.define(import.results().at(0), -1, "");
       const double beta = import.number(import.arg(3, "beta"), 1);
       alpha = import.number(import.arg(4, "alpha"), 1);
       if (beta != 1) bias = import.exprs().apply(Fn::kMul, {bias, import.exprs().constant(beta, type)});
@@ -74,7 +72,6 @@ Status linear(Importer& import) {
   ExprId bias = -1;
   if (const auto given = import.tensor(import.arg(2, "bias"))) {
     bias = import.operand(*given, sizes, compute_type(import.value(import.results().at(0)).dtype));
-    if (bias < 0) return import.define(import.results().at(0), -1, "");
   }
   return product(import, *x, *weight, at_x, {d(rank - 1), d(rank)}, sizes, import.value(*weight).sizes[1],
                  bias, 1, "linear");
@@ -115,7 +112,6 @@ Status convolution(Importer& import) {
   }
   ExprId value = element(import, *x, at_x, extents);
   const ExprId scale = element(import, *weight, at_w, extents);
-  if (value < 0 || scale < 0) return import.define(result, -1, "");
   if (inside >= 0)
     value = import.exprs().apply(Fn::kWhere,
                                  {inside, value, import.exprs().constant(0, import.exprs()[value].type)});
@@ -125,7 +121,6 @@ Status convolution(Importer& import) {
   const TensorId sum =
       import.temporary(Reduction::kSum, sizes, reduced, body, import.value(result).dtype, "convolution");
   const ExprId shift = import.read(*bias, {d(1)}, sizes);
-  if (shift < 0) return import.define(result, -1, "");
   const ExprId total = import.load(sum, dimensions(rank));
   return import.define(
       result, import.exprs().apply(Fn::kAdd, {total, import.exprs().cast(shift, import.exprs()[total].type)}),

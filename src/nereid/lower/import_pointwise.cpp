@@ -1,49 +1,13 @@
 // Operators that work element by element. Formulas are PyTorch's documentation's.
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "nereid/lower/import.h"
+#include "nereid/lower/value.h"
 
 namespace nereid::lower {
 namespace {
-
-// Expressions with the operators of arithmetic: x * 2 + y.
-class Value {
- public:
-  Value(Exprs& exprs, ExprId id) : exprs_(&exprs), id_(id) {}
-  ExprId id() const { return id_; }
-  DType type() const { return (*exprs_)[id_].type; }
-  Value constant(double number) const { return {*exprs_, exprs_->constant(number, type())}; }
-  Value apply(Fn fn) const { return {*exprs_, exprs_->apply(fn, {id_})}; }
-  Value apply(Fn fn, Value other) const { return {*exprs_, exprs_->apply(fn, {id_, other.id_})}; }
-  Value where(Value then, Value otherwise) const {
-    return {*exprs_, exprs_->apply(Fn::kWhere, {id_, then.id_, otherwise.id_})};
-  }
-  friend Value operator+(Value a, Value b) { return a.apply(Fn::kAdd, b); }
-  friend Value operator-(Value a, Value b) { return a.apply(Fn::kSub, b); }
-  friend Value operator*(Value a, Value b) { return a.apply(Fn::kMul, b); }
-  friend Value operator/(Value a, Value b) { return a.apply(Fn::kDiv, b); }
-  friend Value operator+(Value a, double b) { return a + a.constant(b); }
-  friend Value operator-(Value a, double b) { return a - a.constant(b); }
-  friend Value operator*(Value a, double b) { return a * a.constant(b); }
-  friend Value operator/(Value a, double b) { return a / a.constant(b); }
-  friend Value operator<(Value a, double b) { return a.apply(Fn::kLess, a.constant(b)); }
-  friend Value operator>(Value a, double b) { return a.constant(b).apply(Fn::kLess, a); }
-  friend Value operator<(Value a, Value b) { return a.apply(Fn::kLess, b); }
-
- private:
-  Exprs* exprs_;
-  ExprId id_;
-};
-
-Value maximum(Value a, double b) { return a.apply(Fn::kMax, a.constant(b)); }
-Value minimum(Value a, double b) { return a.apply(Fn::kMin, a.constant(b)); }
-Value clamp(Value a, double low, double high) { return minimum(maximum(a, low), high); }
-
-std::string short_name(const std::string& op) {
-  const std::string name = op.substr(op.find("::") + 2);
-  return name.substr(0, name.find('.'));
-}
 
 using Unary = std::function<Value(Importer&, Value)>;
 
@@ -55,7 +19,6 @@ OperatorImport unary(Unary formula) {
     if (!x || results.empty()) return import.cannot("expected one tensor");
     const auto& out = import.value(results[0]);
     const ExprId operand = import.operand(*x, out.sizes, compute_type(out.dtype));
-    if (operand < 0) return import.define(results[0], operand, "");
     return import.define(results[0], formula(import, Value(import.exprs(), operand)).id(),
                          short_name(import.call().op));
   };
@@ -88,7 +51,6 @@ OperatorImport binary(std::function<Value(Importer&, Value, Value)> formula, boo
     const auto& out = import.value(results[0]);
     const DType type = compares ? common_type(import, {a, b}) : compute_type(out.dtype);
     const ExprId x = import.operand(a, out.sizes, type), y = import.operand(b, out.sizes, type);
-    if (x < 0 || y < 0) return import.define(results[0], -1, "");
     return import.define(results[0], formula(import, Value(import.exprs(), x), Value(import.exprs(), y)).id(),
                          short_name(import.call().op));
   };
@@ -122,7 +84,6 @@ Status where(Importer& import) {
   const ExprId c = import.operand(*condition, out.sizes, DType::kBool);
   const ExprId a = import.operand(import.arg(1, "self"), out.sizes, type);
   const ExprId b = import.operand(import.arg(2, "other"), out.sizes, type);
-  if (c < 0 || a < 0 || b < 0) return import.define(results[0], -1, "");
   return import.define(results[0], import.exprs().apply(Fn::kWhere, {c, a, b}), "where");
 }
 
@@ -135,7 +96,6 @@ Status masked_fill(Importer& import) {
   const ExprId x = import.operand(import.arg(0, "self"), out.sizes, type);
   const ExprId m = import.operand(*mask, out.sizes, DType::kBool);
   const ExprId fill = import.operand(import.arg(2, "value"), out.sizes, type);
-  if (x < 0 || m < 0 || fill < 0) return import.define(results[0], -1, "");
   return import.define(results[0], import.exprs().apply(Fn::kWhere, {m, fill, x}), "masked_fill");
 }
 
@@ -163,7 +123,6 @@ OperatorImport add_product(Fn fn) {
     ExprId x[3];
     for (size_t i = 0; i < 3; ++i) {
       x[i] = import.operand(import.arg(i, ""), out.sizes, type);
-      if (x[i] < 0) return import.define(results[0], -1, "");
     }
     const Value self(import.exprs(), x[0]), a(import.exprs(), x[1]), b(import.exprs(), x[2]);
     const Value product = a.apply(fn, b) * import.number(import.arg(3, "value"), 1);
@@ -178,22 +137,100 @@ Status lerp(Importer& import) {
   ExprId x[3];
   for (size_t i = 0; i < 3; ++i) {
     x[i] = import.operand(import.arg(i, ""), out.sizes, type);
-    if (x[i] < 0) return import.define(results[0], -1, "");
   }
   const Value a(import.exprs(), x[0]), b(import.exprs(), x[1]), weight(import.exprs(), x[2]);
   return import.define(results[0], (a + weight * (b - a)).id(), "lerp");
 }
 
-Status divide(Importer& import) {
-  if (!trace::is_floating(import.value(import.results().at(0)).dtype))
-    return import.cannot("it divides integers");
-  return binary([](Importer& each, Value a, Value b) {
-    const std::string rounding = each.text(each.arg(2, "rounding_mode"), "");
-    const Value quotient = a / b;
-    return rounding == "floor"   ? quotient.apply(Fn::kFloor)
-           : rounding == "trunc" ? quotient.apply(Fn::kTrunc)
-                                 : quotient;
-  })(import);
+// Rounded towards minus infinity; integers by what is left.
+Value floor_divided(Value a, Value b) {
+  if (trace::is_floating(a.type())) return (a / b).apply(Fn::kFloor);
+  const Value quotient = a.apply(Fn::kIntDiv, b), left = a - quotient * b;
+  return (negated(equal(left, 0)) & negated(equal(left < 0, b < 0))).where(quotient - 1, quotient);
+}
+
+Value rounded_quotient(Importer& import, Value a, Value b) {
+  const std::string rounding = import.text(import.arg(2, "rounding_mode"), "");
+  if (rounding == "floor") return floor_divided(a, b);
+  if (rounding == "trunc") return trace::is_floating(a.type()) ? (a / b).apply(Fn::kTrunc) : a.apply(Fn::kIntDiv, b);
+  return a / b;
+}
+
+// With the sign of the divisor, exactly: what is left of a division towards zero, and the divisor once more where
+// the signs differ.
+Value remainder_of(Importer&, Value a, Value b) {
+  if (!trace::is_floating(a.type())) return a - floor_divided(a, b) * b;
+  const Value left = a.apply(Fn::kFmod, b);
+  return (negated(equal(left, 0)) & negated(equal(left < 0, b < 0))).where(left + b, left);
+}
+
+Value fmod_of(Importer&, Value a, Value b) {
+  return trace::is_floating(a.type()) ? a.apply(Fn::kFmod, b) : a - a.apply(Fn::kIntDiv, b) * b;
+}
+
+// Zero times anything is zero, a logarithm of NaN is not.
+Value xlogy(Importer&, Value a, Value b) {
+  return (equal(a, 0) & negated(is_nan(b))).where(a.constant(0), a * b.apply(Fn::kLog));
+}
+
+Value logaddexp(Importer&, Value a, Value b) {
+  const Value most = maximum(a, b), distance = (a - b).apply(Fn::kAbs);
+  return equal(a, b).where(a + std::numbers::ln2, most + (-distance).apply(Fn::kExp).apply(Fn::kLog1p));
+}
+
+Value heaviside(Importer&, Value x, Value at_zero) {
+  return equal(x, 0).where(at_zero, (x > 0).cast(x.type()));
+}
+
+OperatorImport logical(Fn fn) {
+  return binary(
+      [fn](Importer&, Value a, Value b) {
+        return negated(equal(a, 0)).apply(fn, negated(equal(b, 0)));
+      },
+      true);
+}
+
+// The larger, the other one where one is no number.
+OperatorImport number_of_two(Fn fn) {
+  return binary([fn](Importer&, Value a, Value b) { return is_nan(a).where(b, is_nan(b).where(a, a.apply(fn, b))); });
+}
+
+Status nan_to_num(Importer& import) {
+  const Value x = import.operand(0);
+  const DType stored = import.result().dtype;
+  const double largest = stored == DType::kF16    ? 65504
+                         : stored == DType::kBF16 ? 0x1.fep127
+                         : stored == DType::kF64  ? std::numeric_limits<double>::max()
+                                                  : static_cast<double>(std::numeric_limits<float>::max());
+  const double high = import.number(import.arg(2, "posinf"), largest), low = import.number(import.arg(3, "neginf"), -largest);
+  const double infinity = std::numeric_limits<double>::infinity();
+  const Value finite = equal(x, infinity).where(x.constant(high), equal(x, -infinity).where(x.constant(low), x));
+  return import.define(import.results()[0], is_nan(x).where(x.constant(import.number(import.arg(1, "nan"), 0)), finite).id(),
+                       "nan_to_num");
+}
+
+// The first half of a dimension times the sigmoid of the second.
+Status glu(Importer& import) {
+  const auto x = import.tensor(import.arg(0, "self"));
+  const Extents sizes = import.result().sizes;
+  const size_t axis = axis_of(import.integer(import.arg(1, "dim"), -1), sizes.size());
+  auto at = dimensions(sizes.size());
+  const Value first(import.exprs(), import.read(x.value(), at, sizes));
+  at[axis] = at[axis] + Index(sizes[axis]);
+  const Value second(import.exprs(), import.read(*x, at, sizes));
+  return import.define(import.results()[0], (first * second.apply(Fn::kSigmoid)).id(), "glu");
+}
+
+Status prelu(Importer& import) {
+  const Value x = import.operand(0), slope = import.operand(1);
+  return import.define(import.results()[0], (x > 0).where(x, x * slope).id(), "prelu");
+}
+
+// In eval mode nothing is dropped.
+Status dropout(Importer& import) {
+  if (import.flag(import.arg(2, "train"), true) && import.number(import.arg(1, "p"), 0.5) > 0)
+    return import.cannot("it draws random numbers");
+  return import.define(import.results()[0], import.operand(0).id(), "dropout");
 }
 
 Value power(Importer&, Value a, Value b) { return a.apply(Fn::kPow, b); }
@@ -253,6 +290,12 @@ void add_activations(OperatorTable& table) {
     const Value limit = x.constant(import.number(import.arg(1, "threshold"), 0));
     return x.apply(Fn::kLessEqual, limit).where(x.constant(import.number(import.arg(2, "value"), 0)), x);
   });
+  // Without training, the mean slope.
+  table["aten::rrelu_with_noise"] = unary([](Importer& import, Value x) {
+    const double low = import.number(import.arg(2, "lower"), 0.125), high = import.number(import.arg(3, "upper"), 1.0 / 3);
+    if (import.flag(import.arg(4, "training"), false)) import.fail("it draws random numbers");
+    return (x > 0).where(x, x * ((low + high) / 2));
+  });
   table["aten::hardshrink"] = unary([](Importer& import, Value x) {
     const double limit = import.number(import.arg(1, "lambd"), 0.5);
     return x.apply(Fn::kAbs).apply(Fn::kLessEqual, x.constant(limit)).where(x.constant(0), x);
@@ -287,6 +330,44 @@ void add_pointwise(OperatorTable& table) {
     return (x > 0).where(x.constant(1), (x < 0).where(x.constant(-1), x.constant(0)));
   });
   table["aten::square"] = unary([](Importer&, Value x) { return x * x; });
+  table["aten::frac"] = unary([](Importer&, Value x) { return x - x.apply(Fn::kTrunc); });
+  table["aten::log10"] = unary([](Importer&, Value x) { return x.apply(Fn::kLog2) * std::numbers::ln2 / std::numbers::ln10; });
+  table["aten::asinh"] = unary([](Importer&, Value x) {
+    const Value size = x.apply(Fn::kAbs);
+    const Value found = (size + size * size / ((size * size + 1.0).apply(Fn::kSqrt) + 1.0)).apply(Fn::kLog1p);
+    return (x < 0).where(-found, found);
+  });
+  table["aten::sinc"] = unary([](Importer&, Value x) {
+    const Value angle = x * std::numbers::pi;
+    return equal(x, 0).where(x.constant(1), angle.apply(Fn::kSin) / angle);
+  });
+  table["aten::deg2rad"] = unary([](Importer&, Value x) { return x * (std::numbers::pi / 180); });
+  table["aten::rad2deg"] = unary([](Importer&, Value x) { return x * (180 / std::numbers::pi); });
+  table["aten::logit"] = unary([](Importer& import, Value x) {
+    const double eps = import.number(import.arg(1, "eps"), -1);
+    const Value inside = eps < 0 ? x : clamp(x, eps, 1 - eps);
+    return (inside / (inside.constant(1) - inside)).apply(Fn::kLog);
+  });
+  // Of the operand's own type: the result is a boolean.
+  const auto of_operand = [](std::function<Value(Value)> formula) -> OperatorImport {
+    return [formula](Importer& import) -> Status {
+      const auto x = import.tensor(import.arg(0, "self"));
+      const Extents sizes = import.result().sizes;
+      const Value value(import.exprs(), import.read(x.value(), dimensions(sizes.size()), sizes));
+      return import.define(import.results()[0], formula(value).id(), short_name(import.call().op));
+    };
+  };
+  table["aten::isnan"] = of_operand(is_nan);
+  table["aten::isinf"] = of_operand([](Value x) { return x.apply(Fn::kIsInf); });
+  table["aten::isfinite"] = of_operand([](Value x) { return x.apply(Fn::kAbs) < std::numeric_limits<double>::infinity(); });
+  table["aten::logical_not"] = of_operand([](Value x) { return equal(x, 0); });
+  table["aten::bitwise_not"] = of_operand([](Value x) { return x.type() == DType::kBool ? equal(x, 0) : -x - 1.0; });
+  table["aten::nan_to_num"] = nan_to_num;
+  table["aten::glu"] = glu;
+  table["aten::_prelu_kernel"] = prelu;
+  table["aten::prelu"] = prelu;
+  for (const char* name : {"dropout", "feature_dropout", "alpha_dropout", "native_dropout"})
+    table[std::string("aten::") + name] = dropout;
   add_activations(table);
 
   table["aten::add"] = binary(
@@ -296,7 +377,26 @@ void add_pointwise(OperatorTable& table) {
   table["aten::rsub"] = binary(
       [](Importer& import, Value a, Value b) { return b - a * import.number(import.arg(2, "alpha"), 1); });
   table["aten::mul"] = binary([](Importer&, Value a, Value b) { return a * b; });
-  table["aten::div"] = divide;
+  table["aten::div"] = binary(rounded_quotient);
+  table["aten::true_divide"] = binary(rounded_quotient);
+  table["aten::floor_divide"] = binary([](Importer&, Value a, Value b) { return floor_divided(a, b); });
+  table["aten::remainder"] = binary(remainder_of);
+  table["aten::fmod"] = binary(fmod_of);
+  table["aten::xlogy"] = binary(xlogy);
+  table["aten::logaddexp"] = binary(logaddexp);
+  table["aten::heaviside"] = binary(heaviside);
+  table["aten::hypot"] = binary([](Importer&, Value a, Value b) { return (a * a + b * b).apply(Fn::kSqrt); });
+  table["aten::copysign"] = binary([](Importer&, Value a, Value b) {
+    const Value size = a.apply(Fn::kAbs);
+    return (b < 0).where(-size, size);
+  });
+  table["aten::fmax"] = number_of_two(Fn::kMax);
+  table["aten::fmin"] = number_of_two(Fn::kMin);
+  for (const auto& [name, fn] : {std::pair{"and", Fn::kAnd}, {"or", Fn::kOr}, {"xor", Fn::kXor}}) {
+    table[std::string("aten::logical_") + name] = logical(fn);
+    table[std::string("aten::bitwise_") + name] = binary([fn = fn](Importer&, Value a, Value b) { return a.apply(fn, b); });
+    table[std::string("aten::__") + name + "__"] = table[std::string("aten::bitwise_") + name];
+  }
   table["aten::maximum"] = binary([](Importer&, Value a, Value b) { return a.apply(Fn::kMax, b); });
   table["aten::minimum"] = binary([](Importer&, Value a, Value b) { return a.apply(Fn::kMin, b); });
   table["aten::atan2"] = binary([](Importer&, Value a, Value b) { return a.apply(Fn::kAtan2, b); });

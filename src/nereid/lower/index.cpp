@@ -246,7 +246,7 @@ Index substitute(const Index& index, const std::vector<Index>& by, const Extents
   return sum;
 }
 
-std::string to_string(const Index& index, const std::function<std::string(int)>& name) {
+std::string to_string(const Index& index, const std::function<std::string(int)>& name, const Extents& extents) {
   std::string text;
   const auto add = [&](int64_t coefficient, const std::string& factor) {
     const int64_t size = coefficient < 0 ? -coefficient : coefficient;
@@ -258,20 +258,24 @@ std::string to_string(const Index& index, const std::function<std::string(int)>&
     else
       text += fmt::format("{}{} * {}", sign, factor, size);
   };
+  int64_t shifted = index.constant();
   const bool alone = index.terms().size() == 1 && index.constant() == 0 && index.terms()[0].second == 1;
   for (const auto& [atom, coefficient] : index.terms()) {
     if (atom.kind == Atom::Kind::kDimension) {
       add(coefficient, name(atom.dimension));
       continue;
     }
-    const std::string inner = to_string(*atom.of, name);
+    const int64_t low = extents.empty() ? 0 : atom.of->bounds(extents).low;
+    const int64_t higher = low < 0 ? (-low + atom.by - 1) / atom.by : 0;
+    if (atom.kind == Atom::Kind::kQuotient) shifted -= higher * coefficient;
+    const std::string inner = to_string(*atom.of + Index(higher * atom.by), name, extents);
     const bool simple = inner.find(' ') == inner.npos && inner.front() != '-';
     const char* by = atom.kind == Atom::Kind::kQuotient ? "//" : "%";
     const std::string divided =
         simple ? fmt::format("{} {} {}", inner, by, atom.by) : fmt::format("({}) {} {}", inner, by, atom.by);
-    add(coefficient, alone ? divided : fmt::format("({})", divided));
+    add(coefficient, alone && shifted == 0 ? divided : fmt::format("({})", divided));
   }
-  if (index.constant() != 0 || text.empty()) add(index.constant(), "");
+  if (shifted != 0 || text.empty()) add(shifted, "");
   return text;
 }
 

@@ -88,8 +88,10 @@ Index remainder(const Index& index, int64_t by, const Extents& extents);
 // Each dimension d becomes by[d]; `extents` are those of the dimensions in `by`.
 Index substitute(const Index& index, const std::vector<Index>& by, const Extents& extents);
 
-// As Python text. `name` tells a dimension's.
-std::string to_string(const Index& index, const std::function<std::string(int)>& name);
+// As text of a language whose division rounds towards zero: what may be negative is divided from higher up.
+// `name` tells a dimension's.
+std::string to_string(const Index& index, const std::function<std::string(int)>& name,
+                      const Extents& extents = {});
 
 // Where a dense tensor of these sizes, laid out row-major, has its element number `linear`.
 std::vector<Index> unravel(const Index& linear, const std::vector<int64_t>& sizes, const Extents& extents);

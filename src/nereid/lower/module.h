@@ -1,19 +1,35 @@
 // The compiler, from a reference to a file with `ModelNew`.
+//
+//   NEREID_TRY(lower::Module module, lower::lower_module(trace, source));
+//   Choices other{.kernels = {{module.kernels[0].name, {.m = 128}}}};
+//   NEREID_TRY(lower::Module variant, lower::lower_module(trace, source, other));
 #pragma once
 
 #include <string>
 
 #include "nereid/base/result.h"
 #include "nereid/lower/emit.h"
+#include "nereid/lower/estimate.h"
 
 namespace nereid::lower {
 
+struct LoweredKernel {
+  std::string name, does;               // "linear_gelu_kernel"; "linear, gelu"
+  KernelChoice choice;                  // as it was cut
+  std::vector<KernelChoice> others;     // other ways that fit the target, the cheapest by the model first
+  Estimate estimate;
+  int64_t programs = 1;
+};
+
 struct Module {
-  std::string text;  // Python: the reference's source, our kernels, ModelNew
-  std::vector<KernelText> kernels;
+  std::string text;  // Python: the plan, what the constructor needs, our kernels, ModelNew
+  std::string plan;  // in words, as it stands at the top of the file
+  std::vector<LoweredKernel> kernels;
+  std::vector<std::string> kept;  // operators that stay PyTorch's: "aten::sort (model.py:12)"
+  double seconds = 0;             // of all kernels, by the cost model
 };
 
 // `source` is the text that was traced. An error names the operator or the kernel that cannot be lowered.
-Result<Module> lower_module(const trace::Trace& trace, const std::string& source);
+Result<Module> lower_module(const trace::Trace& trace, const std::string& source, const Choices& choices = {});
 
 }  // namespace nereid::lower

@@ -1,0 +1,101 @@
+#include "nereid/lower/emit_reduction.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "nereid/lower/emit_expr.h"
+#include "nereid/lower/fuse.h"
+
+namespace nereid::lower {
+namespace {
+
+void use(std::vector<std::string>& helpers, const std::string& name) {
+  if (std::ranges::find(helpers, name) == helpers.end()) helpers.push_back(name);
+}
+
+int64_t extreme(DType type, bool largest) {
+  switch (type) {
+    case DType::kBool:
+      return largest ? 1 : 0;
+    case DType::kU8:
+      return largest ? 255 : 0;
+    case DType::kI8:
+      return largest ? 127 : -128;
+    case DType::kI16:
+      return largest ? 32767 : -32768;
+    case DType::kI32:
+      return largest ? std::numeric_limits<int32_t>::max() : std::numeric_limits<int32_t>::min();
+    default:
+      return largest ? std::numeric_limits<int64_t>::max() : std::numeric_limits<int64_t>::min() + 1;
+  }
+}
+
+}  // namespace
+
+std::string nothing_text(Reduction reduction, DType type) {
+  const double nothing = identity(reduction);
+  if (trace::is_floating(type) || std::abs(nothing) <= 1) return constant_text(nothing, type);
+  return std::to_string(extreme(type, nothing > 0));
+}
+
+std::string combine_name(Reduction reduction, bool scan) {
+  switch (reduction) {
+    case Reduction::kProd:
+      return "product_of";
+    case Reduction::kMax:
+      return "larger_of";
+    case Reduction::kMin:
+      return "smaller_of";
+    case Reduction::kLogSumExp:
+      return "log_sum_exp_of";
+    case Reduction::kArgMax:
+      return scan ? "last_larger_of" : "first_larger_of";
+    case Reduction::kArgMin:
+      return scan ? "last_smaller_of" : "first_smaller_of";
+    default:
+      return "sum_of";
+  }
+}
+
+std::string combined(Reduction reduction, const std::string& a, const std::string& b) {
+  if (reduction == Reduction::kSum) return fmt::format("{} + {}", a, b);
+  if (reduction == Reduction::kProd) return fmt::format("{} * {}", a, b);
+  return fmt::format("{}({}, {})", combine_name(reduction, false), a, b);
+}
+
+std::string reduced_text(Reduction reduction, const std::string& block, int axis, std::vector<std::string>& helpers) {
+  if (reduction == Reduction::kSum) return fmt::format("tl.sum({}, axis={})", block, axis);
+  const std::string name = combine_name(reduction, false);
+  use(helpers, name);
+  return fmt::format("tl.reduce({}, {}, {})", block, axis, name);
+}
+
+std::string scanned_text(Reduction reduction, const std::string& block, int axis, std::vector<std::string>& helpers) {
+  if (reduction == Reduction::kSum) return fmt::format("tl.cumsum({}, axis={})", block, axis);
+  const std::string name = combine_name(reduction, true);
+  use(helpers, name);
+  return fmt::format("tl.associative_scan({}, {}, {})", block, axis, name);
+}
+
+std::string helper_text(const std::string& name) {
+  const std::string two = fmt::format("@triton.jit\ndef {}(a, b):\n", name);
+  if (name == "product_of") return two + "    return a * b\n";
+  if (name == "larger_of") return two + "    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)\n";
+  if (name == "smaller_of") return two + "    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)\n";
+  if (name == "log_sum_exp_of")
+    return two +
+           "    most = tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)\n"
+           "    shift = tl.where(tl.abs(most) == float(\"inf\"), 0.0, most)\n"
+           "    return tl.log(tl.exp(a - shift) + tl.exp(b - shift)) + shift\n";
+  const char* beats = name.find("larger") != name.npos ? ">" : "<";
+  const bool last = name.starts_with("last");
+  // A NaN beats every number.
+  return fmt::format(
+      "@triton.jit\ndef {0}(a, i, b, j):\n"
+      "    equal = (a == b) | ((a != a) & (b != b))\n"
+      "    second = (b {1} a) | ((b != b) & (a == a)) | (equal & (j {2} i))\n"
+      "    return tl.where(second, b, a), tl.where(second, j, i)\n",
+      name, beats, last ? ">" : "<");
+}
+
+}  // namespace nereid::lower

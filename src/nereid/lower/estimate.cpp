@@ -1,0 +1,109 @@
+#include "nereid/lower/estimate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace nereid::lower {
+namespace {
+
+double bytes_of(const Tensor& tensor) {
+  return static_cast<double>(element_count(tensor.sizes) * trace::element_bytes(tensor.type));
+}
+
+// Elements that an expression is computed for: of the dimensions that it uses.
+double times(const Graph& graph, const Extents& extents, ExprId id) {
+  double count = 1;
+  for (size_t d = 0; d < extents.size(); ++d)
+    if (graph.exprs.uses(id, static_cast<int>(d))) count *= static_cast<double>(extents[d]);
+  return count;
+}
+
+double flops_of(const Graph& graph, const TileKernel& kernel) {
+  const Extents extents = kernel.extents();
+  const auto all = static_cast<double>(element_count(extents));
+  double flops = 0;
+  std::set<ExprId> seen;
+  for (const Member& member : kernel.members) {
+    for (const ExprId id : graph.exprs.below(member.body)) {
+      const Expr& expr = graph.exprs[id];
+      if (expr.kind == Expr::Kind::kApply && trace::is_floating(expr.type) && seen.insert(id).second)
+        flops += info(expr.fn).flops * times(graph, extents, id);
+    }
+    if (member.reduction != Reduction::kNone) flops += all;
+  }
+  return flops;
+}
+
+double rate(const Target& target, const KernelText& text, DType factor) {
+  if (!text.contraction) return target.fp32;
+  if (factor == DType::kF16 || factor == DType::kBF16) return target.bf16;
+  const std::string& precision = text.choice.precision;
+  if (precision == "tf32") return target.tf32;
+  if (precision == "tf32x3") return target.tf32 / 3;
+  if (precision == "bf16x3") return target.bf16 / 3;
+  if (precision == "bf16x6") return target.bf16 / 6;
+  return target.fp32;
+}
+
+// How often each factor of a contraction is read: once for every tile of the other's own dimension, less what the
+// second-level cache keeps of neighbouring tiles.
+double rereads(const KernelText& text, double flops, double bytes) {
+  if (!text.contraction || bytes == 0) return 1;
+  const double intensity = 2.0 / (1.0 / static_cast<double>(text.choice.m) + 1.0 / static_cast<double>(text.choice.n)) / 4;
+  return std::max(1.0, flops / intensity / bytes / 8);
+}
+
+}  // namespace
+
+Estimate estimate(const Graph& graph, const Fused& fused, const TileKernel& kernel, const KernelText& text, const Target& target) {
+  Estimate made;
+  std::set<TensorId> own;
+  for (const Member& member : kernel.members) own.insert(graph.nodes[static_cast<size_t>(member.node)].out);
+  for (const auto& pointer : text.pointers) {
+    const Tensor& tensor = graph.tensors[static_cast<size_t>(pointer.tensor)];
+    (own.contains(pointer.tensor) ? made.bytes_written : made.bytes_read) += bytes_of(tensor);
+  }
+  static_cast<void>(fused);
+  made.flops = flops_of(graph, kernel);
+  const DType type = graph.tensors[static_cast<size_t>(graph.nodes[static_cast<size_t>(kernel.members.front().node)].out)].type;
+  if (text.contraction) made.contraction_flops = 2 * static_cast<double>(element_count(kernel.extents()));
+  const double memory = (made.bytes_read * rereads(text, made.flops, made.bytes_read) + made.bytes_written) / target.bytes_per_second;
+  const double arithmetic = made.contraction_flops / (rate(target, text, type) * 0.7) + (made.flops - made.contraction_flops) / target.fp32;
+  // The last wave leaves processors idle, and a few programs most of them.
+  const auto programs = static_cast<double>(text.programs);
+  const auto width = static_cast<double>(target.multiprocessors) * (text.contraction ? 1 : 4);
+  const double idle = std::ceil(programs / width) / (programs / width);
+  made.seconds = target.launch_seconds + std::max(memory, arithmetic) * idle;
+  return made;
+}
+
+std::vector<KernelChoice> alternatives(const TileKernel& kernel, const KernelText& text, const Target& target) {
+  std::vector<KernelChoice> found;
+  const auto add = [&](const KernelChoice& choice) {
+    if (to_string(choice) != to_string(text.choice)) found.push_back(choice);
+  };
+  if (text.contraction) {
+    const int64_t element = text.choice.precision.empty() ? 2 : 4;
+    for (const int64_t m : {32, 64, 128})
+      for (const int64_t n : {32, 64, 128, 256})
+        for (const int64_t k : {32, 64})
+          for (const int stages : {2, 3, 4}) {
+            if ((m + n) * k * element * stages > target.shared_bytes || m * n > 32768) continue;
+            add({.m = m, .n = n, .k = k, .warps = m * n >= 16384 ? 8 : 4, .stages = stages, .precision = text.choice.precision});
+          }
+    return found;
+  }
+  if (kernel.columns.empty()) {
+    for (const int64_t rows : {256, 512, 1024, 2048, 4096})
+      for (const int warps : {4, 8}) add({.rows = rows, .warps = warps});
+    return found;
+  }
+  for (const int64_t rows : {1, 2, 4, 8, 16, 32})
+    for (const int64_t columns : {text.choice.columns, text.choice.columns / 2, text.choice.columns / 4})
+      for (const int warps : {2, 4, 8})
+        if (columns >= 16 && rows * columns <= 16384 && rows <= kernel.row_count()) add({.rows = rows, .columns = columns, .warps = warps});
+  return found;
+}
+
+}  // namespace nereid::lower

@@ -1,0 +1,33 @@
+// Cumulative sums, products, extrema.
+#include "nereid/lower/reduce.h"
+
+namespace nereid::lower {
+namespace {
+
+OperatorImport scan(Reduction kind, std::string name, Reduction place = Reduction::kNone) {
+  return [=](Importer& import) -> Status {
+    const auto x = import.tensor(import.arg(0, "self"));
+    const auto results = import.results();
+    const Extents sizes = import.value(x.value()).sizes;
+    if (sizes.empty()) return import.define(results.at(0), import.read(*x, {}, {}), name);
+    const Axes axes(sizes, {import.integer(import.arg(1, "dim"), 0)});
+    Reducer reduce(import);
+    const DType type = compute_type(import.result().dtype);
+    const ExprId element = import.exprs().cast(reduce.element(*x, axes), type);
+    NEREID_TRY_STATUS(import.define_scan(results.at(0), kind, axes.kept, axes.gone, axes.in_body(), element, name));
+    if (results.size() < 2 || place == Reduction::kNone) return ok_status();
+    return import.define_scan(results[1], place, axes.kept, axes.gone, axes.in_body(), element, name + "_index");
+  };
+}
+
+}  // namespace
+
+void add_scans(OperatorTable& table) {
+  table["aten::cumsum"] = scan(Reduction::kSum, "cumsum");
+  table["aten::cumprod"] = scan(Reduction::kProd, "cumprod");
+  table["aten::cummax"] = scan(Reduction::kMax, "cummax", Reduction::kArgMax);
+  table["aten::cummin"] = scan(Reduction::kMin, "cummin", Reduction::kArgMin);
+  table["aten::logcumsumexp"] = scan(Reduction::kLogSumExp, "logcumsumexp");
+}
+
+}  // namespace nereid::lower

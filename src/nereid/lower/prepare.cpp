@@ -1,0 +1,313 @@
+#include "nereid/lower/prepare.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "nereid/lower/fuse.h"
+#include "nereid/lower/import.h"
+#include "nereid/lower/value.h"
+
+namespace nereid::lower {
+namespace {
+
+constexpr size_t kLongBody = 64;     // expressions; a longer map with several readers is written out
+constexpr size_t kWindowBody = 8;    // expressions that are computed again for every element of a window
+constexpr size_t kMostInlined = 600; // expressions of a body
+constexpr int64_t kWindow = 32;      // elements of a window that is written out
+constexpr int64_t kFewRows = 64;     // fewer programs than this leave most of a GPU idle
+constexpr int64_t kLongRow = 16384;  // elements that are worth a second stage
+constexpr int64_t kSplits = 256;
+
+// A reduction over a few elements as an expression of them.
+void unroll(Graph& graph, Node& node) {
+  Exprs& exprs = graph.exprs;
+  const Extents sizes = node.sizes;
+  const int64_t count = element_count(node.reduced);
+  std::optional<Value> best, which;
+  for (int64_t r = 0; r < count; ++r) {
+    std::vector<Index> by = dimensions(sizes.size());
+    int64_t left = r;
+    std::vector<Index> at(node.reduced.size());
+    for (size_t d = node.reduced.size(); d-- > 0;) {
+      at[d] = Index(left % node.reduced[d]);
+      left /= node.reduced[d];
+    }
+    by.insert(by.end(), at.begin(), at.end());
+    const Value element(exprs, exprs.substitute(node.body, by, sizes));
+    const Value place(exprs, exprs.integer(r));
+    if (!best) {
+      best = element;
+      which = place;
+      continue;
+    }
+    switch (node.reduction) {
+      case Reduction::kProd:
+        best = *best * element;
+        break;
+      case Reduction::kMax:
+        best = maximum(*best, element);
+        break;
+      case Reduction::kMin:
+        best = minimum(*best, element);
+        break;
+      case Reduction::kArgMax:
+      case Reduction::kArgMin: {
+        const Value beats = node.reduction == Reduction::kArgMax ? element > *best : element < *best;
+        const Value better = beats | (is_nan(element) & negated(is_nan(*best)));
+        best = better.where(element, *best);
+        which = better.where(place, *which);
+        break;
+      }
+      default:
+        best = *best + element;
+    }
+  }
+  const bool place = node.reduction == Reduction::kArgMax || node.reduction == Reduction::kArgMin;
+  const DType type = compute_type(graph.tensors[static_cast<size_t>(node.out)].type);
+  node.body = exprs.cast((place ? *which : *best).id(), type);
+  node.reduced.clear();
+  node.reduction = Reduction::kNone;
+}
+
+// Takes maps into those who read them.
+class Inliner {
+ public:
+  explicit Inliner(Graph& graph) : graph_(graph), places_(graph.tensors.size()), pinned_(graph.tensors.size(), false) {}
+
+  void run() {
+    count();
+    for (auto& node : graph_.nodes)
+      if (node.call == nullptr) inline_into(node);
+  }
+
+ private:
+  struct Places {
+    size_t nodes = 0;  // that read it
+    size_t most = 0;   // indices at which one node does
+    bool elsewhere = false;  // one that is no map of the same size, element by element
+  };
+
+  static bool same_element(const Expr& load) {
+    for (size_t d = 0; d < load.at.size(); ++d)
+      if (!(load.at[d] == Index::dimension(static_cast<int>(d)))) return false;
+    return load.args.empty();
+  }
+
+  void count() {
+    const std::vector<bool> live = live_nodes(graph_);
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      const Node& node = graph_.nodes[n];
+      if (!live[n]) continue;
+      if (node.call != nullptr) {
+        for (const auto& [value, tensor] : node.inputs) ++places_[static_cast<size_t>(tensor)].nodes;
+        continue;
+      }
+      std::map<TensorId, size_t> here;
+      for (const ExprId id : graph_.exprs.below(node.body)) {
+        const Expr& load = graph_.exprs[id];
+        if (load.kind != Expr::Kind::kLoad) continue;
+        ++here[load.tensor];
+        const bool map = node.reduction == Reduction::kNone && node.sizes == graph_.tensors[static_cast<size_t>(load.tensor)].sizes;
+        if (!map || !same_element(load)) places_[static_cast<size_t>(load.tensor)].elsewhere = true;
+      }
+      for (const auto& [tensor, count] : here) {
+        Places& places = places_[static_cast<size_t>(tensor)];
+        ++places.nodes;
+        places.most = std::max(places.most, count);
+      }
+    }
+  }
+
+  // A map that follows a contraction element by element, and is read otherwise: it ends that kernel, so that what is
+  // read is its result rather than the contraction's and all that comes after it.
+  bool ends_contraction(TensorId tensor) const {
+    const Node& node = *graph_.maker(tensor);
+    if (!places_[static_cast<size_t>(tensor)].elsewhere) return false;
+    for (const ExprId id : graph_.exprs.below(node.body)) {
+      const Expr& load = graph_.exprs[id];
+      if (load.kind != Expr::Kind::kLoad || !same_element(load)) continue;
+      const Node* maker = graph_.maker(load.tensor);
+      if (maker != nullptr && maker->call == nullptr && maker->sizes == node.sizes && is_contraction(graph_, *maker)) return true;
+    }
+    return false;
+  }
+
+  // Of a factor: computed again for every tile of the other factor, so it must be next to nothing.
+  bool light(const Node& map) const {
+    size_t loads = 0, work = 0;
+    for (const ExprId id : graph_.exprs.below(map.body)) {
+      const Expr& expr = graph_.exprs[id];
+      loads += expr.kind == Expr::Kind::kLoad ? 1 : 0;
+      work += expr.kind == Expr::Kind::kApply && expr.fn != Fn::kCast && expr.fn != Fn::kWhere && expr.fn != Fn::kAnd ? 1 : 0;
+    }
+    return loads <= 2 && work <= 2;
+  }
+
+  bool stays(const Node& reader, TensorId tensor) const {
+    const Node* made = graph_.maker(tensor);
+    if (made == nullptr || made->call != nullptr || made->reduction != Reduction::kNone || !made->at.empty()) return true;
+    const Places& places = places_[static_cast<size_t>(tensor)];
+    const size_t length = graph_.exprs.below(made->body).size();
+    if (length > kLongBody && places.nodes > 1) return true;
+    if (places.most > 1 && length > kWindowBody && length * places.most > kMostInlined) return true;
+    if (places.most > 4 && length > kWindowBody) return true;
+    if (is_contraction(graph_, reader) && !light(*made)) return true;
+    return ends_contraction(tensor);
+  }
+
+  void inline_into(Node& node) {
+    const Extents extents = node.extents();
+    std::map<TensorId, bool> decided;
+    node.body = graph_.exprs.replace_loads(node.body, [&](const Expr& load) -> ExprId {
+      const Expr copy = load;
+      if (!decided.contains(copy.tensor)) decided[copy.tensor] = stays(node, copy.tensor);
+      if (!decided.at(copy.tensor)) {
+        const auto body = graph_.exprs.substitute(graph_.maker(copy.tensor)->body, copy.at, copy.args, extents);
+        if (body) {
+          const Node taken = *graph_.maker(copy.tensor);
+          for (const auto& name : taken.before) remember(node, name);
+          remember(node, taken.name);
+          return rounded(*body, copy);
+        }
+      }
+      return graph_.exprs.load(copy.tensor, copy.at, copy.type, copy.args);
+    });
+  }
+
+  static void remember(Node& node, const std::string& name) {
+    if (name != "copy" && std::ranges::find(node.before, name) == node.before.end()) node.before.push_back(name);
+  }
+
+  // As what is loaded would be: an integer that is stored in a narrower type wraps.
+  ExprId rounded(ExprId body, const Expr& load) { return graph_.exprs.cast(body, load.type); }
+
+  Graph& graph_;
+  std::vector<Places> places_;  // of each tensor
+  std::vector<bool> pinned_;
+};
+
+// sum over c of body becomes sum over s of (sum over c' of body at s * chunk + c').
+class Splitter {
+ public:
+  explicit Splitter(Graph& graph) : graph_(graph) {}
+
+  void run() {
+    std::vector<Node> before = std::move(graph_.nodes);
+    graph_.nodes.clear();
+    for (Node& node : before) {
+      if (splits(node))
+        split(node);
+      else
+        add(std::move(node));
+    }
+  }
+
+ private:
+  static bool splits(const Node& node) {
+    if (node.call != nullptr || node.scan || node.reduction == Reduction::kNone) return false;
+    return element_count(node.sizes) < kFewRows && element_count(node.reduced) > kLongRow;
+  }
+
+  void add(Node node) {
+    const auto id = static_cast<NodeId>(graph_.nodes.size());
+    graph_.tensors[static_cast<size_t>(node.out)].node = id;
+    for (const TensorId out : node.outs) graph_.tensors[static_cast<size_t>(out)].node = id;
+    graph_.nodes.push_back(std::move(node));
+  }
+
+  TensorId add_part(Node node, DType type) {
+    node.out = static_cast<TensorId>(graph_.tensors.size());
+    const Extents sizes = node.sizes;
+    graph_.tensors.push_back({.type = type, .sizes = sizes, .strides = row_major(sizes), .node = -1, .name = node.name});
+    const TensorId out = node.out;
+    add(std::move(node));
+    return out;
+  }
+
+  void split(Node node) {
+    Exprs& exprs = graph_.exprs;
+    const bool places = node.reduction == Reduction::kArgMax || node.reduction == Reduction::kArgMin;
+    const int64_t count = element_count(node.reduced), chunk = (count + kSplits - 1) / kSplits;
+    const size_t rows = node.sizes.size();
+    Node part = node;
+    part.at.clear();
+    part.name = node.name + "_parts";
+    part.sizes.push_back(kSplits);
+    part.reduced = {chunk};
+    const Extents extents = part.extents();
+    const Index start = Index::dimension(static_cast<int>(rows)) * chunk;
+    const Index linear = start + Index::dimension(static_cast<int>(rows) + 1);
+    std::vector<Index> at = dimensions(rows);
+    for (auto& index : unravel(linear, node.reduced, extents)) at.push_back(std::move(index));
+    const Value body(exprs, exprs.substitute(node.body, at, extents));
+    const Value inside(exprs, exprs.within(linear, 0, count, extents));
+    part.body = inside.where(body, body.constant(identity(node.reduction))).id();
+    const DType type = body.type();
+    const std::vector<Index> of_part = dimensions(rows + 1);
+    if (!places) {
+      const TensorId made = add_part(part, type);
+      node.reduced = {kSplits};
+      node.body = exprs.load(made, of_part, type);
+      add(std::move(node));
+      return;
+    }
+    // The best of each part and where it stands in it; then which part has the best.
+    Node value = part;
+    value.reduction = node.reduction == Reduction::kArgMax ? Reduction::kMax : Reduction::kMin;
+    const TensorId best = add_part(value, type);
+    const TensorId place = add_part(part, DType::kI64);
+    Node which{.sizes = node.sizes, .reduced = {kSplits}, .reduction = node.reduction,
+               .body = exprs.load(best, of_part, type), .name = node.name + "_part"};
+    const TensorId winner = add_part(which, DType::kI64);
+    const Value s(exprs, exprs.load(winner, dimensions(rows), DType::kI64));
+    auto where = dimensions(rows);
+    where.emplace_back();
+    std::vector<ExprId> further(rows + 1, exprs.integer(0));
+    further[rows] = s.id();
+    const Value within(exprs, exprs.load(place, where, DType::kI64, further));
+    node.body = (s * static_cast<double>(chunk) + within).id();
+    node.reduction = Reduction::kNone;
+    node.reduced.clear();
+    add(std::move(node));
+  }
+
+  Graph& graph_;
+};
+
+}  // namespace
+
+std::vector<bool> live_nodes(const Graph& graph) {
+  std::vector<bool> live(graph.nodes.size(), false);
+  const auto reach = [&](TensorId id) {
+    if (const NodeId maker = graph.tensors[static_cast<size_t>(id)].node; maker >= 0) live[static_cast<size_t>(maker)] = true;
+  };
+  for (const TensorId id : graph.results()) reach(id);
+  for (size_t n = graph.nodes.size(); n-- > 0;)
+    if (live[n])
+      for (const TensorId id : graph.reads(graph.nodes[n])) reach(id);
+  return live;
+}
+
+bool is_contraction(const Graph& graph, const Node& node) {
+  if (node.call != nullptr || node.reduction != Reduction::kSum || node.scan) return false;
+  const Expr& body = graph.exprs[node.body];
+  if (body.kind != Expr::Kind::kApply || body.fn != Fn::kMul || body.type != DType::kF32) return false;
+  int64_t left_only = 1, right_only = 1;
+  for (size_t d = 0; d < node.sizes.size(); ++d) {
+    const bool left = graph.exprs.uses(body.args[0], static_cast<int>(d)), right = graph.exprs.uses(body.args[1], static_cast<int>(d));
+    if (left && !right) left_only *= node.sizes[d];
+    if (right && !left) right_only *= node.sizes[d];
+  }
+  return left_only > 1 && right_only > 1;
+}
+
+void prepare(Graph& graph) {
+  for (auto& node : graph.nodes)
+    if (node.window && node.reduction != Reduction::kNone && element_count(node.reduced) <= kWindow && !is_contraction(graph, node))
+      unroll(graph, node);
+  Inliner(graph).run();
+  Splitter(graph).run();
+}
+
+}  // namespace nereid::lower

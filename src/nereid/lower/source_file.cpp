@@ -1,0 +1,238 @@
+#include "nereid/lower/source_file.h"
+
+#include <algorithm>
+#include <regex>
+#include <set>
+
+namespace nereid::lower {
+namespace {
+
+struct Block {
+  std::vector<std::string> lines;
+  std::string name;   // of a def or class
+  bool import = false;
+
+  std::string text() const {
+    std::string all;
+    for (const auto& line : lines) all += line + "\n";
+    return all;
+  }
+};
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines{""};
+  for (const char c : text) {
+    if (c == '\n')
+      lines.emplace_back();
+    else if (c != '\r')
+      lines.back() += c;
+  }
+  if (lines.back().empty()) lines.pop_back();
+  return lines;
+}
+
+size_t indent_of(const std::string& line) { return std::min(line.find_first_not_of(" \t"), line.size()); }
+bool blank(const std::string& line) { return indent_of(line) == line.size(); }
+
+// Where brackets and strings of three quotes are open, a line goes on with the statement before.
+class Nesting {
+ public:
+  bool open() const { return depth_ > 0 || !quotes_.empty() || continued_; }
+  void read(const std::string& line) {
+    continued_ = false;
+    for (size_t i = 0; i < line.size(); ++i) {
+      if (!quotes_.empty()) {
+        if (line[i] == '\\') {
+          ++i;
+        } else if (line.compare(i, quotes_.size(), quotes_) == 0) {
+          i += quotes_.size() - 1;
+          quotes_.clear();
+        }
+        continue;
+      }
+      const char c = line[i];
+      if (c == '#') break;
+      if (c == '"' || c == '\'') {
+        quotes_ = line.compare(i, 3, std::string(3, c)) == 0 ? std::string(3, c) : std::string(1, c);
+        i += quotes_.size() - 1;
+      }
+      if (c == '(' || c == '[' || c == '{') ++depth_;
+      if (c == ')' || c == ']' || c == '}') --depth_;
+      if (c == '\\' && i + 1 == line.size()) continued_ = true;
+    }
+    if (quotes_.size() == 1) quotes_.clear();  // it would be no Python
+  }
+
+ private:
+  int depth_ = 0;
+  std::string quotes_;
+  bool continued_ = false;
+};
+
+// Statements at one indentation, each with what is indented below it; decorators belong to what they decorate.
+std::vector<Block> blocks_of(const std::vector<std::string>& lines, size_t indent) {
+  std::vector<Block> blocks;
+  Nesting nesting;
+  bool decorated = false;
+  for (const auto& line : lines) {
+    const bool goes_on = nesting.open() || blank(line) || indent_of(line) > indent;
+    const std::string head = blank(line) ? "" : line.substr(indent_of(line));
+    const bool comment = head.starts_with("#"), otherwise = head.starts_with("else") || head.starts_with("elif") ||
+                                                            head.starts_with("except") || head.starts_with("finally");
+    const bool begins = !goes_on && !otherwise && !decorated;
+    if ((begins && !comment) || blocks.empty()) blocks.emplace_back();
+    blocks.back().lines.push_back(line);
+    const bool inside = nesting.open();
+    nesting.read(line);
+    if (inside || goes_on || comment) continue;
+    decorated = head.starts_with("@");
+    static const std::regex kName(R"(^(?:async\s+)?(?:def|class)\s+(\w+))");
+    std::smatch match;
+    if (std::regex_search(head, match, kName)) blocks.back().name = match[1];
+    if (head.starts_with("import ") || head.starts_with("from ")) blocks.back().import = true;
+  }
+  for (auto& block : blocks)
+    while (!block.lines.empty() && blank(block.lines.back())) block.lines.pop_back();
+  std::erase_if(blocks, [](const Block& block) { return block.lines.empty(); });
+  return blocks;
+}
+
+bool mentions(const std::string& text, const std::string& name) {
+  for (size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
+    const auto word = [&](size_t i) { return i < text.size() && (std::isalnum(static_cast<unsigned char>(text[i])) || text[i] == '_'); };
+    if ((at == 0 || !word(at - 1)) && !word(at + name.size())) return true;
+  }
+  return false;
+}
+
+// The blocks that `text` names, and those that they name.
+std::vector<bool> needed_by(const std::vector<Block>& blocks, std::string text) {
+  std::vector<bool> needed(blocks.size(), false);
+  for (bool more = true; more;) {
+    more = false;
+    for (size_t i = 0; i < blocks.size(); ++i)
+      if (!needed[i] && !blocks[i].name.empty() && mentions(text, blocks[i].name)) {
+        needed[i] = more = true;
+        text += blocks[i].text();
+      }
+  }
+  return needed;
+}
+
+std::string renamed(const std::string& text, const std::string& from, const std::string& to) {
+  return std::regex_replace(text, std::regex("\\b" + from + "\\b"), to);
+}
+
+// What stands between the brackets behind "def forward".
+Result<std::string> signature_of(const std::string& file, const Block& forward) {
+  const std::string text = forward.text();
+  const size_t def = text.find("def forward");
+  const size_t open = text.find('(', def);
+  int depth = 0;
+  for (size_t i = open; i < text.size(); ++i) {
+    if (text[i] == '(' || text[i] == '[' || text[i] == '{') ++depth;
+    if (text[i] == ')' || text[i] == ']' || text[i] == '}') --depth;
+    if (depth == 0) return text.substr(open + 1, i - open - 1);
+  }
+  return input_error("{}: the parameters of forward cannot be read", file);
+}
+
+std::vector<Parameter> parameters_of(const std::string& signature) {
+  std::vector<Parameter> parameters;
+  static const std::regex kParameter(R"(^\s*(\*?)(\w+))");
+  int depth = 0;
+  std::string one;
+  for (const char c : signature + ",") {
+    if (c == '(' || c == '[' || c == '{') ++depth;
+    if (c == ')' || c == ']' || c == '}') --depth;
+    if (c != ',' || depth > 0) {
+      one += c;
+      continue;
+    }
+    std::smatch match;
+    if (std::regex_search(one, match, kParameter)) parameters.push_back({match[2], match[1] == "*"});
+    one.clear();
+  }
+  if (!parameters.empty()) parameters.erase(parameters.begin());  // self
+  return parameters;
+}
+
+const Block* named(const std::vector<Block>& blocks, const std::string& name) {
+  const auto found = std::ranges::find_if(blocks, [&](const Block& b) { return b.name == name; });
+  return found == blocks.end() ? nullptr : &*found;
+}
+
+struct ClassText {
+  std::string bases;
+  std::vector<Block> members;
+};
+
+ClassText class_text(const Block& block) {
+  ClassText made;
+  size_t head = 0;
+  while (head < block.lines.size() && block.lines[head].find("class ") == std::string::npos) ++head;
+  Nesting nesting;
+  std::string first;
+  size_t body = head;
+  do {
+    first += block.lines[body];
+    nesting.read(block.lines[body++]);
+  } while (nesting.open() && body < block.lines.size());
+  const size_t open = first.find('('), close = first.rfind(')');
+  made.bases = open == first.npos ? "" : first.substr(open + 1, close - open - 1);
+  std::vector<std::string> lines(block.lines.begin() + static_cast<ptrdiff_t>(body), block.lines.end());
+  while (!lines.empty() && blank(lines.front())) lines.erase(lines.begin());
+  if (!lines.empty()) made.members = blocks_of(lines, indent_of(lines.front()));
+  return made;
+}
+
+}  // namespace
+
+Result<SourceFile> read_source(const std::string& file, const std::string& source, const std::string& class_name,
+                               const std::string& new_name) {
+  const std::vector<Block> blocks = blocks_of(lines_of(source), 0);
+  const Block* model = named(blocks, class_name);
+  if (model == nullptr) return input_error("{}: there is no class {}", file, class_name);
+  const ClassText own = class_text(*model);
+  const Block* forward = named(own.members, "forward");
+  ClassText base;
+  if (const Block* parent = named(blocks, own.bases); forward == nullptr && parent != nullptr) {
+    base = class_text(*parent);
+    forward = named(base.members, "forward");
+  }
+  if (forward == nullptr) return input_error("{}: class {} has no forward of its own", file, class_name);
+  SourceFile made;
+  made.bases = own.bases;
+  NEREID_TRY(made.signature, signature_of(file, *forward));
+  made.parameters = parameters_of(made.signature);
+  // The constructor, what it calls, and what is no function.
+  std::string text;
+  std::vector<Block> members = own.members;
+  std::erase_if(members, [](const Block& b) { return b.name == "forward"; });
+  const Block* constructor = named(members, "__init__");
+  const std::vector<bool> used = needed_by(members, constructor == nullptr ? "" : constructor->text());
+  for (size_t i = 0; i < members.size(); ++i)
+    if (members[i].name.empty() || members[i].name == "__init__" || used[i]) text += (text.empty() ? "" : "\n") + members[i].text();
+  made.members = renamed(text, class_name, new_name);
+  made.members = std::regex_replace(made.members, std::regex("super\\(" + new_name + "\\s*,\\s*self\\)"), "super()");
+  // At top level: constants, and the functions and classes that these name.
+  std::string wanted = text + made.bases + made.signature;
+  const auto free_code = [&](const Block& b) {
+    const bool says_nothing = b.lines.front().starts_with("\"\"\"") || b.lines.front().starts_with("'''") || b.lines.front().starts_with("if __name__");
+    return b.name.empty() && !b.import && !says_nothing;
+  };
+  for (const Block& block : blocks)
+    if (free_code(block)) wanted += block.text();
+  const std::vector<bool> needed = needed_by(blocks, wanted);
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    if (blocks[i].import) {
+      made.imports.push_back(blocks[i].text());
+      continue;
+    }
+    if (&blocks[i] == model || !(free_code(blocks[i]) || needed[i])) continue;
+    made.needed += (made.needed.empty() || blocks[i].name.empty() ? "" : "\n\n") + renamed(blocks[i].text(), class_name, new_name);
+  }
+  return made;
+}
+
+}  // namespace nereid::lower

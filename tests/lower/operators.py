@@ -1,0 +1,323 @@
+"""Small modules, one operator each, that the compiler must lower: `cases()` gives them all.
+
+A case is a forward in one expression (or some lines that end in one), its inputs' shapes, and what the constructor makes.
+Inputs are named x, y, z; `layout` tells how x lies in memory.
+"""
+import dataclasses
+import itertools
+
+UNARY = """torch.abs(x) torch.neg(x) torch.exp(x) torch.exp2(x) torch.sin(x) torch.cos(x) torch.tanh(x) torch.erf(x)
+    torch.sigmoid(x) torch.expm1(x) torch.sign(x) torch.square(x) torch.atan(x) torch.floor(x) torch.ceil(x) torch.round(x) torch.trunc(x)
+    torch.log(x.abs()+0.5) torch.log2(x.abs()+0.5) torch.log1p(x.abs()) torch.sqrt(x.abs()) torch.rsqrt(x.abs()+0.5)
+    torch.reciprocal(x.abs()+0.5) torch.pow(x,2) torch.pow(x.abs()+0.5,1.7) x**3 torch.frac(x) torch.logit(torch.sigmoid(x)) torch.log10(x.abs()+0.5)
+    torch.asinh(x) torch.sinh(x) torch.cosh(x) torch.erfc(x) torch.nan_to_num(x) torch.sinc(x) torch.relu(x) F.leaky_relu(x,0.2)
+    F.silu(x) F.gelu(x) F.gelu(x,approximate='tanh') F.selu(x) F.elu(x,0.7) F.celu(x,1.3) F.hardsigmoid(x) F.hardtanh(x)
+    F.hardswish(x) F.softplus(x) F.softplus(x,2,10) F.softsign(x) F.logsigmoid(x) F.mish(x) F.relu6(x) F.tanhshrink(x)
+    F.softshrink(x) F.hardshrink(x) F.threshold(x,0.1,-3.0) torch.clamp(x,-0.5,0.5) torch.clamp(x,min=0.1)
+    torch.clamp(x,max=0.1) F.dropout(x,0.3,training=False) F.glu(x[...,:x.shape[-1]//2*2]) torch.logical_not(x>0)
+    torch.isnan(x) torch.deg2rad(x) x.clamp_(-1,1) x.clone().mul_(2).add_(1) torch.heaviside(x,x.new_ones(()))
+    F.rrelu(x) x.float().to(x.dtype) x>0.1 x.round()!=0 torch.where(x>0,x,x*0.1) torch.where(x>0,1.0,x) x.masked_fill(x>1,0.5)
+    torch.bitwise_not(x>0) (x>0)&(x<1) (x>0)|(x<-1) torch.logical_xor(x>0,x>1) (x>0).to(x.dtype) x.masked_fill(x>1,float('-inf')).exp()""".split()
+BINARY = """x+y x-y x*y x/(y.abs()+0.5) torch.maximum(x,y) torch.minimum(x,y) torch.lerp(x,y,0.3) torch.lerp(x,y,y.sigmoid())
+    torch.fmax(x,y) torch.fmin(x,y) torch.atan2(x,y) torch.hypot(x,y) torch.pow(x.abs()+0.5,y) torch.add(x,y,alpha=0.5)
+    torch.addcmul(x,y,y,value=0.5) torch.addcdiv(x,y,y.abs()+1) x%(y.abs()+1) torch.fmod(x,y.abs()+1) x//(y.abs()+1)
+    torch.where(x>y,x,y) x>y torch.xlogy(x.abs(),y.abs()+0.5) torch.logaddexp(x,y) torch.copysign(x,y) 1-x+y 2/(x.abs()+y.abs()+1) torch.clamp(x,max=y)
+    torch.dist(x,y) torch.isclose(x,y) F.prelu(x,y.flatten()[:1])""".split()
+REDUCE = """x.sum() x.sum(-1) x.sum(0) x.sum((0,-1)) x.sum(-1,keepdim=True) x.mean() x.mean(-1) x.mean(0) x.mean((0,-1),keepdim=True)
+    x.amax(-1) x.amax(0) x.amin((0,-1)) x.max() x.min() x.max(-1).values x.max(0) x.min(-1) x.argmax(-1) x.argmax(0) x.argmin(-1) x.argmax() x.argmin()
+    (x/3).prod(-1) x.var(-1) x.var(0) x.var() x.std(-1) x.std(0,unbiased=False) torch.var_mean(x,-1) torch.std_mean(x,0)
+    x.norm() x.norm(dim=-1) x.norm(p=1,dim=0) x.norm(p=3,dim=-1) torch.linalg.vector_norm(x,dim=-1,ord=float('inf'))
+    torch.logsumexp(x,-1) torch.logsumexp(x,0) (x>1).any(-1) (x>-3).all(-1) (x>0).any() torch.count_nonzero(x,-1) (x>0).sum(-1) torch.aminmax(x,dim=-1) x.nansum(-1)
+    F.softmax(x,-1) F.softmax(x,0) F.log_softmax(x,-1) F.log_softmax(x,0) F.softmin(x,-1) F.normalize(x,dim=-1)
+    F.normalize(x,p=1,dim=0) x-x.mean(-1,keepdim=True) x/x.abs().amax(0,keepdim=True).add(1) (x*x).mean(-1).sqrt() torch.median(x,-1).values""".split()
+SCAN = """x.cumsum(-1) x.cumsum(0) (x/2).cumprod(-1) (x/2).cumprod(0) x.cummax(-1) x.cummax(0) x.cummin(-1).values x.logcumsumexp(-1)
+    x.flip(-1).cumsum(-1).flip(-1) torch.diff(x)""".split()
+SHAPE = """torch.cat([x,y],-1) torch.cat([x,y],0) torch.cat([x,y,x+1],-1).relu() torch.stack([x,y],0) torch.stack([x,y],-1) torch.stack([x,y],1)
+    F.pad(x,(1,2)) F.pad(x,(2,1,1,0)) F.pad(x,(1,1),value=2.5) F.pad(x,(-1,2)) F.pad(x[None],(1,2),mode='reflect') F.pad(x[None],(1,2),mode='replicate') F.pad(x[None],(1,2),mode='circular')
+    x.flip(-1) x.flip((0,-1)) torch.roll(x,2,-1) torch.roll(x,(1,-2),(0,-1)) x.narrow(-1,1,5)+1 x[...,::2]*2 x[1:,...]+x[:-1,...]
+    x.split(4,-1)[0]+1 torch.chunk(x,3,-1)[1]*2 sum(x.split(5,-1)[:2]) x.transpose(0,-1).contiguous() x.permute(*range(x.dim()-1,-1,-1))+1 x.reshape(-1)*2 x.flatten()+1
+    torch.triu(x) torch.tril(x) torch.triu(x,1) torch.tril(x,-2) x.expand(3,*x.shape)*2 x.repeat(2,*[1]*(x.dim()-1)) x.repeat_interleave(2,-1) torch.tile(x,(2,)) x.unsqueeze(1)+y.unsqueeze(0)
+    x.unfold(-1,4,2)*1 torch.diagonal(x,0,0,-1)*2 torch.diag_embed(x) torch.outer(x.flatten()[:40],y.flatten()[:30]) torch.rot90(x,1,(0,-1)) x.masked_fill(torch.ones_like(x,dtype=torch.bool).triu(1),0.0)
+    torch.eye(x.shape[-1],device=x.device,dtype=x.dtype)+x[:1] torch.zeros_like(x)+x torch.ones_like(x)*2 torch.full_like(x,3.0) x.new_zeros(3,4)+1 torch.arange(x.shape[-1],device=x.device)*x torch.linspace(0,1,x.shape[-1],device=x.device,dtype=x.dtype)*x
+    torch.meshgrid(x.flatten()[:5],y.flatten()[:7],indexing='ij')[0]*1 torch.einsum('...i,...i->...',x,y) torch.tensordot(x,y,dims=([0],[0])) torch.kron(x[:4],y[:3]) torch.cdist(x[:9].float().reshape(9,-1),y[:8].float().reshape(8,-1)) torch.trace(x.reshape(x.shape[0],-1)) x.movedim(0,-1)*2 x.swapaxes(0,-1)+1""".split()
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    name: str
+    forward: str
+    inputs: tuple  # of (name, shape) or (name, text)
+    init: str = ""
+    dtype: str = "float32"
+    layout: str = ""
+    family: str = ""
+    setup: str = ""
+
+    def source(self):
+        def made(value):
+            if isinstance(value, str):
+                return value.replace("DTYPE", f"torch.{self.dtype}")
+            return f"torch.randn({', '.join(map(str, value))}, dtype=torch.{self.dtype})"
+        inputs = [made(value) for _, value in self.inputs]
+        if self.layout == "transposed":
+            inputs[0] += ".transpose(0, -1).contiguous().transpose(0, -1)"
+        elif self.layout == "sliced":
+            inputs[0] = f"torch.cat([{inputs[0]}] * 2, -1)[..., :{self.inputs[0][1][-1]}]"
+        *lines, last = self.forward.split("\n")
+        init = self.init.split("\n") if self.init else []
+        if init and self.dtype != "float32":
+            init.append(f"self.to(torch.{self.dtype})")
+        names = ", ".join(name for name, _ in self.inputs)
+        body = "\n        ".join(["super().__init__()", *init])
+        steps = "\n        ".join([*lines, f"return {last}"])
+        return f"""import torch
+import torch.nn as nn
+import torch.nn.functional as F
+{self.setup}
+
+class Model(nn.Module):
+    def __init__(self):
+        {body}
+
+    def forward(self, {names}):
+        {steps}
+
+
+def get_inputs():
+    return [{', '.join(inputs)}]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def layer(name, init, *shapes, forward="self.f(x)", extra=(), **more):
+    inputs = tuple(("xyzuvw"[i], shape) for i, shape in enumerate(shapes))
+    return Case(name, forward, inputs, "self.f = " + init if init else "", family="layer", **more)
+
+
+LAYERS = [
+    layer("linear", "nn.Linear(40, 70)", (33, 40)),
+    layer("linear3d", "nn.Linear(40, 24, bias=False)", (4, 9, 40)),
+    layer("linear1d", "nn.Linear(40, 24)", (40,)),
+    layer("mlp", "nn.Sequential(nn.Linear(40, 64), nn.GELU(), nn.Linear(64, 8))", (33, 40)),
+    layer("bilinear", "nn.Bilinear(10, 12, 7)", (9, 10), (9, 12), forward="self.f(x, y)"),
+    layer("mm", "", (33, 65), (65, 20), forward="x @ y"),
+    layer("mm_ta", "", (65, 33), (65, 20), forward="x.t() @ y"),
+    layer("mm_tb", "", (33, 65), (20, 65), forward="x @ y.t()"),
+    layer("mm_tt", "", (65, 33), (20, 65), forward="x.t() @ y.t()"),
+    layer("mv", "", (33, 65), (65,), forward="x @ y"),
+    layer("dot", "", (650,), (650,), forward="x @ y"),
+    layer("bmm", "", (3, 33, 20), (3, 20, 17), forward="torch.bmm(x, y)"),
+    layer("matmul4d", "", (2, 3, 17, 20), (2, 3, 20, 9), forward="x @ y"),
+    layer("matmul_broadcast", "", (2, 3, 17, 20), (20, 9), forward="x @ y"),
+    layer("matmul_broadcast2", "", (2, 1, 17, 20), (3, 20, 9), forward="x @ y"),
+    layer("addmm", "", (33,), (20, 65), (65, 33), forward="torch.addmm(x, y, z, beta=0.5, alpha=2)"),
+    layer("baddbmm", "", (3, 8, 9), (3, 8, 20), (3, 20, 9), forward="torch.baddbmm(x, y, z)"),
+    layer("einsum", "", (3, 8, 20), (3, 9, 20), forward="torch.einsum('bik,bjk->bij', x, y)"),
+    layer("einsum2", "", (3, 8, 20), (20, 6, 5), forward="torch.einsum('bik,kho->bhio', x, y)"),
+    layer("mm_triu", "", (33, 33), (33, 33), forward="torch.triu(x) @ torch.tril(y)"),
+    layer("mm_diag", "", (33,), (33, 20), forward="torch.diag(x) @ y"),
+    layer("mm_sum", "", (33, 65), (65, 20), forward="(x @ y).sum(1)"),
+    layer("mm_mean_all", "", (33, 65), (65, 20), forward="(x @ y).mean()"),
+    layer("linear_max", "nn.Linear(40, 70)", (33, 40), forward="self.f(x).max(dim=1).values"),
+    layer("linear_softmax", "nn.Linear(40, 70)", (33, 40), forward="F.softmax(self.f(x), -1)"),
+    layer("long_k", "", (9, 5000), (5000, 8), forward="x @ y"),
+    layer("conv1d", "nn.Conv1d(6, 10, 3, padding=1)", (4, 6, 50)),
+    layer("conv2d", "nn.Conv2d(6, 10, 3, stride=2, padding=1)", (2, 6, 17, 18)),
+    layer("conv2d_1x1", "nn.Conv2d(16, 24, 1)", (2, 16, 9, 10)),
+    layer("conv2d_dilated", "nn.Conv2d(6, 10, 3, dilation=2, bias=False)", (2, 6, 17, 18)),
+    layer("conv2d_same", "nn.Conv2d(6, 10, (3, 4), padding='same')", (2, 6, 17, 18)),
+    layer("conv2d_grouped", "nn.Conv2d(8, 12, 3, groups=4)", (2, 8, 12, 13)),
+    layer("conv2d_depthwise", "nn.Conv2d(8, 8, 3, padding=1, groups=8)", (2, 8, 12, 13)),
+    layer("conv2d_reflect", "nn.Conv2d(6, 10, 3, padding=1, padding_mode='reflect')", (2, 6, 12, 13)),
+    layer("conv3d", "nn.Conv3d(3, 5, 3, padding=1)", (2, 3, 6, 7, 8)),
+    layer("conv1d_depthwise", "nn.Conv1d(8, 16, 5, groups=8)", (2, 8, 40)),
+    layer("conv3d_grouped", "nn.Conv3d(4, 6, 2, groups=2)", (2, 4, 5, 6, 7)),
+    layer("conv_unbatched", "nn.Conv2d(6, 10, 3)", (6, 12, 13)),
+    layer("conv_transpose1d", "nn.ConvTranspose1d(6, 10, 4, stride=2, padding=1)", (4, 6, 25)),
+    layer("conv_transpose2d", "nn.ConvTranspose2d(6, 10, 3, stride=2, padding=1, output_padding=1)", (2, 6, 9, 10)),
+    layer("conv_transpose2d_1", "nn.ConvTranspose2d(6, 10, 3)", (2, 6, 9, 10)),
+    layer("conv_transpose2d_dilated", "nn.ConvTranspose2d(6, 10, 3, stride=3, dilation=2)", (2, 6, 7, 8)),
+    layer("conv_transpose2d_grouped", "nn.ConvTranspose2d(8, 12, 4, stride=2, groups=4)", (2, 8, 6, 7)),
+    layer("conv_transpose3d", "nn.ConvTranspose3d(3, 5, 3, stride=2)", (2, 3, 4, 5, 6)),
+    layer("conv_bn_relu", "nn.Sequential(nn.Conv2d(6, 10, 3), nn.BatchNorm2d(10), nn.ReLU()).eval()", (2, 6, 12, 13)),
+    layer("conv_relu_pool", "nn.Sequential(nn.Conv2d(6, 10, 3), nn.ReLU(), nn.MaxPool2d(2))", (2, 6, 12, 13)),
+    layer("batch_norm1d", "nn.BatchNorm1d(40)", (33, 40)),
+    layer("batch_norm1d_3d", "nn.BatchNorm1d(8)", (9, 8, 21)),
+    layer("batch_norm2d", "nn.BatchNorm2d(8)", (4, 8, 9, 10)),
+    layer("batch_norm3d", "nn.BatchNorm3d(4)", (2, 4, 5, 6, 7)),
+    layer("batch_norm_eval", "nn.BatchNorm2d(8).eval()", (4, 8, 9, 10)),
+    layer("batch_norm_plain", "nn.BatchNorm2d(8, affine=False, track_running_stats=False)", (4, 8, 9, 10)),
+    layer("batch_norm_average", "nn.BatchNorm2d(8, momentum=None)", (4, 8, 9, 10)),
+    layer("group_norm", "nn.GroupNorm(4, 8)", (4, 8, 9, 10)),
+    layer("group_norm_plain", "nn.GroupNorm(2, 8, affine=False)", (4, 8, 30)),
+    layer("instance_norm", "nn.InstanceNorm2d(8)", (4, 8, 9, 10)),
+    layer("instance_norm_affine", "nn.InstanceNorm1d(8, affine=True)", (4, 8, 50)),
+    layer("instance_norm_running", "nn.InstanceNorm2d(8, track_running_stats=True).eval()", (4, 8, 9, 10)),
+    layer("layer_norm", "nn.LayerNorm(40)", (33, 40)),
+    layer("layer_norm_2d", "nn.LayerNorm((9, 10), eps=1e-3)", (4, 8, 9, 10)),
+    layer("layer_norm_plain", "nn.LayerNorm(40, elementwise_affine=False)", (3, 5, 40)),
+    layer("layer_norm_large", "nn.LayerNorm((40, 500))", (3, 40, 500)),
+    layer("rms_norm", "nn.RMSNorm(40)", (33, 40)),
+    layer("local_response_norm", "nn.LocalResponseNorm(3)", (2, 8, 9, 10)),
+    layer("weight_norm", "nn.utils.parametrizations.weight_norm(nn.Linear(20, 30))", (9, 20)),
+    layer("dropout_eval", "nn.Dropout(0.5).eval()", (33, 40)),
+    layer("prelu", "nn.PReLU(8)", (4, 8, 9, 10)),
+    layer("embedding", "nn.Embedding(50, 20, padding_idx=0)", "torch.randint(0, 50, (7, 9))"),
+    layer("embedding_sum", "nn.EmbeddingBag(50, 20, mode='mean')", "torch.randint(0, 50, (7, 9))"),
+    layer("one_hot", "", "torch.randint(0, 11, (7, 9))", forward="F.one_hot(x, 11)"),
+    layer("gather", "", (33, 40), "torch.randint(0, 40, (33, 5))", forward="torch.gather(x, 1, y)"),
+    layer("gather0", "", (33, 40), "torch.randint(0, 33, (5, 40))", forward="torch.gather(x, 0, y) * 2"),
+    layer("index_select", "", (33, 40), "torch.randint(0, 40, (7,))", forward="torch.index_select(x, 1, y)"),
+    layer("index", "", (33, 40), "torch.randint(-33, 33, (7,))", forward="x[y] + 1"),
+    layer("index2", "", (33, 40), "torch.randint(0, 33, (7,))", "torch.randint(0, 40, (7,))", forward="x[y, z]"),
+    layer("index3", "", (5, 33, 40), "torch.randint(0, 33, (7, 2))", forward="x[:, y]"),
+    layer("take", "", (33, 40), "torch.randint(0, 1320, (7, 3))", forward="torch.take(x, y)"),
+    layer("take_along_dim", "", (33, 40), "torch.randint(0, 40, (33, 3))", forward="torch.take_along_dim(x, y, 1)"),
+    layer("scatter", "", (33, 40), "torch.randint(0, 40, (33, 1))", (33, 1), forward="x.scatter(1, y, z)"),
+    layer("scatter_add", "", (33, 40), "torch.randint(0, 40, (33, 9))", (33, 9), forward="x.scatter_add(1, y, z)"),
+    layer("index_add", "", (33, 40), "torch.randint(0, 33, (9,))", (9, 40), forward="x.index_add(0, y, z)"),
+    layer("topk", "", (33, 40), forward="torch.topk(x, 4, -1).values"),
+    layer("sort", "", (33, 40), forward="torch.sort(x, -1).values"),
+    layer("slice_assign", "", (33, 40), forward="y = torch.zeros_like(x)\ny[:, 3:20] = x[:, :17]\ny[2] += 1\ny"),
+    layer("bool_mask", "", (33, 40), forward="x[:, None, :] * (x > 0)[:, :, None]"),
+    layer("avg_pool1d", "nn.AvgPool1d(3, 2, 1)", (4, 6, 50)),
+    layer("avg_pool2d", "nn.AvgPool2d(3, 2, 1)", (4, 6, 17, 18)),
+    layer("avg_pool2d_exclude", "nn.AvgPool2d(3, 2, 1, count_include_pad=False)", (4, 6, 17, 18)),
+    layer("avg_pool2d_ceil", "nn.AvgPool2d(3, 2, ceil_mode=True)", (4, 6, 17, 18)),
+    layer("avg_pool3d", "nn.AvgPool3d(2)", (2, 3, 6, 7, 8)),
+    layer("max_pool1d", "nn.MaxPool1d(3, 2, 1)", (4, 6, 50)),
+    layer("max_pool2d", "nn.MaxPool2d(3, 2, 1)", (4, 6, 17, 18)),
+    layer("max_pool2d_ceil", "nn.MaxPool2d(2, ceil_mode=True)", (4, 6, 17, 19)),
+    layer("max_pool2d_dilated", "nn.MaxPool2d(3, dilation=2)", (4, 6, 17, 19)),
+    layer("max_pool2d_indices", "nn.MaxPool2d(2, return_indices=True)", (4, 6, 16, 18)),
+    layer("max_pool3d", "nn.MaxPool3d(3, 2, 1)", (2, 3, 6, 7, 8)),
+    layer("max_pool_large", "nn.MaxPool2d(8)", (2, 3, 33, 33)),
+    layer("lp_pool", "nn.LPPool2d(2, 3)", (2, 3, 12, 12)),
+    layer("adaptive_avg_pool1d", "nn.AdaptiveAvgPool1d(7)", (4, 6, 50)),
+    layer("adaptive_avg_pool2d", "nn.AdaptiveAvgPool2d((5, 7))", (4, 6, 17, 18)),
+    layer("adaptive_avg_pool2d_1", "nn.AdaptiveAvgPool2d(1)", (4, 6, 17, 18)),
+    layer("adaptive_avg_pool3d", "nn.AdaptiveAvgPool3d(2)", (2, 3, 6, 7, 8)),
+    layer("adaptive_max_pool1d", "nn.AdaptiveMaxPool1d(7)", (4, 6, 50)),
+    layer("adaptive_max_pool2d", "nn.AdaptiveMaxPool2d((5, 7))", (4, 6, 17, 18)),
+    layer("upsample_nearest", "nn.Upsample(scale_factor=2)", (2, 3, 6, 7)),
+    layer("upsample_bilinear", "nn.Upsample(scale_factor=2, mode='bilinear')", (2, 3, 6, 7)),
+    layer("upsample_bilinear_corners", "nn.Upsample(size=(11, 9), mode='bilinear', align_corners=True)", (2, 3, 6, 7)),
+    layer("upsample_linear", "nn.Upsample(scale_factor=2, mode='linear')", (2, 3, 6)),
+    layer("pixel_shuffle", "nn.PixelShuffle(2)", (2, 8, 6, 7)),
+    layer("pixel_unshuffle", "nn.PixelUnshuffle(2)", (2, 3, 6, 8)),
+    layer("channel_shuffle", "nn.ChannelShuffle(2)", (2, 8, 6, 7)),
+    layer("unfold", "nn.Unfold(3, padding=1)", (2, 3, 6, 7)),
+    layer("fold", "nn.Fold((6, 7), 3, padding=1)", (2, 27, 42)),
+    layer("mse_loss", "nn.MSELoss()", (33, 40), (33, 40), forward="self.f(x, y)"),
+    layer("l1_loss", "nn.L1Loss(reduction='sum')", (33, 40), (33, 40), forward="self.f(x, y)"),
+    layer("smooth_l1", "nn.SmoothL1Loss(beta=0.5)", (33, 40), (33, 40), forward="self.f(x, y)"),
+    layer("huber", "nn.HuberLoss(delta=0.7)", (33, 40), (33, 40), forward="self.f(x, y)"),
+    layer("cross_entropy", "nn.CrossEntropyLoss()", (33, 40), "torch.randint(0, 40, (33,))", forward="self.f(x, y)"),
+    layer("cross_entropy_2d", "nn.CrossEntropyLoss(ignore_index=3)", (4, 10, 5, 6), "torch.randint(0, 10, (4, 5, 6))", forward="self.f(x, y)"),
+    layer("cross_entropy_smooth", "nn.CrossEntropyLoss(label_smoothing=0.1)", (33, 40), "torch.randint(0, 40, (33,))", forward="self.f(x, y)"),
+    layer("cross_entropy_soft", "nn.CrossEntropyLoss()", (33, 40), (33, 40), forward="self.f(x, y.softmax(-1))"),
+    layer("cross_entropy_none", "nn.CrossEntropyLoss(reduction='none')", (33, 40), "torch.randint(0, 40, (33,))", forward="self.f(x, y)"),
+    layer("nll_loss", "nn.NLLLoss()", (33, 40), "torch.randint(0, 40, (33,))", forward="self.f(x.log_softmax(-1), y)"),
+    layer("kl_div", "nn.KLDivLoss(reduction='batchmean')", (33, 40), (33, 40), forward="self.f(x.log_softmax(-1), y.softmax(-1))"),
+    layer("kl_div_log", "nn.KLDivLoss(reduction='sum', log_target=True)", (33, 40), (33, 40), forward="self.f(x.log_softmax(-1), y.log_softmax(-1))"),
+    layer("bce", "nn.BCELoss()", (33, 40), (33, 40), forward="self.f(x.sigmoid(), y.sigmoid())"),
+    layer("bce_logits", "nn.BCEWithLogitsLoss()", (33, 40), (33, 40), forward="self.f(x, y.sigmoid())"),
+    layer("hinge", "", (330,), (330,), forward="torch.mean(torch.clamp(1 - x * y.sign(), min=0))"),
+    layer("hinge_embedding", "nn.HingeEmbeddingLoss()", (33, 40), (33, 40), forward="self.f(x, (y > 0).to(x.dtype) * 2 - 1)"),
+    layer("margin_ranking", "nn.MarginRankingLoss(0.3)", (33,), (33,), (33,), forward="self.f(x, y, z.sign())"),
+    layer("soft_margin", "nn.SoftMarginLoss()", (33, 40), (33, 40), forward="self.f(x, y.sign())"),
+    layer("multi_margin", "nn.MultiMarginLoss()", (33, 40), "torch.randint(0, 40, (33,))", forward="self.f(x, y)"),
+    layer("cosine_embedding", "nn.CosineEmbeddingLoss()", (33, 40), (33, 40), (33,), forward="self.f(x, y, z.sign())"),
+    layer("cosine_similarity", "nn.CosineSimilarity(dim=1)", (33, 40), (33, 40), forward="self.f(x, y)"),
+    layer("triplet", "nn.TripletMarginLoss()", (33, 40), (33, 40), (33, 40), forward="self.f(x, y, z)"),
+    layer("pairwise_distance", "nn.PairwiseDistance()", (33, 40), (33, 40), forward="self.f(x, y)"),
+    layer("poisson_nll", "nn.PoissonNLLLoss()", (33, 40), (33, 40), forward="self.f(x, y.abs())"),
+    layer("gaussian_nll", "nn.GaussianNLLLoss()", (33, 40), (33, 40), (33, 40), forward="self.f(x, y, z.abs() + 0.1)"),
+    layer("attention", "", (2, 3, 33, 16), (2, 3, 40, 16), (2, 3, 40, 16), forward="F.scaled_dot_product_attention(x, y, z)"),
+    layer("attention_causal", "", (2, 3, 33, 16), (2, 3, 33, 16), (2, 3, 33, 16), forward="F.scaled_dot_product_attention(x, y, z, is_causal=True)"),
+    layer("attention_mask", "", (2, 3, 33, 20), (2, 3, 40, 20), (2, 3, 40, 24), (2, 1, 33, 40), forward="F.scaled_dot_product_attention(x, y, z, attn_mask=u)"),
+    layer("attention_bool", "", (2, 3, 33, 20), (2, 3, 40, 20), (2, 3, 40, 24), (33, 40), forward="F.scaled_dot_product_attention(x, y, z, attn_mask=u > -1, scale=0.3)"),
+    layer("attention_gqa", "", (2, 4, 33, 16), (2, 2, 40, 16), (2, 2, 40, 16), forward="F.scaled_dot_product_attention(x, y, z, enable_gqa=True)"),
+    layer("attention_written", "", (2, 3, 33, 16), (2, 3, 40, 16), (2, 3, 40, 16), forward="F.softmax(x @ y.transpose(-2, -1) / 4, -1) @ z"),
+    layer("attention_heads", "nn.Linear(24, 72)", (2, 19, 24), forward="q, k, v = self.f(x).view(2, 19, 3, 4, 6).permute(2, 0, 3, 1, 4)\nF.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(2, 19, 24)"),
+    layer("multihead_attention", "nn.MultiheadAttention(24, 4, batch_first=True)", (2, 9, 24), forward="self.f(x, x, x)[0]"),
+    layer("multihead_attention_weights", "nn.MultiheadAttention(24, 4)", (9, 2, 24), forward="self.f(x, x, x)"),
+    layer("transformer_layer", "nn.TransformerEncoderLayer(24, 4, 48, dropout=0.0, batch_first=True)", (2, 9, 24)),
+    layer("transformer_layer_eval", "nn.TransformerEncoderLayer(24, 4, 48, batch_first=True, activation='gelu').eval()", (2, 9, 24)),
+    layer("rnn", "nn.RNN(10, 12, batch_first=True)", (3, 5, 10), forward="self.f(x)"),
+    layer("lstm", "nn.LSTM(10, 12, batch_first=True)", (3, 5, 10), forward="self.f(x)[0]"),
+    layer("lstm2", "nn.LSTM(10, 12, 2, bidirectional=True)", (5, 3, 10), forward="self.f(x)"),
+    layer("gru", "nn.GRU(10, 12)", (5, 3, 10), forward="self.f(x)"),
+    layer("rnn_cell", "nn.RNNCell(10, 12)", (3, 10), (3, 12), forward="self.f(x, y)"),
+    layer("lstm_cell", "nn.LSTMCell(10, 12)", (3, 10), (3, 12), (3, 12), forward="self.f(x, (y, z))"),
+    layer("gru_cell", "nn.GRUCell(10, 12)", (3, 10), (3, 12), forward="self.f(x, y)"),
+    layer("long_sum", "", (3, 40000), forward="x.sum(-1)"),
+    layer("long_softmax", "", (3, 40000), forward="x.softmax(-1)"),
+    layer("long_argmax", "", (3, 40000), forward="x.argmax(-1)"),
+    layer("long_max", "", (3, 40000), forward="x.max(-1)"),
+    layer("long_logsumexp", "", (3, 40000), forward="torch.logsumexp(x, -1)"),
+    layer("long_var", "", (3, 40000), forward="x.var(-1)"),
+    layer("long_cumsum", "", (3, 9000), forward="x.cumsum(-1)"),
+    layer("all_argmax", "", (60000,), forward="x.argmax()"),
+    layer("several", "", (33, 40), forward="[x.sin(), x.cos(), (x * 2, x.sum(-1))]"),
+    layer("dict", "", (33, 40), forward="{'a': x.sin(), 'b': x.mean(-1)}"),
+    layer("number", "", (33, 40), forward="x.relu(), x.shape[0]"),
+    layer("buffer", "nn.ReLU()\nself.register_buffer('scale', torch.tensor([1.0, 2.0]))", (33, 2), forward="x * self.scale"),
+    layer("scalar_parameter", "nn.ReLU()\nself.alpha = nn.Parameter(torch.tensor(0.5))", (33, 2), forward="x * self.alpha + self.f(x)"),
+    layer("parameter_list", "nn.ParameterList([nn.Parameter(torch.randn(4)) for _ in range(3)])", (33, 4), forward="sum(x * p for p in self.f)"),
+    layer("constant", "", (33, 3), forward="x * torch.tensor([0.1, 0.2, 0.3], device=x.device, dtype=x.dtype)"),
+    layer("two_layers", "nn.ModuleList([nn.Linear(20, 20) for _ in range(2)])", (9, 20), forward="for f in self.f: x = f(x).relu()\nx"),
+    layer("identity", "", (33, 40), forward="x"),
+    layer("view_output", "", (33, 40), forward="x.t()"),
+]
+
+
+def cases():
+    """Every case in float32, at one shape."""
+    def name_of(text):
+        return "".join(c if c.isalnum() else "_" for c in text).strip("_")
+    for expression in UNARY:
+        yield Case(name_of(expression), expression, (("x", (33, 65)),), family="unary")
+    for expression in BINARY:
+        yield Case(name_of(expression), expression, (("x", (33, 65)), ("y", (33, 65))), family="binary")
+    for expression in REDUCE:
+        yield Case(name_of(expression), expression, (("x", (33, 65)),), family="reduce")
+    for expression in SCAN:
+        yield Case(name_of(expression), expression, (("x", (33, 65)),), family="scan")
+    for expression in SHAPE:
+        names = (("x", (33, 65)), ("y", (33, 65)))
+        yield Case(name_of(expression), expression, names if "y" in expression else names[:1], family="shape")
+    yield from LAYERS
+
+
+def variants(case):
+    """The case in other types, shapes and layouts."""
+    for dtype in ("float16", "bfloat16"):
+        yield dataclasses.replace(case, name=f"{case.name}_{dtype}", dtype=dtype)
+    if case.family == "layer":
+        return
+    shapes = {"unary": ((1000,), (2, 3, 8, 9)), "binary": ((1000,), (2, 3, 8, 9)),
+              "reduce": ((5, 7, 9), (4, 3, 1025)), "scan": ((5, 7, 9), (3, 1500)), "shape": ((5, 7, 9),)}
+    for shape in shapes[case.family]:
+        name = f"{case.name}_{'x'.join(map(str, shape))}"
+        yield dataclasses.replace(case, name=name, inputs=tuple((n, shape) for n, _ in case.inputs))
+    for layout in ("transposed", "sliced"):
+        yield dataclasses.replace(case, name=f"{case.name}_{layout}", layout=layout)
+    if case.family == "binary":
+        for shape in ((65,), (33, 1), (1,)):
+            name = f"{case.name}_with_{'x'.join(map(str, shape))}"
+            yield dataclasses.replace(case, name=name, inputs=(case.inputs[0], ("y", shape)))
+
+
+PAIR_FIRST = ["x.relu()", "x * 2 + 1", "x.softmax(-1)", "x.cumsum(0)", "x.transpose(0, 1)", "self.f(x)", "x - x.mean(0, keepdim=True)",
+              "torch.cat([x, x.sin()], 0)", "F.layer_norm(x, (40,))", "F.avg_pool1d(x, 2)", "x @ x.t()", "x.flip(0)", "x[:, ::2]"]
+PAIR_SECOND = ["F.gelu(a)", "a.sum(-1)", "a.mean()", "a.softmax(0)", "a.t() @ a", "a.cummax(-1)", "F.pad(a, (1, 1))", "a.std(0)", "torch.stack([a, -a])",
+               "F.max_pool1d(a, 3)", "a.argmax(-1)", "torch.tril(a)", "a.permute(1, 0).reshape(-1)", "F.conv1d(a[None], a[None, :, :3].transpose(0, 1))"]
+
+
+def pairs():
+    for (i, first), (j, second) in itertools.product(enumerate(PAIR_FIRST), enumerate(PAIR_SECOND)):
+        yield Case(f"pair_{i}_{j}", f"a = {first}\n{second}", (("x", (33, 40)),), "self.f = nn.Linear(40, 40)", family="pair")
