@@ -1,0 +1,14 @@
+// Our compiler (lower/) as a proposer.
+#pragma once
+
+#include "nereid/policy/proposer.h"
+
+namespace nereid::policy {
+
+class CompilerProposer : public Proposer {
+ public:
+  std::string_view name() const override { return "compiler"; }
+  Result<Answer> propose(const Request& request, Deadline deadline) override;
+};
+
+}  // namespace nereid::policy

@@ -1,0 +1,30 @@
+// What torch.compile would write, as a proposer: python/nereid/inductor.py, in a jailed worker, from the
+// trace alone. The reference's own Python is not run again, and no GPU is needed.
+#pragma once
+
+#include "nereid/base/installation.h"
+#include "nereid/policy/proposer.h"
+#include "nereid/sandbox/zygote.h"
+
+namespace nereid::policy {
+
+class InductorProposer : public Proposer {
+ public:
+  // Starts the worker in the background (some 8 s until it is warm) and returns at once.
+  static Result<std::unique_ptr<InductorProposer>> start(const Installation& installation, int workers = 1);
+
+  std::string_view name() const override { return "inductor"; }
+  // Two proposals where they differ: with matrix products in Triton too ("native_matmul"), and with
+  // PyTorch's.
+  Result<Answer> propose(const Request& request, Deadline deadline) override;
+
+ private:
+  explicit InductorProposer(std::unique_ptr<sandbox::Zygote> zygote) : zygote_(std::move(zygote)) {}
+  Result<Answer> ask(const Request& request, bool native_matmul, Deadline deadline);
+  std::unique_ptr<sandbox::Zygote> zygote_;
+};
+
+// The trace as the worker needs it: the last forward alone, and no data.
+std::string inductor_request(const trace::Trace& trace, bool native_matmul);
+
+}  // namespace nereid::policy

@@ -1,0 +1,41 @@
+#include "nereid/policy/prompt.h"
+
+#include <algorithm>
+
+#include "nereid/base/file.h"
+#include "nereid/base/hash.h"
+
+namespace nereid::policy {
+
+Result<std::string> fill(const std::string& text, const std::map<std::string, std::string>& values,
+                         const std::string& what) {
+  std::string out;
+  size_t at = 0;
+  while (true) {
+    const size_t open = text.find("{{", at);
+    const size_t close = open == text.npos ? text.npos : text.find("}}", open);
+    if (close == text.npos) return out + text.substr(at);
+    const std::string key = text.substr(open + 2, close - open - 2);
+    const auto value = values.find(key);
+    if (value == values.end())
+      return input_error("{}:{}: nothing is called '{{{{{}}}}}' here", what,
+                         1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(open), '\n'),
+                         key);
+    out += text.substr(at, open - at) + value->second;
+    at = close + 2;
+  }
+}
+
+Result<Prompts> Prompts::load(const std::filesystem::path& folder) {
+  Prompts prompts;
+  NEREID_TRY(prompts.system, read_file(folder / "system.md", size_t{1} << 20));
+  NEREID_TRY(prompts.task, read_file(folder / "task.md", size_t{1} << 20));
+  NEREID_TRY(prompts.repair, read_file(folder / "repair.md", size_t{1} << 20));
+  NEREID_TRY(auto tried, fill(prompts.task, {{"name", ""}, {"source", ""}}, (folder / "task.md").string()));
+  NEREID_TRY(tried, fill(prompts.repair, {{"evidence", ""}}, (folder / "repair.md").string()));
+  prompts.hash =
+      sha256_hex(sha256_hex(prompts.system) + sha256_hex(prompts.task) + sha256_hex(prompts.repair));
+  return prompts;
+}
+
+}  // namespace nereid::policy

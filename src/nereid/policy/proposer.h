@@ -1,0 +1,72 @@
+// Who writes kernels: one interface for our compiler, Inductor and language models. Nobody who stands behind
+// it is trusted: what it hands out is judged like any candidate.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nereid/base/deadline.h"
+#include "nereid/base/result.h"
+#include "nereid/trace/trace.h"
+
+namespace nereid::policy {
+
+// What an answer took.
+struct Cost {
+  double seconds = 0;
+  int64_t prompt_tokens = 0, completion_tokens = 0;
+  double dollars = 0;  // 0 where no price is known
+
+  Cost& operator+=(const Cost& other);
+};
+
+struct Proposal {
+  std::string text{};     // a file with ModelNew, or a model's raw answer
+  bool answer = false;    // the text is a raw answer, of which the last code block counts
+  std::string plan{};     // in words: what is fused with what, and why
+  std::string variant{};  // which of a proposer's ways: "native_matmul"; empty where it has one
+};
+
+// An earlier proposal to the same request, and what became of it.
+struct Attempt {
+  std::string text{};
+  std::string evidence{};  // the verdict in prose
+};
+
+struct Request {
+  std::string name{};                   // of the task's file
+  std::string source{};                 // the reference: class Model, get_inputs(), get_init_inputs()
+  const trace::Trace* trace = nullptr;  // of that reference
+  int sample = 0;                       // which answer, where the same question has several
+  std::vector<Attempt> attempts{};      // for a proposer that repairs
+};
+
+struct Answer {
+  std::vector<Proposal> proposals{};  // the most promising first
+  std::string declined{};             // why there is none
+  Cost cost{};
+};
+
+// Thread-safe.
+class Proposer {
+ public:
+  virtual ~Proposer() = default;
+  virtual std::string_view name() const = 0;  // "compiler"
+  // What its answers depend on besides the request and this program: a model, a prompt. Part of what they
+  // are remembered by.
+  virtual std::string identity() const { return std::string(name()); }
+  virtual bool repairs() const { return false; }  // looks at `attempts`
+  virtual bool samples() const { return false; }  // another `sample` is another answer
+  // An Error where it could not be asked (a lost worker, no network): no word about the task.
+  virtual Result<Answer> propose(const Request& request, Deadline deadline) = 0;
+};
+
+nlohmann::json to_json(const Answer& answer);
+Result<Answer> answer_from_json(const nlohmann::json& json);
+nlohmann::json to_json(const Cost& cost);
+
+}  // namespace nereid::policy
