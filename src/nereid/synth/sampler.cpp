@@ -8,7 +8,7 @@ namespace {
 // Wirings drawn in vain before it is decided whether any of the sequence's has sizes that fit.
 constexpr int kPatience = 16;
 constexpr size_t kMostRemembered = 100'000;
-constexpr uint32_t kStream = 0;
+constexpr uint32_t kStream = 0, kSizesStream = 1'000;
 
 }  // namespace
 
@@ -80,6 +80,18 @@ void Sampler::draw(uint64_t seed, uint64_t index, Draft& draft) {
   if (decided) return;
   ++tally_.undecided;
   draw_with_naturals(seed, index, draft);
+}
+
+void Sampler::draw_sizes(uint64_t seed, uint64_t index, int which, Draft& draft) {
+  if (!later_) later_.emplace(space_);
+  Dice dice(seed, index, kSizesStream + static_cast<uint32_t>(which));
+  const bool fits = later_->count(draft.steps);
+  NEREID_CHECK(fits, "a wiring that sizes fit");
+  if (later_->draw(dice, draft)) return;
+  ++tally_.undecided;
+  Sizes<Natural> exact(space_);
+  Dice again(seed, index, kSizesStream + static_cast<uint32_t>(which));
+  NEREID_CHECK(exact.count(draft.steps) && exact.draw(again, draft), "naturals to decide every draw");
 }
 
 void Sampler::draw_with_naturals(uint64_t seed, uint64_t index, Draft& draft) {

@@ -31,6 +31,8 @@ class Sampler {
   // How many sequences of operators that fit by ranks and domains, or whole programs, there are.
   double choices() const;
   void draw(uint64_t seed, uint64_t index, Draft& draft);
+  // Other sizes for the wiring of `draft`, uniformly; `which` counts them from 1.
+  void draw_sizes(uint64_t seed, uint64_t index, int which, Draft& draft);
   // The same program, decided by integers alone: what `draw` falls back to where a double's rounding might
   // matter.
   void draw_with_naturals(uint64_t seed, uint64_t index, Draft& draft);
@@ -52,6 +54,7 @@ class Sampler {
   const Uniform uniform_;
   std::shared_ptr<Counts<double>> doubles_;
   std::shared_ptr<Counts<Natural>> naturals_;  // made when first needed
+  std::optional<Sizes<double>> later_;         // likewise
   std::vector<int> groups_;
   std::map<std::vector<int>, bool> fit_;  // sequences that were asked about: whether any sizes fit
   Tally tally_;

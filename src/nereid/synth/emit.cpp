@@ -1,0 +1,483 @@
+// One pass over the steps writes bodies: forward() and, for regions written apart, functions and submodules. What a body's
+// constructor must hold is collected on the way; sizes are named when they are first written.
+#include "nereid/synth/emit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "nereid/ops/spelling.h"
+#include "nereid/synth/words.h"
+
+namespace nereid::synth {
+namespace {
+
+// A value as it is written in the body at hand.
+struct Written {
+  std::string text;
+  bool atomic = true;  // false: an infix expression, which a method needs in parentheses
+};
+
+// A class or function that is being written.
+struct Body {
+  NameTable names;                        // of variables
+  NameTable attributes;                   // of self
+  std::string init;                       // lines of __init__
+  std::string lines;                      // of forward, or of the function
+  std::vector<int32_t> sizes;             // written in __init__ by name, in the order of their arguments
+  std::vector<Written> steps, inputs;     // how each value is written here; empty: not known here
+  std::vector<std::pair<Ref, std::string>> arguments;
+  bool method = true;
+};
+
+class Emitter {
+ public:
+  Emitter(const Program& program, const Manner& manner, std::string& to)
+      : program_(program), manner_(manner), uses_(uses_of(program)), to_(to) {}
+
+  void write() {
+    Body model = body(true);
+    arguments_of(model, 0, program_.steps.size());
+    steps(model, 0, program_.steps.size(), true);
+    finish(model, static_cast<int>(program_.steps.size()) - 1);
+    // Inputs first: they name the sizes that are globals.
+    const std::string inputs = inputs_function(model);
+    const std::string init = init_function(model);
+    imports();
+    std::string model_class;
+    write_class(model, "Model", model_class);
+    const bool globals_first = manner_.size_names % 2 == 1;
+    if (globals_first) globals();
+    to_ += apart_;
+    to_ += model_class;
+    if (!globals_first) globals();
+    to_ += inputs;
+    to_ += init;
+  }
+
+ private:
+  template <typename... Args>
+  static void format(std::string& to, fmt::format_string<Args...> text, Args&&... args) {
+    fmt::format_to(std::back_inserter(to), text, std::forward<Args>(args)...);
+  }
+
+  Body body(bool method) const {
+    Body made;
+    made.steps.resize(program_.steps.size()), made.inputs.resize(program_.inputs.size());
+    made.method = method;
+    return made;
+  }
+
+  // ---- sizes
+  const std::string& size_name(int32_t size) {
+    for (const auto& [known, name] : size_names_)
+      if (known == size) return name;
+    const auto list = synth::size_names(manner_.size_names);
+    const size_t place = size_names_.size();
+    return size_names_.emplace_back(size, place < list.size() ? std::string(list[place]) : fmt::format("dim{}", place))
+        .second;
+  }
+  void number(std::string& to, int32_t size) const { format(to, "{}", size); }
+  void global(std::string& to, int32_t size) {
+    if (manner_.sizes != SizeStyle::kGlobal || size < 2) return number(to, size);
+    to += size_name(size);
+  }
+  // In a constructor.
+  void argument(Body& body, std::string& to, int32_t size) {
+    if (manner_.sizes == SizeStyle::kLiteral || size < 2) return number(to, size);
+    if (std::find(body.sizes.begin(), body.sizes.end(), size) == body.sizes.end()) body.sizes.push_back(size);
+    to += size_name(size);
+  }
+  void shape(std::string& to, const ops::Shape& shape, bool in_constructor, Body* body) {
+    if (shape.rank == 0) to += "()";
+    for (size_t d = 0; d < shape.rank; ++d) {
+      if (d > 0) to += ", ";
+      in_constructor ? argument(*body, to, shape.dims[d]) : global(to, shape.dims[d]);
+    }
+  }
+
+  // ---- arguments
+  // Inputs and earlier results that the steps take from outside.
+  void arguments_of(Body& body, size_t first, size_t end) {
+    for (size_t i = first; i < end; ++i) {
+      const Step& step = program_.steps[i];
+      for (size_t s = 0; s < step.operands.size(); ++s) {
+        const Ref ref = step.operands[s];
+        Written& written = ref.fresh ? body.inputs[ref.index] : body.steps[ref.index];
+        if (!written.text.empty() || (!ref.fresh && ref.index >= first)) continue;
+        if (ref.fresh && manner_.parameter[ref.index]) continue;
+        const std::string_view wanted =
+            ref.fresh ? input_name(*step.applied.op, program_.inputs[ref.index], step.applied.out, std::min<size_t>(s, 2),
+                                   manner_.input_names)
+                      : std::string_view("x");
+        written.text = body.names.fresh(wanted);
+        body.arguments.push_back({ref, written.text});
+      }
+    }
+  }
+  void own_parameter(Body& body, Ref ref, const Step& step) {
+    const Input& input = program_.inputs[ref.index];
+    const std::string name = body.attributes.fresh(
+        input_name(*step.applied.op, input, step.applied.out, 1, manner_.input_names));
+    format(body.init, "        self.{} = nn.Parameter(torch.randn(", name);
+    shape(body.init, input.shape, true, &body);
+    body.init += ')';
+    if (input.range == ops::Range::kWeight)
+      format(body.init, " * {:.4g}", 1 / std::sqrt(static_cast<double>(input.summed)));
+    body.init += ")\n";
+    body.inputs[ref.index] = {"self." + name, true};
+  }
+
+  // ---- steps
+  void steps(Body& body, size_t first, size_t end, bool regions) {
+    auto region = std::lower_bound(manner_.regions.begin(), manner_.regions.end(), first,
+                                   [](const Region& r, size_t i) { return r.first < i; });
+    for (size_t i = first; i < end; ++i) {
+      if (regions && region != manner_.regions.end() && region->first == i) {
+        apart(body, *region);
+        i = region->last;
+        ++region;
+      } else {
+        one(body, i);
+      }
+    }
+  }
+
+  void one(Body& body, size_t i) {
+    Written expression = expression_of(body, i);
+    if (manner_.inlined[i]) {
+      body.steps[i] = std::move(expression);
+      return;
+    }
+    assign(body, i, expression.text);
+  }
+
+  Written expression_of(Body& body, size_t i) {
+    const Step& step = program_.steps[i];
+    const ops::Operator& op = *step.applied.op;
+    for (const Ref ref : step.operands)
+      if (ref.fresh && manner_.parameter[ref.index] && body.inputs[ref.index].text.empty()) own_parameter(body, ref, step);
+    const Spelling spelling = manner_.spelling[i];
+    operands_.clear();
+    for (const Ref ref : step.operands) {
+      const Written& written = ref.fresh ? body.inputs[ref.index] : body.steps[ref.index];
+      const bool wrap = spelling == Spelling::kMethod && !written.atomic;
+      operands_.push_back(wrap ? "(" + written.text + ")" : written.text);
+    }
+    ops::Applied applied = step.applied;
+    applied.constants = manner_.constants[i];
+    ops::Names names{.operands = operands_,
+                     .size = [this](std::string& to, int32_t size) { global(to, size); },
+                     .weight_prefix = {}};
+    Written made;
+    if (spelling == Spelling::kModule) {
+      const std::string layer = "self." + body.attributes.fresh(layer_name(op));
+      format(body.init, "        {} = ", layer);
+      construct(body, applied);
+      body.init += '\n';
+      ops::spell_call(made.text, applied, names, layer);
+      return made;
+    }
+    std::string prefix;
+    if (!op.weights.empty()) {
+      prefix = "self." + weights(body, applied);
+      names.weight_prefix = prefix;
+    }
+    const std::string_view pattern = spelling == Spelling::kMethod ? op.method : op.functional;
+    made.atomic = !pattern.starts_with("{x} ");
+    ops::spell(made.text, pattern, applied, names);
+    return made;
+  }
+
+  void construct(Body& body, const ops::Applied& applied) {
+    const ops::Names sizes{.operands = {},
+                           .size = [this, &body](std::string& to, int32_t size) { argument(body, to, size); },
+                           .weight_prefix = {}};
+    ops::spell(body.init, applied.op->module, applied, sizes);
+  }
+
+  // The operator's own tensors as parameters; what their names start with.
+  std::string weights(Body& body, const ops::Applied& applied) {
+    const std::string prefix = body.attributes.fresh(layer_name(*applied.op)) + "_";
+    const ops::Names sizes{.operands = {},
+                           .size = [this, &body](std::string& to, int32_t size) { argument(body, to, size); },
+                           .weight_prefix = {}};
+    for (const ops::Weight& weight : ops::weights_of(*applied.op)) {
+      format(body.init, "        self.{}{} = nn.Parameter(torch.{}(", prefix, weight.name, weight.maker);
+      ops::spell(body.init, weight.shape, applied, sizes);
+      body.init += ')';
+      if (weight.maker == "randn" && applied.op->rule != ops::Rule::kEmbedding)
+        format(body.init, " * {:.4g}", 1 / std::sqrt(fan_in(applied)));
+      body.init += ")\n";
+    }
+    return prefix;
+  }
+  static double fan_in(const ops::Applied& applied) {
+    const ops::Shape& x = applied.operands[0];
+    if (applied.op->lowering != ops::Lowering::kConvolution) return x.dims[x.rank - 1U];
+    const double channels = applied.form->depthwise ? 1 : x.dims[1];
+    return channels * std::pow(applied.form->kernel, ops::spatial_axes(applied));
+  }
+
+  // The statement that gives a result its name.
+  void assign(Body& body, size_t i, const std::string& expression) {
+    const Step& step = program_.steps[i];
+    std::string name;
+    const auto dead = [&](Ref ref) {  // after this step, in this body
+      return !ref.fresh && uses_.last[ref.index] <= i && manner_.second_output != ref.index &&
+             !body.steps[ref.index].text.empty() && body.names.taken(body.steps[ref.index].text);
+    };
+    if (manner_.names == Names::kReused) {
+      const Ref first = step.operands[0];
+      if (dead(first)) {
+        name = body.steps[first.index].text;
+      } else if (first.fresh && !manner_.parameter[first.index] && !tapped_later(first, i) &&
+                 body.names.taken(body.inputs[first.index].text)) {
+        name = body.inputs[first.index].text;
+      } else {
+        name = body.names.fresh(i % 2 == 0 ? "out" : "h");
+      }
+    } else if (manner_.names == Names::kNumbered) {
+      name = body.names.fresh(fmt::format("{}{}", manner_.spoken == 0 ? 'h' : 't', i + 1));
+    } else {
+      name = body.names.fresh(value_name(*step.applied.op, manner_.spoken));
+    }
+    std::string& to = body.lines;
+    const char* indent = body.method ? "        " : "    ";
+    if (manner_.said_comments && i % 3 == 0) {
+      format(to, "{}# ", indent);
+      for (const char c : phrase(*step.applied.op)) to += c == '_' ? ' ' : c;
+      to += '\n';
+    }
+    format(to, "{}{} = {}", indent, name, expression);
+    if (manner_.shape_comments) {
+      const ops::Shape& shape = step.applied.out;
+      format(to, "  # ({})", fmt::join(shape.dims.begin(), shape.dims.begin() + shape.rank, ", "));
+    }
+    to += '\n';
+    if (manner_.spaced && i % 4 == 3) to += '\n';
+    body.steps[i] = {std::move(name), true};
+  }
+  bool tapped_later(Ref input, size_t i) const {
+    for (size_t j = i + 1; j < program_.steps.size(); ++j)
+      if (std::find(program_.steps[j].operands.begin(), program_.steps[j].operands.end(), input) !=
+          program_.steps[j].operands.end())
+        return true;
+    return false;
+  }
+
+  // ---- regions
+  void apart(Body& body, const Region& region) {
+    if (region.kind == Region::kSequential) return sequential(body, region);
+    Body part = body_of(region);
+    std::string arguments;
+    for (const auto& [ref, name] : part.arguments) {
+      const Written& here = ref.fresh ? body.inputs[ref.index] : body.steps[ref.index];
+      arguments += (arguments.empty() ? "" : ", ") + here.text;
+    }
+    steps(part, region.first, region.last + 1U, false);
+    finish(part, region.last);
+    std::string callee;
+    if (region.kind == Region::kFunction) {
+      callee = functions_.fresh(manner_.spoken == 0 ? "_apply" : "combine");
+      write_function(part, callee);
+    } else {
+      const std::string name = functions_.fresh(manner_.spoken == 0 ? "Block" : "Stage");
+      write_class(part, name, apart_);
+      callee = "self." + body.attributes.fresh(manner_.spoken == 0 ? "block" : "stage");
+      format(body.init, "        {} = {}(", callee, name);
+      for (size_t k = 0; k < part.sizes.size(); ++k) {
+        if (k > 0) body.init += ", ";
+        argument(body, body.init, part.sizes[k]);
+      }
+      body.init += ")\n";
+    }
+    assign(body, region.last, fmt::format("{}({})", callee, arguments));
+  }
+  Body body_of(const Region& region) {
+    Body part = body(region.kind == Region::kModule);
+    arguments_of(part, region.first, region.last + 1U);
+    return part;
+  }
+
+  void sequential(Body& body, const Region& region) {
+    const std::string name = "self." + body.attributes.fresh(manner_.spoken == 0 ? "net" : "layers");
+    format(body.init, "        {} = nn.Sequential(\n", name);
+    for (size_t i = region.first; i <= region.last; ++i) {
+      ops::Applied applied = program_.steps[i].applied;
+      applied.constants = manner_.constants[i];
+      body.init += "            ";
+      construct(body, applied);
+      body.init += ",\n";
+    }
+    body.init += "        )\n";
+    const Ref input = program_.steps[region.first].operands[0];
+    const Written& here = input.fresh ? body.inputs[input.index] : body.steps[input.index];
+    assign(body, region.last, fmt::format("{}({})", name, here.text));
+  }
+
+  // ---- whole functions and classes
+  void finish(Body& body, int last) {
+    const char* indent = body.method ? "        " : "    ";
+    std::string& to = body.lines;
+    const std::string& name = body.steps[static_cast<size_t>(last)].text;
+    const bool whole = last + 1 == static_cast<int>(program_.steps.size());
+    if (whole && manner_.second_output >= 0) {
+      format(to, "{}return {}, {}\n", indent, name, body.steps[static_cast<size_t>(manner_.second_output)].text);
+      return;
+    }
+    // `y = f(x)` and `return y` as `return f(x)`, as the author likes it
+    const size_t line = to.rfind('\n', to.size() - 2);
+    const size_t start = line == std::string::npos ? 0 : line + 1;
+    const std::string head = fmt::format("{}{} = ", indent, name);
+    if (manner_.input_names != 1 && to.compare(start, head.size(), head) == 0 && to.back() == '\n')
+      to.replace(start, head.size(), fmt::format("{}return ", indent));
+    else
+      format(to, "{}return {}\n", indent, name);
+  }
+
+  void parameter_list(const Body& body, std::string& to) const {
+    bool first = !body.method;
+    if (body.method) to += "self";
+    for (const auto& [ref, name] : body.arguments) {
+      if (!first) to += ", ";
+      first = false;
+      to += name;
+      if (manner_.type_hints) to += ": torch.Tensor";
+    }
+  }
+
+  void write_function(const Body& body, const std::string& name) {
+    format(apart_, "def {}(", name);
+    parameter_list(body, apart_);
+    apart_ += manner_.type_hints ? ") -> torch.Tensor:\n" : "):\n";
+    if (manner_.forward_docstring) apart_ += "    \"\"\"One part of the forward pass.\"\"\"\n";
+    apart_ += body.lines;
+    apart_ += "\n\n";
+  }
+
+  void write_class(const Body& body, const std::string& name, std::string& to) {
+    const bool model = name == "Model";
+    format(to, "class {}(nn.Module):\n", name);
+    if (manner_.docstring) {
+      to += "    \"\"\"";
+      if (model) describe(program_, to);
+      else to += "A part of the model";
+      to += ".\"\"\"\n\n";
+    }
+    const bool constructed = !body.init.empty() || (manner_.docstring && model);
+    if (constructed) {
+      to += "    def __init__(self";
+      for (const int32_t size : body.sizes) format(to, ", {}{}", size_name(size), manner_.type_hints ? ": int" : "");
+      to += "):\n";
+      if (manner_.long_super) format(to, "        super({}, self).__init__()\n", name);
+      else to += "        super().__init__()\n";
+      to += body.init;
+      to += '\n';
+    }
+    to += "    def forward(";
+    parameter_list(body, to);
+    const bool several = model && manner_.second_output >= 0;
+    to += manner_.type_hints && !several ? ") -> torch.Tensor:\n" : "):\n";
+    if (model && manner_.forward_docstring) {
+      const ops::Shape& out = program_.steps.back().applied.out;
+      format(to, "        \"\"\"Returns a tensor of shape ({}).\"\"\"\n",
+             fmt::join(out.dims.begin(), out.dims.begin() + out.rank, ", "));
+    }
+    to += body.lines;
+    to += "\n\n";
+  }
+
+  void imports() {
+    // Which modules the text names is known once it is written.
+    const auto mentions = [&](std::string_view word) {
+      return apart_.find(word) != std::string::npos || model_mentions_.find(word) != std::string::npos;
+    };
+    to_ += manner_.plain_import ? "import torch\nimport torch.nn as nn\n" : "import torch\nfrom torch import nn\n";
+    if (mentions("F."))
+      to_ += manner_.plain_import ? "import torch.nn.functional as F\n" : "from torch.nn import functional as F\n";
+    to_ += "\n\n";
+  }
+
+  void globals() {
+    if (manner_.sizes != SizeStyle::kGlobal || size_names_.empty()) return;
+    for (const auto& [size, name] : size_names_) format(to_, "{} = {}\n", name, size);
+    to_ += "\n\n";
+  }
+
+  std::string inputs_function(const Body& model) {
+    model_mentions_ = model.lines;
+    std::string to = "def get_inputs():\n";
+    const bool inline_list = model.arguments.size() == 1 || manner_.names == Names::kNumbered;
+    std::string list;
+    for (const auto& [ref, name] : model.arguments) {
+      if (!list.empty()) list += ", ";
+      if (inline_list) {
+        value(list, program_.inputs[ref.index]);
+        continue;
+      }
+      format(to, "    {} = ", name);
+      value(to, program_.inputs[ref.index]);
+      to += '\n';
+      list += name;
+    }
+    format(to, "    return [{}]\n\n\n", list);
+    return to;
+  }
+
+  void value(std::string& to, const Input& input) {
+    using ops::Range;
+    const auto drawn = [&](std::string_view maker) {
+      to += maker;
+      to += '(';
+      shape(to, input.shape, false, nullptr);
+      to += ')';
+    };
+    const auto integers = [&](int64_t below) {
+      format(to, "torch.randint(0, {}, (", below);
+      if (input.shape.rank > 0) shape(to, input.shape, false, nullptr);
+      to += input.shape.rank == 1 ? ",))" : "))";
+    };
+    switch (input.range) {
+      case Range::kNormal: return drawn("torch.randn");
+      case Range::kPositive: drawn("torch.rand"), to += " + 0.5"; return;
+      case Range::kMask: drawn("torch.rand"), to += " < 0.5"; return;
+      case Range::kIndex: return integers(input.bound);
+      case Range::kSign: integers(2), to += " * 2.0 - 1.0"; return;
+      case Range::kProbability: to += "torch.softmax(", drawn("torch.randn"), to += ", dim=-1)"; return;
+      case Range::kWeight:
+        drawn("torch.randn");
+        format(to, " * {:.4g}", 1 / std::sqrt(static_cast<double>(input.summed)));
+        return;
+    }
+  }
+
+  std::string init_function(const Body& model) {
+    std::string list;
+    for (const int32_t size : model.sizes) {
+      if (!list.empty()) list += ", ";
+      global(list, size);
+    }
+    return fmt::format("def get_init_inputs():\n    return [{}]\n", list);
+  }
+
+  const Program& program_;
+  const Manner& manner_;
+  const Uses uses_;
+  std::string& to_;
+  std::string apart_;  // functions and submodules
+  std::string model_mentions_;
+  NameTable functions_;
+  std::vector<std::pair<int32_t, std::string>> size_names_;
+  std::vector<std::string> operands_;
+};
+
+}  // namespace
+
+void emit(const Program& program, const Manner& manner, std::string& to) {
+  Emitter(program, manner, to).write();
+}
+
+}  // namespace nereid::synth

@@ -1,0 +1,52 @@
+// One program after another: drawn, judged, hashed and written.
+#pragma once
+
+#include <string>
+
+#include "nereid/synth/emit.h"
+#include "nereid/synth/program.h"
+#include "nereid/synth/sampler.h"
+
+namespace nereid::synth {
+
+enum class Outcome : uint8_t {
+  kMade,
+  kNoSize,      // halved until nothing, or only one element, was left of an axis
+  kDegenerate,  // constant, saturated, vanishing or overflowing for nearly all inputs (values.h)
+};
+
+struct Made {
+  uint64_t index = 0;  // of the program, for its seed
+  int sizes = 0;       // 0: as drawn; k: the k-th later sizes of the same wiring
+  Outcome outcome = Outcome::kMade;
+  Program program;
+  Hashes hashes;
+  std::string code;
+};
+
+struct MakerConfig {
+  int level = 1;
+  Uniform uniform = Uniform::kSequences;
+  uint64_t seed = 0;
+};
+
+// (seed, index, sizes) decides everything, code included. One for each thread.
+class Maker {
+ public:
+  Maker(const Space& space, const MakerConfig& config);
+  const Sampler& sampler() const { return sampler_; }
+  // All but the code, which `write` adds.
+  void draw(uint64_t index, int sizes, Made& made);
+  void write(Made& made) const;
+
+ private:
+  const Space& space_;
+  const MakerConfig config_;
+  Sampler sampler_;
+  Draft draft_;
+};
+
+// Whether a structure is on the held-out side, of which `share` (0 to 1) of all structures are. It depends on the structure alone.
+bool held_out(uint64_t structure, double share);
+
+}  // namespace nereid::synth

@@ -1,0 +1,177 @@
+#include "nereid/synth/manner.h"
+
+#include <algorithm>
+
+#include "nereid/ops/spelling.h"
+
+namespace nereid::synth {
+namespace {
+
+class Drawer {
+ public:
+  Drawer(Dice& dice, const Program& program) : dice_(dice), program_(program), uses_(uses_of(program)) {}
+
+  Manner draw() {
+    const size_t steps = program_.steps.size();
+    made_.names = static_cast<Names>(dice_.below(3));
+    made_.sizes = static_cast<SizeStyle>(dice_.below(3));
+    made_.size_names = static_cast<uint8_t>(dice_.below(4));
+    made_.input_names = static_cast<uint8_t>(dice_.below(3));
+    made_.spoken = static_cast<uint8_t>(dice_.below(2));
+    const uint32_t flags = dice_.below(1 << 10);
+    made_.docstring = (flags & 3) != 0, made_.forward_docstring = (flags & 12) == 0;
+    made_.type_hints = (flags & 16) != 0, made_.long_super = (flags & 96) == 0;
+    made_.plain_import = (flags & 128) != 0, made_.spaced = (flags & 256) != 0;
+    const uint32_t comments = dice_.below(4);
+    made_.shape_comments = comments == 0, made_.said_comments = comments == 1;
+    if (steps > 2 && dice_.below(8) == 0) made_.second_output = static_cast<int>(dice_.below(static_cast<uint32_t>(steps - 1)));
+    spell();
+    parameters();
+    regions();
+    inlines();
+    return std::move(made_);
+  }
+
+ private:
+  bool spelled(size_t step, Spelling spelling) const {
+    const ops::Operator& op = *program_.steps[step].applied.op;
+    return spelling == Spelling::kFunctional || !(spelling == Spelling::kMethod ? op.method : op.module).empty();
+  }
+
+  void spell() {
+    const uint32_t style = dice_.below(4);  // modules, functions, methods, a mixture
+    const bool owned = dice_.below(3) == 0;  // layers as functions of the module's own parameters
+    for (size_t i = 0; i < program_.steps.size(); ++i) {
+      const ops::Operator& op = *program_.steps[i].applied.op;
+      constexpr Spelling kWanted[][3] = {{Spelling::kModule, Spelling::kMethod, Spelling::kFunctional},
+                                         {Spelling::kFunctional, Spelling::kFunctional, Spelling::kFunctional},
+                                         {Spelling::kMethod, Spelling::kFunctional, Spelling::kFunctional}};
+      const uint32_t of_step = style < 3 ? style : dice_.below(3);
+      Spelling chosen = Spelling::kFunctional;
+      for (const Spelling wanted : kWanted[of_step])
+        if (spelled(i, wanted)) {
+          chosen = wanted;
+          break;
+        }
+      if (!op.weights.empty() && !owned && !op.module.empty()) chosen = Spelling::kModule;
+      made_.spelling.push_back(chosen);
+      std::array<uint8_t, 2> constants{};
+      for (const char which : {'a', 'b'})
+        if (const int count = ops::constant_count(op, which); count > 1)
+          constants[which == 'a' ? 0 : 1] = static_cast<uint8_t>(dice_.below(static_cast<uint32_t>(count)));
+      made_.constants.push_back(constants);
+    }
+  }
+
+  // Small operands that a layer would own: the second of a product, a row that is added or multiplied by.
+  void parameters() {
+    made_.parameter.assign(program_.inputs.size(), false);
+    if (dice_.below(2) == 0) return;
+    for (size_t i = 0; i < program_.steps.size(); ++i) {
+      const Step& step = program_.steps[i];
+      if (step.operands.size() != 2 || !step.operands[1].fresh) continue;
+      const Input& input = program_.inputs[step.operands[1].index];
+      const bool owned = input.range == ops::Range::kWeight ||
+                         (input.range == ops::Range::kNormal && step.applied.op->rule == ops::Rule::kBinary &&
+                          input.shape.rank < step.applied.out.rank);
+      made_.parameter[step.operands[1].index] = owned && input.shape.rank <= 3 && dice_.below(2) == 0;
+    }
+  }
+
+  // Whether nothing of the steps is used outside but the last one's result.
+  bool closed(size_t first, size_t last) const {
+    for (size_t i = first; i < last; ++i)
+      if (uses_.last[i] > last || made_.second_output == static_cast<int>(i)) return false;
+    return true;
+  }
+  bool sequential(size_t i) const {
+    const Step& step = program_.steps[i];
+    return made_.spelling[i] == Spelling::kModule && step.operands.size() == 1 && step.applied.op->call.empty();
+  }
+  bool owns_nothing(size_t i) const {
+    if (made_.spelling[i] == Spelling::kModule || !program_.steps[i].applied.op->weights.empty()) return false;
+    return std::none_of(program_.steps[i].operands.begin(), program_.steps[i].operands.end(),
+                        [&](Ref ref) { return ref.fresh && made_.parameter[ref.index]; });
+  }
+
+  void regions() {
+    const size_t count = program_.steps.size();
+    const uint32_t apart = dice_.below(4);  // none, functions, modules, all kinds
+    if (count < 2 || apart == 0) return sequences(0, count);
+    size_t free = 0;  // steps before it are taken
+    for (size_t tries = 1 + dice_.below(static_cast<uint32_t>(1 + count / 6)); tries > 0 && free + 1 < count; --tries) {
+      const size_t first = free + dice_.below(static_cast<uint32_t>(count - free));
+      const size_t longest = std::min<size_t>(5, count - first);
+      size_t last = first + dice_.below(static_cast<uint32_t>(longest));
+      if (!closed(first, last) || last - first + 1 == count) continue;
+      bool plain = true;
+      for (size_t i = first; i <= last; ++i) plain &= owns_nothing(i);
+      const bool function = plain && (apart == 1 || (apart == 3 && dice_.below(2) == 0));
+      if (!function && (apart == 1 || last == first)) continue;
+      sequences(free, first);
+      made_.regions.push_back({function ? Region::kFunction : Region::kModule, static_cast<uint16_t>(first),
+                               static_cast<uint16_t>(last)});
+      free = last + 1;
+    }
+    sequences(free, count);
+  }
+
+  // Runs of layers, of which each takes what the one before it gives, as one nn.Sequential.
+  void sequences(size_t first, size_t end) {
+    for (size_t i = first; i < end;) {
+      size_t last = i;
+      if (sequential(i))
+        while (last + 1 < end && sequential(last + 1) && !program_.steps[last + 1].operands[0].fresh &&
+               program_.steps[last + 1].operands[0].index == last && uses_.count[last] == 1 &&
+               made_.second_output != static_cast<int>(last))
+          ++last;
+      if (last > i && dice_.below(3) != 0)
+        made_.regions.push_back({Region::kSequential, static_cast<uint16_t>(i), static_cast<uint16_t>(last)});
+      i = last + 1;
+    }
+  }
+
+  void inlines() {
+    const size_t count = program_.steps.size();
+    made_.inlined.assign(count, false);
+    const uint32_t often = dice_.below(4);  // out of 4
+    std::vector<int> region(count, -1);
+    for (size_t r = 0; r < made_.regions.size(); ++r)
+      for (size_t i = made_.regions[r].first; i <= made_.regions[r].last; ++i) region[i] = static_cast<int>(r);
+    int depth = 0;
+    for (size_t i = 0; i + 1 < count; ++i) {
+      const bool whole = region[i] == region[i + 1] &&
+                         (region[i] < 0 || made_.regions[static_cast<size_t>(region[i])].kind != Region::kSequential);
+      const bool wanted = uses_.count[i] == 1 && uses_.last[i] == i + 1 && whole && depth < 3 &&
+                          made_.second_output != static_cast<int>(i) && mentioned_once(i + 1);
+      made_.inlined[i] = wanted && dice_.below(4) < often;
+      depth = made_.inlined[i] ? depth + 1 : 0;
+    }
+  }
+  // Whether the step's spelling has its first operand once, so that an expression may stand there.
+  bool mentioned_once(size_t i) const {
+    const std::string_view pattern =
+        made_.spelling[i] == Spelling::kMethod ? program_.steps[i].applied.op->method : std::string_view();
+    return pattern.find("{x}", pattern.find("{x}") + 1) == std::string_view::npos || pattern.empty();
+  }
+
+  Dice& dice_;
+  const Program& program_;
+  const Uses uses_;
+  Manner made_;
+};
+
+}  // namespace
+
+Uses uses_of(const Program& program) {
+  Uses uses;
+  uses.count.assign(program.steps.size(), 0), uses.last.assign(program.steps.size(), 0);
+  for (size_t i = 0; i < program.steps.size(); ++i)
+    for (const Ref ref : program.steps[i].operands)
+      if (!ref.fresh) ++uses.count[ref.index], uses.last[ref.index] = static_cast<uint16_t>(i);
+  return uses;
+}
+
+Manner draw_manner(Dice& dice, const Program& program) { return Drawer(dice, program).draw(); }
+
+}  // namespace nereid::synth

@@ -1,0 +1,46 @@
+// The manner a program is written in: how one author would have put it, drawn once for each program.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "nereid/synth/dice.h"
+#include "nereid/synth/program.h"
+
+namespace nereid::synth {
+
+enum class Spelling : uint8_t { kFunctional, kMethod, kModule };
+enum class Names : uint8_t { kReused, kNumbered, kSpoken };  // x = f(x); h1 = f(x); activated = f(x)
+enum class SizeStyle : uint8_t { kLiteral, kGlobal, kArguments };
+
+// Consecutive steps that are written apart. Nothing but the last one's result is used after it.
+struct Region {
+  enum Kind : uint8_t { kSequential, kFunction, kModule } kind{};
+  uint16_t first = 0, last = 0;  // steps, both included
+};
+
+struct Manner {
+  std::vector<Spelling> spelling;                 // of each step
+  std::vector<std::array<uint8_t, 2>> constants;  // of each step: which of its constants' values
+  std::vector<bool> inlined;                      // of each step: written inside the only step that uses it
+  std::vector<bool> parameter;                    // of each input: a parameter of the module rather than an argument
+  std::vector<Region> regions;                    // in order, apart from each other
+  int second_output = -1;                         // a step whose result is returned too
+  Names names{};
+  SizeStyle sizes{};
+  uint8_t size_names = 0, input_names = 0, spoken = 0;  // which of several lists
+  bool docstring = false, forward_docstring = false, shape_comments = false, said_comments = false;
+  bool type_hints = false, long_super = false, plain_import = false, spaced = false;
+};
+
+// Where the result of each step is used, and how often.
+struct Uses {
+  std::vector<uint16_t> count, last;  // of each step; last: the last step that uses it
+};
+Uses uses_of(const Program& program);
+
+Manner draw_manner(Dice& dice, const Program& program);
+
+}  // namespace nereid::synth

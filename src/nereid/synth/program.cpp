@@ -1,0 +1,144 @@
+#include "nereid/synth/program.h"
+
+#include <algorithm>
+
+#include "nereid/ops/cost.h"
+
+namespace nereid::synth {
+namespace {
+
+// Stafford's mix of 64 bits (his variant 13).
+uint64_t mixed(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+class Hasher {
+ public:
+  explicit Hasher(uint64_t seed) : state_(mixed(seed + 0x9e3779b97f4a7c15)) {}
+  void add(uint64_t value) { state_ = mixed(state_ * 3 + value + 0x9e3779b97f4a7c15); }
+  void add(const ops::Shape& shape) {
+    add(shape.rank);
+    for (size_t d = 0; d < shape.rank; ++d) add(static_cast<uint64_t>(shape.dims[d]));
+  }
+  uint64_t value() const { return state_; }
+
+ private:
+  uint64_t state_;
+};
+
+uint64_t hash_of_name(std::string_view name) {  // FNV-1a: the same on every machine
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : name) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
+  return hash;
+}
+
+// What tells forms apart that do different things: not their place in a table, which may change.
+void add_form(Hasher& hasher, const ops::Applied& applied) {
+  const ops::Form& form = *applied.form;
+  const bool whole = form.all && applied.operands[0].rank > 1;  // over the only axis is over all
+  for (const int attribute : {whole ? -1 : std::max<int>(form.dim, form.all ? 0 : -1), int{form.dim2}, int{form.kernel},
+                              int{form.stride}, int{form.padding}, form.depthwise ? 1 : 0})
+    hasher.add(static_cast<uint64_t>(attribute + 2));
+  for (const int8_t axis : form.order) hasher.add(static_cast<uint64_t>(axis + 1));
+  for (size_t s = 0; s < form.slots; ++s) {
+    hasher.add(form.slot[s].rank);
+    for (size_t d = 0; d < form.slot[s].rank; ++d)
+      hasher.add(static_cast<uint64_t>(form.slot[s].dims[d].kind == ops::Term::kOne ? 1 : 0));
+  }
+}
+
+}  // namespace
+
+void resolve(const Draft& draft, const Space& space, Program& program) {
+  const size_t count = draft.steps.size();
+  program.inputs.clear();
+  program.steps.resize(count);
+  ops::Shape shape = draft.result;  // of the current value, walking backwards
+  for (size_t i = count; i-- > 0;) {
+    const DraftStep& step = draft.steps[i];
+    program.steps[i].applied = ops::apply(*step.op, space.form(step.way.form), shape, step.born);
+    const auto& operands = program.steps[i].applied.operands;
+    const Feed feed = step.way.feed;
+    if (feed.b >= 0) {
+      const DraftStep& branch = draft.steps[i - 1];
+      program.steps[i - 1].applied = ops::apply(*branch.op, space.form(branch.way.form),
+                                                operands[static_cast<size_t>(feed.b)], branch.born);
+      --i;
+    }
+    if (feed.a >= 0) shape = operands[static_cast<size_t>(feed.a)];
+  }
+  for (size_t i = 0; i < count; ++i) {
+    Step& step = program.steps[i];
+    const Way& way = draft.steps[i].way;
+    const auto current = static_cast<uint16_t>(way.feed.b >= 0 ? i - 2 : i - 1);
+    step.tap = way.tap;
+    const int operands = ops::operand_count(step.applied);
+    step.operands.clear();
+    for (int s = 0; s < operands; ++s) {
+      const auto slot = static_cast<size_t>(std::min<int>(s, step.applied.form->slots - 1));
+      if (s == way.feed.a) {
+        step.operands.push_back({.fresh = false, .index = current});
+      } else if (s == way.feed.b) {
+        step.operands.push_back({.fresh = false, .index = static_cast<uint16_t>(i - 1)});
+      } else if (s == 1 && way.tap > 0) {
+        Ref behind = step.operands[0];
+        for (int steps = way.tap; steps > 0; --steps) behind = program.steps[behind.index].operands[0];
+        step.operands.push_back(behind);
+      } else {
+        step.operands.push_back({.fresh = true, .index = static_cast<uint16_t>(program.inputs.size())});
+        program.inputs.push_back({.shape = step.applied.operands[slot],
+                                  .range = step.applied.op->ranges[slot],
+                                  .bound = ops::index_bound(step.applied),
+                                  .summed = ops::contracted_length(step.applied)});
+      }
+    }
+  }
+}
+
+// A step's hash is made of its operands' hashes. What is shared (a tap) is said by how far behind operand 0 it lies, so
+// equal hashes mean equal graphs, not only equal trees.
+Hashes hashes_of(const Program& program) {
+  std::vector<Hashes> known(program.steps.size());
+  for (size_t i = 0; i < program.steps.size(); ++i) {
+    const Step& step = program.steps[i];
+    const uint64_t name = hash_of_name(step.applied.op->name);
+    Hasher whole(name), structure(name);
+    add_form(whole, step.applied), add_form(structure, step.applied);
+    whole.add(step.applied.out);
+    std::vector<Hashes> operands;
+    for (size_t s = 0; s < step.operands.size(); ++s) {
+      const Ref ref = step.operands[s];
+      if (s == 1 && step.tap > 0) {
+        operands.push_back({static_cast<uint64_t>(step.tap), static_cast<uint64_t>(step.tap)});
+      } else if (!ref.fresh) {
+        operands.push_back(known[ref.index]);
+      } else if (s < step.applied.form->slots) {  // more of a stack are like the last
+        const Input& input = program.inputs[ref.index];
+        Hasher fresh(100 + static_cast<uint64_t>(input.range)), kind(100 + static_cast<uint64_t>(input.range));
+        fresh.add(input.shape), fresh.add(static_cast<uint64_t>(input.bound));
+        kind.add(input.shape.rank);
+        operands.push_back({fresh.value(), kind.value()});
+      }
+    }
+    if (step.applied.op->commutes && step.tap == 0 && operands.size() == 2 &&
+        (operands[1].structure < operands[0].structure ||
+         (operands[1].structure == operands[0].structure && operands[1].program < operands[0].program)))
+      std::swap(operands[0], operands[1]);
+    for (const Hashes& operand : operands) whole.add(operand.program), structure.add(operand.structure);
+    known[i] = {whole.value(), structure.value()};
+  }
+  return known.back();
+}
+
+ProgramCost cost_of(const Program& program) {
+  ProgramCost total;
+  for (const Step& step : program.steps) {
+    const ops::Cost cost = ops::cost_of(step.applied);
+    total.flops += cost.flops, total.bytes += cost.bytes;
+  }
+  return total;
+}
+
+}  // namespace nereid::synth
