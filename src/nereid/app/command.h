@@ -37,6 +37,7 @@ void add_trace_command(CLI::App& app, Chosen& chosen);
 void add_verify_command(CLI::App& app, Chosen& chosen);
 void add_lower_command(CLI::App& app, Chosen& chosen);
 void add_ops_command(CLI::App& app, Chosen& chosen);
+void add_synth_command(CLI::App& app, Chosen& chosen);
 void add_store_command(CLI::App& app, Chosen& chosen);
 
 // Adds the `--json` flag, which every subcommand has.

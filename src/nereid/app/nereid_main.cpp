@@ -42,6 +42,7 @@ int run(int argc, char** argv) {
   nereid::app::add_verify_command(app, chosen);
   nereid::app::add_lower_command(app, chosen);
   nereid::app::add_ops_command(app, chosen);
+  nereid::app::add_synth_command(app, chosen);
   nereid::app::add_store_command(app, chosen);
 
   try {

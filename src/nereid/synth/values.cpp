@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "nereid/synth/words.h"
+#include "nereid/base/check.h"
 
 namespace nereid::synth {
 namespace {

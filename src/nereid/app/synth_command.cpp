@@ -1,0 +1,407 @@
+#include <sys/stat.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <unordered_set>
+
+#include "nereid/app/command.h"
+#include "nereid/app/output.h"
+#include "nereid/base/deadline.h"
+#include "nereid/base/file.h"
+#include "nereid/base/interrupt.h"
+#include "nereid/base/json.h"
+#include "nereid/base/progress.h"
+#include "nereid/base/thread_pool.h"
+#include "nereid/synth/coverage.h"
+#include "nereid/synth/maker.h"
+
+namespace nereid::app {
+namespace {
+
+constexpr const char* kHelp = R"(Examples:
+  nereid synth --level 1 --count 1                      one program, on stdout
+  nereid synth --level 5 --count 1000 -o tasks          tasks/L5_000000.py and on, and tasks/index.jsonl
+  nereid synth --level 5 --count 1000000 -o l5.jsonl    one JSON object a line, its `code` the file
+  nereid synth --level 3 --count 50 --ops softmax,matmul,relu,sum -o few
+  nereid synth --level 20 --count 100 --uniform programs --max-elements 2^20 -o small
+  nereid synth --level 2 --count 500 --held-out 0.05 --split held-out -o test
+
+A program of level L is a graph of L operators (`nereid ops` lists them) that PyTorch runs: class Model,
+get_inputs() and get_init_inputs(), in the manner of one of many authors. What is drawn with which probability
+is in docs/synth.md. The same options give the same programs on every machine and whatever the threads, so an
+interrupted run loses nothing: the same command writes the same files again. Duplicates are dropped by a hash of
+the graph; the side of the held-out split follows from the graph without its sizes, whatever the seed.)";
+
+struct Options {
+  int level = 0;
+  uint64_t count = 100, seed = 0;
+  std::vector<std::string> ops;
+  std::string uniform = "sequences", split = "all", output, max_elements = "2^24", max_work = "2^30";
+  double held_out = 0;
+  int later_sizes = 0, threads = 0;
+};
+
+constexpr int kBatch = 2'048;
+constexpr int kMostLaterSizes = 64;
+// Draws in a row that give nothing new before the space is called exhausted.
+constexpr uint64_t kPatience = 200'000;
+
+// "2^20" or "1048576" as a bound of the space: the largest e with 8^e at most that.
+Result<int> size_bound(const std::string& option, const std::string& text) {
+  double value = 0;
+  try {
+    size_t used = 0;
+    const size_t hat = text.find('^');
+    value = std::stod(text, &used);
+    if (hat != text.npos && used == hat) {
+      size_t rest = 0;
+      value = std::pow(value, std::stod(text.substr(hat + 1), &rest));
+      used = hat + 1 + rest;
+    }
+    if (used != text.size()) value = 0;
+  } catch (const std::exception&) {
+    value = 0;
+  }
+  if (!(value >= 8 && value <= 0x1p45))
+    return input_error("{}: expected a number from 8 to 2^45, like 2^20, got '{}'", option, text);
+  return static_cast<int>(std::log2(value) / synth::kBitsPerClass + 1e-9);
+}
+
+Result<std::vector<const ops::Operator*>> operators_of(const Options& options) {
+  std::vector<const ops::Operator*> chosen;
+  const auto add = [&](const ops::Operator* op) {
+    if (std::find(chosen.begin(), chosen.end(), op) == chosen.end()) chosen.push_back(op);
+  };
+  std::vector<std::string> names = options.ops;
+  if (names.empty()) names = {"all"};
+  for (const std::string& name : names) {
+    if (name == "all" || name == "drtriton") {
+      for (const auto& op : ops::catalogue())
+        if (name == "all" || op.drtriton) add(&op);
+      continue;
+    }
+    NEREID_TRY(const ops::Operator* op, find_operator(name));
+    add(op);
+  }
+  return chosen;
+}
+
+Json line_of(const Options& options, const synth::Made& made, double held_out) {
+  Json operators = Json::array();
+  for (const auto& step : made.program.steps) operators.push_back(step.applied.op->name);
+  const synth::ProgramCost cost = cost_of(made.program);
+  return {{"level", options.level},
+          {"seed", options.seed},
+          {"index", made.index},
+          {"sizes", made.sizes},
+          {"hash", fmt::format("{:016x}", made.hashes.program)},
+          {"structure", fmt::format("{:016x}", made.hashes.structure)},
+          {"split", synth::held_out(made.hashes.structure, held_out) ? "held-out" : "train"},
+          {"operators", std::move(operators)},
+          {"flops", cost.flops},
+          {"bytes", cost.bytes}};
+}
+
+// Where programs go: a folder of files with an index, one file of lines, or stdout.
+class Sink {
+ public:
+  static Result<Sink> open(const Options& options, bool json) {
+    Sink sink;
+    sink.level_ = options.level, sink.sharded_ = options.count * static_cast<uint64_t>(1 + options.later_sizes) > 10'000;
+    if (options.output.empty()) {
+      sink.plain_ = !json;
+      return sink;
+    }
+    const std::filesystem::path path = options.output;
+    std::filesystem::path lines = path;
+    if (path.extension() != ".jsonl") {
+      std::error_code error;
+      std::filesystem::create_directories(path, error);
+      if (error) return input_error("-o: cannot make the folder {}: {}", path.string(), error.message());
+      sink.folder_ = path;
+      lines = path / "index.jsonl";
+    }
+    sink.lines_ = Fd(::open(lines.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+    if (!sink.lines_.valid()) return input_error("-o: cannot write {}: {}", lines.string(), std::strerror(errno));
+    return sink;
+  }
+
+  bool to_stdout() const { return !lines_.valid(); }
+
+  Status add(const synth::Made& made, Json line) {
+    const uint64_t number = count_++;
+    if (plain_) {
+      text_ += count_ > 1 ? "\n\n" : "";
+      text_ += made.code;
+      return ok_status();
+    }
+    if (folder_.empty()) {
+      line["code"] = made.code;
+    } else {
+      std::string name = fmt::format("L{}_{:06}.py", level_, number);
+      if (sharded_) {
+        const std::string shard = fmt::format("{:03}", number / 1'000);
+        if (number % 1'000 == 0) NEREID_TRY_STATUS(make_folder(folder_ / shard));
+        name = shard + "/" + name;
+      }
+      NEREID_TRY_STATUS(write_file((folder_ / name).string(), made.code));
+      line["file"] = name;
+    }
+    text_ += line.dump();
+    text_ += '\n';
+    return text_.size() > size_t{1} << 20 ? flush() : ok_status();
+  }
+
+  // Whole lines only reach the file.
+  Status flush() {
+    if (to_stdout()) {
+      const Status written = stream_stdout(text_);
+      text_.clear();
+      return written;
+    }
+    NEREID_TRY_STATUS(write_all(lines_.get(), text_));
+    text_.clear();
+    return ok_status();
+  }
+
+ private:
+  static Status make_folder(const std::filesystem::path& path) {
+    std::error_code error;
+    std::filesystem::create_directories(path, error);
+    if (error) return our_error("cannot make the folder {}: {}", path.string(), error.message());
+    return ok_status();
+  }
+  static Status write_all(int fd, std::string_view text) {
+    while (!text.empty()) {
+      const ssize_t written = ::write(fd, text.data(), text.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return our_error("cannot write: {}", std::strerror(errno));
+      text.remove_prefix(static_cast<size_t>(written));
+    }
+    return ok_status();
+  }
+  // No sync: what a power cut takes, the same command makes again.
+  static Status write_file(const std::string& path, std::string_view text) {
+    const Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+    if (!fd.valid()) return our_error("cannot write {}: {}", path, std::strerror(errno));
+    return write_all(fd.get(), text);
+  }
+
+  std::filesystem::path folder_;  // empty: lines hold the code
+  Fd lines_;
+  std::string text_;
+  uint64_t count_ = 0;
+  int level_ = 0;
+  bool sharded_ = false, plain_ = false;
+};
+
+struct Counts {
+  uint64_t made = 0, drawn = 0, duplicates = 0, other_split = 0, no_size = 0, degenerate = 0;
+  bool exhausted = false, interrupted = false;
+};
+
+class Run {
+ public:
+  Run(const Options& options, const synth::Space& space, Sink sink)
+      : options_(options), space_(space), pool_(options.threads), coverage_(space.operators()), sink_(std::move(sink)) {
+    const synth::MakerConfig config{
+        .level = options.level,
+        .uniform = options.uniform == "programs" ? synth::Uniform::kPrograms : synth::Uniform::kSequences,
+        .seed = options.seed};
+    for (int t = 0; t < pool_.threads(); ++t) makers_.push_back(std::make_unique<synth::Maker>(space_, config));
+  }
+
+  Status make() {
+    if (makers_[0]->sampler().empty())
+      return input_error("no program of level {} is made of these operators within these bounds", options_.level);
+    Progress progress("programs", static_cast<int64_t>(options_.count));
+    uint64_t in_vain = 0;
+    const uint64_t per_index = 1 + static_cast<uint64_t>(options_.later_sizes);
+    while (!done()) {
+      if (interrupted()) {
+        counts_.interrupted = true;
+        break;
+      }
+      const uint64_t wanted = (options_.count - counts_.made) * 5 / 4 + 16;
+      const auto batch = static_cast<size_t>(std::min<uint64_t>(kBatch, wanted) * per_index);
+      const uint64_t before = counts_.made;
+      NEREID_TRY_STATUS(batch_of(batch, per_index));
+      progress.advance(static_cast<int64_t>(counts_.made - before));
+      in_vain = counts_.made > before ? 0 : in_vain + batch;
+      if (in_vain > kPatience) {
+        counts_.exhausted = true;
+        break;
+      }
+    }
+    return sink_.flush();
+  }
+
+  const Counts& counts() const { return counts_; }
+  const synth::Coverage& coverage() const { return coverage_; }
+
+ private:
+  bool done() const { return counts_.made >= options_.count; }
+
+  // In parallel: draw and write. In order: keep what is new.
+  Status batch_of(size_t size, uint64_t per_index) {
+    batch_.resize(std::max(batch_.size(), size));
+    pool_.parallel_for(
+        static_cast<int64_t>(size),
+        [&](int64_t i, int thread) {
+          synth::Made& made = batch_[static_cast<size_t>(i)];
+          synth::Maker& maker = *makers_[static_cast<size_t>(thread)];
+          const auto place = static_cast<uint64_t>(i);
+          maker.draw(next_ + place / per_index, static_cast<int>(place % per_index), made);
+          if (made.outcome == synth::Outcome::kMade && on_my_side(made)) maker.write(made);
+        },
+        64);
+    for (size_t i = 0; i < size; ++i) {
+      // Later sizes belong to a program that was kept.
+      if (i % per_index == 0) {
+        if (done()) break;
+        kept_ = false;
+      } else if (!kept_) {
+        continue;
+      }
+      ++counts_.drawn;
+      if (!is_wanted(batch_[i])) continue;
+      if (i % per_index == 0) kept_ = true, ++counts_.made;
+      NEREID_TRY_STATUS(sink_.add(batch_[i], line_of(options_, batch_[i], options_.held_out)));
+      coverage_.add(batch_[i].program);
+    }
+    next_ += size / per_index;
+    return ok_status();
+  }
+
+  bool on_my_side(const synth::Made& made) const {
+    return options_.split == "all" ||
+           synth::held_out(made.hashes.structure, options_.held_out) == (options_.split == "held-out");
+  }
+  bool is_wanted(const synth::Made& made) {
+    if (made.outcome == synth::Outcome::kNoSize) return ++counts_.no_size, false;
+    if (made.outcome == synth::Outcome::kDegenerate) return ++counts_.degenerate, false;
+    if (!on_my_side(made)) return ++counts_.other_split, false;
+    if (!seen_.insert(made.hashes.program).second) return ++counts_.duplicates, false;
+    return true;
+  }
+
+  const Options& options_;
+  const synth::Space& space_;
+  ThreadPool pool_;
+  synth::Coverage coverage_;
+  Sink sink_;
+  std::vector<std::unique_ptr<synth::Maker>> makers_;
+  std::vector<synth::Made> batch_;
+  std::unordered_set<uint64_t> seen_;
+  uint64_t next_ = 0;
+  bool kept_ = false;
+  Counts counts_;
+};
+
+Json report_of(const Options& options, const Counts& counts, const synth::Coverage& coverage, double seconds) {
+  return {{"level", options.level},
+          {"seed", options.seed},
+          {"uniform", options.uniform},
+          {"made", counts.made},
+          {"wanted", options.count},
+          {"drawn", counts.drawn},
+          {"dropped",
+           {{"duplicates", counts.duplicates},
+            {"degenerate", counts.degenerate},
+            {"no_size", counts.no_size},
+            {"other_split", counts.other_split}}},
+          {"exhausted", counts.exhausted},
+          {"interrupted", counts.interrupted},
+          {"seconds", seconds},
+          {"coverage", coverage.to_json()}};
+}
+
+Status check(const Options& options) {
+  if (options.held_out < 0 || options.held_out >= 1)
+    return input_error("--held-out: expected a share from 0 to below 1, got {}", options.held_out);
+  if (options.split == "held-out" && options.held_out == 0)
+    return input_error("--split held-out: expected a share to hold out too, as --held-out 0.05");
+  if (options.count > 1'000'000'000) return input_error("--count: expected at most 1e9, got {}", options.count);
+  return ok_status();
+}
+
+Result<Answer> run(const Options& options, bool json) {
+  NEREID_TRY_STATUS(check(options));
+  NEREID_TRY(const auto operators, operators_of(options));
+  synth::Bounds bounds;
+  NEREID_TRY(bounds.elements, size_bound("--max-elements", options.max_elements));
+  NEREID_TRY(bounds.work, size_bound("--max-work", options.max_work));
+  const synth::Space space(operators, bounds);
+  NEREID_TRY(Sink sink, Sink::open(options, json));
+  const bool to_stdout = sink.to_stdout();
+  Stopwatch watch;
+  Run run(options, space, std::move(sink));
+  NEREID_TRY_STATUS(run.make());
+  const Counts& counts = run.counts();
+  const Json report = report_of(options, counts, run.coverage(), watch.seconds());
+  if (!to_stdout) {
+    const std::filesystem::path path = options.output;
+    const auto beside = path.extension() == ".jsonl" ? std::filesystem::path(options.output + ".coverage.json")
+                                                     : path / "coverage.json";
+    NEREID_TRY_STATUS(write_file_atomically(beside, report.dump(1) + "\n"));
+    if (json) NEREID_TRY_STATUS(write_stdout(report.dump() + "\n"));
+  }
+  if (!json || to_stdout) {
+    fmt::print(stderr, "{} programs of level {}; dropped: {} duplicates, {} degenerate, {} without sizes\n", counts.made,
+               options.level, counts.duplicates, counts.degenerate, counts.no_size);
+    if (!to_stdout) fmt::print(stderr, "{}", run.coverage().to_text());
+  }
+  if (counts.interrupted) return Error{fmt::format("interrupted: {} of {} programs were written", counts.made, options.count),
+                                       Blame::kInterrupted};
+  if (counts.exhausted) {
+    fmt::print(stderr, "nereid: there seem to be no more programs of these operators and bounds: {} of {} were made\n",
+               counts.made, options.count);
+    return Answer::kNo;
+  }
+  return Answer::kYes;
+}
+
+}  // namespace
+
+void add_synth_command(CLI::App& app, Chosen& chosen) {
+  auto* command = app.add_subcommand("synth", "Sample programs of the operator space as PyTorch tasks");
+  command->footer(kHelp);
+  auto options = std::make_shared<Options>();
+  command->add_option("--level", options->level, "How many operators a program has")
+      ->required()
+      ->check(CLI::Range(1, synth::kHighestLevel));
+  command->add_option("--count", options->count, "How many programs to make")->capture_default_str();
+  command->add_option("--seed", options->seed, "Other programs for another number")->capture_default_str();
+  command->add_option("--ops", options->ops, "Operators to draw from, separated by commas; all, or drtriton for its 59")
+      ->delimiter(',');
+  command
+      ->add_option("--uniform", options->uniform,
+                   "sequences: over lists of operators, then wirings, then sizes; programs: over whole programs")
+      ->check(CLI::IsMember({"sequences", "programs"}))
+      ->capture_default_str();
+  command->add_option("-o,--output", options->output,
+                      "A folder (a file for each program, index.jsonl, coverage.json) or FILE.jsonl; without it, stdout");
+  command->add_option("--max-elements", options->max_elements, "No tensor has more, but for what is lost to rounding to 8^e")
+      ->capture_default_str();
+  command->add_option("--max-work", options->max_work, "No contraction or convolution has more multiply-adds")
+      ->capture_default_str();
+  command->add_option("--later-sizes", options->later_sizes, "So many more files of each program, at other sizes")
+      ->check(CLI::Range(0, kMostLaterSizes));
+  command->add_option("--held-out", options->held_out, "The share of all graphs that is held out of training");
+  command->add_option("--split", options->split, "Which side of the split to make")
+      ->check(CLI::IsMember({"all", "train", "held-out"}))
+      ->capture_default_str();
+  command->add_option("--threads", options->threads, "0: one a core")->check(CLI::Range(0, 256));
+  add_json_flag(*command, chosen,
+                "Without -o: one object a program, with its code; with -o: one object, the coverage report");
+  command->callback(
+      [options, &chosen] { chosen.run = [options, &chosen] { return run(*options, chosen.json); }; });
+}
+
+}  // namespace nereid::app
