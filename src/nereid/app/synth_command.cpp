@@ -1,5 +1,5 @@
-#include <sys/stat.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -113,7 +113,8 @@ class Sink {
  public:
   static Result<Sink> open(const Options& options, bool json) {
     Sink sink;
-    sink.level_ = options.level, sink.sharded_ = options.count * static_cast<uint64_t>(1 + options.later_sizes) > 10'000;
+    sink.level_ = options.level,
+    sink.sharded_ = options.count * static_cast<uint64_t>(1 + options.later_sizes) > 10'000;
     if (options.output.empty()) {
       sink.plain_ = !json;
       return sink;
@@ -128,7 +129,8 @@ class Sink {
       lines = path / "index.jsonl";
     }
     sink.lines_ = Fd(::open(lines.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-    if (!sink.lines_.valid()) return input_error("-o: cannot write {}: {}", lines.string(), std::strerror(errno));
+    if (!sink.lines_.valid())
+      return input_error("-o: cannot write {}: {}", lines.string(), std::strerror(errno));
     return sink;
   }
 
@@ -209,17 +211,23 @@ struct Counts {
 class Run {
  public:
   Run(const Options& options, const synth::Space& space, Sink sink)
-      : options_(options), space_(space), pool_(options.threads), coverage_(space.operators()), sink_(std::move(sink)) {
+      : options_(options),
+        space_(space),
+        pool_(options.threads),
+        coverage_(space.operators()),
+        sink_(std::move(sink)) {
     const synth::MakerConfig config{
         .level = options.level,
         .uniform = options.uniform == "programs" ? synth::Uniform::kPrograms : synth::Uniform::kSequences,
         .seed = options.seed};
-    for (int t = 0; t < pool_.threads(); ++t) makers_.push_back(std::make_unique<synth::Maker>(space_, config));
+    for (int t = 0; t < pool_.threads(); ++t)
+      makers_.push_back(std::make_unique<synth::Maker>(space_, config));
   }
 
   Status make() {
     if (makers_[0]->sampler().empty())
-      return input_error("no program of level {} is made of these operators within these bounds", options_.level);
+      return input_error("no program of level {} is made of these operators within these bounds",
+                         options_.level);
     Progress progress("programs", static_cast<int64_t>(options_.count));
     uint64_t in_vain = 0;
     const uint64_t per_index = 1 + static_cast<uint64_t>(options_.later_sizes);
@@ -304,7 +312,8 @@ class Run {
   Counts counts_;
 };
 
-Json report_of(const Options& options, const Counts& counts, const synth::Coverage& coverage, double seconds) {
+Json report_of(const Options& options, const Counts& counts, const synth::Coverage& coverage,
+               double seconds) {
   return {{"level", options.level},
           {"seed", options.seed},
           {"uniform", options.uniform},
@@ -327,7 +336,8 @@ Status check(const Options& options) {
     return input_error("--held-out: expected a share from 0 to below 1, got {}", options.held_out);
   if (options.split == "held-out" && options.held_out == 0)
     return input_error("--split held-out: expected a share to hold out too, as --held-out 0.05");
-  if (options.count > 1'000'000'000) return input_error("--count: expected at most 1e9, got {}", options.count);
+  if (options.count > 1'000'000'000)
+    return input_error("--count: expected at most 1e9, got {}", options.count);
   return ok_status();
 }
 
@@ -347,21 +357,25 @@ Result<Answer> run(const Options& options, bool json) {
   const Json report = report_of(options, counts, run.coverage(), watch.seconds());
   if (!to_stdout) {
     const std::filesystem::path path = options.output;
-    const auto beside = path.extension() == ".jsonl" ? std::filesystem::path(options.output + ".coverage.json")
-                                                     : path / "coverage.json";
+    const auto beside = path.extension() == ".jsonl"
+                            ? std::filesystem::path(options.output + ".coverage.json")
+                            : path / "coverage.json";
     NEREID_TRY_STATUS(write_file_atomically(beside, report.dump(1) + "\n"));
     if (json) NEREID_TRY_STATUS(write_stdout(report.dump() + "\n"));
   }
   if (!json || to_stdout) {
-    fmt::print(stderr, "{} programs of level {}; dropped: {} duplicates, {} degenerate, {} without sizes\n", counts.made,
-               options.level, counts.duplicates, counts.degenerate, counts.no_size);
+    fmt::print(stderr, "{} programs of level {}; dropped: {} duplicates, {} degenerate, {} without sizes\n",
+               counts.made, options.level, counts.duplicates, counts.degenerate, counts.no_size);
     if (!to_stdout) fmt::print(stderr, "{}", run.coverage().to_text());
   }
-  if (counts.interrupted) return Error{fmt::format("interrupted: {} of {} programs were written", counts.made, options.count),
-                                       Blame::kInterrupted};
+  if (counts.interrupted)
+    return Error{fmt::format("interrupted: {} of {} programs were written", counts.made, options.count),
+                 Blame::kInterrupted};
   if (counts.exhausted) {
-    fmt::print(stderr, "nereid: there seem to be no more programs of these operators and bounds: {} of {} were made\n",
-               counts.made, options.count);
+    fmt::print(
+        stderr,
+        "nereid: there seem to be no more programs of these operators and bounds: {} of {} were made\n",
+        counts.made, options.count);
     return Answer::kNo;
   }
   return Answer::kYes;
@@ -378,22 +392,31 @@ void add_synth_command(CLI::App& app, Chosen& chosen) {
       ->check(CLI::Range(1, synth::kHighestLevel));
   command->add_option("--count", options->count, "How many programs to make")->capture_default_str();
   command->add_option("--seed", options->seed, "Other programs for another number")->capture_default_str();
-  command->add_option("--ops", options->ops, "Operators to draw from, separated by commas; all, or drtriton for its 59")
+  command
+      ->add_option("--ops", options->ops,
+                   "Operators to draw from, separated by commas; all, or drtriton for its 59")
       ->delimiter(',');
   command
-      ->add_option("--uniform", options->uniform,
-                   "sequences: over lists of operators, then wirings, then sizes; programs: over whole programs")
+      ->add_option(
+          "--uniform", options->uniform,
+          "sequences: over lists of operators, then wirings, then sizes; programs: over whole programs")
       ->check(CLI::IsMember({"sequences", "programs"}))
       ->capture_default_str();
-  command->add_option("-o,--output", options->output,
-                      "A folder (a file for each program, index.jsonl, coverage.json) or FILE.jsonl; without it, stdout");
-  command->add_option("--max-elements", options->max_elements, "No tensor has more, but for what is lost to rounding to 8^e")
+  command->add_option(
+      "-o,--output", options->output,
+      "A folder (a file for each program, index.jsonl, coverage.json) or FILE.jsonl; without it, stdout");
+  command
+      ->add_option("--max-elements", options->max_elements,
+                   "No tensor has more, but for what is lost to rounding to 8^e")
       ->capture_default_str();
   command->add_option("--max-work", options->max_work, "No contraction or convolution has more multiply-adds")
       ->capture_default_str();
-  command->add_option("--later-sizes", options->later_sizes, "So many more files of each program, at other sizes")
+  command
+      ->add_option("--later-sizes", options->later_sizes,
+                   "So many more files of each program, at other sizes")
       ->check(CLI::Range(0, kMostLaterSizes));
-  command->add_option("--held-out", options->held_out, "The share of all graphs that is held out of training");
+  command->add_option("--held-out", options->held_out,
+                      "The share of all graphs that is held out of training");
   command->add_option("--split", options->split, "Which side of the split to make")
       ->check(CLI::IsMember({"all", "train", "held-out"}))
       ->capture_default_str();

@@ -18,6 +18,9 @@ bool is_sound(const Applied& applied) {
   for (size_t s = 0; s < form.slots; ++s)
     for (size_t d = 0; d < applied.operands[s].rank; ++d)
       if (applied.operands[s].dims[d] < 1) return false;
+  if (applied.op->name == "avg_pool3d")  // PyTorch refuses a window larger than the input, padded or not
+    for (size_t d = 2; d < kMaxRank; ++d)
+      if (applied.operands[0].dims[d] < form.kernel) return false;
   return true;
 }
 

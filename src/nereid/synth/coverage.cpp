@@ -69,9 +69,15 @@ Json Coverage::to_json() const {
   for (int c = 0; c < kClasses; ++c)
     sizes[fmt::format("{}-{}", c == 0 ? 1 : cap(c - 1) + 1, cap(c))] = sizes_[static_cast<size_t>(c)];
   const auto seen = std::count_if(pairs_.begin(), pairs_.end(), [](uint64_t n) { return n > 0; });
-  return {{"programs", programs_}, {"operators", operators},        {"pairs_seen", seen},
-          {"ranks", ranks},        {"sizes", sizes},                {"odd_sizes", odd_},
-          {"taps", taps_},         {"joins", joins_},               {"flops", decades_json(flops_)},
+  return {{"programs", programs_},
+          {"operators", operators},
+          {"pairs_seen", seen},
+          {"ranks", ranks},
+          {"sizes", sizes},
+          {"odd_sizes", odd_},
+          {"taps", taps_},
+          {"joins", joins_},
+          {"flops", decades_json(flops_)},
           {"bytes", decades_json(bytes_)}};
 }
 
@@ -81,15 +87,17 @@ std::string Coverage::to_text() const {
   std::vector<size_t> order(operators_.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return steps_[a] > steps_[b]; });
-  std::string text = fmt::format("operators  {} of {}, {} pairs of a result and its use\n", used, operators_.size(), pairs);
+  std::string text =
+      fmt::format("operators  {} of {}, {} pairs of a result and its use\n", used, operators_.size(), pairs);
   if (!order.empty())
-    text += fmt::format("           most: {} {}, least: {} {}\n", operators_[order.front()]->name, steps_[order.front()],
-                        operators_[order.back()]->name, steps_[order.back()]);
+    text += fmt::format("           most: {} {}, least: {} {}\n", operators_[order.front()]->name,
+                        steps_[order.front()], operators_[order.back()]->name, steps_[order.back()]);
   text += "ranks     ";
   for (size_t r = 0; r < ranks_.size(); ++r) text += fmt::format(" {}: {}", r, ranks_[r]);
   text += "\nsizes     ";
   for (int c = 0; c < kClasses; ++c) text += fmt::format(" <={}: {}", cap(c), sizes_[static_cast<size_t>(c)]);
-  text += fmt::format("   odd: {:.0f} %\n", dims_ == 0 ? 0 : 100.0 * static_cast<double>(odd_) / static_cast<double>(dims_));
+  text += fmt::format("   odd: {:.0f} %\n",
+                      dims_ == 0 ? 0 : 100.0 * static_cast<double>(odd_) / static_cast<double>(dims_));
   text += fmt::format("graphs     {} taps, {} joins\n", taps_, joins_);
   return text;
 }

@@ -13,7 +13,8 @@ class Coverage {
  public:
   explicit Coverage(const std::vector<const ops::Operator*>& operators);
   void add(const Program& program);
-  // operators{name: steps}, pairs (of a result and the step that uses it) seen, ranks{}, sizes{}, flops and bytes
+  // operators{name: steps}, pairs (of a result and the step that uses it) seen, ranks{}, sizes{}, flops and
+  // bytes
   nlohmann::json to_json() const;
   // A few lines for people.
   std::string to_text() const;

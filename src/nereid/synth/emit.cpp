@@ -1,5 +1,5 @@
-// One pass over the steps writes bodies: forward() and, for regions written apart, functions and submodules. What a body's
-// constructor must hold is collected on the way; sizes are named when they are first written.
+// One pass over the steps writes bodies: forward() and, for regions written apart, functions and submodules.
+// What a body's constructor must hold is collected on the way; sizes are named when they are first written.
 #include "nereid/synth/emit.h"
 
 #include <fmt/format.h>
@@ -22,12 +22,12 @@ struct Written {
 
 // A class or function that is being written.
 struct Body {
-  NameTable names;                        // of variables
-  NameTable attributes;                   // of self
-  std::string init;                       // lines of __init__
-  std::string lines;                      // of forward, or of the function
-  std::vector<int32_t> sizes;             // written in __init__ by name, in the order of their arguments
-  std::vector<Written> steps, inputs;     // how each value is written here; empty: not known here
+  NameTable names;                     // of variables
+  NameTable attributes;                // of self
+  std::string init;                    // lines of __init__
+  std::string lines;                   // of forward, or of the function
+  std::vector<int32_t> sizes;          // written in __init__ by name, in the order of their arguments
+  std::vector<Written> steps, inputs;  // how each value is written here; empty: not known here
   std::vector<std::pair<Ref, std::string>> arguments;
   bool method = true;
 };
@@ -41,7 +41,7 @@ class Emitter {
     Body model = body(true);
     arguments_of(model, 0, program_.steps.size());
     steps(model, 0, program_.steps.size(), true);
-    finish(model, static_cast<int>(program_.steps.size()) - 1);
+    finish(model, static_cast<int>(program_.steps.size()) - 1, manner_.second_output);
     // Inputs first: they name the sizes that are globals.
     const std::string inputs = inputs_function(model);
     const std::string init = init_function(model);
@@ -76,7 +76,8 @@ class Emitter {
       if (known == size) return name;
     const auto list = synth::size_names(manner_.size_names);
     const size_t place = size_names_.size();
-    return size_names_.emplace_back(size, place < list.size() ? std::string(list[place]) : fmt::format("dim{}", place))
+    return size_names_
+        .emplace_back(size, place < list.size() ? std::string(list[place]) : fmt::format("dim{}", place))
         .second;
   }
   void number(std::string& to, int32_t size) const { format(to, "{}", size); }
@@ -109,8 +110,8 @@ class Emitter {
         if (!written.text.empty() || (!ref.fresh && ref.index >= first)) continue;
         if (ref.fresh && manner_.parameter[ref.index]) continue;
         const std::string_view wanted =
-            ref.fresh ? input_name(*step.applied.op, program_.inputs[ref.index], step.applied.out, std::min<size_t>(s, 2),
-                                   manner_.input_names)
+            ref.fresh ? input_name(*step.applied.op, program_.inputs[ref.index], step.applied.out,
+                                   std::min<size_t>(s, 2), manner_.input_names)
                       : std::string_view("x");
         written.text = body.names.fresh(wanted);
         body.arguments.push_back({ref, written.text});
@@ -119,8 +120,8 @@ class Emitter {
   }
   void own_parameter(Body& body, Ref ref, const Step& step) {
     const Input& input = program_.inputs[ref.index];
-    const std::string name = body.attributes.fresh(
-        input_name(*step.applied.op, input, step.applied.out, 1, manner_.input_names));
+    const std::string name =
+        body.attributes.fresh(input_name(*step.applied.op, input, step.applied.out, 1, manner_.input_names));
     format(body.init, "        self.{} = nn.Parameter(torch.randn(", name);
     shape(body.init, input.shape, true, &body);
     body.init += ')';
@@ -158,7 +159,8 @@ class Emitter {
     const Step& step = program_.steps[i];
     const ops::Operator& op = *step.applied.op;
     for (const Ref ref : step.operands)
-      if (ref.fresh && manner_.parameter[ref.index] && body.inputs[ref.index].text.empty()) own_parameter(body, ref, step);
+      if (ref.fresh && manner_.parameter[ref.index] && body.inputs[ref.index].text.empty())
+        own_parameter(body, ref, step);
     const Spelling spelling = manner_.spelling[i];
     operands_.clear();
     for (const Ref ref : step.operands) {
@@ -278,7 +280,7 @@ class Emitter {
       arguments += (arguments.empty() ? "" : ", ") + here.text;
     }
     steps(part, region.first, region.last + 1U, false);
-    finish(part, region.last);
+    finish(part, region.last, -1);
     std::string callee;
     if (region.kind == Region::kFunction) {
       callee = functions_.fresh(manner_.spoken == 0 ? "_apply" : "combine");
@@ -319,13 +321,12 @@ class Emitter {
   }
 
   // ---- whole functions and classes
-  void finish(Body& body, int last) {
+  void finish(Body& body, int last, int second_output) {
     const char* indent = body.method ? "        " : "    ";
     std::string& to = body.lines;
     const std::string& name = body.steps[static_cast<size_t>(last)].text;
-    const bool whole = last + 1 == static_cast<int>(program_.steps.size());
-    if (whole && manner_.second_output >= 0) {
-      format(to, "{}return {}, {}\n", indent, name, body.steps[static_cast<size_t>(manner_.second_output)].text);
+    if (second_output >= 0) {
+      format(to, "{}return {}, {}\n", indent, name, body.steps[static_cast<size_t>(second_output)].text);
       return;
     }
     // `y = f(x)` and `return y` as `return f(x)`, as the author likes it
@@ -363,17 +364,22 @@ class Emitter {
     format(to, "class {}(nn.Module):\n", name);
     if (manner_.docstring) {
       to += "    \"\"\"";
-      if (model) describe(program_, to);
-      else to += "A part of the model";
+      if (model)
+        describe(program_, to);
+      else
+        to += "A part of the model";
       to += ".\"\"\"\n\n";
     }
     const bool constructed = !body.init.empty() || (manner_.docstring && model);
     if (constructed) {
       to += "    def __init__(self";
-      for (const int32_t size : body.sizes) format(to, ", {}{}", size_name(size), manner_.type_hints ? ": int" : "");
+      for (const int32_t size : body.sizes)
+        format(to, ", {}{}", size_name(size), manner_.type_hints ? ": int" : "");
       to += "):\n";
-      if (manner_.long_super) format(to, "        super({}, self).__init__()\n", name);
-      else to += "        super().__init__()\n";
+      if (manner_.long_super)
+        format(to, "        super({}, self).__init__()\n", name);
+      else
+        to += "        super().__init__()\n";
       to += body.init;
       to += '\n';
     }
@@ -395,9 +401,11 @@ class Emitter {
     const auto mentions = [&](std::string_view word) {
       return apart_.find(word) != std::string::npos || model_mentions_.find(word) != std::string::npos;
     };
-    to_ += manner_.plain_import ? "import torch\nimport torch.nn as nn\n" : "import torch\nfrom torch import nn\n";
+    to_ += manner_.plain_import ? "import torch\nimport torch.nn as nn\n"
+                                : "import torch\nfrom torch import nn\n";
     if (mentions("F."))
-      to_ += manner_.plain_import ? "import torch.nn.functional as F\n" : "from torch.nn import functional as F\n";
+      to_ += manner_.plain_import ? "import torch.nn.functional as F\n"
+                                  : "from torch.nn import functional as F\n";
     to_ += "\n\n";
   }
 
@@ -441,12 +449,22 @@ class Emitter {
       to += input.shape.rank == 1 ? ",))" : "))";
     };
     switch (input.range) {
-      case Range::kNormal: return drawn("torch.randn");
-      case Range::kPositive: drawn("torch.rand"), to += " + 0.5"; return;
-      case Range::kMask: drawn("torch.rand"), to += " < 0.5"; return;
-      case Range::kIndex: return integers(input.bound);
-      case Range::kSign: integers(2), to += " * 2.0 - 1.0"; return;
-      case Range::kProbability: to += "torch.softmax(", drawn("torch.randn"), to += ", dim=-1)"; return;
+      case Range::kNormal:
+        return drawn("torch.randn");
+      case Range::kPositive:
+        drawn("torch.rand"), to += " + 0.5";
+        return;
+      case Range::kMask:
+        drawn("torch.rand"), to += " < 0.5";
+        return;
+      case Range::kIndex:
+        return integers(input.bound);
+      case Range::kSign:
+        integers(2), to += " * 2.0 - 1.0";
+        return;
+      case Range::kProbability:
+        to += "torch.softmax(", drawn("torch.randn"), to += ", dim=-1)";
+        return;
       case Range::kWeight:
         drawn("torch.randn");
         format(to, " * {:.4g}", 1 / std::sqrt(static_cast<double>(input.summed)));

@@ -20,7 +20,8 @@ void Maker::draw(uint64_t index, int sizes, Made& made) {
   if (sizes > 0) sampler_.draw_sizes(config_.seed, index, sizes, draft_);
   resolve(draft_, space_, made.program);
   const auto& steps = made.program.steps;
-  if (!std::all_of(steps.begin(), steps.end(), [](const Step& step) { return ops::is_sound(step.applied); })) {
+  if (!std::all_of(steps.begin(), steps.end(),
+                   [](const Step& step) { return ops::is_sound(step.applied); })) {
     made.outcome = Outcome::kNoSize;
     return;
   }

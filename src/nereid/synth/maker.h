@@ -46,7 +46,8 @@ class Maker {
   Draft draft_;
 };
 
-// Whether a structure is on the held-out side, of which `share` (0 to 1) of all structures are. It depends on the structure alone.
+// Whether a structure is on the held-out side, of which `share` (0 to 1) of all structures are. It depends on
+// the structure alone.
 bool held_out(uint64_t structure, double share);
 
 }  // namespace nereid::synth

@@ -24,7 +24,8 @@ class Drawer {
     made_.plain_import = (flags & 128) != 0, made_.spaced = (flags & 256) != 0;
     const uint32_t comments = dice_.below(4);
     made_.shape_comments = comments == 0, made_.said_comments = comments == 1;
-    if (steps > 2 && dice_.below(8) == 0) made_.second_output = static_cast<int>(dice_.below(static_cast<uint32_t>(steps - 1)));
+    if (steps > 2 && dice_.below(8) == 0)
+      made_.second_output = static_cast<int>(dice_.below(static_cast<uint32_t>(steps - 1)));
     spell();
     parameters();
     regions();
@@ -35,17 +36,19 @@ class Drawer {
  private:
   bool spelled(size_t step, Spelling spelling) const {
     const ops::Operator& op = *program_.steps[step].applied.op;
-    return spelling == Spelling::kFunctional || !(spelling == Spelling::kMethod ? op.method : op.module).empty();
+    return spelling == Spelling::kFunctional ||
+           !(spelling == Spelling::kMethod ? op.method : op.module).empty();
   }
 
   void spell() {
-    const uint32_t style = dice_.below(4);  // modules, functions, methods, a mixture
+    const uint32_t style = dice_.below(4);   // modules, functions, methods, a mixture
     const bool owned = dice_.below(3) == 0;  // layers as functions of the module's own parameters
     for (size_t i = 0; i < program_.steps.size(); ++i) {
       const ops::Operator& op = *program_.steps[i].applied.op;
-      constexpr Spelling kWanted[][3] = {{Spelling::kModule, Spelling::kMethod, Spelling::kFunctional},
-                                         {Spelling::kFunctional, Spelling::kFunctional, Spelling::kFunctional},
-                                         {Spelling::kMethod, Spelling::kFunctional, Spelling::kFunctional}};
+      constexpr Spelling kWanted[][3] = {
+          {Spelling::kModule, Spelling::kMethod, Spelling::kFunctional},
+          {Spelling::kFunctional, Spelling::kFunctional, Spelling::kFunctional},
+          {Spelling::kMethod, Spelling::kFunctional, Spelling::kFunctional}};
       const uint32_t of_step = style < 3 ? style : dice_.below(3);
       Spelling chosen = Spelling::kFunctional;
       for (const Spelling wanted : kWanted[of_step])
@@ -86,10 +89,12 @@ class Drawer {
   }
   bool sequential(size_t i) const {
     const Step& step = program_.steps[i];
-    return made_.spelling[i] == Spelling::kModule && step.operands.size() == 1 && step.applied.op->call.empty();
+    return made_.spelling[i] == Spelling::kModule && step.operands.size() == 1 &&
+           step.applied.op->call.empty();
   }
   bool owns_nothing(size_t i) const {
-    if (made_.spelling[i] == Spelling::kModule || !program_.steps[i].applied.op->weights.empty()) return false;
+    if (made_.spelling[i] == Spelling::kModule || !program_.steps[i].applied.op->weights.empty())
+      return false;
     return std::none_of(program_.steps[i].operands.begin(), program_.steps[i].operands.end(),
                         [&](Ref ref) { return ref.fresh && made_.parameter[ref.index]; });
   }
@@ -99,7 +104,8 @@ class Drawer {
     const uint32_t apart = dice_.below(4);  // none, functions, modules, all kinds
     if (count < 2 || apart == 0) return sequences(0, count);
     size_t free = 0;  // steps before it are taken
-    for (size_t tries = 1 + dice_.below(static_cast<uint32_t>(1 + count / 6)); tries > 0 && free + 1 < count; --tries) {
+    for (size_t tries = 1 + dice_.below(static_cast<uint32_t>(1 + count / 6)); tries > 0 && free + 1 < count;
+         --tries) {
       const size_t first = free + dice_.below(static_cast<uint32_t>(count - free));
       const size_t longest = std::min<size_t>(5, count - first);
       size_t last = first + dice_.below(static_cast<uint32_t>(longest));
@@ -137,11 +143,13 @@ class Drawer {
     const uint32_t often = dice_.below(4);  // out of 4
     std::vector<int> region(count, -1);
     for (size_t r = 0; r < made_.regions.size(); ++r)
-      for (size_t i = made_.regions[r].first; i <= made_.regions[r].last; ++i) region[i] = static_cast<int>(r);
+      for (size_t i = made_.regions[r].first; i <= made_.regions[r].last; ++i)
+        region[i] = static_cast<int>(r);
     int depth = 0;
     for (size_t i = 0; i + 1 < count; ++i) {
-      const bool whole = region[i] == region[i + 1] &&
-                         (region[i] < 0 || made_.regions[static_cast<size_t>(region[i])].kind != Region::kSequential);
+      const bool whole =
+          region[i] == region[i + 1] &&
+          (region[i] < 0 || made_.regions[static_cast<size_t>(region[i])].kind != Region::kSequential);
       const bool wanted = uses_.count[i] == 1 && uses_.last[i] == i + 1 && whole && depth < 3 &&
                           made_.second_output != static_cast<int>(i) && mentioned_once(i + 1);
       made_.inlined[i] = wanted && dice_.below(4) < often;

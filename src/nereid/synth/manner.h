@@ -25,9 +25,9 @@ struct Manner {
   std::vector<Spelling> spelling;                 // of each step
   std::vector<std::array<uint8_t, 2>> constants;  // of each step: which of its constants' values
   std::vector<bool> inlined;                      // of each step: written inside the only step that uses it
-  std::vector<bool> parameter;                    // of each input: a parameter of the module rather than an argument
-  std::vector<Region> regions;                    // in order, apart from each other
-  int second_output = -1;                         // a step whose result is returned too
+  std::vector<bool> parameter;  // of each input: a parameter of the module rather than an argument
+  std::vector<Region> regions;  // in order, apart from each other
+  int second_output = -1;       // a step whose result is returned too
   Names names{};
   SizeStyle sizes{};
   uint8_t size_names = 0, input_names = 0, spoken = 0;  // which of several lists

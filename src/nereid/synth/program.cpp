@@ -38,8 +38,8 @@ uint64_t hash_of_name(std::string_view name) {  // FNV-1a: the same on every mac
 void add_form(Hasher& hasher, const ops::Applied& applied) {
   const ops::Form& form = *applied.form;
   const bool whole = form.all && applied.operands[0].rank > 1;  // over the only axis is over all
-  for (const int attribute : {whole ? -1 : std::max<int>(form.dim, form.all ? 0 : -1), int{form.dim2}, int{form.kernel},
-                              int{form.stride}, int{form.padding}, form.depthwise ? 1 : 0})
+  for (const int attribute : {whole ? -1 : std::max<int>(form.dim, form.all ? 0 : -1), int{form.dim2},
+                              int{form.kernel}, int{form.stride}, int{form.padding}, form.depthwise ? 1 : 0})
     hasher.add(static_cast<uint64_t>(attribute + 2));
   for (const int8_t axis : form.order) hasher.add(static_cast<uint64_t>(axis + 1));
   for (size_t s = 0; s < form.slots; ++s) {
@@ -97,8 +97,8 @@ void resolve(const Draft& draft, const Space& space, Program& program) {
   }
 }
 
-// A step's hash is made of its operands' hashes. What is shared (a tap) is said by how far behind operand 0 it lies, so
-// equal hashes mean equal graphs, not only equal trees.
+// A step's hash is made of its operands' hashes. What is shared (a tap) is said by how far behind operand 0
+// it lies, so equal hashes mean equal graphs, not only equal trees.
 Hashes hashes_of(const Program& program) {
   std::vector<Hashes> known(program.steps.size());
   for (size_t i = 0; i < program.steps.size(); ++i) {
@@ -116,7 +116,8 @@ Hashes hashes_of(const Program& program) {
         operands.push_back(known[ref.index]);
       } else if (s < step.applied.form->slots) {  // more of a stack are like the last
         const Input& input = program.inputs[ref.index];
-        Hasher fresh(100 + static_cast<uint64_t>(input.range)), kind(100 + static_cast<uint64_t>(input.range));
+        Hasher fresh(100 + static_cast<uint64_t>(input.range)),
+            kind(100 + static_cast<uint64_t>(input.range));
         fresh.add(input.shape), fresh.add(static_cast<uint64_t>(input.bound));
         kind.add(input.shape.rank);
         operands.push_back({fresh.value(), kind.value()});

@@ -1,6 +1,8 @@
 // Each value is a mean, a standard deviation, and facts that make a later reduction constant:
-//   - what is fixed along a set of axes: the sum (softmax, norms), the sum of squares (norms), the sum of exponentials
-//   - which share of the elements lies at the value's own lowest or highest (relu, clamp): a minimum or maximum over many
+//   - what is fixed along a set of axes: the sum (softmax, norms), the sum of squares (norms), the sum of
+//   exponentials
+//   - which share of the elements lies at the value's own lowest or highest (relu, clamp): a minimum or
+//   maximum over many
 //     such elements is always the same
 //   - which earlier value it equals (relu of what is not negative): a difference of the two is zero
 #include "nereid/synth/values.h"
@@ -28,7 +30,8 @@ struct Value {
 
 constexpr double kLeastSpread = 1e-3;  // of the standard deviation beside the mean
 constexpr double kSmallest = 1e-9, kSmallestResult = 1e-6, kLargest = 1e12;
-constexpr double kRarely = 0.02;  // a reduction that differs from its bound for less of the inputs is constant
+constexpr double kRarely =
+    0.02;  // a reduction that differs from its bound for less of the inputs is constant
 
 using Function = double (*)(double);
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
@@ -37,8 +40,8 @@ double softplus(double x) { return x > 30 ? x : std::log1p(std::exp(x)); }
 struct Unary {
   std::string_view name;
   Function function;
-  // Inputs from which on the result is at its lowest or highest (within a thousandth of its range); for functions with a
-  // turning point the share of elements near it instead.
+  // Inputs from which on the result is at its lowest or highest (within a thousandth of its range); for
+  // functions with a turning point the share of elements near it instead.
   double low = -1e30, high = 1e30;
   bool rising = true;
   double turning_low = 0, turning_high = 0;
@@ -76,10 +79,12 @@ double below(const Value& x, double bound) {  // the share of a normal distribut
   return 0.5 * std::erfc(-(bound - x.mean) / std::max(x.sd, 1e-300) * 0.70710678);
 }
 
-// f's mean and deviation over a normal distribution, or a lognormal one of what is positive (Gauss and Hermite's 7 points).
+// f's mean and deviation over a normal distribution, or a lognormal one of what is positive (Gauss and
+// Hermite's 7 points).
 Value through(const Value& x, Function f) {
   static constexpr double kAt[] = {0, 1.154405394739968, 2.366759410734541, 3.750439717725742};
-  static constexpr double kWeight[] = {0.457142857142857, 0.240123178605013, 0.030757123967586, 0.000548268855972};
+  static constexpr double kWeight[] = {0.457142857142857, 0.240123178605013, 0.030757123967586,
+                                       0.000548268855972};
   const bool lognormal = x.nonnegative && x.mean > 0;
   const double spread = lognormal ? std::sqrt(std::log1p(x.sd * x.sd / (x.mean * x.mean))) : x.sd;
   const double middle = lognormal ? std::log(x.mean) - spread * spread / 2 : x.mean;
@@ -125,7 +130,8 @@ class Judge {
       if (made.same_as < 0) made.same_as = static_cast<int>(i);
       if (reason_.empty()) reason_ = trouble(made, i + 1 == program_.steps.size());
       if (!reason_.empty()) {
-        if (why != nullptr) *why = fmt::format("step {}, {}: {}", i, program_.steps[i].applied.op->name, reason_);
+        if (why != nullptr)
+          *why = fmt::format("step {}, {}: {}", i, program_.steps[i].applied.op->name, reason_);
         return true;
       }
       values_[i] = made;
@@ -135,7 +141,8 @@ class Judge {
 
  private:
   static std::string_view trouble(const Value& value, bool last) {
-    if (!std::isfinite(value.mean) || !std::isfinite(value.sd) || value.rms() > kLargest) return "near overflow";
+    if (!std::isfinite(value.mean) || !std::isfinite(value.sd) || value.rms() > kLargest)
+      return "near overflow";
     if (value.rms() < (last ? kSmallestResult : kSmallest)) return "vanishing";
     if (value.sd < kLeastSpread * std::abs(value.mean)) return "nearly constant";
     return {};
@@ -144,14 +151,20 @@ class Judge {
   Value of_input(const Input& input) const {
     Value made;
     switch (input.range) {
-      case ops::Range::kPositive: made.mean = 1, made.sd = 0.2887, made.nonnegative = true; break;
-      case ops::Range::kWeight: made.sd = 1 / std::sqrt(static_cast<double>(input.summed)); break;
+      case ops::Range::kPositive:
+        made.mean = 1, made.sd = 0.2887, made.nonnegative = true;
+        break;
+      case ops::Range::kWeight:
+        made.sd = 1 / std::sqrt(static_cast<double>(input.summed));
+        break;
       case ops::Range::kProbability: {
-        made.mean = 1.0 / input.shape.dims[input.shape.rank - 1U], made.sd = made.mean, made.nonnegative = true;
+        made.mean = 1.0 / input.shape.dims[input.shape.rank - 1U], made.sd = made.mean,
+        made.nonnegative = true;
         made.fixed_sum = axis_bit(input.shape.rank - 1);
         break;
       }
-      default: break;
+      default:
+        break;
     }
     return made;
   }
@@ -162,22 +175,33 @@ class Judge {
     const Value x = of(step.operands[0]);
     const Value y = step.operands.size() > 1 ? of(step.operands[1]) : Value{};
     switch (applied.op->lowering) {
-      case ops::Lowering::kPointwise: return pointwise(step, x, y);
-      case ops::Lowering::kReduction: return reduction(applied, x);
-      case ops::Lowering::kScan: return scan(applied, x);
-      case ops::Lowering::kContraction: return contraction(applied, x, y);
-      case ops::Lowering::kConvolution: return layer(x);
-      case ops::Lowering::kPooling: return pooling(applied, x);
-      case ops::Lowering::kNormalisation: return normalised(applied, x);
-      case ops::Lowering::kAttention: return attention(step, x, y);
-      case ops::Lowering::kLayout: return layout(applied, x, y);
+      case ops::Lowering::kPointwise:
+        return pointwise(step, x, y);
+      case ops::Lowering::kReduction:
+        return reduction(applied, x);
+      case ops::Lowering::kScan:
+        return scan(applied, x);
+      case ops::Lowering::kContraction:
+        return contraction(applied, x, y);
+      case ops::Lowering::kConvolution:
+        return layer(x);
+      case ops::Lowering::kPooling:
+        return pooling(applied, x);
+      case ops::Lowering::kNormalisation:
+        return normalised(applied, x);
+      case ops::Lowering::kAttention:
+        return attention(step, x, y);
+      case ops::Lowering::kLayout:
+        return layout(applied, x, y);
       case ops::Lowering::kGather: {
         Value made = applied.op->rule == Rule::kEmbedding ? Value{} : x;
         made.forget(), made.same_as = -1;
         return made;
       }
-      case ops::Lowering::kLoss: return loss(applied, x, y);
-      case ops::Lowering::kRecurrent: return {.mean = 0, .sd = 0.3};
+      case ops::Lowering::kLoss:
+        return loss(applied, x, y);
+      case ops::Lowering::kRecurrent:
+        return {.mean = 0, .sd = 0.3};
     }
     return x;
   }
@@ -185,15 +209,19 @@ class Judge {
   Value pointwise(const Step& step, const Value& x, const Value& y) {
     const std::string_view name = step.applied.op->name;
     switch (step.applied.op->rule) {
-      case Rule::kBinary: return binary(name, x, y);
-      case Rule::kSelect: return mixture(x, y);
-      case Rule::kMasked: return mixture(x, {.mean = 0, .sd = 0.5});
+      case Rule::kBinary:
+        return binary(name, x, y);
+      case Rule::kSelect:
+        return mixture(x, y);
+      case Rule::kMasked:
+        return mixture(x, {.mean = 0, .sd = 0.5});
       case Rule::kTriangle: {
         Value made = mixture(x, {.mean = 0, .sd = 0, .nonnegative = true});
         if (x.nonnegative) made.at_lowest = 0.5;
         return made;
       }
-      default: return unary(name, x);
+      default:
+        return unary(name, x);
     }
   }
 
@@ -208,8 +236,8 @@ class Judge {
       const double sign = name == "maximum" ? 1 : -1, spread = std::sqrt(x.sd * x.sd + y.sd * y.sd);
       const double apart = std::abs(x.mean - y.mean);
       made.mean = (x.mean + y.mean + sign * std::max(apart, 0.8 * spread)) / 2;
-      const bool first = (x.mean > y.mean) == (sign > 0);
-      made.sd = apart > 4 * spread ? (first ? x : y).sd : 0.6 * std::max(x.sd, y.sd);
+      if (apart > 3 * spread) reason_ = "of which one operand is always the one";
+      made.sd = 0.8 * std::max(x.sd, y.sd);
       made.nonnegative = sign > 0 ? x.nonnegative || y.nonnegative : x.nonnegative && y.nonnegative;
       return made;
     }
@@ -220,15 +248,16 @@ class Judge {
   }
 
   Value unary(std::string_view name, const Value& x) const {
-    const auto* row =
-        std::find_if(std::begin(kUnaries), std::end(kUnaries), [&](const Unary& u) { return u.name == name; });
+    const auto* row = std::find_if(std::begin(kUnaries), std::end(kUnaries),
+                                   [&](const Unary& u) { return u.name == name; });
     NEREID_CHECK(row != std::end(kUnaries), "what {} does to a number", name);
     Value made = through(x, row->function);
     made.nonnegative = row->function(-1) >= 0 || (x.nonnegative && row->function(1e-9) >= 0 && name != "cos");
     if (name == "cos" || name == "sin" || name == "log") made.nonnegative = false;
     made.at_lowest = std::max({below(x, row->low), row->turning_low, row->rising ? x.at_lowest : 0});
     made.at_highest = std::max({1 - below(x, row->high), row->turning_high, row->rising ? x.at_highest : 0});
-    const bool identity = x.nonnegative && (name == "relu" || name == "leaky_relu" || name == "abs" || name == "elu");
+    const bool identity =
+        x.nonnegative && (name == "relu" || name == "leaky_relu" || name == "abs" || name == "elu");
     if (identity) return x;
     if (name == "exp") made.fixed_sum = x.fixed_exp;
     if (name == "pow") made.fixed_sum = x.fixed_square;
@@ -263,7 +292,8 @@ class Judge {
     } else if (name == "norm") {
       if (within(x.fixed_square, axes)) reason_ = "of what is fixed";
       made.mean = std::sqrt(n) * x.rms(), made.nonnegative = true;
-      const double squares = std::sqrt(2 * std::pow(x.sd, 4) + 4 * x.mean * x.mean * x.sd * x.sd);  // of one square
+      const double squares =
+          std::sqrt(2 * std::pow(x.sd, 4) + 4 * x.mean * x.mean * x.sd * x.sd);  // of one square
       made.sd = squares / (2 * x.rms());
     } else {  // logsumexp
       if (within(x.fixed_exp, axes)) reason_ = "of what is fixed";
@@ -345,7 +375,8 @@ class Judge {
     if (name.starts_with("max")) return extreme(x, n, true, false);
     Value made = x;
     made.forget(), made.same_as = -1;
-    made.sd /= std::sqrt(n), made.at_highest = std::pow(x.at_highest, n), made.at_lowest = std::pow(x.at_lowest, n);
+    made.sd /= std::sqrt(n), made.at_highest = std::pow(x.at_highest, n),
+                             made.at_lowest = std::pow(x.at_lowest, n);
     return made;
   }
 
@@ -402,7 +433,8 @@ class Judge {
           if ((axes & axis_bit(d)) != 0) to |= where(d);
         return to;
       };
-      made.fixed_sum = move(x.fixed_sum), made.fixed_square = move(x.fixed_square), made.fixed_exp = move(x.fixed_exp);
+      made.fixed_sum = move(x.fixed_sum), made.fixed_square = move(x.fixed_square),
+      made.fixed_exp = move(x.fixed_exp);
     };
     switch (applied.op->rule) {
       case Rule::kTranspose:
@@ -425,13 +457,15 @@ class Judge {
         for (uint8_t* fixed : {&made.fixed_sum, &made.fixed_square, &made.fixed_exp})
           if ((*fixed & axis_bit(form.dim)) != 0) *fixed = 0;
         return made;
-      case Rule::kAxis: return made;  // flip
+      case Rule::kAxis:
+        return made;  // flip
       case Rule::kPad: {
         made = mixture(x, {.mean = 0, .sd = 0, .nonnegative = true});
         if (x.nonnegative) made.at_lowest = 0.3;
         return made;
       }
-      default: return mixture(x, y);  // cat, stack
+      default:
+        return mixture(x, y);  // cat, stack
     }
   }
 
@@ -457,9 +491,14 @@ class Judge {
       const double near = std::sqrt(d) * apart.rms(), far = std::sqrt(d) * std::sqrt(x.rms() * x.rms() + 1);
       made = through({.mean = near - far + 1, .sd = apart.sd}, [](double v) { return std::max(v, 0.0); });
       n = applied.born[0];
-    } else {  // kl_div, hinge_embedding_loss
-      made = {.mean = std::abs(x.mean) + 0.5, .sd = x.sd + 0.1 * y.sd};
-      if (name == "kl_div") n = applied.born[0];
+    } else if (name ==
+               "kl_div") {  // rows of probabilities, each about 1 / row; the mean is over the first axis
+      const ops::Shape& shape = applied.operands[0];
+      const double row = shape.dims[shape.rank - 1U], rows = n / row / shape.dims[0];
+      made = {.mean = rows * (0.5 - std::log(row) - x.mean), .sd = rows * (x.sd / std::sqrt(row) + 0.3)};
+      n /= row;
+    } else {  // hinge_embedding_loss
+      made = {.mean = x.mean / 2 + std::max(0.0, 1 - x.mean) / 2, .sd = x.sd};
     }
     made.sd /= std::sqrt(n);
     return made;

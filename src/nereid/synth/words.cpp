@@ -9,37 +9,39 @@ using ops::Lowering;
 using ops::Range;
 using ops::Rule;
 
-constexpr std::string_view kSizes0[] = {"batch_size", "seq_len", "hidden_size", "embed_dim", "num_features", "width",
-                                        "depth", "inner_dim"};
+constexpr std::string_view kSizes0[] = {"batch_size",   "seq_len", "hidden_size", "embed_dim",
+                                        "num_features", "width",   "depth",       "inner_dim"};
 constexpr std::string_view kSizes1[] = {"N", "M", "K", "D", "C", "H", "W", "P", "Q", "S"};
-constexpr std::string_view kSizes2[] = {"batch", "channels", "height", "width", "features", "length", "groups_dim"};
+constexpr std::string_view kSizes2[] = {"batch",    "channels", "height",    "width",
+                                        "features", "length",   "groups_dim"};
 constexpr std::string_view kSizes3[] = {"B", "T", "dim", "inner", "rows", "cols", "units", "span"};
 constexpr std::span<const std::string_view> kSizes[] = {kSizes0, kSizes1, kSizes2, kSizes3};
 
 // Nouns for results, by lowering class: plain ones, and what a more talkative author writes.
 constexpr std::string_view kNouns[][2] = {
-    {"out", "activated"},    // pointwise
-    {"r", "reduced"},        // reduction
-    {"acc", "running"},      // scan
-    {"out", "projected"},    // contraction
-    {"feat", "features"},    // convolution
-    {"pooled", "pooled"},    // pooling
-    {"n", "normed"},         // normalisation
-    {"attn", "attended"},    // attention
-    {"v", "rearranged"},     // layout
-    {"sel", "selected"},     // gather
-    {"loss", "loss"},        // loss
-    {"h", "hidden"},         // recurrent
+    {"out", "activated"},  // pointwise
+    {"r", "reduced"},      // reduction
+    {"acc", "running"},    // scan
+    {"out", "projected"},  // contraction
+    {"feat", "features"},  // convolution
+    {"pooled", "pooled"},  // pooling
+    {"n", "normed"},       // normalisation
+    {"attn", "attended"},  // attention
+    {"v", "rearranged"},   // layout
+    {"sel", "selected"},   // gather
+    {"loss", "loss"},      // loss
+    {"h", "hidden"},       // recurrent
 };
 
-constexpr std::string_view kLayers[] = {"act",  "reduce", "scan", "proj", "conv", "pool",
+constexpr std::string_view kLayers[] = {"act",  "reduce", "scan", "proj",  "conv", "pool",
                                         "norm", "attn",   "view", "embed", "loss", "cell"};
 
 }  // namespace
 
 std::span<const std::string_view> size_names(int list) { return kSizes[list]; }
 
-std::string_view input_name(const ops::Operator& op, const Input& input, const ops::Shape& result, size_t slot, int list) {
+std::string_view input_name(const ops::Operator& op, const Input& input, const ops::Shape& result,
+                            size_t slot, int list) {
   if (input.range == Range::kMask) return "mask";
   if (input.range == Range::kIndex) {
     if (op.rule == Rule::kClassLoss) return list == 0 ? "labels" : "target";
@@ -72,12 +74,18 @@ std::string_view value_name(const ops::Operator& op, int list) {
 
 std::string_view phrase(const ops::Operator& op) {
   switch (op.lowering) {
-    case Lowering::kContraction: return op.name == "linear" ? "linear layer" : "matrix product";
-    case Lowering::kConvolution: return op.name.find("transpose") != op.name.npos ? "transposed convolution" : "convolution";
-    case Lowering::kAttention: return "attention";
-    case Lowering::kPooling: return op.name.find("max") != op.name.npos ? "max pooling" : "average pooling";
-    case Lowering::kRecurrent: return "recurrent cell";
-    default: return op.name;
+    case Lowering::kContraction:
+      return op.name == "linear" ? "linear layer" : "matrix product";
+    case Lowering::kConvolution:
+      return op.name.find("transpose") != op.name.npos ? "transposed convolution" : "convolution";
+    case Lowering::kAttention:
+      return "attention";
+    case Lowering::kPooling:
+      return op.name.find("max") != op.name.npos ? "max pooling" : "average pooling";
+    case Lowering::kRecurrent:
+      return "recurrent cell";
+    default:
+      return op.name;
   }
 }
 
@@ -93,7 +101,9 @@ void describe(const Program& program, std::string& to) {
   if (shown < count) to += " and " + std::to_string(count - shown) + " more steps";
 }
 
-bool NameTable::taken(std::string_view name) const { return std::find(taken_.begin(), taken_.end(), name) != taken_.end(); }
+bool NameTable::taken(std::string_view name) const {
+  return std::find(taken_.begin(), taken_.end(), name) != taken_.end();
+}
 
 std::string NameTable::fresh(std::string_view wanted) {
   std::string name(wanted);

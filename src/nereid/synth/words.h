@@ -1,4 +1,5 @@
-// The words that programs are written in: names of sizes, values, inputs and layers, and sentences about them.
+// The words that programs are written in: names of sizes, values, inputs and layers, and sentences about
+// them.
 #pragma once
 
 #include <span>
@@ -12,7 +13,8 @@ namespace nereid::synth {
 
 std::span<const std::string_view> size_names(int list);
 // What an input is called: by its role in the operator, or plainly.
-std::string_view input_name(const ops::Operator& op, const Input& input, const ops::Shape& result, size_t slot, int list);
+std::string_view input_name(const ops::Operator& op, const Input& input, const ops::Shape& result,
+                            size_t slot, int list);
 std::string_view layer_name(const ops::Operator& op);
 // What a result is called ("activated").
 std::string_view value_name(const ops::Operator& op, int list);
