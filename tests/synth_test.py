@@ -119,7 +119,8 @@ def later_sizes_are_the_same_program(nereid):
         assert line["operators"] == known[line["index"]]["operators"]
         if line["sizes"]:
             assert line["hash"] != known[line["index"]]["hash"]
-            assert trouble_of(line["code"]) is None
+            trouble = trouble_of(line["code"])
+            assert trouble is None, (trouble, line["operators"], line["index"], line["sizes"])
 
 
 def chosen_operators_alone(nereid):

@@ -30,6 +30,7 @@ struct Value {
 
 constexpr double kLeastSpread = 1e-3;  // of the standard deviation beside the mean
 constexpr double kSmallest = 1e-9, kSmallestResult = 1e-6, kLargest = 1e12;
+constexpr double kSaturated = 0.9;     // of the elements
 constexpr double kRarely =
     0.02;  // a reduction that differs from its bound for less of the inputs is constant
 
@@ -144,6 +145,7 @@ class Judge {
     if (!std::isfinite(value.mean) || !std::isfinite(value.sd) || value.rms() > kLargest)
       return "near overflow";
     if (value.rms() < (last ? kSmallestResult : kSmallest)) return "vanishing";
+    if (value.at_lowest + value.at_highest > kSaturated) return "saturated";
     if (value.sd < kLeastSpread * std::abs(value.mean)) return "nearly constant";
     return {};
   }
@@ -236,7 +238,7 @@ class Judge {
       const double sign = name == "maximum" ? 1 : -1, spread = std::sqrt(x.sd * x.sd + y.sd * y.sd);
       const double apart = std::abs(x.mean - y.mean);
       made.mean = (x.mean + y.mean + sign * std::max(apart, 0.8 * spread)) / 2;
-      if (apart > 3 * spread) reason_ = "of which one operand is always the one";
+      if (apart > 2 * spread) reason_ = "of which one operand is always the one";
       made.sd = 0.8 * std::max(x.sd, y.sd);
       made.nonnegative = sign > 0 ? x.nonnegative || y.nonnegative : x.nonnegative && y.nonnegative;
       return made;
