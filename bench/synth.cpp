@@ -1,4 +1,5 @@
-// How many programs a second one core samples, judges and hashes, and how many files it writes: bench/synth.md.
+// How many programs a second one core samples, judges and hashes, and how many files it writes:
+// bench/synth.md.
 //
 //     bench_synth [seconds for each figure]
 #include <fcntl.h>
@@ -53,13 +54,13 @@ void measure(const synth::Space& space, int level, synth::Uniform uniform, doubl
   const double text_only = per_second(seconds, [&](uint64_t) { maker.write(made); });
   const double files = per_second(seconds, [&](uint64_t i) {
     maker.write(made);
-    const std::string path = folder->path().string() + "/" + std::to_string(i % 20'000) + ".py";
+    const std::string path = folder->path().string() + "/" + std::to_string(i) + ".py";
     const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
     if (::write(file.get(), made.code.data(), made.code.size()) < 0) std::abort();
   });
   std::printf("| %d | %s | %.1f | %.0f | %.0f | %.0f | %.0f | %.0f |\n", level,
-              uniform == synth::Uniform::kSequences ? "sequences" : "programs", ready, drawn, good, written, text_only,
-              files);
+              uniform == synth::Uniform::kSequences ? "sequences" : "programs", ready, drawn, good, written,
+              text_only, files);
   std::fflush(stdout);
 }
 
@@ -70,7 +71,9 @@ int main(int argc, char** argv) {
   std::vector<const ops::Operator*> all;
   for (const auto& op : ops::catalogue()) all.push_back(&op);
   const synth::Space space(all, {});
-  std::printf("| level | uniform over | seconds to count | drawn /s | kept /s | kept and written /s | texts /s | files /s |\n");
+  std::printf(
+      "| level | uniform over | seconds to count | drawn /s | kept /s | kept and written /s | texts /s | "
+      "files /s |\n");
   std::printf("|---|---|---|---|---|---|---|---|\n");
   for (const int level : {1, 2, 5, 20})
     for (const auto uniform : {synth::Uniform::kSequences, synth::Uniform::kPrograms})

@@ -170,8 +170,9 @@ def interrupts_lose_nothing(nereid, folder):
 
 
 def traces_are_taken(nereid, files):
-    done = subprocess.run([nereid, "trace", "--json", *map(str, files)], capture_output=True, text=True, timeout=250)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    for file in files:
+        done = subprocess.run([nereid, "trace", "--json", str(file)], capture_output=True, text=True, timeout=250)
+        assert done.returncode == 0, (file.read_text(), done.stdout[-2000:], done.stderr)
 
 
 def main():
@@ -196,7 +197,7 @@ def main():
         bad_usage_is_told(arguments.nereid, folder)
         interrupts_lose_nothing(arguments.nereid, folder)
         files = folders_hold_what_they_say(arguments.nereid, folder)
-        traces_are_taken(arguments.nereid, random.Random(1).sample(files, 6))
+        traces_are_taken(arguments.nereid, random.Random(1).sample(files, 4))
     return 0
 
 

@@ -30,7 +30,7 @@ struct Value {
 
 constexpr double kLeastSpread = 1e-3;  // of the standard deviation beside the mean
 constexpr double kSmallest = 1e-9, kSmallestResult = 1e-6, kLargest = 1e12;
-constexpr double kSaturated = 0.9;     // of the elements
+constexpr double kSaturated = 0.9;  // of the elements
 constexpr double kRarely =
     0.02;  // a reduction that differs from its bound for less of the inputs is constant
 
@@ -41,7 +41,7 @@ double softplus(double x) { return x > 30 ? x : std::log1p(std::exp(x)); }
 struct Unary {
   std::string_view name;
   Function function;
-  // Inputs from which on the result is at its lowest or highest (within a thousandth of its range); for
+  // Inputs from which on the result is at its lowest or highest (within a hundredth of its range); for
   // functions with a turning point the share of elements near it instead.
   double low = -1e30, high = 1e30;
   bool rising = true;
@@ -50,8 +50,8 @@ struct Unary {
 constexpr Unary kUnaries[] = {
     {"relu", [](double x) { return std::max(x, 0.0); }, 0},
     {"leaky_relu", [](double x) { return x > 0 ? x : 0.01 * x; }},
-    {"sigmoid", sigmoid, -7, 7},
-    {"tanh", [](double x) { return std::tanh(x); }, -3.8, 3.8},
+    {"sigmoid", sigmoid, -4.6, 4.6},
+    {"tanh", [](double x) { return std::tanh(x); }, -2.6, 2.6},
     {"silu", [](double x) { return x * sigmoid(x); }, -1e30, 1e30, false, 0.03},
     {"gelu", [](double x) { return 0.5 * x * (1 + std::erf(x * 0.70710678)); }, -1e30, 1e30, false, 0.03},
     {"selu", [](double x) { return 1.0507 * (x > 0 ? x : 1.67326 * std::expm1(x)); }, -7},
@@ -72,7 +72,7 @@ constexpr Unary kUnaries[] = {
     {"sqrt", [](double x) { return std::sqrt(std::max(x, 0.0)); }},
     {"rsqrt", [](double x) { return 1 / std::sqrt(std::max(x, 1e-30)); }, -1e30, 1e30, false},
     {"abs", [](double x) { return std::abs(x); }, -1e30, 1e30, false, 1e-3},
-    {"erf", [](double x) { return std::erf(x); }, -2.3, 2.3},
+    {"erf", [](double x) { return std::erf(x); }, -1.8, 1.8},
     {"pow", [](double x) { return x * x; }, -1e30, 1e30, false, 0.02},
 };
 
@@ -375,6 +375,10 @@ class Judge {
       return reduced("mean", x, axes_from(2, 4), static_cast<double>(applied.born[0]) * applied.born[1]);
     const double n = std::pow(applied.form->kernel, ops::spatial_axes(applied));
     if (name.starts_with("max")) return extreme(x, n, true, false);
+    uint8_t covered = 0;  // axes that one window has all of
+    for (int d = 2; d < applied.out.rank; ++d)
+      if (applied.operands[0].dims[static_cast<size_t>(d)] <= applied.form->kernel) covered |= axis_bit(d);
+    if (within(x.fixed_sum, covered)) reason_ = "of what is fixed";
     Value made = x;
     made.forget(), made.same_as = -1;
     made.sd /= std::sqrt(n), made.at_highest = std::pow(x.at_highest, n),
