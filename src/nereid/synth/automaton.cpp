@@ -150,6 +150,20 @@ const Number& Automaton<Number>::accepted(int state, int steps) {
 }
 
 template <typename Number>
+const Choices<Number>& Automaton<Number>::choices_at(int state, int steps) {
+  choices_.resize(states_.size());
+  auto& of_state = choices_[static_cast<size_t>(state)];
+  if (of_state.size() <= static_cast<size_t>(steps)) of_state.resize(static_cast<size_t>(steps) + 1);
+  Choices<Number>& made = of_state[static_cast<size_t>(steps)];
+  if (!made.empty()) return made;
+  const std::vector<int>& next = next_[static_cast<size_t>(state)];
+  for (size_t g = 0; g < next.size(); ++g)
+    made.add(number<Number>(space_.groups()[g].members.size()) *
+             accepted_[static_cast<size_t>(next[g])][static_cast<size_t>(steps - 1)]);
+  return made;
+}
+
+template <typename Number>
 bool Automaton<Number>::draw(Dice& dice, std::vector<int>& groups) {
   groups.clear();
   int chosen = firsts_.choose(dice);
@@ -157,12 +171,7 @@ bool Automaton<Number>::draw(Dice& dice, std::vector<int>& groups) {
   groups.push_back(chosen);
   int state = first_states_[static_cast<size_t>(chosen)];
   for (int steps = level_ - 1; steps > 0; --steps) {
-    weights_.clear();
-    const std::vector<int>& next = next_[static_cast<size_t>(state)];
-    for (size_t g = 0; g < next.size(); ++g)
-      weights_.push_back(number<Number>(space_.groups()[g].members.size()) *
-                         accepted_[static_cast<size_t>(next[g])][static_cast<size_t>(steps - 1)]);
-    chosen = choose(dice, std::span<const Number>(weights_));
+    chosen = choices_at(state, steps).choose(dice);
     if (chosen == kUndecided) return false;
     groups.push_back(chosen);
     state = next_[static_cast<size_t>(state)][static_cast<size_t>(chosen)];

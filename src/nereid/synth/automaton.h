@@ -45,6 +45,7 @@ class Automaton {
   State after(const State& state, size_t group) const;
   int number_of(const State& state);
   const Number& accepted(int state, int steps);
+  const Choices<Number>& choices_at(int state, int steps);
 
   const Space& space_;
   const int level_;
@@ -60,7 +61,8 @@ class Automaton {
   std::unordered_map<State, int, Hash> numbers_;
   std::vector<std::vector<int>> next_;         // [state][group]
   std::vector<std::vector<Number>> accepted_;  // [state][steps]
-  std::vector<Number> weights_;
+  std::vector<std::vector<Choices<Number>>>
+      choices_;             // [state][steps left]: of groups; made when first drawn from
   Choices<Number> firsts_;  // likewise, before the first step
   std::vector<int> first_states_;
 };

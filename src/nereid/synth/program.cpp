@@ -1,6 +1,7 @@
 #include "nereid/synth/program.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "nereid/ops/cost.h"
 
@@ -35,9 +36,9 @@ uint64_t hash_of_name(std::string_view name) {  // FNV-1a: the same on every mac
 }
 
 // What tells forms apart that do different things: not their place in a table, which may change.
-void add_form(Hasher& hasher, const ops::Applied& applied) {
-  const ops::Form& form = *applied.form;
-  const bool whole = form.all && applied.operands[0].rank > 1;  // over the only axis is over all
+uint64_t hash_of_form(const ops::Form& form) {
+  Hasher hasher(0);
+  const bool whole = form.all && form.slot[0].rank > 1;  // over the only axis is over all
   for (const int attribute : {whole ? -1 : std::max<int>(form.dim, form.all ? 0 : -1), int{form.dim2},
                               int{form.kernel}, int{form.stride}, int{form.padding}, form.depthwise ? 1 : 0})
     hasher.add(static_cast<uint64_t>(attribute + 2));
@@ -47,6 +48,17 @@ void add_form(Hasher& hasher, const ops::Applied& applied) {
     for (size_t d = 0; d < form.slot[s].rank; ++d)
       hasher.add(static_cast<uint64_t>(form.slot[s].dims[d].kind == ops::Term::kOne ? 1 : 0));
   }
+  return hasher.value();
+}
+
+uint64_t known_hash_of(const ops::Form& form) {
+  static const auto* all = [] {
+    auto* made = new std::unordered_map<const ops::Form*, uint64_t>;
+    for (const ops::Operator& op : ops::catalogue())
+      for (const ops::Form& one : ops::forms(op.rule)) made->emplace(&one, hash_of_form(one));
+    return made;
+  }();
+  return all->at(&form);
 }
 
 }  // namespace
@@ -105,29 +117,31 @@ Hashes hashes_of(const Program& program) {
     const Step& step = program.steps[i];
     const uint64_t name = hash_of_name(step.applied.op->name);
     Hasher whole(name), structure(name);
-    add_form(whole, step.applied), add_form(structure, step.applied);
+    const uint64_t form = known_hash_of(*step.applied.form);
+    whole.add(form), structure.add(form);
     whole.add(step.applied.out);
-    std::vector<Hashes> operands;
+    std::array<Hashes, ops::kMaxSlots> operands;
+    size_t count = 0;
     for (size_t s = 0; s < step.operands.size(); ++s) {
       const Ref ref = step.operands[s];
       if (s == 1 && step.tap > 0) {
-        operands.push_back({static_cast<uint64_t>(step.tap), static_cast<uint64_t>(step.tap)});
+        operands[count++] = {static_cast<uint64_t>(step.tap), static_cast<uint64_t>(step.tap)};
       } else if (!ref.fresh) {
-        operands.push_back(known[ref.index]);
+        operands[count++] = known[ref.index];
       } else if (s < step.applied.form->slots) {  // more of a stack are like the last
         const Input& input = program.inputs[ref.index];
         Hasher fresh(100 + static_cast<uint64_t>(input.range)),
             kind(100 + static_cast<uint64_t>(input.range));
         fresh.add(input.shape), fresh.add(static_cast<uint64_t>(input.bound));
         kind.add(input.shape.rank);
-        operands.push_back({fresh.value(), kind.value()});
+        operands[count++] = {fresh.value(), kind.value()};
       }
     }
-    if (step.applied.op->commutes && step.tap == 0 && operands.size() == 2 &&
+    if (step.applied.op->commutes && step.tap == 0 && count == 2 &&
         (operands[1].structure < operands[0].structure ||
          (operands[1].structure == operands[0].structure && operands[1].program < operands[0].program)))
       std::swap(operands[0], operands[1]);
-    for (const Hashes& operand : operands) whole.add(operand.program), structure.add(operand.structure);
+    for (size_t s = 0; s < count; ++s) whole.add(operands[s].program), structure.add(operands[s].structure);
     known[i] = {whole.value(), structure.value()};
   }
   return known.back();

@@ -20,20 +20,31 @@ class Wirings {
 
  private:
   using Counts = std::array<Number, kTypes>;
-  struct Candidate {
-    const Way* way;
-    int from, branch;  // type of the value before; kind of the branch, or -1
+  // Ways of a group that lead from one type to one type.
+  struct Passage {
+    uint16_t to, ways;
   };
+  using Passages = std::vector<Passage>;
+  struct Candidate {
+    int from, branch;  // type of the value before; kind of the branch, or -1
+    uint32_t ways;
+  };
+  static void lead(Passages& passages, int to);
+  const Way& way_of(const Candidate& candidate, size_t step, int to, uint32_t which) const;
   template <typename Visit>
   void for_each_arrival(size_t step, const Visit& visit) const;
 
   const Space& space_;
   std::vector<std::array<Number, kKinds>> starts_;  // [group]: of one step of fresh inputs
   std::vector<Counts> start_types_;
+  std::vector<std::array<Passages, kTypes>> onwards_;  // [group][type]
+  std::vector<std::array<std::vector<std::pair<int, Passages>>, kTypes>>
+      joins_;  // [group][type]: by kind of the branch
   std::vector<int> groups_;
   std::vector<Counts> counts_;             // [step]
   std::vector<std::vector<int>> present_;  // [step]: the types that occur
   std::vector<Candidate> candidates_;
+  std::vector<const Way*> fitting_;
   std::vector<Number> weights_;
 };
 

@@ -1,0 +1,188 @@
+#include "nereid/synth/program.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "nereid/synth/emit.h"
+#include "nereid/synth/enumerate_for_tests.h"
+#include "nereid/synth/maker.h"
+#include "nereid/synth/values.h"
+
+namespace nereid::synth {
+namespace {
+
+std::vector<const ops::Operator*> all_operators() {
+  std::vector<const ops::Operator*> all;
+  for (const auto& op : ops::catalogue()) all.push_back(&op);
+  return all;
+}
+
+// The graph as text, told apart by everything that matters: what equal hashes must agree in.
+std::string graph(const Program& program, Ref ref) {
+  if (ref.fresh) {
+    const Input& input = program.inputs[ref.index];
+    return fmt::format("({} {} {})", ops::to_string(input.range), input.bound,
+                       fmt::join(input.shape.dims.begin(), input.shape.dims.begin() + input.shape.rank, "x"));
+  }
+  const Step& step = program.steps[ref.index];
+  std::vector<std::string> operands;
+  for (size_t s = 0; s < step.operands.size(); ++s)
+    operands.push_back(s == 1 && step.tap > 0 ? fmt::format("tap{}", step.tap)
+                                              : graph(program, step.operands[s]));
+  if (step.applied.op->commutes && step.tap == 0) std::sort(operands.begin(), operands.end());
+  const ops::Form& form = *step.applied.form;
+  return fmt::format("{}[{} {} {} {} {} {}]{}({})", step.applied.op->name,
+                     form.all && form.slot[0].rank == 1 ? 0 : form.dim, form.dim2,
+                     form.all && form.slot[0].rank > 1, form.kernel, form.stride, form.padding,
+                     fmt::join(form.order, ""), fmt::join(operands, ", "));
+}
+std::string graph(const Program& program) {
+  const auto last = static_cast<uint16_t>(program.steps.size() - 1);
+  const ops::Shape& out = program.steps.back().applied.out;
+  return graph(program, {.fresh = false, .index = last}) +
+         fmt::format("{}", fmt::join(out.dims.begin(), out.dims.begin() + out.rank, "x"));
+}
+
+// Over a small space, where duplicates are many: equal graphs have equal hashes, others others.
+TEST(Hashes, AreEqualForEqualGraphsAlone) {
+  std::vector<const ops::Operator*> few;
+  for (const auto* name : {"add", "sub", "relu", "tanh", "sum", "matmul", "where"})
+    few.push_back(ops::find(name));
+  const Space space(few, {.elements = 2, .work = 3});
+  Sampler sampler(space, 3, Uniform::kSequences);
+  std::map<uint64_t, std::string> known;
+  std::map<std::string, uint64_t> hashes;
+  Draft draft;
+  Program program;
+  uint64_t again = 0;
+  for (uint64_t i = 0; i < 30'000; ++i) {
+    sampler.draw(1, i, draft);
+    resolve(draft, space, program);
+    const std::string text = graph(program);
+    const uint64_t hash = hashes_of(program).program;
+    const auto [place, fresh] = known.emplace(hash, text);
+    again += fresh ? 0 : 1;
+    ASSERT_EQ(place->second, text);
+    ASSERT_EQ(hashes.emplace(text, hash).first->second, hash) << text;
+  }
+  EXPECT_GT(again, 100u);
+}
+
+TEST(Hashes, DoNotMindTheOrderOfWhatCommutes) {
+  const Space space(all_operators(), {});
+  Sampler sampler(space, 5, Uniform::kSequences);
+  Draft draft;
+  Program program;
+  int swapped = 0;
+  for (uint64_t i = 0; i < 2'000; ++i) {
+    sampler.draw(2, i, draft);
+    resolve(draft, space, program);
+    const uint64_t before = hashes_of(program).program;
+    for (Step& step : program.steps)
+      if (step.applied.op->commutes && step.tap == 0 && step.applied.operands[0] == step.applied.operands[1])
+        std::swap(step.operands[0], step.operands[1]), ++swapped;
+    ASSERT_EQ(hashes_of(program).program, before);
+  }
+  EXPECT_GT(swapped, 50);
+}
+
+// Every value but the result is used, every shape is what the step that makes it says, and bounds are kept.
+TEST(Programs, HaveNoDeadValuesAndKeepTheirBounds) {
+  for (const Uniform uniform : {Uniform::kSequences, Uniform::kPrograms}) {
+    const Bounds bounds{.elements = 6, .work = 8};
+    const Space space(all_operators(), bounds);
+    Maker maker(space, {.level = 8, .uniform = uniform, .seed = 5});
+    Made made;
+    for (uint64_t i = 0; i < 1'000; ++i) {
+      maker.draw(i, 0, made);
+      if (made.outcome == Outcome::kNoSize) continue;
+      const Uses uses = uses_of(made.program);
+      for (size_t s = 0; s < made.program.steps.size(); ++s) {
+        const Step& step = made.program.steps[s];
+        EXPECT_EQ(uses.count[s] > 0, s + 1 < made.program.steps.size());
+        EXPECT_LE(step.applied.out.elements(), int64_t{1} << (3 * bounds.elements));
+        for (size_t k = 0; k < step.operands.size(); ++k) {
+          const size_t slot = std::min<size_t>(k, step.applied.form->slots - 1U);
+          ASSERT_EQ(made.program.shape(step.operands[k]), step.applied.operands[slot]);
+          ASSERT_TRUE(step.operands[k].fresh || step.operands[k].index < s);
+        }
+        for (size_t d = 0; d < step.applied.out.rank; ++d) {
+          EXPECT_GE(step.applied.out.dims[d], 1);
+          EXPECT_LE(step.applied.out.dims[d], 1 << 15);
+        }
+      }
+    }
+  }
+}
+
+TEST(Values, KnowWhatIsConstant) {
+  // A softmax summed along its axis, and along another one.
+  const Space space({ops::find("softmax"), ops::find("sum")}, {.elements = 4, .work = 8});
+  Sampler sampler(space, 2, Uniform::kPrograms);
+  Draft draft;
+  Program program;
+  int along = 0, across = 0;
+  for (uint64_t i = 0; i < 4'000; ++i) {
+    sampler.draw(1, i, draft);
+    resolve(draft, space, program);
+    const Step &first = program.steps[0], &second = program.steps[1];
+    if (first.applied.op->name != "softmax" || second.applied.op->name != "sum") continue;
+    std::string why;
+    const bool constant = is_degenerate(program, &why);
+    if (second.applied.form->all || second.applied.form->dim == first.applied.form->dim) {
+      EXPECT_TRUE(constant);
+      EXPECT_NE(why.find("sum: of what is fixed"), std::string::npos) << why;
+      ++along;
+    } else if (!constant) {
+      ++across;
+    }
+  }
+  EXPECT_GT(along, 50);
+  EXPECT_GT(across, 50);
+}
+
+TEST(Emission, IsTheSameAgainAndDiffersInManner) {
+  const Space space(all_operators(), {});
+  const MakerConfig config{.level = 5, .seed = 9};
+  Maker maker(space, config), other(space, config);
+  Made made, again;
+  std::set<std::string> beginnings;
+  for (uint64_t i = 0; i < 300; ++i) {
+    maker.draw(i, 0, made), other.draw(i, 0, again);
+    ASSERT_EQ(made.outcome, again.outcome);
+    if (made.outcome != Outcome::kMade) continue;
+    maker.write(made), other.write(again);
+    ASSERT_EQ(made.code, again.code);
+    for (const char* part :
+         {"import torch\n", "class Model(nn.Module):", "def get_inputs():", "def get_init_inputs():"})
+      ASSERT_NE(made.code.find(part), std::string::npos) << made.code;
+    for (const char* part :
+         {"class Block", "nn.Sequential", "def _apply", "nn.Parameter", "\"\"\"", "# ", "batch_size"})
+      if (made.code.find(part) != std::string::npos) beginnings.insert(part);
+  }
+  EXPECT_EQ(beginnings.size(), 7u);
+}
+
+TEST(Split, FollowsFromTheStructure) {
+  int held = 0;
+  const Space space(all_operators(), {});
+  Maker maker(space, {.level = 3, .seed = 2});
+  Made made, resized;
+  int made_count = 0;
+  for (uint64_t i = 0; i < 2'000; ++i) {
+    maker.draw(i, 0, made);
+    if (made.outcome != Outcome::kMade) continue;
+    ++made_count;
+    held += held_out(made.hashes.structure, 0.1) ? 1 : 0;
+    maker.draw(i, 1, resized);
+    if (resized.outcome == Outcome::kMade) {
+      ASSERT_EQ(made.hashes.structure, resized.hashes.structure);
+    }
+  }
+  EXPECT_NEAR(held, 0.1 * made_count, 60);
+}
+
+}  // namespace
+}  // namespace nereid::synth
