@@ -40,6 +40,11 @@ void measure(const synth::Space& space, int level, synth::Uniform uniform, doubl
   uint64_t next = 0;
   // What is drawn the first time is worked out and kept; a run of a million programs pays that once.
   per_second(seconds, [&](uint64_t) { maker.draw(next++, 0, made); });
+  synth::Draft draft;
+  synth::Sampler sampler(space, level, uniform);
+  for (uint64_t i = 0; i < next; ++i) sampler.draw(1, i, draft);
+  uint64_t sampled_next = next;
+  const double sampled = per_second(seconds, [&](uint64_t) { sampler.draw(1, sampled_next++, draft); });
   const double drawn = per_second(seconds, [&](uint64_t) { maker.draw(next++, 0, made); });
   const double good = per_second(seconds, [&](uint64_t) {
     do maker.draw(next++, 0, made);
@@ -58,9 +63,9 @@ void measure(const synth::Space& space, int level, synth::Uniform uniform, doubl
     const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
     if (::write(file.get(), made.code.data(), made.code.size()) < 0) std::abort();
   });
-  std::printf("| %d | %s | %.1f | %.0f | %.0f | %.0f | %.0f | %.0f |\n", level,
-              uniform == synth::Uniform::kSequences ? "sequences" : "programs", ready, drawn, good, written,
-              text_only, files);
+  std::printf("| %d | %s | %.1f | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f |\n", level,
+              uniform == synth::Uniform::kSequences ? "sequences" : "programs", ready, sampled, drawn, good,
+              written, text_only, files);
   std::fflush(stdout);
 }
 
@@ -72,9 +77,10 @@ int main(int argc, char** argv) {
   for (const auto& op : ops::catalogue()) all.push_back(&op);
   const synth::Space space(all, {});
   std::printf(
-      "| level | uniform over | seconds to count | drawn /s | kept /s | kept and written /s | texts /s | "
+      "| level | uniform over | seconds to count | sampled /s | and judged /s | kept /s | kept and written "
+      "/s | texts /s | "
       "files /s |\n");
-  std::printf("|---|---|---|---|---|---|---|---|\n");
+  std::printf("|---|---|---|---|---|---|---|---|---|\n");
   for (const int level : {1, 2, 5, 20})
     for (const auto uniform : {synth::Uniform::kSequences, synth::Uniform::kPrograms})
       measure(space, level, uniform, seconds);
