@@ -212,7 +212,7 @@ class Judge {
     const std::string_view name = step.applied.op->name;
     switch (step.applied.op->rule) {
       case Rule::kBinary:
-        return binary(name, x, y);
+        return binary(step, x, y);
       case Rule::kSelect:
         return mixture(x, y);
       case Rule::kMasked:
@@ -227,7 +227,19 @@ class Judge {
     }
   }
 
-  Value binary(std::string_view name, const Value& x, const Value& y) {
+  // One number, or one for each row, beside elements that differ far less: all of them give way to it.
+  static bool drowns(const ops::Applied& applied, size_t slot, const Value& broadcast, const Value& other,
+                     double times) {
+    return applied.operands[slot].elements() < applied.out.elements() && broadcast.rms() > times * other.sd;
+  }
+
+  Value binary(const Step& step, const Value& x, const Value& y) {
+    const std::string_view name = step.applied.op->name;
+    const bool decides = name == "maximum" || name == "minimum";
+    const double times = decides ? 4 : 1 / kLeastSpread;
+    if (name != "mul" && name != "div" &&
+        (drowns(step.applied, 0, x, y, times) || drowns(step.applied, 1, y, x, times)))
+      reason_ = "of which one operand drowns the other";
     const bool same = x.same_as >= 0 && x.same_as == y.same_as;
     if (same && (name == "sub" || name == "div")) reason_ = "of a value and itself";
     Value made;
