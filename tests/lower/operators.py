@@ -27,7 +27,7 @@ REDUCE = """x.sum() x.sum(-1) x.sum(0) x.sum((0,-1)) x.sum(-1,keepdim=True) x.me
     x.amax(-1) x.amax(0) x.amin((0,-1)) x.max() x.min() x.max(-1).values x.max(0) x.min(-1) x.argmax(-1) x.argmax(0) x.argmin(-1) x.argmax() x.argmin()
     (x/3).prod(-1) x.var(-1) x.var(0) x.var() x.std(-1) x.std(0,unbiased=False) torch.var_mean(x,-1) torch.std_mean(x,0)
     x.norm() x.norm(dim=-1) x.norm(p=1,dim=0) x.norm(p=3,dim=-1) torch.linalg.vector_norm(x,dim=-1,ord=float('inf'))
-    torch.logsumexp(x,-1) torch.logsumexp(x,0) (x>1).any(-1) (x>-3).all(-1) (x>0).any() torch.count_nonzero(x,-1) (x>0).sum(-1) torch.aminmax(x,dim=-1) x.nansum(-1)
+    torch.logsumexp(x,-1) torch.logsumexp(x,0) (x>2).any(-1) (x>-2).all(-1) (x>100).any() torch.count_nonzero(x,-1) (x>0).sum(-1) torch.aminmax(x,dim=-1) x.nansum(-1)
     F.softmax(x,-1) F.softmax(x,0) F.log_softmax(x,-1) F.log_softmax(x,0) F.softmin(x,-1) F.normalize(x,dim=-1)
     F.normalize(x,p=1,dim=0) x-x.mean(-1,keepdim=True) x/x.abs().amax(0,keepdim=True).add(1) (x*x).mean(-1).sqrt() torch.median(x,-1).values""".split()
 SCAN = """x.cumsum(-1) x.cumsum(0) (x/2).cumprod(-1) (x/2).cumprod(0) x.cummax(-1) x.cummax(0) x.cummin(-1).values x.logcumsumexp(-1)

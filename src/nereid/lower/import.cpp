@@ -347,6 +347,23 @@ Status Importer::define_reduction(trace::ValueId result, Reduction reduction, co
   return define(result, {.sizes = sizes, .reduced = reduced, .reduction = reduction, .body = body, .name = std::move(name)});
 }
 
+Status Importer::define_reduction_at(trace::ValueId result, Reduction reduction, const Extents& sizes, const Extents& reduced,
+                                     std::vector<Index> at, ExprId body, std::string name) {
+  Node node{.sizes = sizes, .reduced = reduced, .reduction = reduction, .body = body, .name = std::move(name)};
+  node.at = std::move(at);
+  return define(result, std::move(node));
+}
+
+TensorId Importer::temporary_at(Reduction reduction, const Extents& sizes, const Extents& reduced, std::vector<Index> at,
+                                const Extents& out, ExprId body, DType type, std::string name) {
+  Node node{.sizes = sizes, .reduced = reduced, .reduction = reduction, .body = body, .name = std::move(name)};
+  node.at = std::move(at);
+  node.place = call_->place;
+  node.tf32 = tf32_;
+  node.window = window_;
+  return graph_.add_node(std::move(node), type, {}, out);
+}
+
 Status Importer::define_scan(trace::ValueId result, Reduction reduction, const Extents& sizes, const Extents& reduced,
                              std::vector<Index> at, ExprId body, std::string name) {
   Node node{.sizes = sizes, .reduced = reduced, .reduction = reduction, .body = body, .name = std::move(name)};

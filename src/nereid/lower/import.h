@@ -58,6 +58,11 @@ class Importer {
   Status define(trace::ValueId result, ExprId body, std::string name);
   Status define_reduction(trace::ValueId result, Reduction reduction, const Extents& sizes,
                           const Extents& reduced, ExprId body, std::string name);
+  // The same where element (d, ...) of the reduction is element `at` of the result.
+  Status define_reduction_at(trace::ValueId result, Reduction reduction, const Extents& sizes, const Extents& reduced,
+                             std::vector<Index> at, ExprId body, std::string name);
+  TensorId temporary_at(Reduction reduction, const Extents& sizes, const Extents& reduced, std::vector<Index> at,
+                        const Extents& out, ExprId body, DType type, std::string name);
   // An element for each of `reduced`, which has one dimension; `at`: the result's own index, over both.
   Status define_scan(trace::ValueId result, Reduction reduction, const Extents& sizes, const Extents& reduced,
                      std::vector<Index> at, ExprId body, std::string name);

@@ -144,7 +144,13 @@ Status lerp(Importer& import) {
 
 // Rounded towards minus infinity; integers by what is left.
 Value floor_divided(Value a, Value b) {
-  if (trace::is_floating(a.type())) return (a / b).apply(Fn::kFloor);
+  if (trace::is_floating(a.type())) {
+    // As PyTorch, so that what the division rounds away is not lost, and infinite divisors say -1 below zero.
+    const Value left = a.apply(Fn::kFmod, b), whole = (a - left) / b;
+    const Value down = negated(equal(left, 0)) & negated(equal(left < 0, b < 0));
+    const Value floored = down.where(whole - 1.0, whole).apply(Fn::kRound);
+    return equal(b, 0).where(a / b, floored);
+  }
   const Value quotient = a.apply(Fn::kIntDiv, b), left = a - quotient * b;
   return (negated(equal(left, 0)) & negated(equal(left < 0, b < 0))).where(quotient - 1, quotient);
 }
@@ -230,6 +236,8 @@ Status prelu(Importer& import) {
 Status dropout(Importer& import) {
   if (import.flag(import.arg(2, "train"), true) && import.number(import.arg(1, "p"), 0.5) > 0)
     return import.cannot("it draws random numbers");
+  const auto x = import.tensor(import.arg(0, "input"));
+  if (x && import.value(*x).storage == import.result().storage) return ok_status();  // it is what it was given
   return import.define(import.results()[0], import.operand(0).id(), "dropout");
 }
 

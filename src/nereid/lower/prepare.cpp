@@ -128,7 +128,7 @@ class Inliner {
       const Expr& load = graph_.exprs[id];
       if (load.kind != Expr::Kind::kLoad || !same_element(load)) continue;
       const Node* maker = graph_.maker(load.tensor);
-      if (maker != nullptr && maker->call == nullptr && maker->sizes == node.sizes && is_contraction(graph_, *maker)) return true;
+      if (maker != nullptr && maker->call == nullptr && graph_.tensors[static_cast<size_t>(load.tensor)].sizes == node.sizes && is_contraction(graph_, *maker)) return true;
     }
     return false;
   }
