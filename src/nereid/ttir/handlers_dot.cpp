@@ -54,7 +54,7 @@ void split_parts(const std::string& precision, const float* x, int64_t n,
       const float part = precision == "tf32x3" ? (p == 0 ? tf32_rounded(rest) : tf32_truncated(rest))
                                                : bf16_to_float(float_to_bf16(rest));
       parts[static_cast<size_t>(p)][static_cast<size_t>(k)] = part;
-      rest = std::isfinite(part) ? rest - part : 0.0f;
+      rest -= part;  // NaN behind an infinity: see dot_f32
     }
   }
 }
@@ -80,11 +80,18 @@ void dot_f32(Machine& m, const std::string& precision, const float* a, const flo
   std::vector<std::vector<float>> pa, pb;
   split_parts(precision, a, s.m * s.k, pa);
   split_parts(precision, b, s.k * s.n, pb);
-  // Smallest products first; those of the parts beyond the format's promise are left out.
+  // Smallest products first; those of the parts beyond the format's promise are left out. As Triton does: what
+  // comes before the last product is zero where it is no number (an infinity has no small part), and the
+  // accumulator is added at the end, so that infinities stay infinities.
   const int count = static_cast<int>(pa.size());
-  for (int order = count - 1; order >= 0; --order)
+  std::vector<float> sum(static_cast<size_t>(s.m * s.n), 0.0f);
+  for (int order = count - 1; order > 0; --order)
     for (int p = 0; p <= order; ++p)
-      matmul(pa[static_cast<size_t>(p)].data(), pb[static_cast<size_t>(order - p)].data(), c, s);
+      matmul(pa[static_cast<size_t>(p)].data(), pb[static_cast<size_t>(order - p)].data(), sum.data(), s);
+  for (float& each : sum)
+    if (std::isnan(each)) each = 0.0f;
+  matmul(pa[0].data(), pb[0].data(), sum.data(), s);
+  for (size_t k = 0; k < sum.size(); ++k) c[k] += sum[k];
 }
 
 // An operand's elements as f32, in a tile of its own unless it is f32 already.
