@@ -16,7 +16,9 @@ import tempfile
 import operators
 
 # Lowered by nobody yet, with the operator that stands in the way: a line goes when it is wrong.
-NOT_YET = {}
+NOT_YET = {"torch_median_x__1__values": "aten::median", "sort": "aten::sort", "topk": "aten::topk", "scatter": "aten::scatter",
+           "scatter_add": "aten::scatter_add", "index_add": "aten::index_add", "embedding_sum": "aten::_embedding_bag",
+           "transformer_layer_eval": "aten::_transformer_encoder_layer_fwd"}
 
 
 def chosen(args):
@@ -75,8 +77,11 @@ def main():
     unknown = {name: why for name, why in failures.items() if name not in NOT_YET}
     for name, why in unknown.items():
         print(f"{name} [{picked[name].forward!r}]: {why}"[:400])
+    stale = [name for name in NOT_YET if name in picked and name not in failures]
+    for name in stale:
+        print(f"{name} is Verified: its line in NOT_YET is wrong")
     print(f"{len(picked) - len(failures)} of {len(picked)} Verified under the strict policy")
-    sys.exit(bool(unknown))
+    sys.exit(bool(unknown or stale))
 
 
 main()

@@ -98,7 +98,7 @@ class ContractionEmitter {
       Extents sizes;
       for (const int d : dims) sizes.push_back(kernel_.rows[static_cast<size_t>(d)]);
       const auto parts = unravel(Index::dimension(dimension), sizes, extents);
-      for (size_t i = 0; i < dims.size(); ++i) by[static_cast<size_t>(dims[i])] = parts[i];
+      for (size_t i = 0; i < dims.size(); ++i) by[static_cast<size_t>(dims[i])] = sizes[i] == 1 ? Index() : parts[i];
     };
     spread(of_.m, kM);
     spread(of_.n, kN);

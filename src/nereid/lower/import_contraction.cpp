@@ -219,7 +219,9 @@ class Convolution {
     if (transposed_) at_w = {d(1) * in_each_ + channel, d(2)};
     ExprId in_x = exprs_.integer(1, DType::kBool), in_w = in_x;
     for (size_t i = 0; i < area_; ++i) along(i, at_x, at_w, in_x, in_w);
-    const Value product = kept(in_x, element(import_, x, at_x, extents_)) * kept(in_w, element(import_, weight, at_w, extents_));
+    // Where there is no weight there is no x either: zero times infinity would be something.
+    const ExprId in_both = exprs_.apply(Fn::kAnd, {in_x, in_w});
+    const Value product = kept(in_both, element(import_, x, at_x, extents_)) * kept(in_w, element(import_, weight, at_w, extents_));
     if (in_each_ == 1) import_.over_windows();  // no tensor core helps with one channel
     const std::string name = transposed_ ? "conv_transpose" : "conv";
     const auto bias = import_.tensor(import_.arg(2, "bias"));
