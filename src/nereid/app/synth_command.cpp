@@ -394,7 +394,7 @@ void add_synth_command(CLI::App& app, Chosen& chosen) {
   command->add_option("--seed", options->seed, "Other programs for another number")->capture_default_str();
   command
       ->add_option("--ops", options->ops,
-                   "Operators to draw from, separated by commas; all, or drtriton for its 59")
+                   "Operators to draw from, separated by commas; all, or drtriton for its 61")
       ->delimiter(',');
   command
       ->add_option(
@@ -406,10 +406,11 @@ void add_synth_command(CLI::App& app, Chosen& chosen) {
       "-o,--output", options->output,
       "A folder (a file for each program, index.jsonl, coverage.json) or FILE.jsonl; without it, stdout");
   command
-      ->add_option("--max-elements", options->max_elements,
-                   "No tensor has more, but for what is lost to rounding to 8^e")
+      ->add_option("--max-elements", options->max_elements, "No tensor has more (taken down to a power of 8)")
       ->capture_default_str();
-  command->add_option("--max-work", options->max_work, "No contraction or convolution has more multiply-adds")
+  command
+      ->add_option("--max-work", options->max_work,
+                   "No contraction or convolution has more multiply-adds (likewise)")
       ->capture_default_str();
   command
       ->add_option("--later-sizes", options->later_sizes,
