@@ -13,6 +13,7 @@
 //   needs {"seed", "samples", "seconds"} -> {"inputs": [{"bytes", "tried", "mattered"}...]}: see needs.h
 #include <ATen/Functions.h>
 
+#include <algorithm>
 #include <map>
 
 #include "nereid/base/deadline.h"
@@ -38,6 +39,7 @@ at::Generator make_generator(uint64_t seed) {
 }
 
 constexpr int64_t kGlance = 256;  // elements that settle most questions about a whole tensor
+constexpr int64_t kFew = 64;      // elements of an output that may all lie where chance has put them
 
 // Whether all elements are one number; one alone says nothing.
 bool is_constant(const at::Tensor& tensor) {
@@ -251,7 +253,7 @@ class ReferenceRole : public Role {
       if (auto* told = retelling(tf32, tolerance.allow_tf32 ? "tf32 all" : "tf32")) widen(outputs, *told, {});
     const auto move_inputs = [&] {
       comparison.conditioned = true;
-      for (int i = 0; i < 2; ++i)
+      for (int i = 0; i < times_to_move(outputs); ++i)
         if (auto* told = teller(comparison))
           widen(outputs, *told, {.nudge = make_generator(trial.seed + 77 + i)});
     };
@@ -291,6 +293,14 @@ class ReferenceRole : public Role {
                          .usual_scale = usual_scale(i)});
     }
     return outputs;
+  }
+
+  // How often inputs are moved: what that does to an output of many elements shows in two tries; to a single
+  // element, which one try may leave where it was by chance, it takes more.
+  static int times_to_move(const std::vector<OutputTensors>& outputs) {
+    const bool few =
+        std::ranges::any_of(outputs, [](const OutputTensors& o) { return o.got.numel() <= kFew; });
+    return few ? 10 : 2;
   }
 
   // What tells other truths of the kind that the comparison's own is.
