@@ -5,6 +5,7 @@
 
 #include "nereid/lower/emit.h"
 #include "nereid/lower/emit_expr.h"
+#include "nereid/lower/split_factors.h"
 
 namespace nereid::lower {
 namespace {
@@ -32,11 +33,13 @@ class ContractionEmitter {
     out_.name = name;
     const DType result =
         graph.tensors[static_cast<size_t>(graph.nodes[static_cast<size_t>(kernel.members[0].node)].out)].type;
-    narrow_ = result == DType::kF16 || result == DType::kBF16;
-    operand_ = narrow_ ? result : DType::kF32;
+    split_ = !first().low.empty();
+    narrow_ = result == DType::kF16 || result == DType::kBF16 || split_;
+    operand_ = split_ ? DType::kF16 : narrow_ ? result : DType::kF32;
     block_m_ = std::clamp<int64_t>(power_of_two(m_), 16, narrow_ ? 128 : 64);
     block_n_ = std::clamp<int64_t>(power_of_two(n_), 16, narrow_ ? 128 : 64);
     block_k_ = std::clamp<int64_t>(power_of_two(k_), 16, narrow_ ? 64 : 32);
+    if (split_ && n_ >= 512) block_n_ = 256;
     if (choice.m > 0) block_m_ = std::max<int64_t>(power_of_two(choice.m), 16);
     if (choice.n > 0) block_n_ = std::max<int64_t>(power_of_two(choice.n), 16);
     if (choice.k > 0) block_k_ = std::max<int64_t>(power_of_two(choice.k), 16);
@@ -48,46 +51,43 @@ class ContractionEmitter {
                                            {"n", n_, n_ % block_n_ == 0},
                                            {"batch", batch_, true},
                                            {"k", k_, k_ % block_k_ == 0}};
-    names_.taken.insert({"start", "total", "pid"});
-    auto left = dimensions, right = dimensions;
-    left[kK].name = "k_left";
-    right[kK].name = "k_right";
-    ExprWriter write(graph_, names_, dimensions), a(graph_, names_, left), b(graph_, names_, right);
+    names_.taken.insert({"start", "total", "pid", "segment", "part"});
+    ExprWriter write(graph_, names_, dimensions);
     const std::vector<Index> by = coordinates(write.extents());
     const auto flat = [&](ExprId id) { return graph_.exprs.substitute(id, by, write.extents()); };
 
     program(write);
-    const std::string loop = fmt::format("for start in range(0, {}, BLOCK_K):", k_);
     write.line("total = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)");
-    const std::string x =
-        factor(a, flat(of_.left), "k_left = start + tl.arange(0, BLOCK_K)[None, :]", "[BLOCK_M, BLOCK_K]");
-    const std::string y =
-        factor(b, flat(of_.right), "k_right = start + tl.arange(0, BLOCK_K)[:, None]", "[BLOCK_K, BLOCK_N]");
-    // Both bodies belong to one loop: the header comes once, after what does not change from turn to turn.
-    const auto [before_a, body_a] = halves(a);
-    const auto [before_b, body_b] = halves(b);
-    for (const auto* lines : {&before_a, &before_b})
-      for (const auto& each : *lines) write.line(each);
-    write.line(loop);
-    for (const auto* lines : {&body_a, &body_b})
-      for (const auto& each : *lines) write.line(each);
-    const bool tf32 = graph_.nodes[static_cast<size_t>(kernel_.members[0].node)].tf32;
-    if (choice_.precision.empty()) choice_.precision = tf32 ? "tf32" : "tf32x3";
-    const std::string precision = narrow_ ? "" : fmt::format(", input_precision=\"{}\"", choice_.precision);
-    write.line(fmt::format("    total = tl.dot({}, {}, total{})", x, y, precision));
+    const bool tf32 = first().tf32;
+    if (choice_.precision.empty()) choice_.precision = split_ ? "fp16x3" : tf32 ? "tf32" : "tf32x3";
+    for (const auto& [l, r] : first().low)
+      add_product(write, dimensions, flat(l), flat(r), {.sum = "total"});
+    if (split_) {
+      // Where a factor is infinite or NaN, the high product alone says what comes of it.
+      write.line(fmt::format("total = tl.where(tl.abs(total) < float(\"inf\"), total * {}, 0.0)", number_text(1 / kLowScale)));
+      write.line(fmt::format("for segment in range(0, {}, {}):", k_, kSegment));
+      write.line("    part = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)");
+      add_product(write, dimensions, flat(of_.left), flat(of_.right),
+                  {.sum = "part", .begin = "segment", .end = fmt::format("min(segment + {}, {})", kSegment, k_), .indent = "    "});
+      write.line("    total += part");
+    } else {
+      add_product(write, dimensions, flat(of_.left), flat(of_.right), {.sum = "total"});
+    }
     NEREID_TRY_STATUS(epilogue(write, by));
     out_.constants = {{"BLOCK_M", block_m_}, {"BLOCK_N", block_n_}, {"BLOCK_K", block_k_}};
     out_.programs = tiles_m() * tiles_n() * batch_;
     out_.num_warps = choice_.warps > 0 ? choice_.warps : block_m_ * block_n_ >= 8192 ? 8 : 4;
+    if (split_ && choice_.stages == 0) choice_.stages = 3;
     out_.num_stages = choice_.stages;
     out_.contraction = true;
     out_.choice = {.m = block_m_, .n = block_n_, .k = block_k_, .warps = out_.num_warps, .stages = choice_.stages,
-                   .precision = narrow_ ? "" : choice_.precision};
+                   .precision = narrow_ && !split_ ? "" : choice_.precision};
     close_kernel(out_, graph_, names_, kernel_, write.take_lines());
     return std::move(out_);
   }
 
  private:
+  const Node& first() const { return graph_.nodes[static_cast<size_t>(kernel_.members[0].node)]; }
   int64_t tiles_m() const { return (m_ + block_m_ - 1) / block_m_; }
   int64_t tiles_n() const { return (n_ + block_n_ - 1) / block_n_; }
 
@@ -130,6 +130,30 @@ class ContractionEmitter {
           fmt::format("m = (pid // {}){} * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]", tiles_n(), cast));
       write.line(fmt::format("n = (pid % {}){} * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]", tiles_n(), cast));
     }
+  }
+
+  struct Loop {
+    std::string sum, begin = "0", end = {}, indent = {};
+  };
+  // A loop over k, from `begin` to `end` (all of it), that adds the product of two factors to `sum`.
+  void add_product(ExprWriter& write, std::vector<BlockDimension> dimensions, ExprId left, ExprId right, const Loop& loop) {
+    dimensions[kK].name = "k_left";
+    ExprWriter a(graph_, names_, dimensions);
+    dimensions[kK].name = "k_right";
+    ExprWriter b(graph_, names_, dimensions);
+    const std::string x = factor(a, left, "k_left = start + tl.arange(0, BLOCK_K)[None, :]", "[BLOCK_M, BLOCK_K]");
+    const std::string y = factor(b, right, "k_right = start + tl.arange(0, BLOCK_K)[:, None]", "[BLOCK_K, BLOCK_N]");
+    // Both bodies belong to one loop: the header comes once, after what does not change from turn to turn.
+    const auto [before_a, body_a] = halves(a);
+    const auto [before_b, body_b] = halves(b);
+    for (const auto* lines : {&before_a, &before_b})
+      for (const auto& each : *lines) write.line(loop.indent + each);
+    write.line(fmt::format("{}for start in range({}, {}, BLOCK_K):", loop.indent, loop.begin,
+                           loop.end.empty() ? fmt::format("{}", k_) : loop.end));
+    for (const auto* lines : {&body_a, &body_b})
+      for (const auto& each : *lines) write.line(loop.indent + each);
+    const std::string precision = narrow_ ? "" : fmt::format(", input_precision=\"{}\"", choice_.precision);
+    write.line(fmt::format("{0}    {1} = tl.dot({2}, {3}, {1}{4})", loop.indent, loop.sum, x, y, precision));
   }
 
   // One block of a factor, in the type that is multiplied.
@@ -198,7 +222,7 @@ class ContractionEmitter {
   const TileKernel& kernel_;
   const Contraction& of_;
   const int64_t m_, n_, batch_, k_;
-  bool narrow_ = false;
+  bool narrow_ = false, split_ = false;
   KernelChoice choice_;
   DType operand_ = DType::kF32;
   int64_t block_m_ = 16, block_n_ = 16, block_k_ = 16;

@@ -37,8 +37,9 @@ double flops_of(const Graph& graph, const TileKernel& kernel) {
 
 double rate(const Target& target, const KernelText& text, DType factor) {
   if (!text.contraction) return target.fp32;
-  if (factor == DType::kF16 || factor == DType::kBF16) return target.bf16;
   const std::string& precision = text.choice.precision;
+  if (precision == "fp16x3") return target.bf16 / 3;
+  if (factor == DType::kF16 || factor == DType::kBF16) return target.bf16;
   if (precision == "tf32") return target.tf32;
   if (precision == "tf32x3") return target.tf32 / 3;
   if (precision == "bf16x3") return target.bf16 / 3;
@@ -84,7 +85,7 @@ std::vector<KernelChoice> alternatives(const TileKernel& kernel, const KernelTex
     if (to_string(choice) != to_string(text.choice)) found.push_back(choice);
   };
   if (text.contraction) {
-    const int64_t element = text.choice.precision.empty() ? 2 : 4;
+    const int64_t element = text.choice.precision.empty() || text.choice.precision == "fp16x3" ? 2 : 4;
     for (const int64_t m : {32, 64, 128})
       for (const int64_t n : {32, 64, 128, 256})
         for (const int64_t k : {32, 64})

@@ -56,6 +56,7 @@ enum class Fn : uint8_t {
   kTrunc,
   kRound,  // half to even
   kIsInf,
+  kHalf,  // rounded to float16, as a float32
   kRemainder,  // with the sign of the divisor
   kFmod,       // with the sign of the dividend
   kIntDiv,     // of integers, towards zero

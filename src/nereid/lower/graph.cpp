@@ -64,11 +64,15 @@ std::vector<TensorId> Graph::reads(const Node& node) const {
   std::vector<TensorId> found;
   for (const auto& [value, tensor] : node.inputs) found.push_back(tensor);
   if (node.call != nullptr) return found;
-  for (const ExprId id : exprs.below(node.body)) {
-    const Expr& expr = exprs[id];
-    if (expr.kind == Expr::Kind::kLoad && std::ranges::find(found, expr.tensor) == found.end())
-      found.push_back(expr.tensor);
-  }
+  const auto note = [&](ExprId root) {
+    for (const ExprId id : exprs.below(root)) {
+      const Expr& expr = exprs[id];
+      if (expr.kind == Expr::Kind::kLoad && std::ranges::find(found, expr.tensor) == found.end())
+        found.push_back(expr.tensor);
+    }
+  };
+  note(node.body);
+  for (const auto& [left, right] : node.low) note(left), note(right);
   return found;
 }
 

@@ -43,6 +43,10 @@ struct Node {
   std::vector<std::string> before = {};  // names of the maps that it has taken in, in their order
   trace::Place place = {};
   bool tf32 = false;  // a contraction of float32 that PyTorch's flags let round its factors to TF32
+  // Of a contraction whose factors were split: pairs of factors whose products, divided by kLowScale, belong to the
+  // sum (split_factors.h). The body's own factors are float16 then.
+  std::vector<std::pair<ExprId, ExprId>> low = {};
+  bool whole = false;  // written to memory, and not taken into those who read it
   // A reduction over a small window, better written out as a map of its elements.
   bool window = false;
   // An operator that stays PyTorch's: no body; `inputs` are the tensors that hold the values it is given, `outs`

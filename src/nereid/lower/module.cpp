@@ -12,6 +12,7 @@
 #include "nereid/lower/import.h"
 #include "nereid/lower/plan.h"
 #include "nereid/lower/source_file.h"
+#include "nereid/lower/split_factors.h"
 
 namespace nereid::lower {
 namespace {
@@ -44,6 +45,7 @@ class ModuleWriter {
     NEREID_TRY(const SourceFile file, read_source(trace_.file, source_, trace_.class_name, "ModelNew"));
     NEREID_TRY(target_, target_named(choices_.target));
     NEREID_TRY(graph_, import(trace_));
+    split_factors(graph_, choices_);
     fused_ = fuse(graph_);
     NEREID_TRY_STATUS(write_kernels());
     NEREID_TRY(const std::string forward, forward_text(trace_, graph_, fused_, texts_, file));

@@ -146,7 +146,7 @@ class Inliner {
 
   bool stays(const Node& reader, TensorId tensor) const {
     const Node* made = graph_.maker(tensor);
-    if (made == nullptr || made->call != nullptr || made->reduction != Reduction::kNone || !made->at.empty()) return true;
+    if (made == nullptr || made->call != nullptr || made->reduction != Reduction::kNone || made->whole || !made->at.empty()) return true;
     const Places& places = places_[static_cast<size_t>(tensor)];
     const size_t length = graph_.exprs.below(made->body).size();
     if (length > kLongBody && places.nodes > 1) return true;
