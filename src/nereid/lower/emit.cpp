@@ -273,7 +273,7 @@ class TileEmitter {
   void one_loop(const std::vector<size_t>& turn) {
     std::vector<Carried> carried;
     for (const size_t m : turn) carried.push_back(begin(members_[m]));
-    write_.begin_loop(kColumn);
+    write_.begin_loop({kColumn});
     write_.line(fmt::format("column = start + {}", column_range()));
     for (size_t t = 0; t < turn.size(); ++t) turn_of(members_[turn[t]], carried[t]);
     write_.end_loop(fmt::format("for start in range(0, {}, BLOCK_COLUMNS):", columns_));
@@ -345,6 +345,7 @@ void close_kernel(KernelText& kernel, const Graph& graph, const KernelNames& nam
   if (head.size() > 110) head = fmt::format("def {}(\n    {},\n):", kernel.name, fmt::join(parameters, ", "));
   kernel.text = fmt::format("@triton.jit\n{}\n    # {}\n", head, kernel.comment);
   for (const auto& line : lines) kernel.text += "    " + line + "\n";
+  if (kernel.text.find("round_to_tf32(") != std::string::npos) kernel.helpers.emplace_back("round_to_tf32");
 }
 
 Result<KernelText> emit(Graph& graph, const Fused& fused, const TileKernel& kernel, const std::string& name,

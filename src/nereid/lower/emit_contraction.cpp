@@ -10,7 +10,7 @@
 namespace nereid::lower {
 namespace {
 
-constexpr int kM = 0, kN = 1, kBatch = 2, kK = 3;  // the dimensions that a kernel's indices are written in
+constexpr int kM = 0, kN = 1, kBatch = 2, kK = 3, kTap = 4;  // the dimensions that a kernel's indices are written in
 
 int64_t product_of(const Extents& sizes, const std::vector<int>& dims) {
   int64_t product = 1;
@@ -29,7 +29,8 @@ class ContractionEmitter {
         m_(product_of(kernel.rows, of_.m)),
         n_(product_of(kernel.rows, of_.n)),
         batch_(product_of(kernel.rows, of_.batch)),
-        k_(kernel.column_count()) {
+        k_(first().taps ? kernel.columns.back() : kernel.column_count()),
+        taps_(kernel.column_count() / k_) {
     out_.name = name;
     const DType result =
         graph.tensors[static_cast<size_t>(graph.nodes[static_cast<size_t>(kernel.members[0].node)].out)].type;
@@ -40,6 +41,7 @@ class ContractionEmitter {
     block_n_ = std::clamp<int64_t>(power_of_two(n_), 16, narrow_ ? 128 : 64);
     block_k_ = std::clamp<int64_t>(power_of_two(k_), 16, narrow_ ? 64 : 32);
     if (split_ && n_ >= 512) block_n_ = 256;
+    if (first().taps) block_m_ = std::clamp<int64_t>(power_of_two(m_), 16, 128), block_n_ = std::clamp<int64_t>(power_of_two(n_), 16, 128);
     if (choice.m > 0) block_m_ = std::max<int64_t>(power_of_two(choice.m), 16);
     if (choice.n > 0) block_n_ = std::max<int64_t>(power_of_two(choice.n), 16);
     if (choice.k > 0) block_k_ = std::max<int64_t>(power_of_two(choice.k), 16);
@@ -50,8 +52,9 @@ class ContractionEmitter {
     std::vector<BlockDimension> dimensions{{"m", m_, m_ % block_m_ == 0},
                                            {"n", n_, n_ % block_n_ == 0},
                                            {"batch", batch_, true},
-                                           {"k", k_, k_ % block_k_ == 0}};
-    names_.taken.insert({"start", "total", "pid", "segment", "part"});
+                                           {"k", k_, k_ % block_k_ == 0},
+                                           {"tap", taps_, true}};
+    names_.taken.insert({"start", "total", "pid", "segment", "part", "step"});
     ExprWriter write(graph_, names_, dimensions);
     const std::vector<Index> by = coordinates(write.extents());
     const auto flat = [&](ExprId id) { return graph_.exprs.substitute(id, by, write.extents()); };
@@ -103,8 +106,11 @@ class ContractionEmitter {
     spread(of_.m, kM);
     spread(of_.n, kN);
     spread(of_.batch, kBatch);
-    for (auto& index : unravel(Index::dimension(kK), kernel_.columns, extents))
-      by.push_back(std::move(index));
+    Extents outer = kernel_.columns, inner;
+    if (first().taps) inner = {outer.back()}, outer.pop_back();
+    else std::swap(outer, inner);
+    for (auto& index : unravel(Index::dimension(kTap), outer, extents)) by.push_back(std::move(index));
+    for (auto& index : unravel(Index::dimension(kK), inner, extents)) by.push_back(std::move(index));
     return by;
   }
 
@@ -132,6 +138,25 @@ class ContractionEmitter {
     }
   }
 
+  // where(the place lies in the tensor, load, 0) is what a load gives whose mask says so.
+  std::optional<ExprId> bare_load(ExprId id) const {
+    const Expr& padded = graph_.exprs[id];
+    if (padded.kind != Expr::Kind::kApply || padded.fn != Fn::kWhere) return std::nullopt;
+    const Expr &load = graph_.exprs[padded.args[1]], &otherwise = graph_.exprs[padded.args[2]];
+    if (load.kind != Expr::Kind::kLoad || otherwise.kind != Expr::Kind::kConstant || otherwise.number != 0) return std::nullopt;
+    const Tensor& of = graph_.tensors[static_cast<size_t>(load.tensor)];
+    for (const ExprId under : graph_.exprs.below(padded.args[0])) {
+      const Expr& condition = graph_.exprs[under];
+      if (condition.kind == Expr::Kind::kApply && condition.fn == Fn::kAnd) continue;
+      if (condition.kind != Expr::Kind::kWithin) return std::nullopt;
+      bool implied = false;
+      for (size_t d = 0; d < load.at.size(); ++d)
+        implied = implied || (load.at[d] == condition.index && condition.low == 0 && condition.high == of.sizes[d]);
+      if (!implied) return std::nullopt;
+    }
+    return padded.args[1];
+  }
+
   struct Loop {
     std::string sum, begin = "0", end = {}, indent = {};
   };
@@ -148,8 +173,15 @@ class ContractionEmitter {
     const auto [before_b, body_b] = halves(b);
     for (const auto* lines : {&before_a, &before_b})
       for (const auto& each : *lines) write.line(loop.indent + each);
-    write.line(fmt::format("{}for start in range({}, {}, BLOCK_K):", loop.indent, loop.begin,
-                           loop.end.empty() ? fmt::format("{}", k_) : loop.end));
+    if (first().taps) {
+      const int64_t blocks = (k_ + block_k_ - 1) / block_k_;
+      write.line(fmt::format("for step in range({}):", taps_ * blocks));
+      write.line(blocks == 1 ? "    tap = step" : fmt::format("    tap = step // {}", blocks));
+      write.line(blocks == 1 ? "    start = 0" : fmt::format("    start = step % {} * BLOCK_K", blocks));
+    } else {
+      write.line(fmt::format("{}for start in range({}, {}, BLOCK_K):", loop.indent, loop.begin,
+                             loop.end.empty() ? fmt::format("{}", k_) : loop.end));
+    }
     for (const auto* lines : {&body_a, &body_b})
       for (const auto& each : *lines) write.line(loop.indent + each);
     const std::string precision = narrow_ ? "" : fmt::format(", input_precision=\"{}\"", choice_.precision);
@@ -158,13 +190,14 @@ class ContractionEmitter {
 
   // One block of a factor, in the type that is multiplied.
   std::string factor(ExprWriter& write, ExprId body, const std::string& range, const char* shape) {
-    write.begin_loop(kK);
+    write.begin_loop({kK, kTap});
     write.line(range);
     ExprId narrow = body;
     const Expr expr = graph_.exprs[body];
     if (narrow_ && expr.kind == Expr::Kind::kApply && expr.fn == Fn::kCast &&
         graph_.exprs[expr.args[0]].type == operand_)
       narrow = expr.args[0];
+    if (const auto bare = bare_load(narrow)) narrow = *bare;
     std::string value = write.value(narrow);
     const bool plain = graph_.exprs[narrow].kind == Expr::Kind::kLoad;
     // Beyond the last k both factors are nothing.
@@ -221,7 +254,7 @@ class ContractionEmitter {
   const Fused& fused_;
   const TileKernel& kernel_;
   const Contraction& of_;
-  const int64_t m_, n_, batch_, k_;
+  const int64_t m_, n_, batch_, k_, taps_;  // k_: of one tap
   bool narrow_ = false, split_ = false;
   KernelChoice choice_;
   DType operand_ = DType::kF32;

@@ -95,9 +95,9 @@ std::string ExprWriter::let(const std::string& wish, const std::string& text) {
   return name;
 }
 
-void ExprWriter::begin_loop(int dimension) {
+void ExprWriter::begin_loop(std::vector<int> dimensions) {
   in_loop_ = true;
-  loop_dimension_ = dimension;
+  loop_dimensions_ = std::move(dimensions);
 }
 
 void ExprWriter::end_loop(const std::string& header) {
@@ -112,7 +112,7 @@ void ExprWriter::end_loop(const std::string& header) {
 std::string ExprWriter::value(ExprId id) {
   const auto found = known_.find(id);
   if (found != known_.end()) return found->second;
-  const bool outside = in_loop_ && !graph_.exprs.uses(id, loop_dimension_);
+  const bool outside = in_loop_ && std::ranges::none_of(loop_dimensions_, [&](int d) { return graph_.exprs.uses(id, d); });
   if (outside) in_loop_ = false;  // what is the same in every turn comes before the loop
   std::string made = make(id);
   if (outside) in_loop_ = true;

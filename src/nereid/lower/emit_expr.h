@@ -40,8 +40,8 @@ class ExprWriter {
   // A tensor that this kernel has made is in a register.
   void set_result(TensorId tensor, std::string name) { results_[tensor] = std::move(name); }
 
-  // Between these, what uses `dimension` goes into the loop's body, everything else before the loop.
-  void begin_loop(int dimension);
+  // Between these, what uses one of `dimensions` goes into the loop's body, everything else before the loop.
+  void begin_loop(std::vector<int> dimensions);
   void end_loop(const std::string& header);
 
   std::string text(const Index& index) const;
@@ -67,7 +67,7 @@ class ExprWriter {
   Extents extents_;
   std::vector<std::string> lines_, loop_;
   bool in_loop_ = false;
-  int loop_dimension_ = -1;
+  std::vector<int> loop_dimensions_;
   std::map<ExprId, std::string> known_;
   std::set<ExprId> of_the_loop_;
   std::map<TensorId, std::string> results_;

@@ -79,6 +79,11 @@ std::string scanned_text(Reduction reduction, const std::string& block, int axis
 
 std::string helper_text(const std::string& name) {
   const std::string two = fmt::format("@triton.jit\ndef {}(a, b):\n", name);
+  if (name == "round_to_tf32")
+    return "@triton.jit\ndef round_to_tf32(x):\n"
+           "    # A tensor core would cut off the last 13 bits.\n"
+           "    bits = (x.to(tl.int32, bitcast=True) + 4096) & -8192\n"
+           "    return tl.where(x == x, bits.to(tl.float32, bitcast=True), x)\n";
   if (name == "product_of") return two + "    return a * b\n";
   if (name == "larger_of") return two + "    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)\n";
   if (name == "smaller_of") return two + "    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)\n";

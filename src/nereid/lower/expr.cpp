@@ -48,6 +48,7 @@ constexpr std::array kFns = {
     FnInfo{Fn::kRound, "round", "libdevice.rint({0})", 1, 1},
     FnInfo{Fn::kIsInf, "isinf", "tl.abs({0}) == float(\"inf\")", 1, 1},
     FnInfo{Fn::kHalf, "half", "{0}.to(tl.float16).to(tl.float32)", 1, 1},
+    FnInfo{Fn::kTf32, "tf32", "round_to_tf32({0})", 1, 2},
     FnInfo{Fn::kRemainder, "remainder", "({0} - tl.floor({0} / {1}) * {1})", 2, 4},
     FnInfo{Fn::kFmod, "fmod", "libdevice.fmod({0}, {1})", 2, 4},
     FnInfo{Fn::kIntDiv, "integer divide", "{0} // {1}", 2, 2},

@@ -57,6 +57,7 @@ enum class Fn : uint8_t {
   kRound,  // half to even
   kIsInf,
   kHalf,  // rounded to float16, as a float32
+  kTf32,  // rounded to the ten bits of mantissa that TF32 has
   kRemainder,  // with the sign of the divisor
   kFmod,       // with the sign of the dividend
   kIntDiv,     // of integers, towards zero

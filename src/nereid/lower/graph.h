@@ -46,6 +46,8 @@ struct Node {
   // Of a contraction whose factors were split: pairs of factors whose products, divided by kLowScale, belong to the
   // sum (split_factors.h). The body's own factors are float16 then.
   std::vector<std::pair<ExprId, ExprId>> low = {};
+  // Of a contraction: the last of `reduced` is gone through in blocks, the others one by one.
+  bool taps = false;
   bool whole = false;  // written to memory, and not taken into those who read it
   // A reduction over a small window, better written out as a map of its elements.
   bool window = false;

@@ -284,7 +284,7 @@ std::vector<Index> unravel(const Index& linear, const std::vector<int64_t>& size
   Index left = linear;
   for (size_t d = sizes.size(); d-- > 0;) {
     const int64_t size = std::max<int64_t>(sizes[d], 1);
-    at[d] = d == 0 ? left : remainder(left, size, extents);
+    at[d] = size == 1 ? Index() : d == 0 ? left : remainder(left, size, extents);
     left = quotient(left, size, extents);
   }
   return at;

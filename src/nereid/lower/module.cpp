@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "nereid/lower/channels_last.h"
 #include "nereid/lower/emit_expr.h"
 #include "nereid/lower/emit_reduction.h"
 #include "nereid/lower/forward_text.h"
@@ -46,6 +47,7 @@ class ModuleWriter {
     NEREID_TRY(target_, target_named(choices_.target));
     NEREID_TRY(graph_, import(trace_));
     split_factors(graph_, choices_);
+    if (choices_.channels_last) channels_last(graph_);
     fused_ = fuse(graph_);
     NEREID_TRY_STATUS(write_kernels());
     NEREID_TRY(const std::string forward, forward_text(trace_, graph_, fused_, texts_, file));

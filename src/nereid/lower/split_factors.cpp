@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 
+#include "nereid/lower/factor.h"
 #include "nereid/lower/fuse.h"
 #include "nereid/lower/import.h"
 #include "nereid/lower/value.h"
@@ -36,21 +37,9 @@ class Splitter {
   }
 
  private:
-  // The load that a contraction's factor is.
   std::optional<ExprId> factor(const Node& node, size_t which) const {
     if (!is_contraction(graph_, node) || node.tf32 || !node.at.empty()) return std::nullopt;
-    ExprId id = graph_.exprs[node.body].args[which];
-    if (const Expr& padded = graph_.exprs[id]; padded.kind == Expr::Kind::kApply && padded.fn == Fn::kWhere) {
-      const Expr& otherwise = graph_.exprs[padded.args[2]];
-      if (otherwise.kind != Expr::Kind::kConstant || otherwise.number != 0) return std::nullopt;
-      for (const ExprId under : graph_.exprs.below(padded.args[0]))
-        if (graph_.exprs[under].kind == Expr::Kind::kLoad) return std::nullopt;
-      id = padded.args[1];
-    }
-    const Expr& load = graph_.exprs[id];
-    if (load.kind != Expr::Kind::kLoad || !load.args.empty()) return std::nullopt;
-    if (graph_.tensors[static_cast<size_t>(load.tensor)].type != DType::kF32) return std::nullopt;
-    return id;
+    return factor_load(graph_, graph_.exprs[node.body].args[which]);
   }
 
   bool large(const Node& node) const {
@@ -67,20 +56,10 @@ class Splitter {
            static_cast<double>(element_count(node.sizes)) * static_cast<double>(terms) >= kLeastProducts;
   }
 
-  TensorId add(Node node) {
-    const auto id = static_cast<NodeId>(graph_.nodes.size());
-    const TensorId out = node.out;
-    if (out >= 0) graph_.tensors[static_cast<size_t>(out)].node = id;
-    for (const TensorId each : node.outs) graph_.tensors[static_cast<size_t>(each)].node = id;
-    graph_.nodes.push_back(std::move(node));
-    return out;
-  }
-
+  TensorId add(Node node) { return append(graph_, std::move(node)); }
   TensorId add(Node node, DType type) {
-    node.out = static_cast<TensorId>(graph_.tensors.size());
     node.whole = true;
-    graph_.tensors.push_back({.type = type, .sizes = node.sizes, .strides = row_major(node.sizes), .node = -1, .name = node.name});
-    return add(std::move(node));
+    return append(graph_, std::move(node), type);
   }
 
   Value load(TensorId tensor, size_t dims) {

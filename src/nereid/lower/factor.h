@@ -1,0 +1,18 @@
+// What passes over contractions share.
+#pragma once
+
+#include <optional>
+
+#include "nereid/lower/graph.h"
+
+namespace nereid::lower {
+
+// The load that a contraction's factor is: of float32, at places that are known, alone or where a condition
+// holds (a padding's) and else zero.
+std::optional<ExprId> factor_load(const Graph& graph, ExprId factor);
+
+// A node at the end of those that a pass writes anew; the second makes its tensor too.
+TensorId append(Graph& graph, Node node);
+TensorId append(Graph& graph, Node node, DType type);
+
+}  // namespace nereid::lower
