@@ -23,6 +23,10 @@ int rows_are_inner(const Graph& graph, const TileKernel& kernel) {
     for (const ExprId id : graph.exprs.below(member.body)) {
       const Expr& expr = graph.exprs[id];
       if (expr.kind != Expr::Kind::kLoad) continue;
+      bool of_columns = false;  // else it is read once a row, whichever way that is cut
+      for (size_t c = 0; c < kernel.columns.size(); ++c)
+        of_columns = of_columns || graph.exprs.uses(id, rank + static_cast<int>(c));
+      if (!of_columns) continue;
       Index address;
       for (size_t d = 0; d < expr.at.size(); ++d)
         address = address + expr.at[d] * graph.tensors[static_cast<size_t>(expr.tensor)].strides[d];

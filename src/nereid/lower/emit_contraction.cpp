@@ -200,6 +200,7 @@ class ContractionEmitter {
     if (const auto bare = bare_load(narrow)) narrow = *bare;
     std::string value = write.value(narrow);
     const bool plain = graph_.exprs[narrow].kind == Expr::Kind::kLoad;
+    if (choice_.precision == "tf32" && !first().taps) value = write.let("", fmt::format("round_to_tf32({})", value));
     // Beyond the last k both factors are nothing.
     if (!plain && k_ % block_k_ != 0)
       value = write.let("", fmt::format("tl.where({}, {}, 0.0)", write.mask_of({kK}), value));

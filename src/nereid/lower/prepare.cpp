@@ -15,7 +15,7 @@ constexpr size_t kLongBody = 64;     // expressions; a longer map with several r
 constexpr size_t kWindowBody = 8;    // expressions that are computed again for every element of a window
 constexpr size_t kMostInlined = 600; // expressions of a body
 constexpr int64_t kWindow = 32;      // elements of a window that is written out
-constexpr int64_t kFewRows = 64;     // fewer programs than this leave most of a GPU idle
+constexpr int64_t kFewRows = 128;    // fewer programs than this leave most of a GPU idle
 constexpr int64_t kLongRow = 16384;  // elements that are worth a second stage
 constexpr int64_t kSplits = 256;
 
