@@ -38,7 +38,7 @@ class Splitter {
 
  private:
   std::optional<ExprId> factor(const Node& node, size_t which) const {
-    if (!is_contraction(graph_, node) || node.flash || node.tf32 || !node.at.empty()) return std::nullopt;
+    if (!is_contraction(graph_, node) || node.tf32 || !node.at.empty()) return std::nullopt;
     return factor_load(graph_, graph_.exprs[node.body].args[which]);
   }
 
