@@ -163,6 +163,9 @@ class Fuser {
   // Dimensions that do not follow from what is read are the kernel's columns, and all rows must be covered.
   std::optional<std::vector<Index>> complete(const TileKernel& kernel, const Node& each,
                                              std::vector<std::optional<Index>> known, int) {
+    for (size_t d = 0; d < known.size(); ++d)  // two dimensions of its own are not one of the kernel's
+      for (size_t other = 0; other < d; ++other)
+        if (known[d] && known[other] && *known[d] == *known[other] && !known[d]->is_constant()) return std::nullopt;
     std::set<int> covered;
     for (const auto& index : known)
       for (size_t d = 0; index && d < kernel.extents().size(); ++d)

@@ -262,12 +262,34 @@ std::optional<TensorId> Importer::current(trace::StorageId storage) {
   return current_.at(storage);
 }
 
+TensorId Importer::leaf_around(const trace::Value& view, TensorId leaf) {
+  const auto last = [](int64_t offset, const Extents& sizes, const std::vector<int64_t>& strides) {
+    for (size_t d = 0; d < sizes.size(); ++d) offset += std::max<int64_t>(sizes[d] - 1, 0) * strides[d];
+    return offset;
+  };
+  const Tensor of = graph_.tensors[static_cast<size_t>(leaf)];
+  const int64_t end = last(view.offset, view.sizes, view.strides);
+  if (of.node >= 0 || (of.offset <= view.offset && end <= last(of.offset, of.sizes, of.strides))) return leaf;
+  std::vector<trace::ValueId> all = trace::tensors_in(last_forward(trace_)->inputs);
+  for (const auto& each : trace_.state) all.push_back(each.value);
+  for (const trace::ValueId id : all) {
+    const trace::Value& other = value(id);
+    if (other.storage != view.storage || other.dtype != view.dtype || other.offset > view.offset ||
+        end > last(other.offset, other.sizes, other.strides))
+      continue;
+    const auto known = parts_.find(id);
+    if (known != parts_.end()) return known->second;
+    return parts_[id] = graph_.add_leaf(other, id, of.name);
+  }
+  return leaf;
+}
+
 ExprId Importer::read(trace::ValueId id, const std::vector<Index>& at, const Extents& extents) {
   const trace::Value& view = value(id);
   const DType type = compute_type(view.dtype);
   const auto tensor = current(view.storage);
   if (!tensor) return exprs().constant(0, type);
-  const Tensor& made = graph_.tensors[static_cast<size_t>(*tensor)];
+  const Tensor made = graph_.tensors[static_cast<size_t>(leaf_around(view, *tensor))];
   if (const trace::Storage& kept = trace_.storages[static_cast<size_t>(view.storage)];
       made.node < 0 && kept.role == trace::Role::kConstant)
     if (const auto numbers = constant_numbers(kept, made.type); numbers.size() == 1) return exprs().constant(numbers[0], type);
@@ -275,7 +297,8 @@ ExprId Importer::read(trace::ValueId id, const std::vector<Index>& at, const Ext
     fail("it looks at the bits of one type as another");
     return exprs().constant(0, type);
   }
-  if (made.sizes == view.sizes && made.strides == view.strides && made.offset == view.offset) return load(*tensor, at);
+  const TensorId from = leaf_around(view, *tensor);
+  if (made.sizes == view.sizes && made.strides == view.strides && made.offset == view.offset) return load(from, at);
   // Through the address: the tensor's dimensions are its digits, the widest stride first.
   Index address(view.offset - made.offset);
   for (size_t d = 0; d < at.size(); ++d)
@@ -289,7 +312,7 @@ ExprId Importer::read(trace::ValueId id, const std::vector<Index>& at, const Ext
     digits[d] = quotient(address, made.strides[d], extents);
     address = remainder(address, made.strides[d], extents);
   }
-  return load(*tensor, std::move(digits));
+  return load(from, std::move(digits));
 }
 
 ExprId Importer::read(trace::ValueId id, const std::vector<Index>& at, std::vector<ExprId> further,
@@ -298,7 +321,7 @@ ExprId Importer::read(trace::ValueId id, const std::vector<Index>& at, std::vect
   const DType type = compute_type(view.dtype);
   const auto found = current(view.storage);
   if (!found) return exprs().constant(0, type);
-  TensorId tensor = *found;
+  TensorId tensor = leaf_around(view, *found);
   const Tensor made = graph_.tensors[static_cast<size_t>(tensor)];
   if (made.sizes != view.sizes || made.strides != view.strides || made.offset != view.offset) {
     // Its digits would be those of a number that nobody knows: a leaf is looked at as the view does, anything

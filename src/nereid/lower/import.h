@@ -42,6 +42,8 @@ class Importer {
   std::vector<trace::ValueId> results() const { return trace::tensors_in(call_->result); }
 
   // The element of a value at an index of its own dimensions, in the compute type of its dtype.
+  // The leaf, or another of its storage, that holds all that a view shows.
+  TensorId leaf_around(const trace::Value& view, TensorId leaf);
   ExprId read(trace::ValueId id, const std::vector<Index>& at, const Extents& extents);
   // Where dimension d is at[d] + further[d], an i64 that only the kernel knows.
   ExprId read(trace::ValueId id, const std::vector<Index>& at, std::vector<ExprId> further, const Extents& extents);
@@ -95,6 +97,7 @@ class Importer {
   Status trouble_ = ok_status();
   std::map<trace::StorageId, TensorId> current_;  // what each storage holds now
   std::map<trace::StorageId, TensorId> leaves_;
+  std::map<trace::ValueId, TensorId> parts_;  // leaves besides: of storages that several inputs or buffers share
   std::map<trace::StorageId, trace::ValueId> allocated_;  // as a whole, of storages that nobody has written
 };
 
