@@ -89,7 +89,8 @@ class Rearranger {
     std::vector<Index> at = of.at;
     at.erase(at.begin() + static_cast<ptrdiff_t>(last));
     at.push_back(channel);
-    return graph_.exprs.replace_loads(factor, [&](const Expr&) { return graph_.exprs.load(tensor, at, DType::kF32); });
+    return graph_.exprs.replace_loads(
+        factor, [&](const Expr&) { return graph_.exprs.load(tensor, at, DType::kF32); });
   }
 
   void rearrange(Node& node, size_t channel) {

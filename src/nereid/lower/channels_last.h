@@ -1,13 +1,14 @@
 // Convolutions as products of rows that lie together.
 //
-// Where PyTorch's flags let a contraction of float32 round its factors to TF32 (convolutions by default), each
-// factor is written once with the channels as its last dimension, rounded to TF32: a tensor core reads such
-// rows as they are, and cuts off what TF32 does not hold instead of rounding. The sum then goes over the window
-// one tap at a time, over the channels in blocks (Node::taps). Whoever makes a factor element by element, a
-// convolution before it for instance, writes it so at once.
+// Where PyTorch's flags let a contraction of float32 round its factors to TF32 (convolutions by default),
+// each factor is written once with the channels as its last dimension, rounded to TF32: a tensor core reads
+// such rows as they are, and cuts off what TF32 does not hold instead of rounding. The sum then goes over the
+// window one tap at a time, over the channels in blocks (Node::taps). Whoever makes a factor element by
+// element, a convolution before it for instance, writes it so at once.
 //
 // Precondition: such a contraction, large, each factor one load (also where a padding's condition holds, else
-// zero) with one dimension that is a summed one as it stands, the same in both and at least kLeastChannels long.
+// zero) with one dimension that is a summed one as it stands, the same in both and at least kLeastChannels
+// long.
 #pragma once
 
 #include "nereid/lower/graph.h"

@@ -13,23 +13,23 @@ namespace nereid::lower {
 
 // A GPU as the cost model sees it. Figures are the vendor's data sheets', of the variant that is named.
 struct Target {
-  std::string_view name;        // "sm_90"
-  std::string_view example;     // "H200"
+  std::string_view name;     // "sm_90"
+  std::string_view example;  // "H200"
   int multiprocessors;
-  int64_t shared_bytes;         // that one program may use
-  double bytes_per_second;      // of device memory
-  double fp32, tf32, bf16;      // FLOP/s, dense, of one contraction
-  double launch_seconds;        // between kernels of a stream
+  int64_t shared_bytes;     // that one program may use
+  double bytes_per_second;  // of device memory
+  double fp32, tf32, bf16;  // FLOP/s, dense, of one contraction
+  double launch_seconds;    // between kernels of a stream
 };
 const std::vector<Target>& targets();
 Result<Target> target_named(std::string_view name);
 
 // How one kernel is cut. 0 (or empty): as the cost model has it.
 struct KernelChoice {
-  int64_t rows = 0, columns = 0;      // of a tile's block; a row of columns longer than the block is a loop
-  int64_t m = 0, n = 0, k = 0;        // of a contraction's block
+  int64_t rows = 0, columns = 0;  // of a tile's block; a row of columns longer than the block is a loop
+  int64_t m = 0, n = 0, k = 0;    // of a contraction's block
   int warps = 0, stages = 0;
-  std::string precision = {};         // of a float32 contraction: "tf32", "tf32x3", "bf16x3", "bf16x6", "ieee"
+  std::string precision = {};  // of a float32 contraction: "tf32", "tf32x3", "bf16x3", "bf16x6", "ieee"
 };
 std::string to_string(const KernelChoice& choice);  // "m=64, n=128, k=32, warps=4"
 
@@ -37,7 +37,8 @@ struct Choices {
   std::string target = "sm_90";
   bool channels_last = true;   // convolutions in TF32 read rows of channels (channels_last.h)
   bool split_products = true;  // large float32 products on the tensor cores of float16 (split_factors.h)
-  std::map<std::string, KernelChoice> kernels = {};  // by the kernel's name; those that are not here: as the model has it
+  std::map<std::string, KernelChoice> kernels =
+      {};  // by the kernel's name; those that are not here: as the model has it
 };
 
 }  // namespace nereid::lower

@@ -63,7 +63,8 @@ std::vector<double> constant_numbers(const trace::Storage& storage, trace::DType
   const Reader read = reader(type);
   const auto size = static_cast<size_t>(trace::element_bytes(type));
   std::vector<double> numbers;
-  for (size_t at = 0; read != nullptr && at + size <= storage.data.size(); at += size) numbers.push_back(read(storage.data.data() + at));
+  for (size_t at = 0; read != nullptr && at + size <= storage.data.size(); at += size)
+    numbers.push_back(read(storage.data.data() + at));
   return numbers;
 }
 

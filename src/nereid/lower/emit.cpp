@@ -68,7 +68,8 @@ struct Tile {
 
 class TileEmitter {
  public:
-  TileEmitter(Graph& graph, const Fused& fused, const TileKernel& kernel, const std::string& name, const KernelChoice& choice)
+  TileEmitter(Graph& graph, const Fused& fused, const TileKernel& kernel, const std::string& name,
+              const KernelChoice& choice)
       : graph_(graph),
         fused_(fused),
         tile_(graph, kernel, choice),
@@ -181,12 +182,16 @@ class TileEmitter {
       if (is_place(member.reduction)) {
         const std::string name = names_.fresh(wish), best = names_.fresh(wish + "_of");
         const std::string combine = helper(member);
-        write_.line(member.scan ? fmt::format("{}, {} = tl.associative_scan({}, {}, {})", best, name, pair(member, block), axis(), combine)
-                                : fmt::format("{}, {} = tl.reduce({}, {}, {})", best, name, pair(member, block), axis(), combine));
-        keep_result(member, write_.let("", fmt::format("{}{}.to(tl.int64)", name, member.scan ? "" : keep())));
+        write_.line(member.scan ? fmt::format("{}, {} = tl.associative_scan({}, {}, {})", best, name,
+                                              pair(member, block), axis(), combine)
+                                : fmt::format("{}, {} = tl.reduce({}, {}, {})", best, name,
+                                              pair(member, block), axis(), combine));
+        keep_result(member,
+                    write_.let("", fmt::format("{}{}.to(tl.int64)", name, member.scan ? "" : keep())));
         continue;
       }
-      keep_result(member, write_.let(wish, member.scan ? scanned_text(member.reduction, masked(member, block), axis(), out_.helpers)
+      keep_result(member, write_.let(wish, member.scan ? scanned_text(member.reduction, masked(member, block),
+                                                                      axis(), out_.helpers)
                                                        : reduced(member, masked(member, block))));
     }
   }
@@ -210,7 +215,8 @@ class TileEmitter {
         (of_row ? of_rows : over_columns).push_back(m);
         turn[m] = !of_row;
       }
-      if (of_rows.empty() && over_columns.empty()) return input_error("{}: members wait for each other", out_.name);
+      if (of_rows.empty() && over_columns.empty())
+        return input_error("{}: members wait for each other", out_.name);
       for (const size_t m : of_rows) keep_result(members_[m], write_.value(members_[m].body));
       if (of_rows.empty()) one_loop(over_columns);
       const auto& finished = of_rows.empty() ? over_columns : of_rows;
@@ -224,7 +230,8 @@ class TileEmitter {
   bool ready(size_t m, const std::vector<bool>& done, const std::vector<bool>& turn) {
     for (const TensorId read : graph_.reads(node_of(members_[m])))
       for (size_t other = 0; other < members_.size(); ++other)
-        if (node_of(members_[other]).out == read && !done[other] && !(turn[other] && members_[other].whole)) return false;
+        if (node_of(members_[other]).out == read && !done[other] && !(turn[other] && members_[other].whole))
+          return false;
     return true;
   }
 
@@ -237,8 +244,12 @@ class TileEmitter {
     if (member.reduction == Reduction::kNone) return {};
     const std::string wish = identifier(node_of(member).name) + (member.scan ? "_before" : "_of_block");
     const std::string shape = member.scan ? row_shape() : block_shape();
-    Carried carried{write_.let(wish, fmt::format("tl.full({}, {}, {})", shape, nothing(member), type_text(type_of(member)))), ""};
-    if (is_place(member.reduction)) carried.place = write_.let(wish + "_place", fmt::format("tl.full({}, {}, tl.int32)", shape, member.scan ? -1 : 2147483647));
+    Carried carried{write_.let(wish, fmt::format("tl.full({}, {}, {})", shape, nothing(member),
+                                                 type_text(type_of(member)))),
+                    ""};
+    if (is_place(member.reduction))
+      carried.place = write_.let(
+          wish + "_place", fmt::format("tl.full({}, {}, tl.int32)", shape, member.scan ? -1 : 2147483647));
     return carried;
   }
 
@@ -255,12 +266,15 @@ class TileEmitter {
         return;
       }
       const std::string best = names_.fresh("best"), place = names_.fresh("place");
-      write_.line(fmt::format("{}, {} = tl.associative_scan({}, {}, {})", best, place, pair(member, block), axis(), combine));
+      write_.line(fmt::format("{}, {} = tl.associative_scan({}, {}, {})", best, place, pair(member, block),
+                              axis(), combine));
       write_.line(fmt::format("{}, {} = {}({}, {}, {})", best, place, combine, both, best, place));
       keep_result(member, write_.let("", fmt::format("{}.to(tl.int64)", place)));
       const std::string row_best = names_.fresh("row_best"), row_place = names_.fresh("row_place");
-      write_.line(fmt::format("{}, {} = tl.reduce({}, {}, {})", row_best, row_place, pair(member, block), axis(), combine));
-      write_.line(fmt::format("{} = {}({}, {}{}, {}{})", both, combine, both, row_best, keep(), row_place, keep()));
+      write_.line(fmt::format("{}, {} = tl.reduce({}, {}, {})", row_best, row_place, pair(member, block),
+                              axis(), combine));
+      write_.line(
+          fmt::format("{} = {}({}, {}{}, {}{})", both, combine, both, row_best, keep(), row_place, keep()));
       return;
     }
     const std::string inside = masked(member, block);
@@ -270,8 +284,10 @@ class TileEmitter {
     }
     const std::string kept = write_.let("", inside);
     const std::string scanned = scanned_text(member.reduction, kept, axis(), out_.helpers);
-    keep_result(member, write_.let(identifier(node_of(member).name), combined(member.reduction, carried.value, scanned)));
-    write_.line(fmt::format("{} = {}", carried.value, combined(member.reduction, carried.value, reduced(member, kept))));
+    keep_result(member, write_.let(identifier(node_of(member).name),
+                                   combined(member.reduction, carried.value, scanned)));
+    write_.line(fmt::format("{} = {}", carried.value,
+                            combined(member.reduction, carried.value, reduced(member, kept))));
   }
 
   void one_loop(const std::vector<size_t>& turn) {
@@ -290,7 +306,8 @@ class TileEmitter {
         continue;
       }
       const std::string name = names_.fresh(wish), best = names_.fresh(wish + "_of");
-      write_.line(fmt::format("{}, {} = tl.reduce(({}, {}), {}, {})", best, name, carried[t].value, carried[t].place, axis(), helper(member)));
+      write_.line(fmt::format("{}, {} = tl.reduce(({}, {}), {}, {})", best, name, carried[t].value,
+                              carried[t].place, axis(), helper(member)));
       keep_result(member, write_.let("", fmt::format("{}{}.to(tl.int64)", name, keep())));
     }
   }

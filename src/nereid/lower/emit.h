@@ -23,9 +23,9 @@ struct KernelText {
   std::vector<std::pair<std::string, int64_t>> constants;  // "BLOCK_ROWS", 4
   int64_t programs = 1;
   int num_warps = 4, num_stages = 0;  // 0: Triton's own
-  std::vector<std::string> helpers;  // functions that it calls, by name: see `helper_text`
-  std::string comment;               // what it computes, in words
-  KernelChoice choice;               // how it is cut
+  std::vector<std::string> helpers;   // functions that it calls, by name: see `helper_text`
+  std::string comment;                // what it computes, in words
+  KernelChoice choice;                // how it is cut
   bool contraction = false;
 };
 
@@ -39,8 +39,9 @@ struct Contraction {
                    n = {};  // of the kernel's rows: in both factors, in the left, in the right
 };
 std::optional<Contraction> as_contraction(const Graph& graph, const TileKernel& kernel);
-Result<KernelText> emit_contraction(Graph& graph, const Fused& fused, const TileKernel& kernel, const Contraction& contraction,
-                                    const std::string& name, const KernelChoice& choice);
+Result<KernelText> emit_contraction(Graph& graph, const Fused& fused, const TileKernel& kernel,
+                                    const Contraction& contraction, const std::string& name,
+                                    const KernelChoice& choice);
 
 // The function around a kernel's lines.
 void close_kernel(KernelText& kernel, const Graph& graph, const KernelNames& names, const TileKernel& of,

@@ -10,7 +10,8 @@
 namespace nereid::lower {
 namespace {
 
-constexpr int kM = 0, kN = 1, kBatch = 2, kK = 3, kTap = 4;  // the dimensions that a kernel's indices are written in
+constexpr int kM = 0, kN = 1, kBatch = 2, kK = 3,
+              kTap = 4;  // the dimensions that a kernel's indices are written in
 
 int64_t product_of(const Extents& sizes, const std::vector<int>& dims) {
   int64_t product = 1;
@@ -41,7 +42,9 @@ class ContractionEmitter {
     block_n_ = std::clamp<int64_t>(power_of_two(n_), 16, narrow_ ? 128 : 64);
     block_k_ = std::clamp<int64_t>(power_of_two(k_), 16, narrow_ ? 64 : 32);
     if (split_ && n_ >= 512) block_n_ = 256;
-    if (first().taps) block_m_ = std::clamp<int64_t>(power_of_two(m_), 16, 128), block_n_ = std::clamp<int64_t>(power_of_two(n_), 16, 128);
+    if (first().taps)
+      block_m_ = std::clamp<int64_t>(power_of_two(m_), 16, 128),
+      block_n_ = std::clamp<int64_t>(power_of_two(n_), 16, 128);
     if (choice.m > 0) block_m_ = std::max<int64_t>(power_of_two(choice.m), 16);
     if (choice.n > 0) block_n_ = std::max<int64_t>(power_of_two(choice.n), 16);
     if (choice.k > 0) block_k_ = std::max<int64_t>(power_of_two(choice.k), 16);
@@ -63,15 +66,18 @@ class ContractionEmitter {
     write.line("total = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)");
     const bool tf32 = first().tf32;
     if (choice_.precision.empty()) choice_.precision = split_ ? "fp16x3" : tf32 ? "tf32" : "tf32x3";
-    for (const auto& [l, r] : first().low)
-      add_product(write, dimensions, flat(l), flat(r), {.sum = "total"});
+    for (const auto& [l, r] : first().low) add_product(write, dimensions, flat(l), flat(r), {.sum = "total"});
     if (split_) {
       // Where a factor is infinite or NaN, the high product alone says what comes of it.
-      write.line(fmt::format("total = tl.where(tl.abs(total) < float(\"inf\"), total * {}, 0.0)", number_text(1 / kLowScale)));
+      write.line(fmt::format("total = tl.where(tl.abs(total) < float(\"inf\"), total * {}, 0.0)",
+                             number_text(1 / kLowScale)));
       write.line(fmt::format("for segment in range(0, {}, {}):", k_, kSegment));
       write.line("    part = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)");
       add_product(write, dimensions, flat(of_.left), flat(of_.right),
-                  {.sum = "part", .begin = "segment", .end = fmt::format("min(segment + {}, {})", kSegment, k_), .indent = "    "});
+                  {.sum = "part",
+                   .begin = "segment",
+                   .end = fmt::format("min(segment + {}, {})", kSegment, k_),
+                   .indent = "    "});
       write.line("    total += part");
     } else {
       add_product(write, dimensions, flat(of_.left), flat(of_.right), {.sum = "total"});
@@ -83,7 +89,11 @@ class ContractionEmitter {
     if (split_ && choice_.stages == 0) choice_.stages = 3;
     out_.num_stages = choice_.stages;
     out_.contraction = true;
-    out_.choice = {.m = block_m_, .n = block_n_, .k = block_k_, .warps = out_.num_warps, .stages = choice_.stages,
+    out_.choice = {.m = block_m_,
+                   .n = block_n_,
+                   .k = block_k_,
+                   .warps = out_.num_warps,
+                   .stages = choice_.stages,
                    .precision = narrow_ && !split_ ? "" : choice_.precision};
     close_kernel(out_, graph_, names_, kernel_, write.take_lines());
     return std::move(out_);
@@ -101,14 +111,17 @@ class ContractionEmitter {
       Extents sizes;
       for (const int d : dims) sizes.push_back(kernel_.rows[static_cast<size_t>(d)]);
       const auto parts = unravel(Index::dimension(dimension), sizes, extents);
-      for (size_t i = 0; i < dims.size(); ++i) by[static_cast<size_t>(dims[i])] = sizes[i] == 1 ? Index() : parts[i];
+      for (size_t i = 0; i < dims.size(); ++i)
+        by[static_cast<size_t>(dims[i])] = sizes[i] == 1 ? Index() : parts[i];
     };
     spread(of_.m, kM);
     spread(of_.n, kN);
     spread(of_.batch, kBatch);
     Extents outer = kernel_.columns, inner;
-    if (first().taps) inner = {outer.back()}, outer.pop_back();
-    else std::swap(outer, inner);
+    if (first().taps)
+      inner = {outer.back()}, outer.pop_back();
+    else
+      std::swap(outer, inner);
     for (auto& index : unravel(Index::dimension(kTap), outer, extents)) by.push_back(std::move(index));
     for (auto& index : unravel(Index::dimension(kK), inner, extents)) by.push_back(std::move(index));
     return by;
@@ -143,7 +156,8 @@ class ContractionEmitter {
     const Expr& padded = graph_.exprs[id];
     if (padded.kind != Expr::Kind::kApply || padded.fn != Fn::kWhere) return std::nullopt;
     const Expr &load = graph_.exprs[padded.args[1]], &otherwise = graph_.exprs[padded.args[2]];
-    if (load.kind != Expr::Kind::kLoad || otherwise.kind != Expr::Kind::kConstant || otherwise.number != 0) return std::nullopt;
+    if (load.kind != Expr::Kind::kLoad || otherwise.kind != Expr::Kind::kConstant || otherwise.number != 0)
+      return std::nullopt;
     const Tensor& of = graph_.tensors[static_cast<size_t>(load.tensor)];
     for (const ExprId under : graph_.exprs.below(padded.args[0])) {
       const Expr& condition = graph_.exprs[under];
@@ -151,7 +165,8 @@ class ContractionEmitter {
       if (condition.kind != Expr::Kind::kWithin) return std::nullopt;
       bool implied = false;
       for (size_t d = 0; d < load.at.size(); ++d)
-        implied = implied || (load.at[d] == condition.index && condition.low == 0 && condition.high == of.sizes[d]);
+        implied =
+            implied || (load.at[d] == condition.index && condition.low == 0 && condition.high == of.sizes[d]);
       if (!implied) return std::nullopt;
     }
     return padded.args[1];
@@ -161,13 +176,16 @@ class ContractionEmitter {
     std::string sum, begin = "0", end = {}, indent = {};
   };
   // A loop over k, from `begin` to `end` (all of it), that adds the product of two factors to `sum`.
-  void add_product(ExprWriter& write, std::vector<BlockDimension> dimensions, ExprId left, ExprId right, const Loop& loop) {
+  void add_product(ExprWriter& write, std::vector<BlockDimension> dimensions, ExprId left, ExprId right,
+                   const Loop& loop) {
     dimensions[kK].name = "k_left";
     ExprWriter a(graph_, names_, dimensions);
     dimensions[kK].name = "k_right";
     ExprWriter b(graph_, names_, dimensions);
-    const std::string x = factor(a, left, "k_left = start + tl.arange(0, BLOCK_K)[None, :]", "[BLOCK_M, BLOCK_K]");
-    const std::string y = factor(b, right, "k_right = start + tl.arange(0, BLOCK_K)[:, None]", "[BLOCK_K, BLOCK_N]");
+    const std::string x =
+        factor(a, left, "k_left = start + tl.arange(0, BLOCK_K)[None, :]", "[BLOCK_M, BLOCK_K]");
+    const std::string y =
+        factor(b, right, "k_right = start + tl.arange(0, BLOCK_K)[:, None]", "[BLOCK_K, BLOCK_N]");
     // Both bodies belong to one loop: the header comes once, after what does not change from turn to turn.
     const auto [before_a, body_a] = halves(a);
     const auto [before_b, body_b] = halves(b);
@@ -200,7 +218,8 @@ class ContractionEmitter {
     if (const auto bare = bare_load(narrow)) narrow = *bare;
     std::string value = write.value(narrow);
     const bool plain = graph_.exprs[narrow].kind == Expr::Kind::kLoad;
-    if (choice_.precision == "tf32" && !first().taps) value = write.let("", fmt::format("round_to_tf32({})", value));
+    if (choice_.precision == "tf32" && !first().taps)
+      value = write.let("", fmt::format("round_to_tf32({})", value));
     // Beyond the last k both factors are nothing.
     if (!plain && k_ % block_k_ != 0)
       value = write.let("", fmt::format("tl.where({}, {}, 0.0)", write.mask_of({kK}), value));
@@ -279,8 +298,9 @@ std::optional<Contraction> as_contraction(const Graph& graph, const TileKernel& 
   return found;
 }
 
-Result<KernelText> emit_contraction(Graph& graph, const Fused& fused, const TileKernel& kernel, const Contraction& contraction,
-                                    const std::string& name, const KernelChoice& choice) {
+Result<KernelText> emit_contraction(Graph& graph, const Fused& fused, const TileKernel& kernel,
+                                    const Contraction& contraction, const std::string& name,
+                                    const KernelChoice& choice) {
   return ContractionEmitter(graph, fused, kernel, contraction, name, choice).run();
 }
 

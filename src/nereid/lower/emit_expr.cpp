@@ -112,7 +112,8 @@ void ExprWriter::end_loop(const std::string& header) {
 std::string ExprWriter::value(ExprId id) {
   const auto found = known_.find(id);
   if (found != known_.end()) return found->second;
-  const bool outside = in_loop_ && std::ranges::none_of(loop_dimensions_, [&](int d) { return graph_.exprs.uses(id, d); });
+  const bool outside =
+      in_loop_ && std::ranges::none_of(loop_dimensions_, [&](int d) { return graph_.exprs.uses(id, d); });
   if (outside) in_loop_ = false;  // what is the same in every turn comes before the loop
   std::string made = make(id);
   if (outside) in_loop_ = true;
@@ -149,7 +150,8 @@ std::string ExprWriter::within(const Expr& expr) {
 }
 
 std::string ExprWriter::text(const Index& index) const {
-  return to_string(index, [&](int d) { return dimensions_[static_cast<size_t>(d)].name; }, extents_);
+  return to_string(
+      index, [&](int d) { return dimensions_[static_cast<size_t>(d)].name; }, extents_);
 }
 
 Index ExprWriter::address(TensorId tensor, const std::vector<Index>& at) const {
@@ -209,11 +211,14 @@ std::string ExprWriter::load(const Expr& expr) {
     const Expr& each = graph_.exprs[expr.args[d]];
     if (each.kind == Expr::Kind::kConstant && each.integer == 0) continue;
     const std::string amount = value(expr.args[d]);
-    further += from.strides[d] == 1 ? fmt::format(" + {}", amount) : fmt::format(" + {} * {}", amount, from.strides[d]);
+    further += from.strides[d] == 1 ? fmt::format(" + {}", amount)
+                                    : fmt::format(" + {} * {}", amount, from.strides[d]);
   }
   std::vector<Index> known = expr.at;  // what only the kernel knows is not looked at
   for (size_t d = 0; d < expr.args.size(); ++d)
-    if (const Expr& each = graph_.exprs[expr.args[d]]; each.kind != Expr::Kind::kConstant || each.integer != 0) known[d] = Index();
+    if (const Expr& each = graph_.exprs[expr.args[d]];
+        each.kind != Expr::Kind::kConstant || each.integer != 0)
+      known[d] = Index();
   const std::string where = mask_of(used, beyond(expr.tensor, known));
   return let(pointer.substr(0, pointer.size() - 4),
              fmt::format("tl.load({}{}{})", place(pointer, at), further,

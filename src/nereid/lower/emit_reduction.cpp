@@ -63,14 +63,16 @@ std::string combined(Reduction reduction, const std::string& a, const std::strin
   return fmt::format("{}({}, {})", combine_name(reduction, false), a, b);
 }
 
-std::string reduced_text(Reduction reduction, const std::string& block, int axis, std::vector<std::string>& helpers) {
+std::string reduced_text(Reduction reduction, const std::string& block, int axis,
+                         std::vector<std::string>& helpers) {
   if (reduction == Reduction::kSum) return fmt::format("tl.sum({}, axis={})", block, axis);
   const std::string name = combine_name(reduction, false);
   use(helpers, name);
   return fmt::format("tl.reduce({}, {}, {})", block, axis, name);
 }
 
-std::string scanned_text(Reduction reduction, const std::string& block, int axis, std::vector<std::string>& helpers) {
+std::string scanned_text(Reduction reduction, const std::string& block, int axis,
+                         std::vector<std::string>& helpers) {
   if (reduction == Reduction::kSum) return fmt::format("tl.cumsum({}, axis={})", block, axis);
   const std::string name = combine_name(reduction, true);
   use(helpers, name);

@@ -14,14 +14,16 @@ inline bool is_place(Reduction reduction) {
 
 // The literal that changes nothing: of integers the least or the largest there is.
 std::string nothing_text(Reduction reduction, DType type);
-// The function that combines two elements, or two pairs of an element and its place: see `helper_text`. Of equal
-// elements a reduction names the first, a scan the last.
+// The function that combines two elements, or two pairs of an element and its place: see `helper_text`. Of
+// equal elements a reduction names the first, a scan the last.
 std::string combine_name(Reduction reduction, bool scan);
 // "a + b", "larger_of(a, b)": two accumulators.
 std::string combined(Reduction reduction, const std::string& a, const std::string& b);
 // A block over `axis`; `helpers` gains the function that it calls. Not for places.
-std::string reduced_text(Reduction reduction, const std::string& block, int axis, std::vector<std::string>& helpers);
-std::string scanned_text(Reduction reduction, const std::string& block, int axis, std::vector<std::string>& helpers);
+std::string reduced_text(Reduction reduction, const std::string& block, int axis,
+                         std::vector<std::string>& helpers);
+std::string scanned_text(Reduction reduction, const std::string& block, int axis,
+                         std::vector<std::string>& helpers);
 // "@triton.jit" and the function; combine functions for reductions.
 std::string helper_text(const std::string& name);
 

@@ -47,17 +47,19 @@ double rate(const Target& target, const KernelText& text, DType factor) {
   return target.fp32;
 }
 
-// How often each factor of a contraction is read: once for every tile of the other's own dimension, less what the
-// second-level cache keeps of neighbouring tiles.
+// How often each factor of a contraction is read: once for every tile of the other's own dimension, less what
+// the second-level cache keeps of neighbouring tiles.
 double rereads(const KernelText& text, double flops, double bytes) {
   if (!text.contraction || bytes == 0) return 1;
-  const double intensity = 2.0 / (1.0 / static_cast<double>(text.choice.m) + 1.0 / static_cast<double>(text.choice.n)) / 4;
+  const double intensity =
+      2.0 / (1.0 / static_cast<double>(text.choice.m) + 1.0 / static_cast<double>(text.choice.n)) / 4;
   return std::max(1.0, flops / intensity / bytes / 8);
 }
 
 }  // namespace
 
-Estimate estimate(const Graph& graph, const Fused& fused, const TileKernel& kernel, const KernelText& text, const Target& target) {
+Estimate estimate(const Graph& graph, const Fused& fused, const TileKernel& kernel, const KernelText& text,
+                  const Target& target) {
   Estimate made;
   std::set<TensorId> own;
   for (const Member& member : kernel.members) own.insert(graph.nodes[static_cast<size_t>(member.node)].out);
@@ -67,10 +69,14 @@ Estimate estimate(const Graph& graph, const Fused& fused, const TileKernel& kern
   }
   static_cast<void>(fused);
   made.flops = flops_of(graph, kernel);
-  const DType type = graph.tensors[static_cast<size_t>(graph.nodes[static_cast<size_t>(kernel.members.front().node)].out)].type;
+  const DType type =
+      graph.tensors[static_cast<size_t>(graph.nodes[static_cast<size_t>(kernel.members.front().node)].out)]
+          .type;
   if (text.contraction) made.contraction_flops = 2 * static_cast<double>(element_count(kernel.extents()));
-  const double memory = (made.bytes_read * rereads(text, made.flops, made.bytes_read) + made.bytes_written) / target.bytes_per_second;
-  const double arithmetic = made.contraction_flops / (rate(target, text, type) * 0.7) + (made.flops - made.contraction_flops) / target.fp32;
+  const double memory = (made.bytes_read * rereads(text, made.flops, made.bytes_read) + made.bytes_written) /
+                        target.bytes_per_second;
+  const double arithmetic = made.contraction_flops / (rate(target, text, type) * 0.7) +
+                            (made.flops - made.contraction_flops) / target.fp32;
   // The last wave leaves processors idle, and a few programs most of them.
   const auto programs = static_cast<double>(text.programs);
   const auto width = static_cast<double>(target.multiprocessors) * (text.contraction ? 1 : 4);
@@ -79,7 +85,8 @@ Estimate estimate(const Graph& graph, const Fused& fused, const TileKernel& kern
   return made;
 }
 
-std::vector<KernelChoice> alternatives(const TileKernel& kernel, const KernelText& text, const Target& target) {
+std::vector<KernelChoice> alternatives(const TileKernel& kernel, const KernelText& text,
+                                       const Target& target) {
   std::vector<KernelChoice> found;
   const auto add = [&](const KernelChoice& choice) {
     if (to_string(choice) != to_string(text.choice)) found.push_back(choice);
@@ -91,7 +98,12 @@ std::vector<KernelChoice> alternatives(const TileKernel& kernel, const KernelTex
         for (const int64_t k : {32, 64})
           for (const int stages : {2, 3, 4}) {
             if ((m + n) * k * element * stages > target.shared_bytes || m * n > 32768) continue;
-            add({.m = m, .n = n, .k = k, .warps = m * n >= 16384 ? 8 : 4, .stages = stages, .precision = text.choice.precision});
+            add({.m = m,
+                 .n = n,
+                 .k = k,
+                 .warps = m * n >= 16384 ? 8 : 4,
+                 .stages = stages,
+                 .precision = text.choice.precision});
           }
     return found;
   }
@@ -103,7 +115,8 @@ std::vector<KernelChoice> alternatives(const TileKernel& kernel, const KernelTex
   for (const int64_t rows : {1, 2, 4, 8, 16, 32})
     for (const int64_t columns : {text.choice.columns, text.choice.columns / 2, text.choice.columns / 4})
       for (const int warps : {2, 4, 8})
-        if (columns >= 16 && rows * columns <= 16384 && rows <= kernel.row_count()) add({.rows = rows, .columns = columns, .warps = warps});
+        if (columns >= 16 && rows * columns <= 16384 && rows <= kernel.row_count())
+          add({.rows = rows, .columns = columns, .warps = warps});
   return found;
 }
 

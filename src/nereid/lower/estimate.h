@@ -14,12 +14,14 @@ struct Estimate {
   double seconds = 0;
 };
 
-// Bytes: every distinct tensor that is loaded or stored, once, a tile's second reading of a factor counted as what
-// the caches do not keep. Seconds: the slower of memory and arithmetic over the waves that the programs make, and a
-// launch.
-Estimate estimate(const Graph& graph, const Fused& fused, const TileKernel& kernel, const KernelText& text, const Target& target);
+// Bytes: every distinct tensor that is loaded or stored, once, a tile's second reading of a factor counted as
+// what the caches do not keep. Seconds: the slower of memory and arithmetic over the waves that the programs
+// make, and a launch.
+Estimate estimate(const Graph& graph, const Fused& fused, const TileKernel& kernel, const KernelText& text,
+                  const Target& target);
 
 // Other ways to cut a kernel, whose blocks fit the target.
-std::vector<KernelChoice> alternatives(const TileKernel& kernel, const KernelText& text, const Target& target);
+std::vector<KernelChoice> alternatives(const TileKernel& kernel, const KernelText& text,
+                                       const Target& target);
 
 }  // namespace nereid::lower

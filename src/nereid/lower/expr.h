@@ -56,8 +56,8 @@ enum class Fn : uint8_t {
   kTrunc,
   kRound,  // half to even
   kIsInf,
-  kHalf,  // rounded to float16, as a float32
-  kTf32,  // rounded to the ten bits of mantissa that TF32 has
+  kHalf,       // rounded to float16, as a float32
+  kTf32,       // rounded to the ten bits of mantissa that TF32 has
   kRemainder,  // with the sign of the divisor
   kFmod,       // with the sign of the dividend
   kIntDiv,     // of integers, towards zero
@@ -65,7 +65,7 @@ enum class Fn : uint8_t {
   kLessEqual,
   kEqual,
   kNotEqual,
-  kAnd,    // of booleans, or bitwise
+  kAnd,  // of booleans, or bitwise
   kOr,
   kXor,
   kWhere,  // condition, then, else
@@ -121,8 +121,8 @@ class Exprs {
   ExprId substitute(ExprId of, const std::vector<Index>& by, const Extents& extents);
   // The same where dimension d becomes by[d] + further[d]. Nothing where such a dimension lies under a
   // quotient or a remainder.
-  std::optional<ExprId> substitute(ExprId of, const std::vector<Index>& by, const std::vector<ExprId>& further,
-                                   const Extents& extents);
+  std::optional<ExprId> substitute(ExprId of, const std::vector<Index>& by,
+                                   const std::vector<ExprId>& further, const Extents& extents);
   // Every load becomes what `by` says of it.
   ExprId replace_loads(ExprId of, const std::function<ExprId(const Expr& load)>& by);
 

@@ -3,7 +3,8 @@
 namespace nereid::lower {
 
 std::optional<ExprId> factor_load(const Graph& graph, ExprId factor) {
-  if (const Expr& padded = graph.exprs[factor]; padded.kind == Expr::Kind::kApply && padded.fn == Fn::kWhere) {
+  if (const Expr& padded = graph.exprs[factor];
+      padded.kind == Expr::Kind::kApply && padded.fn == Fn::kWhere) {
     const Expr& otherwise = graph.exprs[padded.args[2]];
     if (otherwise.kind != Expr::Kind::kConstant || otherwise.number != 0) return std::nullopt;
     for (const ExprId under : graph.exprs.below(padded.args[0]))

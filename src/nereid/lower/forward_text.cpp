@@ -15,7 +15,8 @@ namespace {
 
 class ForwardWriter {
  public:
-  ForwardWriter(const trace::Trace& trace, const Graph& graph, const Fused& fused, const std::vector<KernelText>& texts, const SourceFile& source)
+  ForwardWriter(const trace::Trace& trace, const Graph& graph, const Fused& fused,
+                const std::vector<KernelText>& texts, const SourceFile& source)
       : trace_(trace), graph_(graph), fused_(fused), texts_(texts), source_(source) {
     taken_ = {"self", "device", "torch", "triton", "tl", "libdevice"};
     for (const auto& parameter : source.parameters) taken_.insert(parameter.name);
@@ -58,7 +59,8 @@ class ForwardWriter {
   // Of the first tensor that is given or kept.
   Result<std::string> device() {
     for (TensorId id = 0; id < static_cast<TensorId>(graph_.tensors.size()); ++id)
-      if (tensor(id).leaf >= 0 && trace_.storages[static_cast<size_t>(value(tensor(id).leaf).storage)].role != trace::Role::kConstant) {
+      if (tensor(id).leaf >= 0 && trace_.storages[static_cast<size_t>(value(tensor(id).leaf).storage)].role !=
+                                      trace::Role::kConstant) {
         NEREID_TRY(const std::string name, name_of(id));
         return name + ".device";
       }
@@ -82,7 +84,8 @@ class ForwardWriter {
     if (storage.role == trace::Role::kConstant) return constant(of, storage);
     const auto* list = std::get_if<trace::List>(&trace_.phases.back().inputs.node);
     for (size_t i = 0; list != nullptr && i < list->items.size(); ++i)
-      if (const std::string path = path_to(list->items[i], argument(i), view.storage); !path.empty()) return path;
+      if (const std::string path = path_to(list->items[i], argument(i), view.storage); !path.empty())
+        return path;
     return input_error("{}: {} is neither an argument of forward nor state", trace_.file, of.name);
   }
 
@@ -94,14 +97,18 @@ class ForwardWriter {
   }
 
   std::string path_to(const trace::Arg& arg, const std::string& path, trace::StorageId storage) const {
-    if (const auto* ref = std::get_if<trace::TensorRef>(&arg.node)) return value(ref->value).storage == storage ? path : "";
+    if (const auto* ref = std::get_if<trace::TensorRef>(&arg.node))
+      return value(ref->value).storage == storage ? path : "";
     if (const auto* list = std::get_if<trace::List>(&arg.node)) {
       for (size_t i = 0; i < list->items.size(); ++i)
-        if (auto found = path_to(list->items[i], fmt::format("{}[{}]", path, i), storage); !found.empty()) return found;
+        if (auto found = path_to(list->items[i], fmt::format("{}[{}]", path, i), storage); !found.empty())
+          return found;
     }
     if (const auto* dict = std::get_if<trace::Dict>(&arg.node)) {
       for (const auto& item : dict->items)
-        if (auto found = path_to(item.second, fmt::format("{}[\"{}\"]", path, item.first), storage); !found.empty()) return found;
+        if (auto found = path_to(item.second, fmt::format("{}[\"{}\"]", path, item.first), storage);
+            !found.empty())
+          return found;
     }
     return "";
   }
@@ -109,20 +116,25 @@ class ForwardWriter {
   Result<std::string> constant(const Tensor& of, const trace::Storage& storage) {
     needs_device_ = true;
     const auto numbers = constant_numbers(storage, of.type);
-    if (numbers.empty()) return input_error("{}: a constant of a type that cannot be written out", trace_.file);
+    if (numbers.empty())
+      return input_error("{}: a constant of a type that cannot be written out", trace_.file);
     std::vector<std::string> items;
-    for (const double number : numbers) items.push_back(of.type == DType::kBool ? (number != 0 ? "True" : "False") : constant_text(number, of.type));
+    for (const double number : numbers)
+      items.push_back(of.type == DType::kBool ? (number != 0 ? "True" : "False")
+                                              : constant_text(number, of.type));
     const std::string name = fresh("constant");
-    line(fmt::format("{} = torch.tensor([{}], device=device, dtype={}).reshape({})", name, fmt::join(items, ", "), torch_type(of.type),
-                     tuple_text(of.sizes)));
+    line(fmt::format("{} = torch.tensor([{}], device=device, dtype={}).reshape({})", name,
+                     fmt::join(items, ", "), torch_type(of.type), tuple_text(of.sizes)));
     return name;
   }
 
   std::string allocation(const Tensor& of) {
     needs_device_ = true;
     const bool dense = of.strides == row_major(of.sizes);
-    return dense ? fmt::format("torch.empty({}, device=device, dtype={})", tuple_text(of.sizes), torch_type(of.type))
-                 : fmt::format("torch.empty_strided({}, {}, device=device, dtype={})", tuple_text(of.sizes), tuple_text(of.strides), torch_type(of.type));
+    return dense ? fmt::format("torch.empty({}, device=device, dtype={})", tuple_text(of.sizes),
+                               torch_type(of.type))
+                 : fmt::format("torch.empty_strided({}, {}, device=device, dtype={})", tuple_text(of.sizes),
+                               tuple_text(of.strides), torch_type(of.type));
   }
 
   Status launch(const KernelText& kernel) {
@@ -152,7 +164,8 @@ class ForwardWriter {
     const trace::Value& view = value(id);
     const Tensor& of = tensor(holder);
     if (of.sizes == view.sizes && of.strides == view.strides && of.offset == view.offset) return name;
-    return fmt::format("{}.as_strided({}, {}, {})", name, tuple_text(view.sizes), tuple_text(view.strides), view.offset - of.offset);
+    return fmt::format("{}.as_strided({}, {}, {})", name, tuple_text(view.sizes), tuple_text(view.strides),
+                       view.offset - of.offset);
   }
 
   Status keep(const Node& node) {
@@ -164,7 +177,8 @@ class ForwardWriter {
     for (const TensorId out : node.outs) made.push_back(names_[out] = fresh(tensor(out).name));
     needs_device_ = true;
     line("# PyTorch's own: there is no kernel for it here.");
-    const std::string call = call_python(*node.call, [&](trace::ValueId id) { return given[id]; }, "device");
+    const std::string call = call_python(
+        *node.call, [&](trace::ValueId id) { return given[id]; }, "device");
     line(fmt::format("{} = {}", fmt::join(made, ", "), call));
     return ok_status();
   }
@@ -177,7 +191,8 @@ class ForwardWriter {
       results.push_back(std::move(name));
     }
     size_t next = 0;
-    return arg_python(trace_.phases.back().output, [&](trace::ValueId) { return results.at(next++); }, "device");
+    return arg_python(
+        trace_.phases.back().output, [&](trace::ValueId) { return results.at(next++); }, "device");
   }
 
   const trace::Trace& trace_;
@@ -193,8 +208,8 @@ class ForwardWriter {
 
 }  // namespace
 
-Result<std::string> forward_text(const trace::Trace& trace, const Graph& graph, const Fused& fused, const std::vector<KernelText>& texts,
-                                 const SourceFile& source) {
+Result<std::string> forward_text(const trace::Trace& trace, const Graph& graph, const Fused& fused,
+                                 const std::vector<KernelText>& texts, const SourceFile& source) {
   return ForwardWriter(trace, graph, fused, texts, source).run();
 }
 

@@ -11,7 +11,7 @@
 namespace nereid::lower {
 
 // `texts`: of each of the fused kernels, in their order. Indented as a member of a class.
-Result<std::string> forward_text(const trace::Trace& trace, const Graph& graph, const Fused& fused, const std::vector<KernelText>& texts,
-                                 const SourceFile& source);
+Result<std::string> forward_text(const trace::Trace& trace, const Graph& graph, const Fused& fused,
+                                 const std::vector<KernelText>& texts, const SourceFile& source);
 
 }  // namespace nereid::lower

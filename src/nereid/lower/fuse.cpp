@@ -63,7 +63,8 @@ class Fuser {
     Member made{.node = id, .reduction = each.reduction, .body = -1, .at = {}};
     made.scan = each.scan;
     made.body = exprs().substitute(each.body, map, kernel.extents());
-    const std::vector<Index> at = each.at.empty() ? identity_map(each.sizes.size() + (each.scan ? 1 : 0)) : each.at;
+    const std::vector<Index> at =
+        each.at.empty() ? identity_map(each.sizes.size() + (each.scan ? 1 : 0)) : each.at;
     for (const Index& index : at) made.at.push_back(substitute(index, map, kernel.extents()));
     const auto uses_columns = [&](const Index& index) {
       for (size_t c = 0; c < kernel.columns.size(); ++c)
@@ -95,8 +96,8 @@ class Fuser {
     return true;
   }
 
-  // A program may go over its columns in turns, so what has an element for each column is gone when a reduction of it
-  // is there: who reads both would need it again.
+  // A program may go over its columns in turns, so what has an element for each column is gone when a
+  // reduction of it is there: who reads both would need it again.
   bool in_one_pass(const TileKernel& kernel, const Member& made) {
     std::set<NodeId> rows, rows_of_whole;
     bool reads_whole = false;
@@ -107,9 +108,11 @@ class Fuser {
       if (!maker->whole) continue;
       reads_whole = true;
       for (const TensorId behind : graph_.reads(node(maker->node)))
-        if (const Member* row = made_by(kernel, behind); row != nullptr && !row->whole) rows_of_whole.insert(row->node);
+        if (const Member* row = made_by(kernel, behind); row != nullptr && !row->whole)
+          rows_of_whole.insert(row->node);
     }
-    return !reads_whole || (std::ranges::includes(rows_of_whole, rows) && (made.whole || made.reduction != Reduction::kNone));
+    return !reads_whole ||
+           (std::ranges::includes(rows_of_whole, rows) && (made.whole || made.reduction != Reduction::kNone));
   }
 
   NodeId maker_of(TensorId tensor) const { return graph_.tensors[static_cast<size_t>(tensor)].node; }
@@ -142,7 +145,8 @@ class Fuser {
         }
         const auto dimension = plain_dimension(expr.at[d]);
         if (!dimension) {
-          if (expr.at[d].is_constant() && graph_.tensors[static_cast<size_t>(expr.tensor)].sizes[d] == 1) continue;
+          if (expr.at[d].is_constant() && graph_.tensors[static_cast<size_t>(expr.tensor)].sizes[d] == 1)
+            continue;
           return std::nullopt;
         }
         auto& place = known[static_cast<size_t>(*dimension)];
@@ -165,7 +169,8 @@ class Fuser {
                                              std::vector<std::optional<Index>> known, int) {
     for (size_t d = 0; d < known.size(); ++d)  // two dimensions of its own are not one of the kernel's
       for (size_t other = 0; other < d; ++other)
-        if (known[d] && known[other] && *known[d] == *known[other] && !known[d]->is_constant()) return std::nullopt;
+        if (known[d] && known[other] && *known[d] == *known[other] && !known[d]->is_constant())
+          return std::nullopt;
     std::set<int> covered;
     for (const auto& index : known)
       for (size_t d = 0; index && d < kernel.extents().size(); ++d)
@@ -189,9 +194,10 @@ class Fuser {
     return map;
   }
 
-  // A map that reads nothing of a kernel's, beside what has the same shape: one launch for both, and what both
-  // load is loaded once.
-  std::optional<std::vector<Index>> beside(const TileKernel& kernel, const Node& each, bool after_contraction) {
+  // A map that reads nothing of a kernel's, beside what has the same shape: one launch for both, and what
+  // both load is loaded once.
+  std::optional<std::vector<Index>> beside(const TileKernel& kernel, const Node& each,
+                                           bool after_contraction) {
     if (after_contraction) return std::nullopt;
     if (each.sizes != kernel.extents()) return std::nullopt;
     if (!kernel.columns.empty() && !shares_a_load(kernel, each)) return std::nullopt;
@@ -212,7 +218,8 @@ class Fuser {
     for (size_t n = 0; n < graph_.nodes.size(); ++n)
       if (made_in_[n] >= 0)
         for (const TensorId read : graph_.reads(graph_.nodes[n]))
-          if (const NodeId maker = maker_of(read); maker >= 0 && made_in_[static_cast<size_t>(maker)] != made_in_[n])
+          if (const NodeId maker = maker_of(read);
+              maker >= 0 && made_in_[static_cast<size_t>(maker)] != made_in_[n])
             fused_.stored[static_cast<size_t>(read)] = true;
   }
 

@@ -15,8 +15,8 @@ namespace nereid::lower {
 struct Member {
   NodeId node = -1;
   Reduction reduction = Reduction::kNone;
-  ExprId body = -1;       // over the kernel's dimensions: rows, then columns
-  bool whole = false;     // its result has an element for each row and column; else one a row
+  ExprId body = -1;    // over the kernel's dimensions: rows, then columns
+  bool whole = false;  // its result has an element for each row and column; else one a row
   bool scan = false;
   std::vector<Index> at;  // where in its tensor the result goes, over the kernel's dimensions
 };

@@ -27,32 +27,32 @@ struct Tensor {
 
 enum class Reduction : uint8_t { kNone, kSum, kProd, kMax, kMin, kLogSumExp, kArgMax, kArgMin };
 
-// result[d] = the reduction over r of body(d, r); a map where there are no reduced dimensions. A scan's result has
-// an element for each r, the reduction over all up to it.
+// result[d] = the reduction over r of body(d, r); a map where there are no reduced dimensions. A scan's
+// result has an element for each r, the reduction over all up to it.
 struct Node {
   TensorId out = -1;
   Extents sizes = {};    // of the result: dimensions 0 to sizes.size() - 1 of the body
   Extents reduced = {};  // the dimensions behind those
   Reduction reduction = Reduction::kNone;
-  ExprId body = -1;       // in the compute type of the result
-  bool scan = false;      // over `reduced`, which has one dimension
-  // Where in its tensor an element goes, over sizes (of a scan: and reduced); empty: element d at d. What lies
-  // beyond the tensor is not stored.
+  ExprId body = -1;   // in the compute type of the result
+  bool scan = false;  // over `reduced`, which has one dimension
+  // Where in its tensor an element goes, over sizes (of a scan: and reduced); empty: element d at d. What
+  // lies beyond the tensor is not stored.
   std::vector<Index> at = {};
-  std::string name = {};  // of the operator it came from: "softmax"
+  std::string name = {};                 // of the operator it came from: "softmax"
   std::vector<std::string> before = {};  // names of the maps that it has taken in, in their order
   trace::Place place = {};
   bool tf32 = false;  // a contraction of float32 that PyTorch's flags let round its factors to TF32
-  // Of a contraction whose factors were split: pairs of factors whose products, divided by kLowScale, belong to the
-  // sum (split_factors.h). The body's own factors are float16 then.
+  // Of a contraction whose factors were split: pairs of factors whose products, divided by kLowScale, belong
+  // to the sum (split_factors.h). The body's own factors are float16 then.
   std::vector<std::pair<ExprId, ExprId>> low = {};
   // Of a contraction: the last of `reduced` is gone through in blocks, the others one by one.
   bool taps = false;
   bool whole = false;  // written to memory, and not taken into those who read it
   // A reduction over a small window, better written out as a map of its elements.
   bool window = false;
-  // An operator that stays PyTorch's: no body; `inputs` are the tensors that hold the values it is given, `outs`
-  // what it makes.
+  // An operator that stays PyTorch's: no body; `inputs` are the tensors that hold the values it is given,
+  // `outs` what it makes.
   const trace::Call* call = nullptr;
   std::vector<std::pair<trace::ValueId, TensorId>> inputs = {};
   std::vector<TensorId> outs = {};

@@ -98,7 +98,8 @@ Status Importer::outputs(const trace::Phase& forward) {
     // What is handed out has the shape of the value; a view of something larger is written out. What forward
     // has changed in place it may hand out itself.
     const Tensor& made = graph_.tensors[static_cast<size_t>(*found)];
-    const bool changed = std::ranges::any_of(graph_.updates, [&](const Update& u) { return u.from == *found; });
+    const bool changed =
+        std::ranges::any_of(graph_.updates, [&](const Update& u) { return u.from == *found; });
     const bool whole = made.sizes == value(id).sizes && made.strides == value(id).strides;
     if (changed && whole) {
       graph_.outputs.push_back(leaves_.at(value(id).storage));
@@ -167,7 +168,8 @@ Status Importer::keep(const trace::Call& call) {
 
 Status Importer::cannot(std::string why) const {
   if (call_ == nullptr) return input_error("{}", why);
-  return input_error("{} ({}:{}) cannot be lowered: {}", call_->op, call_->place.file, call_->place.line, why);
+  return input_error("{} ({}:{}) cannot be lowered: {}", call_->op, call_->place.file, call_->place.line,
+                     why);
 }
 
 void Importer::fail(std::string why) {
@@ -233,7 +235,8 @@ Status Importer::leaf_of(trace::StorageId storage) {
   if (!found && role.role == trace::Role::kConstant && !role.data.empty())
     for (size_t id = 0; id < trace_.values.size() && !found; ++id) {
       const trace::Value& each = trace_.values[id];
-      const bool whole = element_count(each.sizes) * trace::element_bytes(each.dtype) == role.bytes && each.strides == row_major(each.sizes);
+      const bool whole = element_count(each.sizes) * trace::element_bytes(each.dtype) == role.bytes &&
+                         each.strides == row_major(each.sizes);
       if (each.storage == storage && whole) found = static_cast<trace::ValueId>(id);
     }
   if (!found) return cannot(fmt::format("it reads {}, which is neither an input nor state", role.name));
@@ -292,13 +295,15 @@ ExprId Importer::read(trace::ValueId id, const std::vector<Index>& at, const Ext
   const Tensor made = graph_.tensors[static_cast<size_t>(leaf_around(view, *tensor))];
   if (const trace::Storage& kept = trace_.storages[static_cast<size_t>(view.storage)];
       made.node < 0 && kept.role == trace::Role::kConstant)
-    if (const auto numbers = constant_numbers(kept, made.type); numbers.size() == 1) return exprs().constant(numbers[0], type);
+    if (const auto numbers = constant_numbers(kept, made.type); numbers.size() == 1)
+      return exprs().constant(numbers[0], type);
   if (made.type != view.dtype) {
     fail("it looks at the bits of one type as another");
     return exprs().constant(0, type);
   }
   const TensorId from = leaf_around(view, *tensor);
-  if (made.sizes == view.sizes && made.strides == view.strides && made.offset == view.offset) return load(from, at);
+  if (made.sizes == view.sizes && made.strides == view.strides && made.offset == view.offset)
+    return load(from, at);
   // Through the address: the tensor's dimensions are its digits, the widest stride first.
   Index address(view.offset - made.offset);
   for (size_t d = 0; d < at.size(); ++d)
@@ -367,19 +372,25 @@ Status Importer::define(trace::ValueId result, ExprId body, std::string name) {
 Status Importer::define_reduction(trace::ValueId result, Reduction reduction, const Extents& sizes,
                                   const Extents& reduced, ExprId body, std::string name) {
   if (reduction == Reduction::kNone) body = exprs().cast(body, compute_type(value(result).dtype));
-  return define(result, {.sizes = sizes, .reduced = reduced, .reduction = reduction, .body = body, .name = std::move(name)});
+  return define(
+      result,
+      {.sizes = sizes, .reduced = reduced, .reduction = reduction, .body = body, .name = std::move(name)});
 }
 
-Status Importer::define_reduction_at(trace::ValueId result, Reduction reduction, const Extents& sizes, const Extents& reduced,
-                                     std::vector<Index> at, ExprId body, std::string name) {
-  Node node{.sizes = sizes, .reduced = reduced, .reduction = reduction, .body = body, .name = std::move(name)};
+Status Importer::define_reduction_at(trace::ValueId result, Reduction reduction, const Extents& sizes,
+                                     const Extents& reduced, std::vector<Index> at, ExprId body,
+                                     std::string name) {
+  Node node{
+      .sizes = sizes, .reduced = reduced, .reduction = reduction, .body = body, .name = std::move(name)};
   node.at = std::move(at);
   return define(result, std::move(node));
 }
 
-TensorId Importer::temporary_at(Reduction reduction, const Extents& sizes, const Extents& reduced, std::vector<Index> at,
-                                const Extents& out, ExprId body, DType type, std::string name) {
-  Node node{.sizes = sizes, .reduced = reduced, .reduction = reduction, .body = body, .name = std::move(name)};
+TensorId Importer::temporary_at(Reduction reduction, const Extents& sizes, const Extents& reduced,
+                                std::vector<Index> at, const Extents& out, ExprId body, DType type,
+                                std::string name) {
+  Node node{
+      .sizes = sizes, .reduced = reduced, .reduction = reduction, .body = body, .name = std::move(name)};
   node.at = std::move(at);
   node.place = call_->place;
   node.tf32 = tf32_;
@@ -387,9 +398,10 @@ TensorId Importer::temporary_at(Reduction reduction, const Extents& sizes, const
   return graph_.add_node(std::move(node), type, {}, out);
 }
 
-Status Importer::define_scan(trace::ValueId result, Reduction reduction, const Extents& sizes, const Extents& reduced,
-                             std::vector<Index> at, ExprId body, std::string name) {
-  Node node{.sizes = sizes, .reduced = reduced, .reduction = reduction, .body = body, .name = std::move(name)};
+Status Importer::define_scan(trace::ValueId result, Reduction reduction, const Extents& sizes,
+                             const Extents& reduced, std::vector<Index> at, ExprId body, std::string name) {
+  Node node{
+      .sizes = sizes, .reduced = reduced, .reduction = reduction, .body = body, .name = std::move(name)};
   node.scan = true;
   node.at = std::move(at);
   return define(result, std::move(node));
@@ -412,7 +424,8 @@ Status Importer::define(trace::ValueId result, Node node) {
   if (!whole && !fresh) {
     if (before == current_.end() && allocated_.contains(view.storage)) {
       const trace::ValueId all = allocated_.at(view.storage);
-      Node nothing{.sizes = value(all).sizes, .body = exprs().constant(0, compute_type(view.dtype)), .name = "empty"};
+      Node nothing{
+          .sizes = value(all).sizes, .body = exprs().constant(0, compute_type(view.dtype)), .name = "empty"};
       current_[view.storage] = graph_.add_node(std::move(nothing), view.dtype, value(all).strides);
     }
     const auto base = current(view.storage);
@@ -425,8 +438,8 @@ Status Importer::define(trace::ValueId result, Node node) {
   if (!node.at.empty())
     current_[view.storage] = graph_.add_node(std::move(node), view.dtype, view.strides, view.sizes);
   else
-    current_[view.storage] = graph_.add_node(
-        node, view.dtype, node.sizes == view.sizes ? view.strides : row_major(node.sizes));
+    current_[view.storage] =
+        graph_.add_node(node, view.dtype, node.sizes == view.sizes ? view.strides : row_major(node.sizes));
   return ok_status();
 }
 
@@ -452,7 +465,8 @@ Status Importer::patch(const trace::Value& view, TensorId base, TensorId made) {
              start[d] + view.strides[v] / was.strides[d] * (view.sizes[v] - 1) < was.sizes[d];
     };
     const auto d = std::ranges::find_if(order, fits);
-    if (d == order.end()) return cannot("it writes a part of something through a view that is no slice of it");
+    if (d == order.end())
+      return cannot("it writes a part of something through a view that is no slice of it");
     step[*d] = view.strides[v] / was.strides[*d];
     count[*d] = view.sizes[v];
     at[v] = quotient(Index::dimension(static_cast<int>(*d)) - Index(start[*d]), step[*d], was.sizes);
@@ -460,10 +474,11 @@ Status Importer::patch(const trace::Value& view, TensorId base, TensorId made) {
   ExprId inside = exprs().integer(1, DType::kBool);
   for (size_t d = 0; d < rank; ++d) {
     const Index from = Index::dimension(static_cast<int>(d)) - Index(start[d]);
-    inside = exprs().apply(Fn::kAnd, {inside, exprs().within(from, 0, (count[d] - 1) * step[d] + 1, was.sizes)});
+    inside =
+        exprs().apply(Fn::kAnd, {inside, exprs().within(from, 0, (count[d] - 1) * step[d] + 1, was.sizes)});
     if (step[d] > 1)
-      inside = exprs().apply(
-          Fn::kAnd, {inside, exprs().within(remainder(from, step[d], was.sizes), 0, 1, was.sizes)});
+      inside = exprs().apply(Fn::kAnd,
+                             {inside, exprs().within(remainder(from, step[d], was.sizes), 0, 1, was.sizes)});
   }
   const ExprId body = exprs().apply(Fn::kWhere, {inside, load(made, at), load(base, dimensions(rank))});
   Node node{.sizes = was.sizes, .body = body, .name = graph_.tensors[static_cast<size_t>(made)].name};

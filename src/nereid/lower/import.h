@@ -46,13 +46,15 @@ class Importer {
   TensorId leaf_around(const trace::Value& view, TensorId leaf);
   ExprId read(trace::ValueId id, const std::vector<Index>& at, const Extents& extents);
   // Where dimension d is at[d] + further[d], an i64 that only the kernel knows.
-  ExprId read(trace::ValueId id, const std::vector<Index>& at, std::vector<ExprId> further, const Extents& extents);
+  ExprId read(trace::ValueId id, const std::vector<Index>& at, std::vector<ExprId> further,
+              const Extents& extents);
   // An operand, broadcast to dimensions 0 to sizes.size() - 1, in `type`.
   ExprId operand(trace::ValueId id, const Extents& sizes, DType type);
   // A tensor or a number as an operand.
   ExprId operand(const trace::Arg* arg, const Extents& sizes, DType type);
 
-  // The call's argument number `position` over the dimensions of its first result, in that one's compute type.
+  // The call's argument number `position` over the dimensions of its first result, in that one's compute
+  // type.
   Value operand(size_t position);
   const trace::Value& result(size_t i = 0) const { return value(results().at(i)); }
 
@@ -61,10 +63,10 @@ class Importer {
   Status define_reduction(trace::ValueId result, Reduction reduction, const Extents& sizes,
                           const Extents& reduced, ExprId body, std::string name);
   // The same where element (d, ...) of the reduction is element `at` of the result.
-  Status define_reduction_at(trace::ValueId result, Reduction reduction, const Extents& sizes, const Extents& reduced,
-                             std::vector<Index> at, ExprId body, std::string name);
-  TensorId temporary_at(Reduction reduction, const Extents& sizes, const Extents& reduced, std::vector<Index> at,
-                        const Extents& out, ExprId body, DType type, std::string name);
+  Status define_reduction_at(trace::ValueId result, Reduction reduction, const Extents& sizes,
+                             const Extents& reduced, std::vector<Index> at, ExprId body, std::string name);
+  TensorId temporary_at(Reduction reduction, const Extents& sizes, const Extents& reduced,
+                        std::vector<Index> at, const Extents& out, ExprId body, DType type, std::string name);
   // An element for each of `reduced`, which has one dimension; `at`: the result's own index, over both.
   Status define_scan(trace::ValueId result, Reduction reduction, const Extents& sizes, const Extents& reduced,
                      std::vector<Index> at, ExprId body, std::string name);
@@ -97,7 +99,8 @@ class Importer {
   Status trouble_ = ok_status();
   std::map<trace::StorageId, TensorId> current_;  // what each storage holds now
   std::map<trace::StorageId, TensorId> leaves_;
-  std::map<trace::ValueId, TensorId> parts_;  // leaves besides: of storages that several inputs or buffers share
+  std::map<trace::ValueId, TensorId>
+      parts_;  // leaves besides: of storages that several inputs or buffers share
   std::map<trace::StorageId, trace::ValueId> allocated_;  // as a whole, of storages that nobody has written
 };
 

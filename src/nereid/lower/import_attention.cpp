@@ -15,12 +15,14 @@ struct Attention {
 };
 
 // An index of a key or a value's own dimensions, of the batch dimensions in front of `rows`, `column`.
-std::vector<Index> at_key(const Attention& a, Importer& import, trace::ValueId id, Index row, Index column, const Extents& extents) {
+std::vector<Index> at_key(const Attention& a, Importer& import, trace::ValueId id, Index row, Index column,
+                          const Extents& extents) {
   const Extents& own = import.value(id).sizes;
   std::vector<Index> at;
   for (size_t d = 0; d + 2 < own.size(); ++d) {
     Index batch = own[d] == 1 ? Index() : Index::dimension(static_cast<int>(d));
-    if (a.shared > 1 && d + 3 == own.size()) batch = quotient(Index::dimension(static_cast<int>(d)), a.shared, extents);
+    if (a.shared > 1 && d + 3 == own.size())
+      batch = quotient(Index::dimension(static_cast<int>(d)), a.shared, extents);
     at.push_back(batch);
   }
   at.push_back(std::move(row));
@@ -45,11 +47,14 @@ Value masked_score(Importer& import, Value score, const Extents& scores) {
 }
 
 Status attention(Importer& import) {
-  const auto q = import.tensor(import.arg(0, "query")), k = import.tensor(import.arg(1, "key")), v = import.tensor(import.arg(2, "value"));
-  if (!q || !k || !v || import.number(import.arg(4, "dropout_p"), 0) != 0) return import.cannot("it drops elements at random");
+  const auto q = import.tensor(import.arg(0, "query")), k = import.tensor(import.arg(1, "key")),
+             v = import.tensor(import.arg(2, "value"));
+  if (!q || !k || !v || import.number(import.arg(4, "dropout_p"), 0) != 0)
+    return import.cannot("it drops elements at random");
   const Extents sizes = import.result().sizes, of_q = import.value(*q).sizes, of_k = import.value(*k).sizes;
   const size_t rank = sizes.size();
-  if (rank < 2 || of_q.size() != rank || of_k.size() != rank) return import.cannot("its operands have different ranks");
+  if (rank < 2 || of_q.size() != rank || of_k.size() != rank)
+    return import.cannot("its operands have different ranks");
   const int64_t heads = rank > 2 ? of_q[rank - 3] : 1, shared = rank > 2 ? heads / of_k[rank - 3] : 1;
   Attention a{*q, *k, *v, sizes, of_k[rank - 2], of_q[rank - 1], shared, 0};
   a.scale = import.number(import.arg(6, "scale"), 1 / std::sqrt(static_cast<double>(a.depth)));
@@ -63,7 +68,8 @@ Status attention(Importer& import) {
   const Index column = at_q[rank - 1];
   at_q[rank - 1] = Index::dimension(static_cast<int>(rank));
   const Value x(import.exprs(), import.read(*q, at_q, extents));
-  const Value y(import.exprs(), import.read(*k, at_key(a, import, *k, column, at_q[rank - 1], extents), extents));
+  const Value y(import.exprs(),
+                import.read(*k, at_key(a, import, *k, column, at_q[rank - 1], extents), extents));
   const TensorId product = import.temporary(Reduction::kSum, scores, {a.depth}, (x * y).id(), type, "scores");
   const Value raw(import.exprs(), import.load(product, dimensions(rank)));
   const Value score = masked_score(import, raw * a.scale, scores);
@@ -76,14 +82,19 @@ Status attention(Importer& import) {
   const TensorId sum = import.temporary(Reduction::kSum, rows, {a.length}, weight.id(), type, "weight_sum");
   const Value total(import.exprs(), import.load(sum, dimensions(rank - 1)));
   const Value share = equal(total, 0).where(total.constant(0), weight / total);
-  const TensorId shares = import.temporary(Reduction::kNone, scores, {}, share.id(), type, "attention_weights");
+  const TensorId shares =
+      import.temporary(Reduction::kNone, scores, {}, share.id(), type, "attention_weights");
   Extents last = sizes;
   last.push_back(a.length);
   auto at_weight = dimensions(rank);
   at_weight[rank - 1] = Index::dimension(static_cast<int>(rank));
   const Value w(import.exprs(), import.load(shares, at_weight));
-  const Value z(import.exprs(), import.read(*v, at_key(a, import, *v, at_weight[rank - 1], Index::dimension(static_cast<int>(rank) - 1), last), last));
-  return import.define_reduction(import.results()[0], Reduction::kSum, sizes, {a.length}, (w * z).id(), "attention");
+  const Value z(import.exprs(), import.read(*v,
+                                            at_key(a, import, *v, at_weight[rank - 1],
+                                                   Index::dimension(static_cast<int>(rank) - 1), last),
+                                            last));
+  return import.define_reduction(import.results()[0], Reduction::kSum, sizes, {a.length}, (w * z).id(),
+                                 "attention");
 }
 
 }  // namespace

@@ -89,8 +89,8 @@ Status vector_product(Importer& import) {
   return product(import, *a, *b, at, {d(sizes.size())}, sizes, k, -1, 1, "matmul");
 }
 
-// The sum over some dimensions of the product of three tensors, each of which has dimensions of extent 1 where
-// `expand` says.
+// The sum over some dimensions of the product of three tensors, each of which has dimensions of extent 1
+// where `expand` says.
 Status trilinear(Importer& import) {
   const auto summed = import.integers(import.arg(6, "sumdim"));
   std::vector<Extents> of(3);
@@ -105,7 +105,9 @@ Status trilinear(Importer& import) {
   }
   Extents kept, reduced;
   std::vector<Index> where(all.size());
-  const auto gone = [&](size_t dim) { return std::ranges::find(summed, static_cast<int64_t>(dim)) != summed.end(); };
+  const auto gone = [&](size_t dim) {
+    return std::ranges::find(summed, static_cast<int64_t>(dim)) != summed.end();
+  };
   for (size_t dim = 0; dim < all.size(); ++dim)
     if (!gone(dim)) {
       where[dim] = d(kept.size());
@@ -127,15 +129,17 @@ Status trilinear(Importer& import) {
     const ExprId factor = element(import, *import.tensor(import.arg(i, "")), at, extents);
     body = body < 0 ? factor : import.exprs().apply(Fn::kMul, {body, factor});
   }
-  if (element_count(kept) != element_count(import.result().sizes)) return import.cannot("it keeps what it sums over");
+  if (element_count(kept) != element_count(import.result().sizes))
+    return import.cannot("it keeps what it sums over");
   return import.define_reduction(import.results()[0], Reduction::kSum, kept, reduced, body, "bilinear");
 }
 
-// x [n, c, area...]; weight [o, c / groups, window...], or of a transposed convolution [c, o / groups, window...].
+// x [n, c, area...]; weight [o, c / groups, window...], or of a transposed convolution [c, o / groups,
+// window...].
 //
-// Dimensions of the sum: n, group, channel of the group, area; of a transposed one each place p of the result is
-// q * stride + r, for only every stride-th tap of the window meets an element of x there. Then what is summed:
-// channels of the group, window.
+// Dimensions of the sum: n, group, channel of the group, area; of a transposed one each place p of the result
+// is q * stride + r, for only every stride-th tap of the window meets an element of x there. Then what is
+// summed: channels of the group, window.
 class Convolution {
  public:
   explicit Convolution(Importer& import) : import_(import), exprs_(import.exprs()) {}
@@ -157,7 +161,9 @@ class Convolution {
   }
 
  private:
-  static int64_t nth(const std::vector<int64_t>& list, size_t i) { return list.size() == 1 ? list[0] : list.at(i); }
+  static int64_t nth(const std::vector<int64_t>& list, size_t i) {
+    return list.size() == 1 ? list[0] : list.at(i);
+  }
   int64_t stride(size_t i) const { return nth(import_.integers(import_.arg(3, "stride")), i); }
   int64_t padding(size_t i) const { return nth(import_.integers(import_.arg(4, "padding")), i); }
   int64_t dilation(size_t i) const { return nth(import_.integers(import_.arg(5, "dilation")), i); }
@@ -180,14 +186,16 @@ class Convolution {
       class_[i] = d(rows_.size());
       rows_.push_back(stride(i));
     }
-    for (size_t i = 0; i < area_; ++i) at_.push_back(by_classes(i) ? place_[i] * stride(i) + class_[i] : place_[i]);
+    for (size_t i = 0; i < area_; ++i)
+      at_.push_back(by_classes(i) ? place_[i] * stride(i) + class_[i] : place_[i]);
     extents_ = rows_;
     extents_.insert(extents_.end(), reduced_.begin(), reduced_.end());
   }
 
   void both(ExprId& condition, ExprId other) { condition = exprs_.apply(Fn::kAnd, {condition, other}); }
 
-  // Where x and the weight are read along one dimension of the area, and under which conditions they are there.
+  // Where x and the weight are read along one dimension of the area, and under which conditions they are
+  // there.
   void along(size_t i, std::vector<Index>& at_x, std::vector<Index>& at_w, ExprId& in_x, ExprId& in_w) {
     const Index tap = d(rows_.size() + 1 + i);
     Index from, k = tap;
@@ -221,12 +229,16 @@ class Convolution {
     for (size_t i = 0; i < area_; ++i) along(i, at_x, at_w, in_x, in_w);
     // Where there is no weight there is no x either: zero times infinity would be something.
     const ExprId in_both = exprs_.apply(Fn::kAnd, {in_x, in_w});
-    const Value product = kept(in_both, element(import_, x, at_x, extents_)) * kept(in_w, element(import_, weight, at_w, extents_));
+    const Value product = kept(in_both, element(import_, x, at_x, extents_)) *
+                          kept(in_w, element(import_, weight, at_w, extents_));
     if (in_each_ == 1) import_.over_windows();  // no tensor core helps with one channel
     const std::string name = transposed_ ? "conv_transpose" : "conv";
     const auto bias = import_.tensor(import_.arg(2, "bias"));
-    if (!bias) return import_.define_reduction_at(import_.results()[0], Reduction::kSum, rows_, reduced_, at_, product.id(), name);
-    const TensorId total = import_.temporary_at(Reduction::kSum, rows_, reduced_, at_, sizes_, product.id(), import_.result().dtype, name);
+    if (!bias)
+      return import_.define_reduction_at(import_.results()[0], Reduction::kSum, rows_, reduced_, at_,
+                                         product.id(), name);
+    const TensorId total = import_.temporary_at(Reduction::kSum, rows_, reduced_, at_, sizes_, product.id(),
+                                                import_.result().dtype, name);
     const Value result(exprs_, import_.load(total, dimensions(sizes_.size())));
     const Value shift(exprs_, import_.read(*bias, {d(1)}, sizes_));
     return import_.define(import_.results()[0], (result + shift.cast(result.type())).id(), name);
@@ -237,7 +249,7 @@ class Convolution {
   bool transposed_ = false;
   int64_t groups_ = 1, out_each_ = 1, in_each_ = 1;
   size_t area_ = 1;
-  Extents sizes_, in_, window_;     // of the result, of x, of the weight
+  Extents sizes_, in_, window_;  // of the result, of x, of the weight
   Extents rows_, reduced_, extents_;
   std::vector<Index> at_, place_, class_;
 };

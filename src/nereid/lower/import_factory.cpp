@@ -20,15 +20,16 @@ Value number(Importer& import, double value) {
 }
 
 OperatorImport filled(double value, std::string name) {
-  return made_of([value](Importer& import, const Extents&) { return number(import, value); }, std::move(name));
+  return made_of([value](Importer& import, const Extents&) { return number(import, value); },
+                 std::move(name));
 }
 
 // The number, or the tensor of one element, at a position or under a name of the schema.
 OperatorImport filled_with(size_t position, std::string name, std::string what) {
   return made_of(
       [=](Importer& import, const Extents& sizes) -> Value {
-        return {import.exprs(), import.operand(import.arg(position, name), sizes,
-                                               compute_type(import.result().dtype))};
+        return {import.exprs(),
+                import.operand(import.arg(position, name), sizes, compute_type(import.result().dtype))};
       },
       std::move(what));
 }
@@ -41,7 +42,8 @@ Value index_of(Importer& import, int dimension) {
 Status arange(Importer& import) {
   const bool starts = import.call().op != "aten::arange" && import.call().op != "aten::arange.out";
   const double start = starts ? import.number(import.arg(0, "start"), 0) : 0;
-  const double step = import.call().op == "aten::arange.start_step" ? import.number(import.arg(2, "step"), 1) : 1;
+  const double step =
+      import.call().op == "aten::arange.start_step" ? import.number(import.arg(2, "step"), 1) : 1;
   const DType type = compute_type(import.result().dtype);
   if (import.result().sizes[0] == 0) return import.cannot("it is empty");
   const Value value = index_of(import, 0).cast(type) * step + start;
@@ -56,12 +58,15 @@ Status linspace(Importer& import) {
   const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
   const Value i = index_of(import, 0);
   const Value first = i.cast(type) * step + start;
-  const Value second = number(import, end) - (i.constant(static_cast<double>(steps - 1)) - i).cast(type) * step;
-  return import.define(import.results()[0], (i < static_cast<double>(steps / 2)).where(first, second).id(), "linspace");
+  const Value second =
+      number(import, end) - (i.constant(static_cast<double>(steps - 1)) - i).cast(type) * step;
+  return import.define(import.results()[0], (i < static_cast<double>(steps / 2)).where(first, second).id(),
+                       "linspace");
 }
 
 Status eye(Importer& import) {
-  const Value value = equal(index_of(import, 0), index_of(import, 1)).cast(compute_type(import.result().dtype));
+  const Value value =
+      equal(index_of(import, 0), index_of(import, 1)).cast(compute_type(import.result().dtype));
   return import.define(import.results()[0], value.id(), "eye");
 }
 

@@ -46,8 +46,8 @@ Status embedding(Importer& import) {
   auto at = dimensions(sizes.size() - 1);
   const ExprId row = place(import, *index, at, sizes);
   const std::vector<Index> element{Index(), Index::dimension(static_cast<int>(sizes.size()) - 1)};
-  return import.define(import.results()[0], import.read(*weight, element, {row, import.exprs().integer(0)}, sizes),
-                       "embedding");
+  return import.define(import.results()[0],
+                       import.read(*weight, element, {row, import.exprs().integer(0)}, sizes), "embedding");
 }
 
 // self[None, i, :, j]: the broadcast dimensions of the indices stand where the first index does, or in front
@@ -64,7 +64,8 @@ Status index(Importer& import) {
   for (size_t d = 0; d < items.size(); ++d) {
     by.at(d) = import.tensor(&items[d]);
     if (!by[d]) continue;
-    if (import.value(*by[d]).dtype == DType::kBool) return import.cannot("how many elements it takes depends on data");
+    if (import.value(*by[d]).dtype == DType::kBool)
+      return import.cannot("how many elements it takes depends on data");
     rank = std::max(rank, import.value(*by[d]).sizes.size());
     first = std::min(first, d);
     last = d;
@@ -83,7 +84,8 @@ Status index(Importer& import) {
     const Extents& own = import.value(*by[d]).sizes;
     std::vector<Index> which;
     for (size_t i = 0; i < own.size(); ++i)
-      which.push_back(own[i] == 1 ? Index() : Index::dimension(static_cast<int>(front + rank - own.size() + i)));
+      which.push_back(own[i] == 1 ? Index()
+                                  : Index::dimension(static_cast<int>(front + rank - own.size() + i)));
     further[d] = place(import, *by[d], which, sizes, in[d]);
   }
   return import.define(import.results()[0], import.read(*x, at, further, sizes), "index");
@@ -103,7 +105,8 @@ Status take(Importer& import) {
     further[d] = d == 0 ? left.id() : (left - next * size).id();
     left = next;
   }
-  return import.define(import.results()[0], import.read(*x, std::vector<Index>(in.size()), further, sizes), "take");
+  return import.define(import.results()[0], import.read(*x, std::vector<Index>(in.size()), further, sizes),
+                       "take");
 }
 
 }  // namespace

@@ -12,14 +12,15 @@ struct Statistics {
 
 // (x - mean) / sqrt(variance + eps), over `axes`; then a scale and a shift given at indices of the whole, -1
 // where there is none.
-Result<Statistics> normalise(Importer& import, trace::ValueId x, const Axes& axes, double epsilon, ExprId scale,
-                             ExprId shift, const std::string& name) {
+Result<Statistics> normalise(Importer& import, trace::ValueId x, const Axes& axes, double epsilon,
+                             ExprId scale, ExprId shift, const std::string& name) {
   Reducer reduce(import);
   const ExprId element = reduce.element(x, axes);
   const DType type = import.exprs()[element].type;
   const TensorId mean = reduce.mean(axes, element);
   const TensorId variance = reduce.variance(axes, element, mean);
-  const ExprId deviation = reduce.apply(Fn::kAdd, reduce.kept(variance, axes), reduce.constant(epsilon, type));
+  const ExprId deviation =
+      reduce.apply(Fn::kAdd, reduce.kept(variance, axes), reduce.constant(epsilon, type));
   const TensorId inverse = reduce.map(axes, reduce.apply(Fn::kRsqrt, deviation), name + "_scale");
   const ExprId distance = reduce.apply(Fn::kSub, reduce.element_of_whole(x), reduce.of_whole(mean, axes));
   ExprId result = reduce.apply(Fn::kMul, distance, reduce.of_whole(inverse, axes));
@@ -30,7 +31,8 @@ Result<Statistics> normalise(Importer& import, trace::ValueId x, const Axes& axe
 }
 
 // A vector of weights, at the index that `at` gives of the whole; -1 where there is none.
-ExprId weight(Importer& import, const trace::Arg* arg, std::vector<Index> at, const Extents& extents, DType type) {
+ExprId weight(Importer& import, const trace::Arg* arg, std::vector<Index> at, const Extents& extents,
+              DType type) {
   const auto id = import.tensor(arg);
   return id ? import.exprs().cast(import.read(*id, std::move(at), extents), type) : -1;
 }
@@ -46,8 +48,8 @@ Status layer_norm(Importer& import) {
   const DType type = compute_type(value.dtype);
   const ExprId scale = weight(import, import.arg(2, "weight"), at, value.sizes, type);
   const ExprId shift = weight(import, import.arg(3, "bias"), at, value.sizes, type);
-  NEREID_TRY_STATUS(normalise(import, *x, Axes(value.sizes, axes), import.number(import.arg(4, "eps"), 1e-5), scale,
-                              shift, "layer_norm"));
+  NEREID_TRY_STATUS(normalise(import, *x, Axes(value.sizes, axes), import.number(import.arg(4, "eps"), 1e-5),
+                              scale, shift, "layer_norm"));
   return ok_status();
 }
 
@@ -111,10 +113,10 @@ Status with_running_statistics(Importer& import, const std::string& name) {
   return import.define(import.results().at(0), result, name);
 }
 
-// running = (1 - momentum) running + momentum * found, where `found` has `count` elements behind each of its own
-// and one element a channel, or one a sample and channel: those are averaged.
-Status update_running(Importer& import, const trace::Arg* running, TensorId found, bool each_sample, int64_t samples,
-                      double factor, const std::string& name) {
+// running = (1 - momentum) running + momentum * found, where `found` has `count` elements behind each of its
+// own and one element a channel, or one a sample and channel: those are averaged.
+Status update_running(Importer& import, const trace::Arg* running, TensorId found, bool each_sample,
+                      int64_t samples, double factor, const std::string& name) {
   const auto id = import.tensor(running);
   if (!id) return ok_status();
   const double momentum = import.number(import.arg(6, "momentum"), 0.1);
@@ -123,7 +125,8 @@ Status update_running(Importer& import, const trace::Arg* running, TensorId foun
   Value now(import.exprs(), -1);
   if (each_sample) {
     const ExprId one = import.load(found, {Index::dimension(1), Index::dimension(0)});
-    const TensorId sum = import.temporary(Reduction::kSum, channels, {samples}, one, import.exprs()[one].type, name);
+    const TensorId sum =
+        import.temporary(Reduction::kSum, channels, {samples}, one, import.exprs()[one].type, name);
     now = Value(import.exprs(), import.load(sum, dimensions(1))) * (1 / static_cast<double>(samples));
   } else {
     now = Value(import.exprs(), import.load(found, dimensions(1)));
@@ -144,11 +147,13 @@ Status with_own_statistics(Importer& import, const std::string& name, bool each_
   const std::vector<Index> channel{Index::dimension(1)};
   const ExprId scale = weight(import, import.arg(1, "weight"), channel, sizes, type);
   const ExprId shift = weight(import, import.arg(2, "bias"), channel, sizes, type);
-  NEREID_TRY(const Statistics found, normalise(import, *x, over, import.number(import.arg(7, "eps"), 1e-5), scale, shift, name));
+  NEREID_TRY(const Statistics found,
+             normalise(import, *x, over, import.number(import.arg(7, "eps"), 1e-5), scale, shift, name));
   const double count = over.count();
-  NEREID_TRY_STATUS(update_running(import, import.arg(3, "running_mean"), found.mean, each_sample, sizes[0], 1, "running_mean"));
-  return update_running(import, import.arg(4, "running_var"), found.variance, each_sample, sizes[0], count / std::max(count - 1, 1.0),
-                        "running_var");
+  NEREID_TRY_STATUS(update_running(import, import.arg(3, "running_mean"), found.mean, each_sample, sizes[0],
+                                   1, "running_mean"));
+  return update_running(import, import.arg(4, "running_var"), found.variance, each_sample, sizes[0],
+                        count / std::max(count - 1, 1.0), "running_var");
 }
 
 // instance_norm's flag says the same as batch_norm's: take statistics of the input.
@@ -163,7 +168,8 @@ OperatorImport channel_norm(std::string name, bool each_sample) {
 Status rms_norm(Importer& import) {
   const auto x = import.tensor(import.arg(0, "input"));
   const auto& value = import.value(x.value());
-  const size_t rank = value.sizes.size(), first = rank - import.integers(import.arg(1, "normalized_shape")).size();
+  const size_t rank = value.sizes.size(),
+               first = rank - import.integers(import.arg(1, "normalized_shape")).size();
   std::vector<int64_t> dims;
   for (size_t d = first; d < rank; ++d) dims.push_back(static_cast<int64_t>(d));
   const Axes axes(value.sizes, dims);
@@ -176,7 +182,8 @@ Status rms_norm(Importer& import) {
   const Value square(import.exprs(), reduce.kept(mean, axes));
   const TensorId inverse = reduce.map(axes, (square + epsilon).apply(Fn::kRsqrt).id(), "rms_norm_scale");
   ExprId result = reduce.apply(Fn::kMul, reduce.element_of_whole(*x), reduce.of_whole(inverse, axes));
-  const ExprId scale = weight(import, import.arg(2, "weight"), dimensions(rank - first, first), value.sizes, type);
+  const ExprId scale =
+      weight(import, import.arg(2, "weight"), dimensions(rank - first, first), value.sizes, type);
   if (scale >= 0) result = reduce.apply(Fn::kMul, result, scale);
   return import.define(import.results()[0], result, "rms_norm");
 }
@@ -193,14 +200,17 @@ Status weight_norm(Importer& import) {
   Reducer reduce(import);
   const Value element(import.exprs(), reduce.element(*v, axes));
   const TensorId sum = reduce.reduce(Reduction::kSum, axes, (element * element).id(), "weight_square");
-  const TensorId length = reduce.map(axes, Value(import.exprs(), reduce.kept(sum, axes)).apply(Fn::kSqrt).id(), "weight_length");
+  const TensorId length =
+      reduce.map(axes, Value(import.exprs(), reduce.kept(sum, axes)).apply(Fn::kSqrt).id(), "weight_length");
   const Value scale(import.exprs(), import.operand(*g, sizes, element.type()));
   const Value direction(import.exprs(), reduce.element_of_whole(*v));
   if (import.results().size() > 1) {
     std::vector<Index> at{Index::dimension(static_cast<int>(axis))};
     NEREID_TRY_STATUS(import.define(import.results()[1], import.load(length, at), "weight_length"));
   }
-  return import.define(import.results()[0], (direction * (scale / Value(import.exprs(), reduce.of_whole(length, axes)))).id(), "weight_norm");
+  return import.define(import.results()[0],
+                       (direction * (scale / Value(import.exprs(), reduce.of_whole(length, axes)))).id(),
+                       "weight_norm");
 }
 
 }  // namespace

@@ -158,12 +158,13 @@ Value floor_divided(Value a, Value b) {
 Value rounded_quotient(Importer& import, Value a, Value b) {
   const std::string rounding = import.text(import.arg(2, "rounding_mode"), "");
   if (rounding == "floor") return floor_divided(a, b);
-  if (rounding == "trunc") return trace::is_floating(a.type()) ? (a / b).apply(Fn::kTrunc) : a.apply(Fn::kIntDiv, b);
+  if (rounding == "trunc")
+    return trace::is_floating(a.type()) ? (a / b).apply(Fn::kTrunc) : a.apply(Fn::kIntDiv, b);
   return a / b;
 }
 
-// With the sign of the divisor, exactly: what is left of a division towards zero, and the divisor once more where
-// the signs differ.
+// With the sign of the divisor, exactly: what is left of a division towards zero, and the divisor once more
+// where the signs differ.
 Value remainder_of(Importer&, Value a, Value b) {
   if (!trace::is_floating(a.type())) return a - floor_divided(a, b) * b;
   const Value left = a.apply(Fn::kFmod, b);
@@ -190,15 +191,14 @@ Value heaviside(Importer&, Value x, Value at_zero) {
 
 OperatorImport logical(Fn fn) {
   return binary(
-      [fn](Importer&, Value a, Value b) {
-        return negated(equal(a, 0)).apply(fn, negated(equal(b, 0)));
-      },
+      [fn](Importer&, Value a, Value b) { return negated(equal(a, 0)).apply(fn, negated(equal(b, 0))); },
       true);
 }
 
 // The larger, the other one where one is no number.
 OperatorImport number_of_two(Fn fn) {
-  return binary([fn](Importer&, Value a, Value b) { return is_nan(a).where(b, is_nan(b).where(a, a.apply(fn, b))); });
+  return binary(
+      [fn](Importer&, Value a, Value b) { return is_nan(a).where(b, is_nan(b).where(a, a.apply(fn, b))); });
 }
 
 Status nan_to_num(Importer& import) {
@@ -208,10 +208,13 @@ Status nan_to_num(Importer& import) {
                          : stored == DType::kBF16 ? 0x1.fep127
                          : stored == DType::kF64  ? std::numeric_limits<double>::max()
                                                   : static_cast<double>(std::numeric_limits<float>::max());
-  const double high = import.number(import.arg(2, "posinf"), largest), low = import.number(import.arg(3, "neginf"), -largest);
+  const double high = import.number(import.arg(2, "posinf"), largest),
+               low = import.number(import.arg(3, "neginf"), -largest);
   const double infinity = std::numeric_limits<double>::infinity();
-  const Value finite = equal(x, infinity).where(x.constant(high), equal(x, -infinity).where(x.constant(low), x));
-  return import.define(import.results()[0], is_nan(x).where(x.constant(import.number(import.arg(1, "nan"), 0)), finite).id(),
+  const Value finite =
+      equal(x, infinity).where(x.constant(high), equal(x, -infinity).where(x.constant(low), x));
+  return import.define(import.results()[0],
+                       is_nan(x).where(x.constant(import.number(import.arg(1, "nan"), 0)), finite).id(),
                        "nan_to_num");
 }
 
@@ -237,7 +240,8 @@ Status dropout(Importer& import) {
   if (import.flag(import.arg(2, "train"), true) && import.number(import.arg(1, "p"), 0.5) > 0)
     return import.cannot("it draws random numbers");
   const auto x = import.tensor(import.arg(0, "input"));
-  if (x && import.value(*x).storage == import.result().storage) return ok_status();  // it is what it was given
+  if (x && import.value(*x).storage == import.result().storage)
+    return ok_status();  // it is what it was given
   return import.define(import.results()[0], import.operand(0).id(), "dropout");
 }
 
@@ -300,7 +304,8 @@ void add_activations(OperatorTable& table) {
   });
   // Without training, the mean slope.
   table["aten::rrelu_with_noise"] = unary([](Importer& import, Value x) {
-    const double low = import.number(import.arg(2, "lower"), 0.125), high = import.number(import.arg(3, "upper"), 1.0 / 3);
+    const double low = import.number(import.arg(2, "lower"), 0.125),
+                 high = import.number(import.arg(3, "upper"), 1.0 / 3);
     if (import.flag(import.arg(4, "training"), false)) import.fail("it draws random numbers");
     return (x > 0).where(x, x * ((low + high) / 2));
   });
@@ -339,7 +344,8 @@ void add_pointwise(OperatorTable& table) {
   });
   table["aten::square"] = unary([](Importer&, Value x) { return x * x; });
   table["aten::frac"] = unary([](Importer&, Value x) { return x - x.apply(Fn::kTrunc); });
-  table["aten::log10"] = unary([](Importer&, Value x) { return x.apply(Fn::kLog2) * std::numbers::ln2 / std::numbers::ln10; });
+  table["aten::log10"] =
+      unary([](Importer&, Value x) { return x.apply(Fn::kLog2) * std::numbers::ln2 / std::numbers::ln10; });
   table["aten::asinh"] = unary([](Importer&, Value x) {
     const Value size = x.apply(Fn::kAbs);
     const Value found = (size + size * size / ((size * size + 1.0).apply(Fn::kSqrt) + 1.0)).apply(Fn::kLog1p);
@@ -367,9 +373,11 @@ void add_pointwise(OperatorTable& table) {
   };
   table["aten::isnan"] = of_operand(is_nan);
   table["aten::isinf"] = of_operand([](Value x) { return x.apply(Fn::kIsInf); });
-  table["aten::isfinite"] = of_operand([](Value x) { return x.apply(Fn::kAbs) < std::numeric_limits<double>::infinity(); });
+  table["aten::isfinite"] =
+      of_operand([](Value x) { return x.apply(Fn::kAbs) < std::numeric_limits<double>::infinity(); });
   table["aten::logical_not"] = of_operand([](Value x) { return equal(x, 0); });
-  table["aten::bitwise_not"] = of_operand([](Value x) { return x.type() == DType::kBool ? equal(x, 0) : -x - 1.0; });
+  table["aten::bitwise_not"] =
+      of_operand([](Value x) { return x.type() == DType::kBool ? equal(x, 0) : -x - 1.0; });
   table["aten::nan_to_num"] = nan_to_num;
   table["aten::glu"] = glu;
   table["aten::_prelu_kernel"] = prelu;
@@ -402,7 +410,8 @@ void add_pointwise(OperatorTable& table) {
   table["aten::fmin"] = number_of_two(Fn::kMin);
   for (const auto& [name, fn] : {std::pair{"and", Fn::kAnd}, {"or", Fn::kOr}, {"xor", Fn::kXor}}) {
     table[std::string("aten::logical_") + name] = logical(fn);
-    table[std::string("aten::bitwise_") + name] = binary([fn = fn](Importer&, Value a, Value b) { return a.apply(fn, b); });
+    table[std::string("aten::bitwise_") + name] =
+        binary([fn = fn](Importer&, Value a, Value b) { return a.apply(fn, b); });
     table[std::string("aten::__") + name + "__"] = table[std::string("aten::bitwise_") + name];
   }
   table["aten::maximum"] = binary([](Importer&, Value a, Value b) { return a.apply(Fn::kMax, b); });

@@ -27,13 +27,20 @@ struct State {
 class Cells {
  public:
   Cells(Importer& import, Cell cell, int64_t batch, int64_t hidden, DType stored)
-      : import_(import), exprs_(import.exprs()), cell_(cell), batch_(batch), hidden_(hidden), stored_(stored) {}
+      : import_(import),
+        exprs_(import.exprs()),
+        cell_(cell),
+        batch_(batch),
+        hidden_(hidden),
+        stored_(stored) {}
 
   // [batch, gates * hidden] = x w^T + bias
-  TensorId product(const Read& x, int64_t inputs, trace::ValueId weight, std::optional<trace::ValueId> bias, const char* name) {
+  TensorId product(const Read& x, int64_t inputs, trace::ValueId weight, std::optional<trace::ValueId> bias,
+                   const char* name) {
     const Extents sizes{batch_, gates_of(cell_) * hidden_}, extents{sizes[0], sizes[1], inputs};
     import_.contraction_under("matmul.allow_tf32");
-    const Value a(exprs_, x(dim(0), dim(2), extents)), b(exprs_, import_.read(weight, {dim(1), dim(2)}, extents));
+    const Value a(exprs_, x(dim(0), dim(2), extents)),
+        b(exprs_, import_.read(weight, {dim(1), dim(2)}, extents));
     const TensorId sum = import_.temporary(Reduction::kSum, sizes, {inputs}, (a * b).id(), a.type(), name);
     if (!bias) return sum;
     const Value total(exprs_, import_.load(sum, dimensions(2)));
@@ -42,8 +49,10 @@ class Cells {
   }
 
   // The next hidden state, and the next state of the cell where it has one.
-  std::pair<TensorId, std::optional<TensorId>> step(TensorId from_input, const State& state, const Weights& weights) {
-    const TensorId from_hidden = product(state.hidden, hidden_, weights.hidden, weights.hidden_bias, "hidden_gates");
+  std::pair<TensorId, std::optional<TensorId>> step(TensorId from_input, const State& state,
+                                                    const Weights& weights) {
+    const TensorId from_hidden =
+        product(state.hidden, hidden_, weights.hidden, weights.hidden_bias, "hidden_gates");
     const Extents sizes{batch_, hidden_};
     const auto at = [&](TensorId gates, int64_t gate) {
       return Value(exprs_, import_.load(gates, {dim(0), dim(1) + Index(gate * hidden_)}));
@@ -60,14 +69,17 @@ class Cells {
       const Value fresh = (at(from_input, 2) + reset * at(from_hidden, 2)).apply(Fn::kTanh);
       return {made((before - fresh) * update + fresh, "hidden"), std::nullopt};
     }
-    const Value in = both(0).apply(Fn::kSigmoid), forget = both(1).apply(Fn::kSigmoid), fresh = both(2).apply(Fn::kTanh);
+    const Value in = both(0).apply(Fn::kSigmoid), forget = both(1).apply(Fn::kSigmoid),
+                fresh = both(2).apply(Fn::kTanh);
     const Value cell = forget * Value(exprs_, state.cell(dim(0), dim(1), sizes)) + in * fresh;
     const TensorId kept = made(cell, "cell");
     return {made(both(3).apply(Fn::kSigmoid) * cell.apply(Fn::kTanh), "hidden"), kept};
   }
 
   Read of(TensorId tensor) const {
-    return [this, tensor](const Index& sample, const Index& k, const Extents&) { return import_.load(tensor, {sample, k}); };
+    return [this, tensor](const Index& sample, const Index& k, const Extents&) {
+      return import_.load(tensor, {sample, k});
+    };
   }
   // Of a value whose leading indices are given.
   Read of(trace::ValueId id, std::vector<Index> leading) const {
@@ -93,50 +105,63 @@ class Cells {
 OperatorImport one_cell(Cell cell) {
   return [cell](Importer& import) -> Status {
     const auto x = import.tensor(import.arg(0, "input"));
-    const auto hx = import.arg(1, "hx") == nullptr ? std::vector<trace::ValueId>{} : trace::tensors_in(*import.arg(1, "hx"));
+    const auto hx = import.arg(1, "hx") == nullptr ? std::vector<trace::ValueId>{}
+                                                   : trace::tensors_in(*import.arg(1, "hx"));
     const auto input = import.tensor(import.arg(2, "w_ih")), hidden = import.tensor(import.arg(3, "w_hh"));
-    if (!x || !input || !hidden || hx.empty() || import.value(*x).sizes.size() != 2) return import.cannot("expected a batch and weights");
+    if (!x || !input || !hidden || hx.empty() || import.value(*x).sizes.size() != 2)
+      return import.cannot("expected a batch and weights");
     const Extents sizes = import.value(hx[0]).sizes;
     Cells cells(import, cell, sizes[0], sizes[1], import.result().dtype);
-    const Weights weights{*input, *hidden, import.tensor(import.arg(4, "b_ih")), import.tensor(import.arg(5, "b_hh"))};
-    const TensorId from_input = cells.product(cells.of(*x, {}), import.value(*x).sizes[1], *input, weights.input_bias, "input_gates");
+    const Weights weights{*input, *hidden, import.tensor(import.arg(4, "b_ih")),
+                          import.tensor(import.arg(5, "b_hh"))};
+    const TensorId from_input =
+        cells.product(cells.of(*x, {}), import.value(*x).sizes[1], *input, weights.input_bias, "input_gates");
     const State state{cells.of(hx[0], {}), hx.size() > 1 ? cells.of(hx[1], {}) : nullptr};
     const auto [next, kept] = cells.step(from_input, state, weights);
     NEREID_TRY_STATUS(import.define(import.results()[0], import.load(next, dimensions(2)), "hidden"));
-    return kept ? import.define(import.results().at(1), import.load(*kept, dimensions(2)), "cell") : ok_status();
+    return kept ? import.define(import.results().at(1), import.load(*kept, dimensions(2)), "cell")
+                : ok_status();
   };
 }
 
 // One of some tensors of the same shape, by an index.
-ExprId chosen(Importer& import, const std::vector<TensorId>& parts, const Index& which, const std::vector<Index>& at, const Extents& extents) {
+ExprId chosen(Importer& import, const std::vector<TensorId>& parts, const Index& which,
+              const std::vector<Index>& at, const Extents& extents) {
   ExprId body = import.load(parts.back(), at);
   for (size_t i = parts.size() - 1; i-- > 0;)
-    body = import.exprs().apply(Fn::kWhere, {import.exprs().within(which, 0, static_cast<int64_t>(i) + 1, extents), import.load(parts[i], at), body});
+    body = import.exprs().apply(Fn::kWhere,
+                                {import.exprs().within(which, 0, static_cast<int64_t>(i) + 1, extents),
+                                 import.load(parts[i], at), body});
   return body;
 }
 
-// lstm.input(x, hx, params, has_biases, layers, dropout, train, bidirectional, batch_first), x [time, batch, k].
+// lstm.input(x, hx, params, has_biases, layers, dropout, train, bidirectional, batch_first), x [time, batch,
+// k].
 class Layers {
  public:
   Layers(Importer& import, Cell cell) : import_(import), cell_(cell) {}
 
   Status run() {
     const auto x = import_.tensor(import_.arg(0, "input"));
-    if (!import_.call().op.ends_with(".input") || !x || import_.value(*x).sizes.size() != 3) return import_.cannot("its sequences are packed");
+    if (!import_.call().op.ends_with(".input") || !x || import_.value(*x).sizes.size() != 3)
+      return import_.cannot("its sequences are packed");
     hx_ = trace::tensors_in(*import_.arg(1, "hx"));
     params_ = trace::tensors_in(*import_.arg(2, "params"));
     biases_ = import_.flag(import_.arg(3, "has_biases"), true);
     layers_ = import_.integer(import_.arg(4, "num_layers"), 1);
     directions_ = import_.flag(import_.arg(7, "bidirectional"), false) ? 2 : 1;
     batch_first_ = import_.flag(import_.arg(8, "batch_first"), false);
-    if (import_.number(import_.arg(5, "dropout"), 0) > 0 && import_.flag(import_.arg(6, "train"), false) && layers_ > 1)
+    if (import_.number(import_.arg(5, "dropout"), 0) > 0 && import_.flag(import_.arg(6, "train"), false) &&
+        layers_ > 1)
       return import_.cannot("it drops elements at random");
     const Extents in = import_.value(*x).sizes;
     time_ = in[batch_first_ ? 1 : 0];
     batch_ = in[batch_first_ ? 0 : 1];
     hidden_ = import_.value(hx_.at(0)).sizes.at(2);
-    if (params_.size() != static_cast<size_t>(layers_ * directions_) * (biases_ ? 4 : 2)) return import_.cannot("it projects its state");
-    if (time_ * layers_ * directions_ > kMostSteps) return import_.cannot("it has more steps than are written out one by one");
+    if (params_.size() != static_cast<size_t>(layers_ * directions_) * (biases_ ? 4 : 2))
+      return import_.cannot("it projects its state");
+    if (time_ * layers_ * directions_ > kMostSteps)
+      return import_.cannot("it has more steps than are written out one by one");
     for (int64_t layer = 0; layer < layers_; ++layer) one_layer(layer, *x, in[2]);
     return results();
   }
@@ -147,19 +172,23 @@ class Layers {
     Cells cells(import_, cell_, batch_, hidden_, import_.result().dtype);
     for (int64_t direction = 0; direction < directions_; ++direction) {
       const int64_t which = layer * directions_ + direction;
-      const auto param = [&](size_t i) { return params_[static_cast<size_t>(which) * (biases_ ? 4 : 2) + i]; };
+      const auto param = [&](size_t i) {
+        return params_[static_cast<size_t>(which) * (biases_ ? 4 : 2) + i];
+      };
       Weights weights{param(0), param(1), std::nullopt, std::nullopt};
       if (biases_) {
         weights.input_bias = param(2);
         weights.hidden_bias = param(3);
       }
-      State state{cells.of(hx_[0], {Index(which)}), cell_ == Cell::kLstm ? cells.of(hx_.at(1), {Index(which)}) : nullptr};
+      State state{cells.of(hx_[0], {Index(which)}),
+                  cell_ == Cell::kLstm ? cells.of(hx_.at(1), {Index(which)}) : nullptr};
       auto& own = outputs[static_cast<size_t>(direction)];
       own.resize(static_cast<size_t>(time_));
       for (int64_t i = 0; i < time_; ++i) {
         const int64_t t = direction == 0 ? i : time_ - 1 - i;
         const Read input = layer == 0 ? of_input(cells, x, t) : of_layer(t);
-        const TensorId from_input = cells.product(input, layer == 0 ? inputs : hidden_ * directions_, weights.input, weights.input_bias, "input_gates");
+        const TensorId from_input = cells.product(input, layer == 0 ? inputs : hidden_ * directions_,
+                                                  weights.input, weights.input_bias, "input_gates");
         const auto [next, kept] = cells.step(from_input, state, weights);
         own[static_cast<size_t>(t)] = next;
         state = {cells.of(next), kept ? cells.of(*kept) : nullptr};
@@ -173,11 +202,15 @@ class Layers {
 
   Read of_input(Cells& cells, trace::ValueId x, int64_t t) const {
     if (!batch_first_) return cells.of(x, {Index(t)});
-    return [this, x, t](const Index& sample, const Index& k, const Extents& extents) { return import_.read(x, {sample, Index(t), k}, extents); };
+    return [this, x, t](const Index& sample, const Index& k, const Extents& extents) {
+      return import_.read(x, {sample, Index(t), k}, extents);
+    };
   }
   // The layer below at a time: its directions beside each other.
   Read of_layer(int64_t t) const {
-    return [this, t](const Index& sample, const Index& k, const Extents& extents) { return below(t, sample, k, extents); };
+    return [this, t](const Index& sample, const Index& k, const Extents& extents) {
+      return below(t, sample, k, extents);
+    };
   }
   ExprId below(int64_t t, const Index& sample, const Index& k, const Extents& extents) const {
     const auto at = static_cast<size_t>(t);
@@ -189,16 +222,21 @@ class Layers {
 
   Status results() {
     const Extents sizes = import_.result().sizes;
-    const Index t = Index::dimension(batch_first_ ? 1 : 0), sample = Index::dimension(batch_first_ ? 0 : 1), k = Index::dimension(2);
+    const Index t = Index::dimension(batch_first_ ? 1 : 0), sample = Index::dimension(batch_first_ ? 0 : 1),
+                k = Index::dimension(2);
     ExprId body = below(time_ - 1, sample, k, sizes);
     for (int64_t i = time_ - 1; i-- > 0;)
-      body = import_.exprs().apply(Fn::kWhere, {import_.exprs().within(t, 0, i + 1, sizes), below(i, sample, k, sizes), body});
+      body = import_.exprs().apply(
+          Fn::kWhere, {import_.exprs().within(t, 0, i + 1, sizes), below(i, sample, k, sizes), body});
     NEREID_TRY_STATUS(import_.define(import_.results()[0], body, "sequence"));
     const Extents states{layers_ * directions_, batch_, hidden_};
     const std::vector<Index> at{Index::dimension(1), Index::dimension(2)};
-    NEREID_TRY_STATUS(import_.define(import_.results().at(1), chosen(import_, last_hidden_, Index::dimension(0), at, states), "last_hidden"));
+    NEREID_TRY_STATUS(import_.define(import_.results().at(1),
+                                     chosen(import_, last_hidden_, Index::dimension(0), at, states),
+                                     "last_hidden"));
     if (cell_ != Cell::kLstm) return ok_status();
-    return import_.define(import_.results().at(2), chosen(import_, last_cell_, Index::dimension(0), at, states), "last_cell");
+    return import_.define(import_.results().at(2),
+                          chosen(import_, last_cell_, Index::dimension(0), at, states), "last_cell");
   }
 
   Importer& import_;

@@ -84,8 +84,10 @@ Status variance(Importer& import) {
   const bool root = import.call().op.starts_with("aten::std");
   if (root) result = reduce.apply(Fn::kSqrt, result);
   if (results.size() > 1)
-    NEREID_TRY_STATUS(import.define_reduction(results[1], Reduction::kNone, axes.kept, {}, reduce.kept(mean, axes), "mean"));
-  return import.define_reduction(results.at(0), Reduction::kNone, axes.kept, {}, result, root ? "std" : "variance");
+    NEREID_TRY_STATUS(import.define_reduction(results[1], Reduction::kNone, axes.kept, {},
+                                              reduce.kept(mean, axes), "mean"));
+  return import.define_reduction(results.at(0), Reduction::kNone, axes.kept, {}, result,
+                                 root ? "std" : "variance");
 }
 
 Status vector_norm(Importer& import) {
@@ -122,7 +124,8 @@ OperatorImport truth(Reduction kind, const char* name) {
     const Value one = negated(equal(element, 0)).cast(DType::kI32);
     const TensorId found = reduce.reduce(kind, axes, one.id(), name);
     const Value result(import.exprs(), reduce.kept(found, axes));
-    return import.define_reduction(import.results().at(0), Reduction::kNone, axes.kept, {}, negated(equal(result, 0)).id(), name);
+    return import.define_reduction(import.results().at(0), Reduction::kNone, axes.kept, {},
+                                   negated(equal(result, 0)).id(), name);
   };
 }
 
@@ -140,8 +143,10 @@ Status extremes(Importer& import) {
   const Axes axes(import.value(x.value()).sizes, axes_of(import, 1, "dim"));
   Reducer reduce(import);
   const ExprId element = reduce.element(*x, axes);
-  NEREID_TRY_STATUS(import.define_reduction(import.results().at(0), Reduction::kMin, axes.kept, axes.gone, element, "min"));
-  return import.define_reduction(import.results().at(1), Reduction::kMax, axes.kept, axes.gone, element, "max");
+  NEREID_TRY_STATUS(
+      import.define_reduction(import.results().at(0), Reduction::kMin, axes.kept, axes.gone, element, "min"));
+  return import.define_reduction(import.results().at(1), Reduction::kMax, axes.kept, axes.gone, element,
+                                 "max");
 }
 
 // |x - y| in the norm of an order, of everything.
@@ -151,9 +156,12 @@ Status distance(Importer& import) {
   if (!x || !y || order != 2) return import.cannot("a distance of another order than 2");
   const Extents sizes = import.value(*x).sizes;
   const DType type = compute_type(import.result().dtype);
-  const Value a(import.exprs(), import.operand(*x, sizes, type)), b(import.exprs(), import.operand(*y, sizes, type));
-  const TensorId sum = import.temporary(Reduction::kSum, {}, sizes, ((a - b) * (a - b)).id(), type, "distance");
-  return import.define(import.results()[0], Value(import.exprs(), import.load(sum, {})).apply(Fn::kSqrt).id(), "distance");
+  const Value a(import.exprs(), import.operand(*x, sizes, type)),
+      b(import.exprs(), import.operand(*y, sizes, type));
+  const TensorId sum =
+      import.temporary(Reduction::kSum, {}, sizes, ((a - b) * (a - b)).id(), type, "distance");
+  return import.define(import.results()[0], Value(import.exprs(), import.load(sum, {})).apply(Fn::kSqrt).id(),
+                       "distance");
 }
 
 // x [.., m, k], y [.., n, k]: the distance of every pair of rows.
@@ -161,7 +169,8 @@ Status pairwise_distance(Importer& import) {
   const auto x = import.tensor(import.arg(0, "x1")), y = import.tensor(import.arg(1, "x2"));
   const double order = import.number(import.arg(2, "p"), 2);
   const Extents sizes = import.result().sizes;
-  if (!x || !y || order != 2 || import.value(*x).sizes.size() != sizes.size() || import.value(*y).sizes.size() != sizes.size())
+  if (!x || !y || order != 2 || import.value(*x).sizes.size() != sizes.size() ||
+      import.value(*y).sizes.size() != sizes.size())
     return import.cannot("expected two matrices and the order 2");
   const size_t rank = sizes.size();
   const Extents reduced{import.value(*x).sizes[rank - 1]};
@@ -170,16 +179,21 @@ Status pairwise_distance(Importer& import) {
   auto at_x = dimensions(rank), at_y = dimensions(rank);
   at_y[rank - 2] = at_x[rank - 1];
   at_x[rank - 1] = at_y[rank - 1] = Index::dimension(static_cast<int>(rank));
-  const Value difference = Value(import.exprs(), import.read(*x, at_x, extents)) - Value(import.exprs(), import.read(*y, at_y, extents));
-  const TensorId sum = import.temporary(Reduction::kSum, sizes, reduced, (difference * difference).id(), difference.type(), "distance");
-  return import.define(import.results()[0], Value(import.exprs(), import.load(sum, dimensions(rank))).apply(Fn::kSqrt).id(), "distance");
+  const Value difference = Value(import.exprs(), import.read(*x, at_x, extents)) -
+                           Value(import.exprs(), import.read(*y, at_y, extents));
+  const TensorId sum = import.temporary(Reduction::kSum, sizes, reduced, (difference * difference).id(),
+                                        difference.type(), "distance");
+  return import.define(import.results()[0],
+                       Value(import.exprs(), import.load(sum, dimensions(rank))).apply(Fn::kSqrt).id(),
+                       "distance");
 }
 
 Status trace_of(Importer& import) {
   const auto x = import.tensor(import.arg(0, "self"));
   const Extents sizes = import.value(x.value()).sizes, reduced{std::min(sizes.at(0), sizes.at(1))};
   const std::vector<Index> at{Index::dimension(0), Index::dimension(0)};
-  return import.define_reduction(import.results()[0], Reduction::kSum, {}, reduced, import.read(*x, at, reduced), "trace");
+  return import.define_reduction(import.results()[0], Reduction::kSum, {}, reduced,
+                                 import.read(*x, at, reduced), "trace");
 }
 
 // exp(x - max) over its sum, or the logarithm of that.

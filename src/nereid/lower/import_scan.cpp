@@ -14,9 +14,11 @@ OperatorImport scan(Reduction kind, std::string name, Reduction place = Reductio
     Reducer reduce(import);
     const DType type = compute_type(import.result().dtype);
     const ExprId element = import.exprs().cast(reduce.element(*x, axes), type);
-    NEREID_TRY_STATUS(import.define_scan(results.at(0), kind, axes.kept, axes.gone, axes.in_body(), element, name));
+    NEREID_TRY_STATUS(
+        import.define_scan(results.at(0), kind, axes.kept, axes.gone, axes.in_body(), element, name));
     if (results.size() < 2 || place == Reduction::kNone) return ok_status();
-    return import.define_scan(results[1], place, axes.kept, axes.gone, axes.in_body(), element, name + "_index");
+    return import.define_scan(results[1], place, axes.kept, axes.gone, axes.in_body(), element,
+                              name + "_index");
   };
 }
 

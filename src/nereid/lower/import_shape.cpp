@@ -9,7 +9,8 @@ namespace {
 
 // The result's element is the element of `x` at `at`.
 Status moved(Importer& import, trace::ValueId x, const std::vector<Index>& at) {
-  return import.define(import.results().at(0), import.read(x, at, import.result().sizes), short_name(import.call().op));
+  return import.define(import.results().at(0), import.read(x, at, import.result().sizes),
+                       short_name(import.call().op));
 }
 
 using Where = std::function<std::vector<Index>(Importer&, const trace::Value& x, const Extents& sizes)>;
@@ -52,7 +53,8 @@ std::vector<Index> repeat(Importer&, const trace::Value& x, const Extents& sizes
   const size_t missing = sizes.size() - x.sizes.size();
   std::vector<Index> at;
   for (size_t d = 0; d < x.sizes.size(); ++d)
-    at.push_back(remainder(Index::dimension(static_cast<int>(missing + d)), std::max<int64_t>(x.sizes[d], 1), sizes));
+    at.push_back(
+        remainder(Index::dimension(static_cast<int>(missing + d)), std::max<int64_t>(x.sizes[d], 1), sizes));
   return at;
 }
 
@@ -127,8 +129,8 @@ Status concatenate(Importer& import, const std::vector<trace::ValueId>& parts, s
   ExprId body = found.back().element;
   const Index along = Index::dimension(static_cast<int>(axis));
   for (size_t i = found.size() - 1; i-- > 0;)
-    body = import.exprs().apply(Fn::kWhere,
-                                {import.exprs().within(along, 0, found[i].end, sizes), found[i].element, body});
+    body = import.exprs().apply(
+        Fn::kWhere, {import.exprs().within(along, 0, found[i].end, sizes), found[i].element, body});
   return import.define(import.results()[0], body, stacked ? "stack" : "concatenate");
 }
 
@@ -156,7 +158,8 @@ Status constant_pad(Importer& import) {
   const ExprId element = import.read(*x, at, sizes);
   const double fill = import.number(import.arg(2, "value"), 0);
   const ExprId other = import.exprs().constant(fill, import.exprs()[element].type);
-  return import.define(import.results()[0], import.exprs().apply(Fn::kWhere, {inside, element, other}), "pad");
+  return import.define(import.results()[0], import.exprs().apply(Fn::kWhere, {inside, element, other}),
+                       "pad");
 }
 
 // The index inside a tensor that an index beyond it is a mirror of, or the nearest to. As values: an index's
@@ -178,7 +181,8 @@ OperatorImport border_pad(bool reflect) {
       at[d] = Index();
       further[d] = both.id();
     }
-    return import.define(import.results()[0], import.read(*x, at, further, sizes), reflect ? "reflect" : "replicate");
+    return import.define(import.results()[0], import.read(*x, at, further, sizes),
+                         reflect ? "reflect" : "replicate");
   };
 }
 
@@ -209,7 +213,8 @@ Status diag_embed(Importer& import) {
   std::vector<Index> at;
   for (size_t d = 0; d < rank; ++d)
     if (d != first && d != second) at.push_back(Index::dimension(static_cast<int>(d)));
-  const Index row = Index::dimension(static_cast<int>(first)), column = Index::dimension(static_cast<int>(second));
+  const Index row = Index::dimension(static_cast<int>(first)),
+              column = Index::dimension(static_cast<int>(second));
   at.push_back(offset >= 0 ? row : column);
   const Value on(import.exprs(), import.exprs().within(column - row, offset, offset + 1, sizes));
   const Value element(import.exprs(), import.read(x.value(), at, sizes));
@@ -219,8 +224,10 @@ Status diag_embed(Importer& import) {
 // [n, c, area...] as [n, c window..., places]: what a convolution would read.
 Status im2col(Importer& import) {
   const auto x = import.tensor(import.arg(0, "self"));
-  const auto window = import.integers(import.arg(1, "kernel_size")), dilation = import.integers(import.arg(2, "dilation"));
-  const auto padding = import.integers(import.arg(3, "padding")), stride = import.integers(import.arg(4, "stride"));
+  const auto window = import.integers(import.arg(1, "kernel_size")),
+             dilation = import.integers(import.arg(2, "dilation"));
+  const auto padding = import.integers(import.arg(3, "padding")),
+             stride = import.integers(import.arg(4, "stride"));
   const Extents in = import.value(x.value()).sizes, sizes = import.result().sizes;
   if (in.size() != 4 || window.size() != 2) return import.cannot("expected a batch of images");
   const int64_t across = (in[3] + 2 * padding[1] - dilation[1] * (window[1] - 1) - 1) / stride[1] + 1;
@@ -230,9 +237,11 @@ Status im2col(Importer& import) {
                     quotient(remainder(tap, taps, sizes), window[1], sizes) * dilation[0];
   const Index column = remainder(place, across, sizes) * stride[1] - Index(padding[1]) +
                        remainder(tap, window[1], sizes) * dilation[1];
-  const Value inside(import.exprs(), import.exprs().apply(Fn::kAnd, {import.exprs().within(row, 0, in[2], sizes),
-                                                                    import.exprs().within(column, 0, in[3], sizes)}));
-  const Value element(import.exprs(), import.read(*x, {Index::dimension(0), quotient(tap, taps, sizes), row, column}, sizes));
+  const Value inside(import.exprs(),
+                     import.exprs().apply(Fn::kAnd, {import.exprs().within(row, 0, in[2], sizes),
+                                                     import.exprs().within(column, 0, in[3], sizes)}));
+  const Value element(import.exprs(),
+                      import.read(*x, {Index::dimension(0), quotient(tap, taps, sizes), row, column}, sizes));
   return import.define(import.results()[0], inside.where(element, element.constant(0)).id(), "windows");
 }
 

@@ -246,7 +246,8 @@ Index substitute(const Index& index, const std::vector<Index>& by, const Extents
   return sum;
 }
 
-std::string to_string(const Index& index, const std::function<std::string(int)>& name, const Extents& extents) {
+std::string to_string(const Index& index, const std::function<std::string(int)>& name,
+                      const Extents& extents) {
   std::string text;
   const auto add = [&](int64_t coefficient, const std::string& factor) {
     const int64_t size = coefficient < 0 ? -coefficient : coefficient;

@@ -59,7 +59,9 @@ class ModuleWriter {
     for (const auto& helper : helpers) module_.text += helper_text(helper) + "\n\n";
     for (const auto& kernel : texts_)
       if (!kernel.text.empty()) module_.text += kernel.text + "\n\n";
-    module_.text += fmt::format("class ModelNew({}):\n{}{}", file.bases, file.members, file.members.empty() ? "" : "\n") + forward;
+    module_.text +=
+        fmt::format("class ModelNew({}):\n{}{}", file.bases, file.members, file.members.empty() ? "" : "\n") +
+        forward;
     return std::move(module_);
   }
 
@@ -75,11 +77,13 @@ class ModuleWriter {
       }
       const std::string name = kernel_name(graph_, kernel, names);
       const auto chosen = choices_.kernels.find(name);
-      NEREID_TRY(texts_.back(), emit(graph_, fused_, kernel, name, chosen == choices_.kernels.end() ? KernelChoice{} : chosen->second));
+      NEREID_TRY(texts_.back(), emit(graph_, fused_, kernel, name,
+                                     chosen == choices_.kernels.end() ? KernelChoice{} : chosen->second));
       const KernelText& text = texts_.back();
       const Estimate cost = estimate(graph_, fused_, kernel, text, *target_);
       module_.seconds += cost.seconds;
-      module_.kernels.push_back({name, text.comment, text.choice, alternatives(kernel, text, *target_), cost, text.programs});
+      module_.kernels.push_back(
+          {name, text.comment, text.choice, alternatives(kernel, text, *target_), cost, text.programs});
     }
     return ok_status();
   }

@@ -14,9 +14,9 @@
 namespace nereid::lower {
 
 struct LoweredKernel {
-  std::string name, does;               // "linear_gelu_kernel"; "linear, gelu"
-  KernelChoice choice;                  // as it was cut
-  std::vector<KernelChoice> others;     // other ways that fit the target, the cheapest by the model first
+  std::string name, does;            // "linear_gelu_kernel"; "linear, gelu"
+  KernelChoice choice;               // as it was cut
+  std::vector<KernelChoice> others;  // other ways that fit the target, the cheapest by the model first
   Estimate estimate;
   int64_t programs = 1;
 };
@@ -30,6 +30,7 @@ struct Module {
 };
 
 // `source` is the text that was traced. An error names the operator or the kernel that cannot be lowered.
-Result<Module> lower_module(const trace::Trace& trace, const std::string& source, const Choices& choices = {});
+Result<Module> lower_module(const trace::Trace& trace, const std::string& source,
+                            const Choices& choices = {});
 
 }  // namespace nereid::lower

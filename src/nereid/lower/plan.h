@@ -7,6 +7,7 @@
 
 namespace nereid::lower {
 
-std::string plan_text(const trace::Trace& trace, const Graph& graph, const Fused& fused, const Module& module, const Target& target);
+std::string plan_text(const trace::Trace& trace, const Graph& graph, const Fused& fused, const Module& module,
+                      const Target& target);
 
 }  // namespace nereid::lower

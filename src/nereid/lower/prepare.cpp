@@ -11,12 +11,12 @@
 namespace nereid::lower {
 namespace {
 
-constexpr size_t kLongBody = 64;     // expressions; a longer map with several readers is written out
-constexpr size_t kWindowBody = 8;    // expressions that are computed again for every element of a window
-constexpr size_t kMostInlined = 600; // expressions of a body
-constexpr int64_t kWindow = 32;      // elements of a window that is written out
-constexpr int64_t kFewRows = 128;    // fewer programs than this leave most of a GPU idle
-constexpr int64_t kLongRow = 16384;  // elements that are worth a second stage
+constexpr size_t kLongBody = 64;      // expressions; a longer map with several readers is written out
+constexpr size_t kWindowBody = 8;     // expressions that are computed again for every element of a window
+constexpr size_t kMostInlined = 600;  // expressions of a body
+constexpr int64_t kWindow = 32;       // elements of a window that is written out
+constexpr int64_t kFewRows = 128;     // fewer programs than this leave most of a GPU idle
+constexpr int64_t kLongRow = 16384;   // elements that are worth a second stage
 constexpr int64_t kSplits = 256;
 
 // A reduction over a few elements as an expression of them.
@@ -73,7 +73,8 @@ void unroll(Graph& graph, Node& node) {
 // Takes maps into those who read them.
 class Inliner {
  public:
-  explicit Inliner(Graph& graph) : graph_(graph), places_(graph.tensors.size()), pinned_(graph.tensors.size(), false) {}
+  explicit Inliner(Graph& graph)
+      : graph_(graph), places_(graph.tensors.size()), pinned_(graph.tensors.size(), false) {}
 
   void run() {
     count();
@@ -83,8 +84,8 @@ class Inliner {
 
  private:
   struct Places {
-    size_t nodes = 0;  // that read it
-    size_t most = 0;   // indices at which one node does
+    size_t nodes = 0;        // that read it
+    size_t most = 0;         // indices at which one node does
     bool elsewhere = false;  // one that is no map of the same size, element by element
   };
 
@@ -108,7 +109,8 @@ class Inliner {
         const Expr& load = graph_.exprs[id];
         if (load.kind != Expr::Kind::kLoad) continue;
         ++here[load.tensor];
-        const bool map = node.reduction == Reduction::kNone && node.sizes == graph_.tensors[static_cast<size_t>(load.tensor)].sizes;
+        const bool map = node.reduction == Reduction::kNone &&
+                         node.sizes == graph_.tensors[static_cast<size_t>(load.tensor)].sizes;
         if (!map || !same_element(load)) places_[static_cast<size_t>(load.tensor)].elsewhere = true;
       }
       for (const auto& [tensor, count] : here) {
@@ -119,8 +121,8 @@ class Inliner {
     }
   }
 
-  // A map that follows a contraction element by element, and is read otherwise: it ends that kernel, so that what is
-  // read is its result rather than the contraction's and all that comes after it.
+  // A map that follows a contraction element by element, and is read otherwise: it ends that kernel, so that
+  // what is read is its result rather than the contraction's and all that comes after it.
   bool ends_contraction(TensorId tensor) const {
     const Node& node = *graph_.maker(tensor);
     if (!places_[static_cast<size_t>(tensor)].elsewhere) return false;
@@ -128,7 +130,10 @@ class Inliner {
       const Expr& load = graph_.exprs[id];
       if (load.kind != Expr::Kind::kLoad || !same_element(load)) continue;
       const Node* maker = graph_.maker(load.tensor);
-      if (maker != nullptr && maker->call == nullptr && graph_.tensors[static_cast<size_t>(load.tensor)].sizes == node.sizes && is_contraction(graph_, *maker)) return true;
+      if (maker != nullptr && maker->call == nullptr &&
+          graph_.tensors[static_cast<size_t>(load.tensor)].sizes == node.sizes &&
+          is_contraction(graph_, *maker))
+        return true;
     }
     return false;
   }
@@ -139,14 +144,19 @@ class Inliner {
     for (const ExprId id : graph_.exprs.below(map.body)) {
       const Expr& expr = graph_.exprs[id];
       loads += expr.kind == Expr::Kind::kLoad ? 1 : 0;
-      work += expr.kind == Expr::Kind::kApply && expr.fn != Fn::kCast && expr.fn != Fn::kWhere && expr.fn != Fn::kAnd ? 1 : 0;
+      work += expr.kind == Expr::Kind::kApply && expr.fn != Fn::kCast && expr.fn != Fn::kWhere &&
+                      expr.fn != Fn::kAnd
+                  ? 1
+                  : 0;
     }
     return loads <= 2 && work <= 2;
   }
 
   bool stays(const Node& reader, TensorId tensor) const {
     const Node* made = graph_.maker(tensor);
-    if (made == nullptr || made->call != nullptr || made->reduction != Reduction::kNone || made->whole || !made->at.empty()) return true;
+    if (made == nullptr || made->call != nullptr || made->reduction != Reduction::kNone || made->whole ||
+        !made->at.empty())
+      return true;
     const Places& places = places_[static_cast<size_t>(tensor)];
     const size_t length = graph_.exprs.below(made->body).size();
     if (length > kLongBody && places.nodes > 1) return true;
@@ -163,7 +173,8 @@ class Inliner {
       const Expr copy = load;
       if (!decided.contains(copy.tensor)) decided[copy.tensor] = stays(node, copy.tensor);
       if (!decided.at(copy.tensor)) {
-        const auto body = graph_.exprs.substitute(graph_.maker(copy.tensor)->body, copy.at, copy.args, extents);
+        const auto body =
+            graph_.exprs.substitute(graph_.maker(copy.tensor)->body, copy.at, copy.args, extents);
         if (body) {
           const Node taken = *graph_.maker(copy.tensor);
           for (const auto& name : taken.before) remember(node, name);
@@ -176,7 +187,8 @@ class Inliner {
   }
 
   static void remember(Node& node, const std::string& name) {
-    if (name != "copy" && std::ranges::find(node.before, name) == node.before.end()) node.before.push_back(name);
+    if (name != "copy" && std::ranges::find(node.before, name) == node.before.end())
+      node.before.push_back(name);
   }
 
   // As what is loaded would be: an integer that is stored in a narrower type wraps.
@@ -219,7 +231,8 @@ class Splitter {
   TensorId add_part(Node node, DType type) {
     node.out = static_cast<TensorId>(graph_.tensors.size());
     const Extents sizes = node.sizes;
-    graph_.tensors.push_back({.type = type, .sizes = sizes, .strides = row_major(sizes), .node = -1, .name = node.name});
+    graph_.tensors.push_back(
+        {.type = type, .sizes = sizes, .strides = row_major(sizes), .node = -1, .name = node.name});
     const TensorId out = node.out;
     add(std::move(node));
     return out;
@@ -257,8 +270,11 @@ class Splitter {
     value.reduction = node.reduction == Reduction::kArgMax ? Reduction::kMax : Reduction::kMin;
     const TensorId best = add_part(value, type);
     const TensorId place = add_part(part, DType::kI64);
-    Node which{.sizes = node.sizes, .reduced = {kSplits}, .reduction = node.reduction,
-               .body = exprs.load(best, of_part, type), .name = node.name + "_part"};
+    Node which{.sizes = node.sizes,
+               .reduced = {kSplits},
+               .reduction = node.reduction,
+               .body = exprs.load(best, of_part, type),
+               .name = node.name + "_part"};
     const TensorId winner = add_part(which, DType::kI64);
     const Value s(exprs, exprs.load(winner, dimensions(rows), DType::kI64));
     auto where = dimensions(rows);
@@ -280,7 +296,8 @@ class Splitter {
 std::vector<bool> live_nodes(const Graph& graph) {
   std::vector<bool> live(graph.nodes.size(), false);
   const auto reach = [&](TensorId id) {
-    if (const NodeId maker = graph.tensors[static_cast<size_t>(id)].node; maker >= 0) live[static_cast<size_t>(maker)] = true;
+    if (const NodeId maker = graph.tensors[static_cast<size_t>(id)].node; maker >= 0)
+      live[static_cast<size_t>(maker)] = true;
   };
   for (const TensorId id : graph.results()) reach(id);
   for (size_t n = graph.nodes.size(); n-- > 0;)
@@ -295,7 +312,8 @@ bool is_contraction(const Graph& graph, const Node& node) {
   if (body.kind != Expr::Kind::kApply || body.fn != Fn::kMul || body.type != DType::kF32) return false;
   int64_t left_only = 1, right_only = 1;
   for (size_t d = 0; d < node.sizes.size(); ++d) {
-    const bool left = graph.exprs.uses(body.args[0], static_cast<int>(d)), right = graph.exprs.uses(body.args[1], static_cast<int>(d));
+    const bool left = graph.exprs.uses(body.args[0], static_cast<int>(d)),
+               right = graph.exprs.uses(body.args[1], static_cast<int>(d));
     if (left && !right) left_only *= node.sizes[d];
     if (right && !left) right_only *= node.sizes[d];
   }
@@ -304,7 +322,8 @@ bool is_contraction(const Graph& graph, const Node& node) {
 
 void prepare(Graph& graph) {
   for (auto& node : graph.nodes)
-    if (node.window && node.reduction != Reduction::kNone && element_count(node.reduced) <= kWindow && !is_contraction(graph, node))
+    if (node.window && node.reduction != Reduction::kNone && element_count(node.reduced) <= kWindow &&
+        !is_contraction(graph, node))
       unroll(graph, node);
   Inliner(graph).run();
   Splitter(graph).run();

@@ -1,5 +1,5 @@
-// What is done to a graph before its nodes are put into kernels: small windows are written out, maps are taken into
-// those who read them, long reductions of few rows are split in two.
+// What is done to a graph before its nodes are put into kernels: small windows are written out, maps are
+// taken into those who read them, long reductions of few rows are split in two.
 #pragma once
 
 #include <vector>

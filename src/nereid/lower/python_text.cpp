@@ -38,7 +38,9 @@ struct Writer {
   std::string operator()(bool flag) const { return flag ? "True" : "False"; }
   std::string operator()(int64_t whole) const { return std::to_string(whole); }
   std::string operator()(double real) const { return real_text(real); }
-  std::string operator()(const std::complex<double>& z) const { return fmt::format("complex({}, {})", z.real(), z.imag()); }
+  std::string operator()(const std::complex<double>& z) const {
+    return fmt::format("complex({}, {})", z.real(), z.imag());
+  }
   std::string operator()(const trace::Text& text) const { return quoted(text.text); }
   std::string operator()(const trace::TensorRef& ref) const { return tensor(ref.value); }
   std::string operator()(const trace::Named& named) const {
@@ -55,7 +57,8 @@ struct Writer {
   }
   std::string operator()(const trace::Dict& dict) const {
     std::vector<std::string> items;
-    for (const auto& item : dict.items) items.push_back(quoted(item.first) + ": " + std::visit(*this, item.second.node));
+    for (const auto& item : dict.items)
+      items.push_back(quoted(item.first) + ": " + std::visit(*this, item.second.node));
     return fmt::format("{{{}}}", fmt::join(items, ", "));
   }
   std::string operator()(const trace::Opaque&) const { return "None"; }
@@ -92,10 +95,12 @@ std::string torch_type(trace::DType type) {
 }
 
 std::string tuple_text(const std::vector<int64_t>& numbers) {
-  return numbers.size() == 1 ? fmt::format("({},)", numbers[0]) : fmt::format("({})", fmt::join(numbers, ", "));
+  return numbers.size() == 1 ? fmt::format("({},)", numbers[0])
+                             : fmt::format("({})", fmt::join(numbers, ", "));
 }
 
-std::string arg_python(const trace::Arg& arg, const std::function<std::string(trace::ValueId)>& tensor, const std::string& device) {
+std::string arg_python(const trace::Arg& arg, const std::function<std::string(trace::ValueId)>& tensor,
+                       const std::string& device) {
   return std::visit(Writer{tensor, device}, arg.node);
 }
 
@@ -113,13 +118,16 @@ std::string attribute_text(const std::string& name) {
   return text;
 }
 
-std::string call_python(const trace::Call& call, const std::function<std::string(trace::ValueId)>& tensor, const std::string& device) {
+std::string call_python(const trace::Call& call, const std::function<std::string(trace::ValueId)>& tensor,
+                        const std::string& device) {
   const std::string name = call.op.substr(call.op.find("::") + 2);
   std::vector<std::string> args;
   for (const auto& arg : call.args) args.push_back(arg_python(arg, tensor, device));
   for (const auto& [key, arg] : call.kwargs)
-    if (!std::holds_alternative<trace::None>(arg.node)) args.push_back(fmt::format("{}={}", key, arg_python(arg, tensor, device)));
-  return fmt::format("torch.ops.aten.{}{}({})", name, name.find('.') == name.npos ? ".default" : "", fmt::join(args, ", "));
+    if (!std::holds_alternative<trace::None>(arg.node))
+      args.push_back(fmt::format("{}={}", key, arg_python(arg, tensor, device)));
+  return fmt::format("torch.ops.aten.{}{}({})", name, name.find('.') == name.npos ? ".default" : "",
+                     fmt::join(args, ", "));
 }
 
 }  // namespace nereid::lower

@@ -9,13 +9,15 @@
 
 namespace nereid::lower {
 
-std::string torch_type(trace::DType type);                   // "torch.float32"
+std::string torch_type(trace::DType type);                    // "torch.float32"
 std::string tuple_text(const std::vector<int64_t>& numbers);  // "(3,)"
 // The tree with its tensors as `tensor` says.
-std::string arg_python(const trace::Arg& arg, const std::function<std::string(trace::ValueId)>& tensor, const std::string& device);
+std::string arg_python(const trace::Arg& arg, const std::function<std::string(trace::ValueId)>& tensor,
+                       const std::string& device);
 // "self.layers[0].weight" of "layers.0.weight".
 std::string attribute_text(const std::string& name);
 // "torch.ops.aten.sort.default(x, -1)".
-std::string call_python(const trace::Call& call, const std::function<std::string(trace::ValueId)>& tensor, const std::string& device);
+std::string call_python(const trace::Call& call, const std::function<std::string(trace::ValueId)>& tensor,
+                        const std::string& device);
 
 }  // namespace nereid::lower

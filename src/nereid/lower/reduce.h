@@ -61,7 +61,8 @@ class Reducer {
   ExprId apply(Fn fn, ExprId a, ExprId b) { return exprs_.apply(fn, {a, b}); }
   // `a fn b` ? then : otherwise
   ExprId apply_where(Fn fn, ExprId a, ExprId b, double then, ExprId otherwise) {
-    return exprs_.apply(Fn::kWhere, {exprs_.apply(fn, {a, b}), constant(then, exprs_[otherwise].type), otherwise});
+    return exprs_.apply(Fn::kWhere,
+                        {exprs_.apply(fn, {a, b}), constant(then, exprs_[otherwise].type), otherwise});
   }
   ExprId constant(double number, DType type) { return exprs_.constant(number, type); }
 

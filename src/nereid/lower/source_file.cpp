@@ -9,7 +9,7 @@ namespace {
 
 struct Block {
   std::vector<std::string> lines;
-  std::string name;   // of a def or class
+  std::string name;  // of a def or class
   bool import = false;
 
   std::string text() const {
@@ -69,7 +69,8 @@ class Nesting {
   bool continued_ = false;
 };
 
-// Statements at one indentation, each with what is indented below it; decorators belong to what they decorate.
+// Statements at one indentation, each with what is indented below it; decorators belong to what they
+// decorate.
 std::vector<Block> blocks_of(const std::vector<std::string>& lines, size_t indent) {
   std::vector<Block> blocks;
   Nesting nesting;
@@ -77,8 +78,9 @@ std::vector<Block> blocks_of(const std::vector<std::string>& lines, size_t inden
   for (const auto& line : lines) {
     const bool goes_on = nesting.open() || blank(line) || indent_of(line) > indent;
     const std::string head = blank(line) ? "" : line.substr(indent_of(line));
-    const bool comment = head.starts_with("#"), otherwise = head.starts_with("else") || head.starts_with("elif") ||
-                                                            head.starts_with("except") || head.starts_with("finally");
+    const bool comment = head.starts_with("#"),
+               otherwise = head.starts_with("else") || head.starts_with("elif") ||
+                           head.starts_with("except") || head.starts_with("finally");
     const bool begins = !goes_on && !otherwise && !decorated;
     if ((begins && !comment) || blocks.empty()) blocks.emplace_back();
     blocks.back().lines.push_back(line);
@@ -99,7 +101,9 @@ std::vector<Block> blocks_of(const std::vector<std::string>& lines, size_t inden
 
 bool mentions(const std::string& text, const std::string& name) {
   for (size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
-    const auto word = [&](size_t i) { return i < text.size() && (std::isalnum(static_cast<unsigned char>(text[i])) || text[i] == '_'); };
+    const auto word = [&](size_t i) {
+      return i < text.size() && (std::isalnum(static_cast<unsigned char>(text[i])) || text[i] == '_');
+    };
     if ((at == 0 || !word(at - 1)) && !word(at + name.size())) return true;
   }
   return false;
@@ -188,8 +192,8 @@ ClassText class_text(const Block& block) {
 
 }  // namespace
 
-Result<SourceFile> read_source(const std::string& file, const std::string& source, const std::string& class_name,
-                               const std::string& new_name) {
+Result<SourceFile> read_source(const std::string& file, const std::string& source,
+                               const std::string& class_name, const std::string& new_name) {
   const std::vector<Block> blocks = blocks_of(lines_of(source), 0);
   const Block* model = named(blocks, class_name);
   if (model == nullptr) return input_error("{}: there is no class {}", file, class_name);
@@ -212,13 +216,16 @@ Result<SourceFile> read_source(const std::string& file, const std::string& sourc
   const Block* constructor = named(members, "__init__");
   const std::vector<bool> used = needed_by(members, constructor == nullptr ? "" : constructor->text());
   for (size_t i = 0; i < members.size(); ++i)
-    if (members[i].name.empty() || members[i].name == "__init__" || used[i]) text += (text.empty() ? "" : "\n") + members[i].text();
+    if (members[i].name.empty() || members[i].name == "__init__" || used[i])
+      text += (text.empty() ? "" : "\n") + members[i].text();
   made.members = renamed(text, class_name, new_name);
-  made.members = std::regex_replace(made.members, std::regex("super\\(" + new_name + "\\s*,\\s*self\\)"), "super()");
+  made.members =
+      std::regex_replace(made.members, std::regex("super\\(" + new_name + "\\s*,\\s*self\\)"), "super()");
   // At top level: constants, and the functions and classes that these name.
   std::string wanted = text + made.bases + made.signature;
   const auto free_code = [&](const Block& b) {
-    const bool says_nothing = b.lines.front().starts_with("\"\"\"") || b.lines.front().starts_with("'''") || b.lines.front().starts_with("if __name__");
+    const bool says_nothing = b.lines.front().starts_with("\"\"\"") || b.lines.front().starts_with("'''") ||
+                              b.lines.front().starts_with("if __name__");
     return b.name.empty() && !b.import && !says_nothing;
   };
   for (const Block& block : blocks)
@@ -230,7 +237,8 @@ Result<SourceFile> read_source(const std::string& file, const std::string& sourc
       continue;
     }
     if (&blocks[i] == model || !(free_code(blocks[i]) || needed[i])) continue;
-    made.needed += (made.needed.empty() || blocks[i].name.empty() ? "" : "\n\n") + renamed(blocks[i].text(), class_name, new_name);
+    made.needed += (made.needed.empty() || blocks[i].name.empty() ? "" : "\n\n") +
+                   renamed(blocks[i].text(), class_name, new_name);
   }
   return made;
 }

@@ -1,5 +1,5 @@
-// The reference's source, cut into what a file of ours takes over: its imports and constants, what its constructor
-// needs, and the parameters of forward. By indentation and brackets; nothing of it is run.
+// The reference's source, cut into what a file of ours takes over: its imports and constants, what its
+// constructor needs, and the parameters of forward. By indentation and brackets; nothing of it is run.
 #pragma once
 
 #include <string>
@@ -18,13 +18,13 @@ struct SourceFile {
   std::vector<std::string> imports;  // each a statement
   std::string needed;                // top-level code that the class needs, imports apart
   std::string bases;                 // "nn.Module"
-  std::string members;               // of the class but forward, indented as in a class: constructor and helpers
-  std::string signature;             // "self, x, mask=None"
-  std::vector<Parameter> parameters; // of forward, without self
+  std::string members;    // of the class but forward, indented as in a class: constructor and helpers
+  std::string signature;  // "self, x, mask=None"
+  std::vector<Parameter> parameters;  // of forward, without self
 };
 
 // `new_name` stands for `class_name` wherever the taken code names it.
-Result<SourceFile> read_source(const std::string& file, const std::string& source, const std::string& class_name,
-                               const std::string& new_name);
+Result<SourceFile> read_source(const std::string& file, const std::string& source,
+                               const std::string& class_name, const std::string& new_name);
 
 }  // namespace nereid::lower

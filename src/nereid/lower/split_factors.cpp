@@ -75,11 +75,16 @@ class Splitter {
       return Node{.sizes = sizes, .body = body.id(), .name = what, .place = reader.place};
     };
     const Value x = load(tensor, of.sizes.size());
-    Node largest{.sizes = {}, .reduced = of.sizes, .reduction = Reduction::kMax, .body = x.apply(Fn::kAbs).id(),
-                 .name = "largest_" + name, .place = reader.place};
+    Node largest{.sizes = {},
+                 .reduced = of.sizes,
+                 .reduction = Reduction::kMax,
+                 .body = x.apply(Fn::kAbs).id(),
+                 .name = "largest_" + name,
+                 .place = reader.place};
     const Value most = load(add(std::move(largest), DType::kF32), 0);
     // Powers of two: nothing is rounded by them. An infinite or NaN tensor stays as it is.
-    const Value usual = most.apply(Fn::kLess, most.constant(1e30)).where(maximum(most, 1e-30), most.constant(1));
+    const Value usual =
+        most.apply(Fn::kLess, most.constant(1e30)).where(maximum(most, 1e-30), most.constant(1));
     const Value exponent = usual.apply(Fn::kLog2).apply(Fn::kFloor);
     const TensorId scale = add(map("scale_" + name, {}, (-exponent).apply(Fn::kExp2)), DType::kF32);
     Parts parts;
@@ -101,7 +106,8 @@ class Splitter {
 
   void split(Node node, ExprId left_load, ExprId right_load) {
     const Expr body = graph_.exprs[node.body];
-    const Parts left = parts_of(graph_.exprs[left_load].tensor, node), right = parts_of(graph_.exprs[right_load].tensor, node);
+    const Parts left = parts_of(graph_.exprs[left_load].tensor, node),
+                right = parts_of(graph_.exprs[right_load].tensor, node);
     const ExprId a = with(body.args[0], left.high), b = with(body.args[1], right.high);
     const TensorId result = node.out;
     const DType type = graph_.tensors[static_cast<size_t>(result)].type;
@@ -109,9 +115,14 @@ class Splitter {
     product.body = graph_.exprs.apply(Fn::kMul, {a, b});
     product.low = {{with(body.args[0], left.low), b}, {a, with(body.args[1], right.low)}};
     const Value sum = load(add(std::move(product), DType::kF32), node.sizes.size());
-    const auto scalar = [&](TensorId id) { return Value(graph_.exprs, graph_.exprs.load(id, {}, DType::kF32)); };
-    Node back{.out = result, .sizes = node.sizes, .body = (sum * scalar(left.back) * scalar(right.back)).cast(compute_type(type)).id(),
-              .name = "unscale", .place = node.place};
+    const auto scalar = [&](TensorId id) {
+      return Value(graph_.exprs, graph_.exprs.load(id, {}, DType::kF32));
+    };
+    Node back{.out = result,
+              .sizes = node.sizes,
+              .body = (sum * scalar(left.back) * scalar(right.back)).cast(compute_type(type)).id(),
+              .name = "unscale",
+              .place = node.place};
     add(std::move(back));
   }
 

@@ -1,8 +1,9 @@
 // Large float32 products on the tensor cores of float16.
 //
-// A factor x becomes two tensors of float16: high = fp16(s x) and low = fp16((s x - high) 2^11), with s the power
-// of two that brings the largest |x| to [1, 2). high + low / 2^11 has 22 bits of every x above 2^-14 of the
-// largest, and what is below loses no more than that: less than a float32 sum of many terms loses. The product is
+// A factor x becomes two tensors of float16: high = fp16(s x) and low = fp16((s x - high) 2^11), with s the
+// power of two that brings the largest |x| to [1, 2). high + low / 2^11 has 22 bits of every x above 2^-14 of
+// the largest, and what is below loses no more than that: less than a float32 sum of many terms loses. The
+// product is
 //
 //     sum x y = (sum high_x high_y + (sum low_x high_y + high_x low_y) / 2^11) / (s_x s_y)
 //
