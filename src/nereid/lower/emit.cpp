@@ -371,6 +371,8 @@ void close_kernel(KernelText& kernel, const Graph& graph, const KernelNames& nam
 
 Result<KernelText> emit(Graph& graph, const Fused& fused, const TileKernel& kernel, const std::string& name,
                         const KernelChoice& choice) {
+  if (graph.nodes[static_cast<size_t>(kernel.members.front().node)].flash)
+    return emit_flash(graph, fused, kernel, name, choice);
   if (const auto contraction = as_contraction(graph, kernel))
     return emit_contraction(graph, fused, kernel, *contraction, name, choice);
   return TileEmitter(graph, fused, kernel, name, choice).run();

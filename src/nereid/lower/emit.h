@@ -43,6 +43,9 @@ Result<KernelText> emit_contraction(Graph& graph, const Fused& fused, const Tile
                                     const Contraction& contraction, const std::string& name,
                                     const KernelChoice& choice);
 
+Result<KernelText> emit_flash(Graph& graph, const Fused& fused, const TileKernel& kernel,
+                              const std::string& name, const KernelChoice& choice);
+
 // The function around a kernel's lines.
 void close_kernel(KernelText& kernel, const Graph& graph, const KernelNames& names, const TileKernel& of,
                   const std::vector<std::string>& lines);

@@ -50,10 +50,19 @@ double rate(const Target& target, const KernelText& text, DType factor) {
 // How often each factor of a contraction is read: once for every tile of the other's own dimension, less what
 // the second-level cache keeps of neighbouring tiles.
 double rereads(const KernelText& text, double flops, double bytes) {
-  if (!text.contraction || bytes == 0) return 1;
+  if (!text.contraction || text.choice.k == 0 || bytes == 0) return 1;
   const double intensity =
       2.0 / (1.0 / static_cast<double>(text.choice.m) + 1.0 / static_cast<double>(text.choice.n)) / 4;
   return std::max(1.0, flops / intensity / bytes / 8);
+}
+
+// A product over e and one over n for every query and key; half of them where later keys are not looked at.
+double flash_flops(const Node& node) {
+  double f = 1;
+  for (const int d : node.flash->f) f *= static_cast<double>(node.sizes[static_cast<size_t>(d)]);
+  const double pairs =
+      static_cast<double>(element_count(node.sizes)) / f * static_cast<double>(node.reduced[0]);
+  return 2 * pairs * (static_cast<double>(node.reduced[1]) + f) * (node.flash->ahead ? 0.5 : 1);
 }
 
 }  // namespace
@@ -72,7 +81,13 @@ Estimate estimate(const Graph& graph, const Fused& fused, const TileKernel& kern
   const DType type =
       graph.tensors[static_cast<size_t>(graph.nodes[static_cast<size_t>(kernel.members.front().node)].out)]
           .type;
-  if (text.contraction) made.contraction_flops = 2 * static_cast<double>(element_count(kernel.extents()));
+  const Node& first = graph.nodes[static_cast<size_t>(kernel.members.front().node)];
+  if (first.flash) {
+    made.contraction_flops = flash_flops(first);
+    made.flops = made.contraction_flops + 6 * static_cast<double>(element_count(first.sizes));
+  } else if (text.contraction) {
+    made.contraction_flops = 2 * static_cast<double>(element_count(kernel.extents()));
+  }
   const double memory = (made.bytes_read * rereads(text, made.flops, made.bytes_read) + made.bytes_written) /
                         target.bytes_per_second;
   const double arithmetic = made.contraction_flops / (rate(target, text, type) * 0.7) +
@@ -91,6 +106,17 @@ std::vector<KernelChoice> alternatives(const TileKernel& kernel, const KernelTex
   const auto add = [&](const KernelChoice& choice) {
     if (to_string(choice) != to_string(text.choice)) found.push_back(choice);
   };
+  if (text.contraction && text.choice.k == 0) {  // attention
+    for (const int64_t m : {32, 64, 128})
+      for (const int64_t n : {32, 64, 128})
+        for (const int stages : {2, 3, 4})
+          add({.m = m,
+               .n = n,
+               .warps = m >= 128 ? 8 : 4,
+               .stages = stages,
+               .precision = text.choice.precision});
+    return found;
+  }
   if (text.contraction) {
     const int64_t element = text.choice.precision.empty() || text.choice.precision == "fp16x3" ? 2 : 4;
     for (const int64_t m : {32, 64, 128})

@@ -232,6 +232,10 @@ ExprId Exprs::cast(ExprId of, DType type) {
   if (from.type == type) return of;
   if (from.kind == Expr::Kind::kConstant && type != DType::kBool)
     return constant(trace::is_floating(from.type) ? from.number : static_cast<double>(from.integer), type);
+  // What was widened and is narrowed again is as it was.
+  if (from.kind == Expr::Kind::kApply && from.fn == Fn::kCast && from.type == DType::kF32 &&
+      (*this)[from.args[0]].type == type && (type == DType::kF16 || type == DType::kBF16))
+    return from.args[0];
   Expr expr{.kind = Expr::Kind::kApply, .type = type};
   expr.fn = Fn::kCast;
   expr.args = {of};

@@ -39,7 +39,7 @@ class Fuser {
     for (const TensorId read : graph_.reads(node(id)))
       if (const NodeId maker = maker_of(read); maker >= 0)
         earliest = std::max(earliest, made_in_[static_cast<size_t>(maker)]);
-    if (node(id).call == nullptr)
+    if (node(id).call == nullptr && !node(id).flash)
       for (int k = std::max(earliest, 0); k < static_cast<int>(fused_.kernels.size()); ++k)
         if (joins(fused_.kernels[static_cast<size_t>(k)], k, id)) {
           made_in_[static_cast<size_t>(id)] = k;
@@ -77,6 +77,7 @@ class Fuser {
 
   bool joins(TileKernel& kernel, int k, NodeId id) {
     if (kernel.kept >= 0 || kernel.members.size() >= kMostMembers) return false;
+    if (node(kernel.members.front().node).flash) return false;
     const auto map = mapping(kernel, k, id);
     if (!map) return false;
     // What the kernel makes is read back only where it was made.

@@ -5,6 +5,7 @@
 // tensor of the same storage.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,18 @@ struct Tensor {
 };
 
 enum class Reduction : uint8_t { kNone, kSum, kProd, kMax, kMin, kLogSumExp, kArgMax, kArgMin };
+
+// Attention in one pass over its keys (flash.h): the softmax over n of score(q . k), times v. Expressions
+// over the dimensions of the result, then n, then e, which q and k are multiplied over.
+struct Flash {
+  ExprId query = -1, key = -1, value = -1;  // of batch, m, e; of batch, n, e; of batch, n, f
+  ExprId score = -1;                        // of batch, m, n, where q . k is what a load of `product` gives
+  TensorId product = -1;                    // that only registers ever hold
+  std::vector<int> batch = {}, m = {}, f = {};  // which of the result's dimensions are which
+  std::optional<int64_t> ahead = {};            // query m sees no key from m + ahead on
+  bool blind_is_zero = false;                   // what sees no key at all is 0, else NaN
+  bool tf32 = false;                            // PyTorch's flags let the factors be rounded
+};
 
 // result[d] = the reduction over r of body(d, r); a map where there are no reduced dimensions. A scan's
 // result has an element for each r, the reduction over all up to it.
@@ -51,6 +64,8 @@ struct Node {
   bool whole = false;  // written to memory, and not taken into those who read it
   // A reduction over a small window, better written out as a map of its elements.
   bool window = false;
+  // Its `reduced` are n and e, its body only names what it reads.
+  std::optional<Flash> flash = {};
   // An operator that stays PyTorch's: no body; `inputs` are the tensors that hold the values it is given,
   // `outs` what it makes.
   const trace::Call* call = nullptr;

@@ -8,6 +8,7 @@
 #include "nereid/lower/channels_last.h"
 #include "nereid/lower/emit_expr.h"
 #include "nereid/lower/emit_reduction.h"
+#include "nereid/lower/flash.h"
 #include "nereid/lower/forward_text.h"
 #include "nereid/lower/fuse.h"
 #include "nereid/lower/import.h"
@@ -46,6 +47,7 @@ class ModuleWriter {
     NEREID_TRY(const SourceFile file, read_source(trace_.file, source_, trace_.class_name, "ModelNew"));
     NEREID_TRY(target_, target_named(choices_.target));
     NEREID_TRY(graph_, import(trace_));
+    if (choices_.one_pass_attention) one_pass_attention(graph_);
     split_factors(graph_, choices_);
     if (choices_.channels_last) channels_last(graph_);
     fused_ = fuse(graph_);

@@ -41,6 +41,8 @@ std::string wrapped(const std::string& text, const std::string& indent, size_t w
 }
 
 std::string why(const Graph& graph, const TileKernel& kernel, const LoweredKernel& lowered) {
+  if (graph.nodes[static_cast<size_t>(kernel.members[0].node)].flash)
+    return "softmax(q k) v in one pass over the keys; its scores are never stored";
   const bool contraction = lowered.choice.m > 0;
   const bool reduces =
       std::ranges::any_of(kernel.members, [](const Member& m) { return m.reduction != Reduction::kNone; });
@@ -60,6 +62,10 @@ std::string why(const Graph& graph, const TileKernel& kernel, const LoweredKerne
 
 std::string cut(const TileKernel& kernel, const LoweredKernel& lowered) {
   const KernelChoice& c = lowered.choice;
+  if (c.m > 0 && c.k == 0)
+    return fmt::format("{} queries a program, {} keys at a time of {}, {} programs of {} warps{}", c.m, c.n,
+                       kernel.columns[0], lowered.programs, c.warps,
+                       c.precision.empty() ? "" : ", products in " + c.precision);
   if (c.m > 0)
     return fmt::format("tiles of {} x {} in steps of {} over {}, {} programs of {} warps{}", c.m, c.n, c.k,
                        kernel.column_count(), lowered.programs, c.warps,

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "nereid/lower/flash.h"
 #include "nereid/lower/fuse.h"
 #include "nereid/lower/import.h"
 #include "nereid/lower/value.h"
@@ -78,8 +79,13 @@ class Inliner {
 
   void run() {
     count();
-    for (auto& node : graph_.nodes)
-      if (node.call == nullptr) inline_into(node);
+    for (auto& node : graph_.nodes) {
+      if (node.call != nullptr) continue;
+      if (node.flash)
+        inline_into_factors(node);
+      else
+        node.body = inlined(node, node.body);
+    }
   }
 
  private:
@@ -154,22 +160,28 @@ class Inliner {
 
   bool stays(const Node& reader, TensorId tensor) const {
     const Node* made = graph_.maker(tensor);
-    if (made == nullptr || made->call != nullptr || made->reduction != Reduction::kNone || made->whole ||
-        !made->at.empty())
+    if (made == nullptr || made->call != nullptr || made->flash || made->reduction != Reduction::kNone ||
+        made->whole || !made->at.empty())
       return true;
     const Places& places = places_[static_cast<size_t>(tensor)];
     const size_t length = graph_.exprs.below(made->body).size();
     if (length > kLongBody && places.nodes > 1) return true;
     if (places.most > 1 && length > kWindowBody && length * places.most > kMostInlined) return true;
     if (places.most > 4 && length > kWindowBody) return true;
-    if (is_contraction(graph_, reader) && !light(*made)) return true;
+    if ((reader.flash || is_contraction(graph_, reader)) && !light(*made)) return true;
     return ends_contraction(tensor);
   }
 
-  void inline_into(Node& node) {
+  void inline_into_factors(Node& node) {
+    for (ExprId* factor : {&node.flash->query, &node.flash->key, &node.flash->value})
+      *factor = inlined(node, *factor);
+    node.body = reads_of(graph_, *node.flash);
+  }
+
+  ExprId inlined(Node& node, ExprId of) {
     const Extents extents = node.extents();
     std::map<TensorId, bool> decided;
-    node.body = graph_.exprs.replace_loads(node.body, [&](const Expr& load) -> ExprId {
+    return graph_.exprs.replace_loads(of, [&](const Expr& load) -> ExprId {
       const Expr copy = load;
       if (!decided.contains(copy.tensor)) decided[copy.tensor] = stays(node, copy.tensor);
       if (!decided.at(copy.tensor)) {
