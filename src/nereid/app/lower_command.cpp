@@ -3,6 +3,7 @@
 
 #include "nereid/app/command.h"
 #include "nereid/app/output.h"
+#include "nereid/app/traced.h"
 #include "nereid/base/file.h"
 #include "nereid/base/installation.h"
 #include "nereid/base/json.h"
@@ -18,24 +19,25 @@ constexpr const char* kExamples = R"(Examples:
   nereid verify model.py fast.py           whether it computes the same
   nereid lower tasks/*.py -o fast/         many, each under its own name
 
-Exit code 1: an operator of one of them cannot be lowered, and which.)";
+What has no kernel stays PyTorch's, and the plan at the top of the file says so. Exit code 1: one of the files
+could not be traced or lowered, and why.)";
 
 struct Options {
   std::vector<std::string> files;
-  std::string output;
+  std::string output, target = "sm_90";
 };
 
 using Written = std::variant<lower::Module, std::string>;  // or why there is none
 
-Result<Written> lower_file(tracer::Tracer& tracer, const std::string& file) {
+Result<Written> lower_file(tracer::Tracer& tracer, const std::string& file, const std::string& target) {
   tracer::TraceRequest request;
   NEREID_TRY(request.source, read_file(file, size_t{16} << 20));
   request.path = std::filesystem::path(file).filename().string();
   request.class_name = "Model";
   NEREID_TRY(tracer::TraceAnswer answer, tracer.trace(request, Deadline::after(330)));
-  const auto* trace = std::get_if<trace::Trace>(&answer);
-  if (trace == nullptr) return Written("it cannot be traced: `nereid trace` says why");
-  auto module = lower::lower_module(*trace, request.source);
+  const Traced found = traced(std::move(answer), file);
+  if (const auto* none = std::get_if<NoTrace>(&found)) return Written(none->text);
+  auto module = lower::lower_module(std::get<trace::Trace>(found), request.source, {.target = target});
   if (!module.ok()) return Written(module.error().message);
   return Written(*std::move(module));
 }
@@ -56,9 +58,10 @@ Result<Answer> run(const Options& options, bool json) {
   NEREID_TRY(const Installation installation, Installation::locate());
   Progress progress("lowering");
   NEREID_TRY(auto tracer, tracer::Tracer::start({.installation = installation, .workers = 1, .limits = {}}));
+  NEREID_TRY([[maybe_unused]] const lower::Target target, lower::target_named(options.target));
   Answer answer = Answer::kYes;
   for (const auto& file : options.files) {
-    NEREID_TRY(const Written written, lower_file(*tracer, file));
+    NEREID_TRY(const Written written, lower_file(*tracer, file, options.target));
     Json line = {{"file", file}};
     if (const auto* why = std::get_if<std::string>(&written)) {
       fmt::print(stderr, "nereid: {}: {}\n", file, *why);
@@ -95,7 +98,10 @@ void add_lower_command(CLI::App& app, Chosen& chosen) {
   command->add_option("FILE", options->files, "Python files with class Model")->required();
   command->add_option("-o,--output", options->output,
                       "Where the file with ModelNew goes, or a folder for several; without it, stdout");
-  add_json_flag(*command, chosen, "One object a line: file, kernels, code (without -o), or not_lowered");
+  command->add_option("--target", options->target,
+                      "The GPU that the cost model has in mind: sm_80, sm_90 (default), sm_100");
+  add_json_flag(*command, chosen,
+                "One object a line: file, kernels, kept, plan, code (without -o), or not_lowered");
   command->callback(
       [options, &chosen] { chosen.run = [options, &chosen] { return run(*options, chosen.json); }; });
 }

@@ -7,6 +7,7 @@
 #include "nereid/app/output.h"
 #include "nereid/app/trace_graph.h"
 #include "nereid/app/trace_page.h"
+#include "nereid/app/traced.h"
 #include "nereid/base/file.h"
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json.h"
@@ -38,57 +39,6 @@ struct Options {
   bool graph = false, all = false;
 };
 
-// Why there is no trace, for a person and for a program.
-struct NoTrace {
-  std::string text;
-  Json json;
-};
-using Traced = std::variant<trace::Trace, NoTrace>;
-
-struct Reason {
-  std::string file;
-
-  Traced operator()(trace::Trace&& trace) const { return std::move(trace); }
-  Traced operator()(tracer::Untraceable&& why) const {
-    std::string text = fmt::format("{}:{}: untraceable in {}: {}: {}", why.file.empty() ? file : why.file,
-                                   why.line, why.phase, why.type, why.message);
-    if (!why.code.empty()) text += "\n    " + why.code;
-    return NoTrace{text,
-                   {{"untraceable",
-                     {{"phase", why.phase},
-                      {"type", why.type},
-                      {"message", why.message},
-                      {"file", why.file},
-                      {"line", why.line},
-                      {"code", why.code},
-                      {"traceback", why.traceback}}}}};
-  }
-  Traced operator()(tracer::Malformed&& why) const {
-    return NoTrace{fmt::format("{}: malformed: {}", file, why.message),
-                   {{"malformed", {{"message", why.message}}}}};
-  }
-  Traced operator()(tracer::CompileFailed&& why) const {
-    std::string text = fmt::format("{}:{}: kernel {} does not compile: {}",
-                                   why.file.empty() ? file : why.file, why.line, why.kernel, why.message);
-    if (!why.code.empty()) text += "\n    " + why.code;
-    return NoTrace{text,
-                   {{"compile_failed",
-                     {{"kernel", why.kernel},
-                      {"message", why.message},
-                      {"file", why.file},
-                      {"line", why.line},
-                      {"code", why.code}}}}};
-  }
-  Traced operator()(tracer::TimedOut&& why) const {
-    return NoTrace{fmt::format("{}: not traced within {:.0f} s", file, why.seconds),
-                   {{"timed_out", {{"seconds", why.seconds}}}}};
-  }
-  Traced operator()(tracer::Killed&& why) const {
-    return NoTrace{fmt::format("{}: the traced process ended: {}", file, why.limit),
-                   {{"killed", {{"limit", why.limit}}}}};
-  }
-};
-
 Result<Traced> trace_source(tracer::Tracer& tracer, const Options& options, const std::string& file,
                             const std::string& class_name, const trace::Trace* reference) {
   tracer::TraceRequest request;
@@ -99,7 +49,7 @@ Result<Traced> trace_source(tracer::Tracer& tracer, const Options& options, cons
   request.reference = reference;
   request.seconds = options.seconds;
   NEREID_TRY(tracer::TraceAnswer answer, tracer.trace(request, Deadline::after(options.seconds + 300)));
-  return std::visit(Reason{file}, std::move(answer));
+  return traced(std::move(answer), file);
 }
 
 Result<Traced> obtain(const Options& options) {

@@ -37,6 +37,13 @@ TEST(Index, ReadsAsPython) {
   EXPECT_EQ(text(Index()), "0");
 }
 
+TEST(Index, WhatMayBeNegativeIsDividedFromHigherUp) {
+  const Extents extents{10, 8};
+  const auto name = [](int dimension) { return std::string(1, static_cast<char>('i' + dimension)); };
+  EXPECT_EQ(to_string(quotient(d(1) - d(0), 3, extents), name, extents), "-i + ((i * 2 + j) // 3)");
+  EXPECT_EQ(to_string(remainder(d(1) - d(0), 3, extents), name, extents), "(i * 2 + j) % 3");
+}
+
 TEST(Index, WhatTheExtentsSayIsUsed) {
   const Extents extents{6, 4};
   EXPECT_EQ(quotient(d(0) * 4 + d(1), 4, extents), d(0));

@@ -222,7 +222,7 @@ Result<SourceFile> read_source(const std::string& file, const std::string& sourc
   made.members =
       std::regex_replace(made.members, std::regex("super\\(" + new_name + "\\s*,\\s*self\\)"), "super()");
   // At top level: constants, and the functions and classes that these name.
-  std::string wanted = text + made.bases + made.signature;
+  std::string wanted = text + "\n" + made.bases + "\n" + made.signature + "\n";
   const auto free_code = [&](const Block& b) {
     const bool says_nothing = b.lines.front().starts_with("\"\"\"") || b.lines.front().starts_with("'''") ||
                               b.lines.front().starts_with("if __name__");

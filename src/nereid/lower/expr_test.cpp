@@ -1,0 +1,82 @@
+#include "nereid/lower/expr.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "nereid/lower/value.h"
+
+namespace nereid::lower {
+namespace {
+
+const Extents kExtents{6, 10};
+Index d(int dimension) { return Index::dimension(dimension); }
+
+TEST(Exprs, EqualExpressionsAreOne) {
+  Exprs exprs;
+  const Value x(exprs, exprs.load(0, {d(0), d(1)}, DType::kF32));
+  EXPECT_EQ((x * 2 + 1).id(), (x * 2 + 1).id());
+  EXPECT_NE((x * 2 + 1).id(), (x * 2 + 2).id());
+}
+
+TEST(Exprs, WhatChangesNothingIsLeftOut) {
+  Exprs exprs;
+  const Value x(exprs, exprs.load(0, {d(0)}, DType::kF32));
+  EXPECT_EQ((x * 1).id(), x.id());
+  EXPECT_EQ((x + 0).id(), x.id());
+  EXPECT_EQ((x / 1).id(), x.id());
+  const Value yes(exprs, exprs.integer(1, DType::kBool)), no(exprs, exprs.integer(0, DType::kBool));
+  EXPECT_EQ(yes.where(x, x * 2).id(), x.id());
+  EXPECT_EQ((yes & (x > 0)).id(), (x > 0).id());
+  EXPECT_EQ((no | (x > 0)).id(), (x > 0).id());
+  // Zero times an infinite x is no zero.
+  EXPECT_NE((x * 0).id(), x.constant(0).id());
+}
+
+TEST(Exprs, ConstantsAreFolded) {
+  Exprs exprs;
+  const Value two(exprs, exprs.constant(2));
+  EXPECT_EQ(exprs[(two * 3 + 1).id()].number, 7);
+  EXPECT_EQ(exprs[two.apply(Fn::kExp).id()].number, std::exp(2.0));
+  EXPECT_EQ(exprs[two.cast(DType::kI64).id()].integer, 2);
+}
+
+TEST(Exprs, WithinIsKnownWhereBoundsTell) {
+  Exprs exprs;
+  EXPECT_EQ(exprs.within(d(1), 0, 10, kExtents), exprs.integer(1, DType::kBool));
+  EXPECT_EQ(exprs.within(d(1) + Index(10), 0, 10, kExtents), exprs.integer(0, DType::kBool));
+  EXPECT_EQ(exprs[exprs.within(d(1) - Index(1), 0, 10, kExtents)].kind, Expr::Kind::kWithin);
+}
+
+TEST(Exprs, SubstitutionReachesEveryIndex) {
+  Exprs exprs;
+  const Value x(exprs, exprs.load(0, {d(0), d(1)}, DType::kF32));
+  const Value masked = Value(exprs, exprs.within(d(1), 0, 5, kExtents)).where(x, x.constant(0));
+  const ExprId swapped = exprs.substitute(masked.id(), {d(1), d(0)}, {10, 6});
+  const Value y(exprs, exprs.load(0, {d(1), d(0)}, DType::kF32));
+  EXPECT_EQ(swapped, Value(exprs, exprs.within(d(0), 0, 5, {10, 6})).where(y, y.constant(0)).id());
+}
+
+TEST(Exprs, AnIndexThatTheKernelKnowsGoesThroughSums) {
+  Exprs exprs;
+  const Value x(exprs, exprs.load(0, {d(0) * 2 + Index(1), d(1)}, DType::kF32));
+  const Value row(exprs, exprs.load(1, {d(1)}, DType::kI64));
+  const auto read = exprs.substitute(x.id(), {Index(), d(1)}, {row.id(), exprs.integer(0)}, kExtents);
+  ASSERT_TRUE(read.has_value());
+  const Expr& load = exprs[*read];
+  EXPECT_EQ(load.at[0], Index(1));
+  EXPECT_EQ(load.args.at(0), (row * 2).id());
+  // Under a quotient it is no sum: that cannot be said.
+  const ExprId half = exprs.load(0, {quotient(d(0), 2, kExtents), d(1)}, DType::kF32);
+  EXPECT_FALSE(exprs.substitute(half, {Index(), d(1)}, {row.id(), exprs.integer(0)}, kExtents).has_value());
+}
+
+TEST(Exprs, AKnownIndexIsNoLoad) {
+  Exprs exprs;
+  const ExprId direct = exprs.load(0, {d(0) + Index(3)}, DType::kF32);
+  EXPECT_EQ(exprs.load(0, {d(0)}, DType::kF32, {exprs.integer(3)}), direct);
+  EXPECT_EQ(exprs.load(0, {Index(3)}, DType::kF32, {exprs.index(d(0))}), direct);
+}
+
+}  // namespace
+}  // namespace nereid::lower

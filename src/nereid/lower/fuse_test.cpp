@@ -1,0 +1,140 @@
+#include "nereid/lower/fuse.h"
+
+#include <gtest/gtest.h>
+
+#include "nereid/lower/import.h"
+#include "nereid/lower/prepare.h"
+
+namespace nereid::lower {
+namespace {
+
+// Graphs of a few nodes, written by hand.
+struct Sketch {
+  Graph graph;
+
+  TensorId leaf(const Extents& sizes) {
+    const trace::Value value{.storage = 0, .dtype = DType::kF32, .sizes = sizes, .strides = row_major(sizes)};
+    return graph.add_leaf(value, static_cast<trace::ValueId>(graph.tensors.size()), "x");
+  }
+  Value at(TensorId tensor, std::vector<Index> index) {
+    return {graph.exprs, graph.exprs.load(tensor, std::move(index), DType::kF32)};
+  }
+  Value element(TensorId tensor) {
+    return at(tensor, dimensions(graph.tensors[static_cast<size_t>(tensor)].sizes.size()));
+  }
+  TensorId map(const Extents& sizes, Value body, const char* name = "map") {
+    return graph.add_node({.sizes = sizes, .body = body.id(), .name = name}, DType::kF32);
+  }
+  TensorId reduce(const Extents& sizes, const Extents& reduced, Value body,
+                  Reduction kind = Reduction::kSum) {
+    return graph.add_node(
+        {.sizes = sizes, .reduced = reduced, .reduction = kind, .body = body.id(), .name = "reduce"},
+        DType::kF32);
+  }
+  TensorId product(TensorId a, TensorId b, int64_t m, int64_t n, int64_t k) {
+    return reduce({m, n}, {k}, at(a, {d(0), d(2)}) * at(b, {d(2), d(1)}));
+  }
+  static Index d(int dimension) { return Index::dimension(dimension); }
+  std::vector<size_t> fused() {
+    std::vector<size_t> members;
+    for (const auto& kernel : fuse(graph).kernels) members.push_back(kernel.members.size());
+    return members;
+  }
+};
+
+using Sizes = std::vector<size_t>;
+
+TEST(Fuse, AChainOfMapsIsOne) {
+  Sketch s;
+  const TensorId x = s.leaf({8, 9}), y = s.map({8, 9}, s.element(x) * 2), z = s.map({8, 9}, s.element(y) + 1);
+  s.graph.outputs = {z};
+  EXPECT_EQ(s.fused(), Sizes{1});
+}
+
+TEST(Fuse, MapsOfOneShapeShareALaunch) {
+  Sketch s;
+  const TensorId x = s.leaf({8, 9});
+  for (int i = 0; i < 5; ++i) s.graph.outputs.push_back(s.map({8, 9}, s.element(x) * (i + 2)));
+  EXPECT_EQ(s.fused(), Sizes{5});
+}
+
+TEST(Fuse, WhatFollowsAReductionRowByRowJoinsIt) {
+  Sketch s;
+  const TensorId x = s.leaf({8, 90});
+  const TensorId sum = s.reduce({8}, {90}, s.element(x));
+  const TensorId scaled = s.map({8, 90}, s.element(x) / s.at(sum, {Sketch::d(0)}));
+  s.graph.outputs = {scaled};
+  EXPECT_EQ(s.fused(), Sizes{2});
+}
+
+TEST(Fuse, WhatReadsOtherRowsDoesNot) {
+  Sketch s;
+  const TensorId x = s.leaf({8, 8});
+  const TensorId sum = s.reduce({8}, {8}, s.element(x));
+  const TensorId scaled = s.map({8, 8}, s.element(x) / s.at(sum, {Sketch::d(1)}));
+  s.graph.outputs = {scaled, sum};
+  const Fused fused = fuse(s.graph);
+  EXPECT_TRUE(fused.stored[static_cast<size_t>(sum)]);
+}
+
+TEST(Fuse, AMapBetweenTwoProductsEndsTheFirst) {
+  Sketch s;
+  const TensorId a = s.leaf({32, 40}), b = s.leaf({40, 48}), c = s.leaf({48, 16});
+  const TensorId first = s.product(a, b, 32, 48, 40);
+  const TensorId relu = s.map({32, 48}, maximum(s.element(first), 0));
+  s.graph.outputs = {s.product(relu, c, 32, 16, 48)};
+  const Fused fused = fuse(s.graph);
+  ASSERT_EQ(fused.kernels.size(), 2);
+  EXPECT_EQ(fused.kernels[0].members.size(), 2);
+  EXPECT_FALSE(fused.stored[static_cast<size_t>(first)]);
+  EXPECT_TRUE(fused.stored[static_cast<size_t>(relu)]);
+}
+
+TEST(Fuse, ALongReductionOfFewRowsTakesTwoStages) {
+  Sketch s;
+  const TensorId x = s.leaf({3, 1 << 18});
+  s.graph.outputs = {s.reduce({3}, {1 << 18}, s.element(x))};
+  const Fused fused = fuse(s.graph);
+  ASSERT_EQ(fused.kernels.size(), 2);
+  EXPECT_EQ(fused.kernels[0].row_count() * fused.kernels[0].column_count(), 3 << 18);
+}
+
+TEST(Fuse, WherePlacesAreAskedForEachStageKeepsThem) {
+  Sketch s;
+  const TensorId x = s.leaf({1 << 18});
+  const TensorId place = s.graph.add_node({.sizes = {},
+                                           .reduced = {1 << 18},
+                                           .reduction = Reduction::kArgMax,
+                                           .body = s.element(x).id(),
+                                           .name = "argmax"},
+                                          DType::kI64);
+  s.graph.outputs = {place};
+  const Fused fused = fuse(s.graph);
+  ASSERT_GE(fused.kernels.size(), 2);
+  EXPECT_EQ(fused.kernels[0].members.size(), 2);  // the best of each part, and where it stands
+}
+
+TEST(Prepare, ASmallWindowIsWrittenOut) {
+  Sketch s;
+  const TensorId x = s.leaf({10});
+  const TensorId pool = s.reduce({4}, {3}, s.at(x, {Sketch::d(0) * 2 + Sketch::d(1)}), Reduction::kMax);
+  s.graph.nodes.back().window = true;
+  s.graph.outputs = {pool};
+  prepare(s.graph);
+  const Node& node = s.graph.nodes.back();
+  EXPECT_EQ(node.reduction, Reduction::kNone);
+  const auto load = [&](int64_t offset) { return s.at(x, {Sketch::d(0) * 2 + Index(offset)}); };
+  EXPECT_EQ(node.body, maximum(maximum(load(0), load(1)), load(2)).id());
+}
+
+TEST(Prepare, WhatReachesNoResultIsNotLive) {
+  Sketch s;
+  const TensorId x = s.leaf({10});
+  const TensorId used = s.map({10}, s.element(x) * 2);
+  s.map({10}, s.element(x) * 3);
+  s.graph.outputs = {used};
+  EXPECT_EQ(live_nodes(s.graph), (std::vector<bool>{true, false}));
+}
+
+}  // namespace
+}  // namespace nereid::lower
