@@ -40,22 +40,32 @@ int rows_are_inner(const Graph& graph, const TileKernel& kernel) {
 struct Tile {
   int64_t rows = 1, columns = 1;  // of a block
   bool looped = false;            // a program goes over its columns in several blocks
+  int64_t column_tiles = 1;       // programs that share a row: of maps, which need no whole row
 
   Tile(const Graph& graph, const TileKernel& kernel, const KernelChoice& choice) {
     by_default(graph, kernel);
     if (choice.rows > 0) rows = power_of_two(choice.rows);
     if (choice.columns > 0 && !kernel.columns.empty()) columns = power_of_two(choice.columns);
     looped = !kernel.columns.empty() && columns < kernel.column_count();
+    if (looped && only_maps(kernel)) {
+      column_tiles = (kernel.column_count() + columns - 1) / columns;
+      looped = false;
+    }
   }
 
  private:
+  static bool only_maps(const TileKernel& kernel) {
+    return std::ranges::all_of(kernel.members,
+                               [](const Member& m) { return m.reduction == Reduction::kNone && !m.scan; });
+  }
+
   void by_default(const Graph& graph, const TileKernel& kernel) {
     const int64_t all_rows = kernel.row_count(), all_columns = kernel.column_count();
     if (kernel.columns.empty()) {
       rows = std::min<int64_t>(power_of_two(all_rows), 1024);
       return;
     }
-    if (rows_are_inner(graph, kernel) > 0) {
+    if (only_maps(kernel) || rows_are_inner(graph, kernel) > 0) {
       rows = std::min<int64_t>(power_of_two(all_rows), 32);
       columns = std::min<int64_t>(power_of_two(all_columns), 64);
     } else {
@@ -88,7 +98,9 @@ class TileEmitter {
 
   Result<KernelText> run() {
     const bool wide = rows_ * columns_ >= (int64_t{1} << 31);
-    const char* program = wide ? "tl.program_id(0).to(tl.int64)" : "tl.program_id(0)";
+    const std::string all = wide ? "tl.program_id(0).to(tl.int64)" : "tl.program_id(0)";
+    const bool shared = tile_.column_tiles > 1;
+    const std::string program = shared ? fmt::format("({} // {})", all, tile_.column_tiles) : all;
     if (!has_columns_)
       write_.line(fmt::format("i = {} * BLOCK + tl.arange(0, BLOCK)", program));
     else if (tile_.rows == 1)
@@ -172,7 +184,11 @@ class TileEmitter {
   }
 
   void in_one_block() {
-    if (has_columns_) write_.line(fmt::format("column = {}", column_range()));
+    if (tile_.column_tiles > 1)
+      write_.line(fmt::format("column = tl.program_id(0) % {} * BLOCK_COLUMNS + {}", tile_.column_tiles,
+                              column_range()));
+    else if (has_columns_)
+      write_.line(fmt::format("column = {}", column_range()));
     for (const Member& member : members_) {
       if (member.reduction == Reduction::kNone) {
         keep_result(member, write_.value(member.body));
@@ -319,7 +335,7 @@ class TileEmitter {
       if (tile_.rows > 1) out_.constants.emplace_back("BLOCK_ROWS", tile_.rows);
       out_.constants.emplace_back("BLOCK_COLUMNS", tile_.columns);
     }
-    out_.programs = (rows_ + tile_.rows - 1) / tile_.rows;
+    out_.programs = (rows_ + tile_.rows - 1) / tile_.rows * tile_.column_tiles;
     out_.num_warps = choice_.warps > 0 ? choice_.warps : tile_.rows * tile_.columns >= 4096 ? 8 : 4;
     out_.choice = {.rows = tile_.rows, .columns = has_columns_ ? tile_.columns : 0, .warps = out_.num_warps};
     close_kernel(out_, graph_, names_, kernel_, write_.take_lines());

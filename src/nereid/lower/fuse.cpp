@@ -9,6 +9,7 @@
 namespace nereid::lower {
 namespace {
 
+constexpr int64_t kWorthATile = 16;  // elements beside each other that are worth a way through shared memory
 constexpr size_t kMostMembers = 24;  // of one kernel: each needs a pointer and registers
 
 std::vector<Index> identity_map(size_t count) {
@@ -53,8 +54,43 @@ class Fuser {
     const Node& each = node(id);
     if (each.call != nullptr) return {.rows = {}, .columns = {}, .members = {}, .kept = id};
     TileKernel kernel{.rows = each.sizes, .columns = each.reduced, .members = {}};
-    kernel.members.push_back(member(kernel, id, identity_map(each.extents().size())));
+    std::vector<Index> map = identity_map(each.extents().size());
+    if (const auto across = each.flash ? std::nullopt : read_across(each)) {
+      // That dimension is the columns of a tile, so that both sides go through memory in its order.
+      kernel.rows.erase(kernel.rows.begin() + *across);
+      kernel.columns = {each.sizes[static_cast<size_t>(*across)]};
+      for (size_t d = 0, row = 0; d < map.size(); ++d)
+        map[d] =
+            Index::dimension(static_cast<int>(static_cast<int>(d) == *across ? kernel.rows.size() : row++));
+    }
+    kernel.members.push_back(member(kernel, id, map));
     return kernel;
+  }
+
+  // The dimension of a map along which something that it loads lies in memory, where its result lies along
+  // another: a transpose.
+  std::optional<int> read_across(const Node& each) {
+    if (each.reduction != Reduction::kNone || !each.reduced.empty() || !each.at.empty()) return std::nullopt;
+    const Tensor& out = graph_.tensors[static_cast<size_t>(each.out)];
+    const auto rank = static_cast<int>(each.sizes.size());
+    int along = -1;
+    for (int d = 0; d < rank; ++d)
+      if (out.strides[static_cast<size_t>(d)] == 1 && each.sizes[static_cast<size_t>(d)] >= kWorthATile)
+        along = d;
+    if (along < 0) return std::nullopt;
+    for (const ExprId id : exprs().below(each.body)) {
+      const Expr& load = exprs()[id];
+      if (load.kind != Expr::Kind::kLoad || !load.args.empty()) continue;
+      Index address;
+      for (size_t d = 0; d < load.at.size(); ++d)
+        address = address + load.at[d] * graph_.tensors[static_cast<size_t>(load.tensor)].strides[d];
+      const auto own = address.stride(along);
+      if (!own || *own <= 1) continue;
+      for (int d = 0; d < rank; ++d)
+        if (d != along && address.stride(d) == 1 && each.sizes[static_cast<size_t>(d)] >= kWorthATile)
+          return d;
+    }
+    return std::nullopt;
   }
 
   // The node as a member of a kernel, its own dimension d being map[d].

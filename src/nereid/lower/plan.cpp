@@ -72,6 +72,11 @@ std::string cut(const TileKernel& kernel, const LoweredKernel& lowered) {
                        c.precision.empty() ? "" : ", products in " + c.precision);
   if (kernel.columns.empty())
     return fmt::format("{} elements a program, {} programs", c.rows, lowered.programs);
+  const bool maps =
+      std::ranges::all_of(kernel.members, [](const Member& m) { return m.reduction == Reduction::kNone; });
+  if (maps)
+    return fmt::format("tiles of {} x {} of {} x {}, {} programs", c.rows, c.columns, kernel.row_count(),
+                       kernel.column_count(), lowered.programs);
   const bool looped = c.columns < kernel.column_count();
   return fmt::format("{} rows of {} a program{}, {} programs", c.rows, kernel.column_count(),
                      looped ? fmt::format(", {} at a time", c.columns) : "", lowered.programs);
