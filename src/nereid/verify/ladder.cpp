@@ -100,8 +100,10 @@ struct JudgeState {
   Settings settings;
   References references{};
 
-  Result<tracer::TraceAnswer> trace(const tracer::TraceRequest& request) {
-    return equipment.trace(request, Deadline::after(request.seconds + kTracerStart));
+  Result<tracer::TraceAnswer> trace(const tracer::TraceRequest& request,
+                                    Deadline deadline = Deadline::never()) {
+    return equipment.trace(request,
+                           Deadline::earlier(deadline, Deadline::after(request.seconds + kTracerStart)));
   }
 
   Result<std::shared_ptr<const Traced>> reference(const Pair& pair, uint64_t draw, const Sizes& sizes) {
@@ -136,12 +138,14 @@ class Climb {
       : state_(state), pair_(pair), verdict_(verdict), settings_(state.settings) {
     if (const auto policy = policy_from_string(pair.policy)) settings_.policy = *policy;
     if (pair.trials > 0) settings_.trials = pair.trials;
+    settings_.deadline = pair.deadline;
     verdict_.policy = to_string(settings_.policy);
   }
 
   void run() {
     const auto done = climb();
     if (!done.ok()) end(fault(done.error()));
+    if (settings_.deadline.passed()) broken_off();
   }
 
  private:
@@ -157,6 +161,16 @@ class Climb {
       if (number == 0 && on && !several_draws()) break;
     }
     return on;
+  }
+
+  // Whatever was cut short by the deadline looks like a fault, a slow candidate, or one that passed what was
+  // left out. A word that was found in time stays.
+  void broken_off() {
+    if (verdict_.word != Word::kError && verdict_.word != Word::kTimedOut && verdict_.word != Word::kVerified)
+      return;
+    verdict_.evidence.clear();
+    end({Word::kError,
+         {.rule = "budget", .sentence = "The time given for a verdict was over before it was there."}});
   }
 
   bool end(Ended ended) {
@@ -186,7 +200,8 @@ class Climb {
         if (reference.error().blame == Blame::kInput && !sizes.empty()) return Probe{};
         return reference.error();
       }
-      NEREID_TRY(const auto answer, state_.trace(candidate_request(**reference, draw_seed(0), sizes)));
+      NEREID_TRY(const auto answer,
+                 state_.trace(candidate_request(**reference, draw_seed(0), sizes), settings_.deadline));
       // A candidate that cannot be traced at its own sizes is told so on its own rung.
       const bool legal = std::holds_alternative<trace::Trace>(answer) || sizes.empty();
       return cost_of(**reference, legal);
@@ -243,7 +258,8 @@ class Climb {
   }
 
   Step candidate(int number) {
-    NEREID_TRY(auto answer, state_.trace(candidate_request(*reference_, draw_seed(number), sizes_)));
+    NEREID_TRY(auto answer,
+               state_.trace(candidate_request(*reference_, draw_seed(number), sizes_), settings_.deadline));
     auto* trace = std::get_if<trace::Trace>(&answer);
     if (trace == nullptr) return end(refusal(answer));
     candidate_.trace = std::move(*trace);
@@ -299,7 +315,7 @@ class Climb {
       const auto on_cpu = replays_on_device(number);
       const double spent = watch.seconds();
       settings_ = asked;
-      if (interrupted()) return on_cpu;
+      if (interrupted() || settings_.deadline.passed()) return on_cpu;
       if (on_cpu.ok() && verdict_.word != Word::kError && !*on_cpu) return false;
       if (!on_cpu.ok() || verdict_.word == Word::kError) verdict_ = before;
       verdict_.phases = before.phases;
@@ -337,7 +353,7 @@ class Climb {
     const Verdict before = verdict_;
     auto first = replay_once(number);
     const bool ours = first.ok() ? time_is_impossible() : first.error().blame == Blame::kOurs;
-    if (!ours || interrupted()) return first;
+    if (!ours || interrupted() || settings_.deadline.passed()) return first;
     verdict_ = before;
     return replay_once(number);
   }
@@ -355,7 +371,7 @@ class Climb {
     spend("compile", compiling);
     const Stopwatch opening;
     auto session = state_.equipment.replay(reference_->trace, candidate_.trace, options,
-                                           Deadline::after(20 * settings_.time_limit + 60));
+                                           settings_.within(20 * settings_.time_limit + 60));
     if (!session.ok() && session.error().blame == Blame::kInput)
       return end(
           {Word::kError,
@@ -392,7 +408,7 @@ class Climb {
     CompiledKernels own;
     for (const trace::Trace* trace :
          std::initializer_list<const trace::Trace*>{&reference_->trace, &candidate_.trace}) {
-      NEREID_TRY(own, state_.equipment.compile(*trace, Deadline::after(20 * settings_.time_limit + 300)));
+      NEREID_TRY(own, state_.equipment.compile(*trace, settings_.within(20 * settings_.time_limit + 300)));
       kernels.insert(own.kernels.begin(), own.kernels.end());
     }
     for (const auto& phase : candidate_.trace.phases)

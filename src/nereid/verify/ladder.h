@@ -33,6 +33,9 @@ struct Settings {
   bool few_kinds = false;  // of other inputs: those that find the most
   int threads = 0;         // of one replay; 0: one for small tasks, else all cores
   replay::Tolerance tolerance{};
+  Deadline deadline = Deadline::never();  // of the pair at hand
+
+  Deadline within(double seconds) const { return Deadline::earlier(deadline, Deadline::after(seconds)); }
 };
 
 // The machine code that a CUDA replay launches.

@@ -120,7 +120,8 @@ class Ladder : public testing::Test {
                         .reference_source = "N = 4096\n",
                         .candidate_name = "c.py",
                         .candidate_text = source,
-                        .form = Pair::Form::kSource});
+                        .form = Pair::Form::kSource,
+                        .deadline = settings.deadline});
   }
 
   FactsBuilder reference_, candidate_;
@@ -155,6 +156,16 @@ TEST_F(Ladder, TextThatTritonReadsAndWeDoNotIsOurFault) {
   EXPECT_EQ(judge().word, Word::kCompileFailed);
   triton_reads_ = true;
   EXPECT_EQ(judge().word, Word::kError);
+}
+
+TEST_F(Ladder, WhatADeadlineCutShortIsNoVerdict) {
+  const auto v = judge({.deadline = Deadline::after(0)});
+  EXPECT_EQ(v.word, Word::kError);
+  EXPECT_EQ(v.evidence.at(0).rule, "budget");
+  EXPECT_EQ(script_.sessions, 1);  // nor is it tried again
+  // What was found in time is one.
+  candidate_answer_ = tracer::Malformed{"no class ModelNew in c.py"};
+  EXPECT_EQ(judge({.deadline = Deadline::after(0)}).word, Word::kMalformed);
 }
 
 TEST_F(Ladder, TheSameSeedAsksTheSameTrials) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 
+#include "nereid/base/deadline.h"
 #include "nereid/base/result.h"
 
 namespace nereid::verify {
@@ -15,6 +16,8 @@ struct Pair {
   Form form = Form::kEither;
   std::string policy{};  // this pair's own, in place of the run's; empty: none
   int trials = 0;        // likewise; 0: none
+  Deadline deadline =
+      Deadline::never();  // where it passes first, the verdict is an Error by the rule "budget"
 };
 
 // Reads both files. A candidate that ends in .py is source, any other a raw answer. A candidate that is not

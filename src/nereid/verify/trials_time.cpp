@@ -39,8 +39,8 @@ Status Trials::time() {
   request.least = least_work(candidate_);
   if (blind_) request.kinds = {replay::InputKind::kOwn};
   while (true) {
-    NEREID_TRY(const auto report,
-               session_.time(request, settings_.tolerance, Deadline::after(40 * settings_.time_limit + 120)));
+    NEREID_TRY(const auto report, session_.time(request, settings_.tolerance,
+                                                settings_.within(40 * settings_.time_limit + 120)));
     for (const auto& [what, seconds] : report.spent) verdict_.phases["time_" + what] += seconds;
     if (!report.impossible.empty()) {
       end(Word::kError,
