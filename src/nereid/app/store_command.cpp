@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "nereid/app/command.h"
+#include "nereid/app/common.h"
 #include "nereid/app/output.h"
 #include "nereid/base/installation.h"
 #include "nereid/base/json.h"
@@ -51,26 +52,12 @@ std::string time_text(int64_t made) {
   return {text, size};
 }
 
-// "90s", "15m", "12h", "30d", in seconds.
-Result<int64_t> duration(const std::string& text) {
-  const std::map<char, int64_t> units = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
-  size_t used = 0;
-  double amount = -1;
-  try {
-    amount = std::stod(text, &used);
-  } catch (const std::exception&) {
-  }
-  if (!(amount >= 0 && amount < 1e6) || used + 1 != text.size() || !units.contains(text[used]))
-    return input_error("--older-than '{}': expected a number with s, m, h or d, as in 30d", text);
-  return static_cast<int64_t>(amount * static_cast<double>(units.at(text[used])));
-}
-
 Result<store::Filter> filter_of(const Options& options) {
   store::Filter filter{.key = options.key, .task = options.task, .word = options.word, .most = options.limit};
   if (!options.kind.empty()) filter.kind = store::kind_from_string(options.kind);
   if (!options.older_than.empty()) {
-    NEREID_TRY(const int64_t age, duration(options.older_than));
-    filter.made_before = static_cast<int64_t>(std::time(nullptr)) - age;
+    NEREID_TRY(const double age, seconds_from(options.older_than, "--older-than", false));
+    filter.made_before = static_cast<int64_t>(std::time(nullptr)) - static_cast<int64_t>(age);
   }
   if (options.other_versions) {
     NEREID_TRY(const auto installation, Installation::locate());

@@ -1,12 +1,9 @@
-#include <sys/random.h>
-
 #include <CLI/CLI.hpp>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <thread>
 
 #include "nereid/app/command.h"
+#include "nereid/app/common.h"
 #include "nereid/app/output.h"
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json.h"
@@ -47,13 +44,6 @@ struct Options {
   bool allow_tf32 = false, time = false, shrink = false, explain = false, json = false;
 };
 
-uint64_t fresh_seed() {
-  uint64_t seed = 0;
-  if (::getrandom(&seed, sizeof seed, 0) != sizeof seed)
-    seed = static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
-  return seed >> 11;  // exact in a JSON reader's double
-}
-
 Result<verify::Settings> settings_of(const Options& options) {
   verify::Settings settings;
   settings.policy = *verify::policy_from_string(options.policy);
@@ -65,30 +55,10 @@ Result<verify::Settings> settings_of(const Options& options) {
   settings.tolerance.rtol = options.rtol;
   settings.tolerance.atol = options.atol;
   settings.tolerance.allow_tf32 = options.allow_tf32;
-  const bool gpu = verify::has_gpu();
-  if (options.device == "cuda" && !gpu) return input_error("--device cuda: this machine has no NVIDIA GPU");
-  const bool cuda = options.device == "cuda" || (options.device == "auto" && gpu);
-  settings.device = cuda ? replay::Device::kCuda : replay::Device::kCpu;
-  if (options.time && !cuda) return input_error("--time needs a GPU");
+  NEREID_TRY(settings.device, device_from(options.device));
+  if (options.time && settings.device != replay::Device::kCuda) return input_error("--time needs a GPU");
   return settings;
 }
-
-// Keeps a progress line moving while nothing else does.
-class Ticker {
- public:
-  explicit Ticker(Progress& progress)
-      : thread_([this, &progress](const std::stop_token& stop) {
-          std::unique_lock lock(mutex_);
-          while (!wake_.wait_for(lock, stop, std::chrono::milliseconds(200), [] { return false; }) &&
-                 !stop.stop_requested())
-            progress.advance(0);
-        }) {}
-
- private:
-  std::mutex mutex_;
-  std::condition_variable_any wake_;
-  std::jthread thread_;  // last: it stops before the rest goes
-};
 
 std::string line(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";

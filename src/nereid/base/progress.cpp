@@ -26,6 +26,13 @@ void Progress::say(const std::string& note) {
   draw();
 }
 
+void Progress::note(const std::string& line) {
+  std::lock_guard lock(mutex_);
+  fmt::print(stderr, "{}{}\n", shown_ ? "\r\033[K" : "", line);
+  std::fflush(stderr);
+  shown_ = false;
+}
+
 void Progress::draw() {
   if (!terminal_ || started_.seconds() < 2 || (shown_ && drawn_.seconds() < 0.1)) return;
   std::string line = what_;

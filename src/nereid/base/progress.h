@@ -16,6 +16,8 @@ class Progress {
   ~Progress();
   void advance(int64_t by = 1);
   void say(const std::string& note);
+  // A line of its own that stays, also where stderr is no terminal.
+  void note(const std::string& line);
 
  private:
   void draw();

@@ -1,0 +1,48 @@
+#include "nereid/app/common.h"
+
+#include <sys/random.h>
+
+#include <chrono>
+#include <map>
+
+#include "nereid/verify/workbench.h"
+
+namespace nereid::app {
+
+Result<double> seconds_from(const std::string& text, const std::string& option, bool plain) {
+  const std::map<std::string, double> units = {{"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}};
+  size_t used = 0;
+  double amount = -1;
+  try {
+    amount = std::stod(text, &used);
+  } catch (const std::exception&) {
+  }
+  const std::string unit = amount < 0 ? "?" : text.substr(used);
+  if (amount >= 0 && amount < 1e6 && plain && unit.empty()) return amount;
+  if (!(amount >= 0 && amount < 1e6) || !units.contains(unit))
+    return input_error("{} '{}': expected a number with s, m, h or d, as in 90s", option, text);
+  return amount * units.at(unit);
+}
+
+uint64_t fresh_seed() {
+  uint64_t seed = 0;
+  if (::getrandom(&seed, sizeof seed, 0) != sizeof seed)
+    seed = static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
+  return seed >> 11;
+}
+
+Result<replay::Device> device_from(const std::string& name) {
+  const bool gpu = verify::has_gpu();
+  if (name == "cuda" && !gpu) return input_error("--device cuda: this machine has no NVIDIA GPU");
+  return name == "cuda" || (name == "auto" && gpu) ? replay::Device::kCuda : replay::Device::kCpu;
+}
+
+Ticker::Ticker(Progress& progress)
+    : thread_([this, &progress](const std::stop_token& stop) {
+        std::unique_lock lock(mutex_);
+        while (!wake_.wait_for(lock, stop, std::chrono::milliseconds(200), [] { return false; }) &&
+               !stop.stop_requested())
+          progress.advance(0);
+      }) {}
+
+}  // namespace nereid::app

@@ -1,0 +1,35 @@
+// What several subcommands share: durations, seeds, devices, a progress line that moves.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "nereid/base/progress.h"
+#include "nereid/base/result.h"
+#include "nereid/replay/report.h"
+
+namespace nereid::app {
+
+// "90s", "15m", "1.5h", "30d", in seconds; a plain number is seconds where `plain` allows it. An error names
+// the option.
+Result<double> seconds_from(const std::string& text, const std::string& option, bool plain = true);
+
+uint64_t fresh_seed();  // exact in a JSON reader's double
+
+// "auto", "cpu" or "cuda"; an error (blamed on the input) where there is no GPU and one was asked for.
+Result<replay::Device> device_from(const std::string& name);
+
+// Keeps a progress line moving while nothing else does.
+class Ticker {
+ public:
+  explicit Ticker(Progress& progress);
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable_any wake_;
+  std::jthread thread_;  // last: it stops before the rest goes
+};
+
+}  // namespace nereid::app
