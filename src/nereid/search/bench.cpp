@@ -1,0 +1,180 @@
+#include "nereid/search/bench.h"
+
+#include "nereid/base/hash.h"
+#include "nereid/base/interrupt.h"
+#include "nereid/base/json.h"
+#include "nereid/verify/answer.h"
+#include "nereid/verify/telling.h"
+
+namespace nereid::search {
+namespace {
+
+constexpr double kTraceSeconds = 60, kTracerStart = 60;
+
+// Why a tracer's answer is no trace, in one sentence.
+std::string refusal(const tracer::TraceAnswer& answer) {
+  if (const auto* malformed = std::get_if<tracer::Malformed>(&answer)) return malformed->message;
+  if (const auto* u = std::get_if<tracer::Untraceable>(&answer))
+    return fmt::format("{} raised {}: {}{}", u->phase.empty() ? "the file" : u->phase, u->type,
+                       u->message.substr(0, 600),
+                       u->line > 0 ? fmt::format(" ({}:{})", u->file, u->line) : "");
+  if (const auto* failed = std::get_if<tracer::CompileFailed>(&answer))
+    return fmt::format("Triton refuses kernel {}: {}", failed->kernel, failed->message.substr(0, 600));
+  if (const auto* late = std::get_if<tracer::TimedOut>(&answer))
+    return fmt::format("tracing took longer than {:g} s", late->seconds);
+  return "tracing was stopped: " + std::get<tracer::Killed>(answer).limit;
+}
+
+// All that a verdict depends on besides both files. A seed is not part of it: trials are fresh by design.
+std::string question_of(const verify::Settings& s, const std::string& policy, bool answer) {
+  const Json question = {{"policy", policy.empty() ? std::string(to_string(s.policy)) : policy},
+                         {"device", s.device == replay::Device::kCuda ? "cuda" : "cpu"},
+                         {"trials", s.trials},
+                         {"time", s.time},
+                         {"time_limit", s.time_limit},
+                         {"shrink", s.shrink},
+                         {"rtol", s.tolerance.rtol ? Json(*s.tolerance.rtol) : Json()},
+                         {"atol", s.tolerance.atol ? Json(*s.tolerance.atol) : Json()},
+                         {"allow_tf32", s.tolerance.allow_tf32},
+                         {"answer", answer}};
+  return question.dump();
+}
+
+std::string attempts_hash(const std::vector<policy::Attempt>& attempts) {
+  std::string all;
+  for (const auto& a : attempts) all += sha256_hex(a.text) + sha256_hex(a.evidence);
+  return all.empty() ? "" : sha256_hex(all);
+}
+
+}  // namespace
+
+Bench::Bench(verify::Equipment equipment, BenchOptions options)
+    : equipment_(equipment), options_(std::move(options)), judge_(std::move(equipment), options_.settings) {}
+
+Result<std::unique_ptr<const Task>> Bench::trace(const std::string& name, const std::string& source,
+                                                 Deadline deadline) {
+  auto task = std::make_unique<Task>();
+  task->name = name, task->source = source, task->hash = sha256_hex(source);
+  tracer::TraceRequest request{.source = source, .path = name};
+  request.seconds = kTraceSeconds;
+  NEREID_TRY(
+      auto answer,
+      equipment_.trace(request, Deadline::earlier(deadline, Deadline::after(kTraceSeconds + kTracerStart))));
+  auto* trace = std::get_if<trace::Trace>(&answer);
+  if (trace == nullptr) return input_error("the reference {}: {}", name, refusal(answer));
+  task->trace = std::move(*trace);
+  NEREID_TRY(task->facts, equipment_.facts(task->trace));
+  if (task->facts.judged() < 0) return our_error("the reference's trace holds no forward");
+  task->work = work_of(task->facts);
+  return std::unique_ptr<const Task>(std::move(task));
+}
+
+Judged Bench::judge(const Task& task, const std::string& proposer, const policy::Proposal& proposal,
+                    Deadline deadline, const std::string& policy) {
+  const store::Key key{store::Kind::kVerdict,     task.hash,
+                       sha256_hex(proposal.text), question_of(judge_.settings(), policy, proposal.answer),
+                       options_.hardware,         options_.versions};
+  const auto source =
+      proposal.answer ? verify::read_answer(proposal.text) : verify::read_source(proposal.text);
+  const auto* code = std::get_if<verify::Code>(&source);
+  Judged judged;
+  if (const auto known = look_up(key)) {
+    if (auto again = judged_from(known->document); again.ok()) judged = *std::move(again);
+  }
+  if (!judged.remembered) {
+    verify::Pair pair{.reference_name = task.name,
+                      .reference_source = task.source,
+                      .candidate_name = proposer + ".py",
+                      .candidate_text = proposal.text,
+                      .form = proposal.answer ? verify::Pair::Form::kAnswer : verify::Pair::Form::kSource,
+                      .policy = policy,
+                      .deadline = deadline};
+    const Stopwatch watch;
+    const verify::Verdict verdict = judge_.judge(pair);
+    judged.word = verify::to_string(verdict.word), judged.reason = verify::reason(verdict);
+    judged.verdict = verify::to_json(verdict).dump(-1, ' ', false, Json::error_handler_t::replace);
+    judged.broken_off = verdict.word == verify::Word::kError && deadline.passed();
+    judged.times = verdict.times;
+    judged.evidence = verify::tell(
+        verdict, {.explain = true, .source_of = [&](const std::string& file) -> std::string_view {
+                    return file == pair.candidate_name ? std::string_view(pair.candidate_text) : "";
+                  }});
+    if (judged.verified() && code != nullptr) judged.work = work_of_candidate(task, code->source);
+    judged.seconds = watch.seconds();
+    // A fault of ours is no verdict; an interrupted one is none either.
+    if (verdict.word != verify::Word::kError && !interrupted())
+      keep({.key = key,
+            .word = judged.word,
+            .milliseconds = judged.times ? std::optional(judged.times->candidate_ms) : std::nullopt,
+            .document = document_of(judged)},
+           {task.source, proposal.text});
+  }
+  judged.proposer = proposer, judged.variant = proposal.variant, judged.plan = proposal.plan;
+  if (code != nullptr) judged.source = code->source;
+  return judged;
+}
+
+std::optional<Work> Bench::work_of_candidate(const Task& task, const std::string& source) {
+  tracer::TraceRequest request{.source = source, .path = "candidate.py", .class_name = "ModelNew"};
+  request.reference = &task.trace;
+  const auto answer = equipment_.trace(request, Deadline::after(kTraceSeconds + kTracerStart));
+  const auto* trace = answer.ok() ? std::get_if<trace::Trace>(&*answer) : nullptr;
+  if (trace == nullptr) return std::nullopt;
+  const auto facts = equipment_.facts(*trace);
+  if (!facts.ok()) return std::nullopt;
+  return work_of(*facts);
+}
+
+Result<policy::Answer> Bench::ask(policy::Proposer& proposer, const Task& task, int sample,
+                                  const std::vector<policy::Attempt>& attempts, Deadline deadline) {
+  const std::string question =
+      Json{{"sample", sample}, {"attempts", attempts_hash(attempts)}, {"name", task.name}}.dump();
+  const store::Key key{store::Kind::kProposal, task.hash, proposer.identity(), question, "",
+                       options_.versions};
+  if (const auto known = look_up(key)) {
+    const auto json = parse_json(known->document, "the store's proposal");
+    if (json.ok())
+      if (auto answer = policy::answer_from_json(*json); answer.ok()) {
+        answer->cost = {};  // paid for already
+        return answer;
+      }
+  }
+  NEREID_TRY(auto answer, proposer.propose({.name = task.name,
+                                            .source = task.source,
+                                            .trace = &task.trace,
+                                            .sample = sample,
+                                            .attempts = attempts},
+                                           deadline));
+  keep({.key = key,
+        .word = answer.proposals.empty() ? "declined" : "proposed",
+        .document = policy::to_json(answer).dump(-1, ' ', false, Json::error_handler_t::replace)},
+       {task.source});
+  return answer;
+}
+
+std::optional<store::Record> Bench::look_up(const store::Key& key) {
+  if (options_.store == nullptr || options_.fresh) return std::nullopt;
+  auto found = options_.store->find(key);
+  if (found.ok()) return *std::move(found);
+  note(found.error());
+  return std::nullopt;
+}
+
+void Bench::keep(const store::Record& record, std::initializer_list<std::string_view> texts) {
+  if (options_.store == nullptr) return;
+  if (const auto put = options_.store->put(record); !put.ok()) return note(put.error());
+  for (const auto text : texts)
+    if (const auto kept = options_.store->keep_text(text); !kept.ok()) return note(kept.error());
+}
+
+void Bench::note(const Error& error) {
+  const std::lock_guard lock(mutex_);
+  if (trouble_.empty()) trouble_ = error.message;
+}
+
+std::string Bench::trouble() const {
+  const std::lock_guard lock(mutex_);
+  return trouble_;
+}
+
+}  // namespace nereid::search

@@ -1,0 +1,62 @@
+// What a search asks of the outside: to trace a reference, to judge a proposal, to ask a proposer; each asked
+// once for the same question, where there is a store.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "nereid/policy/proposer.h"
+#include "nereid/search/judged.h"
+#include "nereid/store/store.h"
+#include "nereid/verify/ladder.h"
+
+namespace nereid::search {
+
+// A reference that was traced: what everything else is about. Does not move: `facts` points into `trace`.
+struct Task {
+  std::string name{}, source{};
+  std::string hash{};  // SHA-256 of the source
+  trace::Trace trace{};
+  verify::TraceFacts facts{};
+  Work work{};  // of the reference
+};
+
+struct BenchOptions {
+  verify::Settings settings{};
+  store::Store* store = nullptr;  // null: nothing is remembered
+  bool fresh = false;             // look nothing up; what is found out is kept all the same
+  std::string hardware = "cpu", versions{};
+};
+
+// Thread-safe. Trouble with the store is no reason to fail: it is told once, in `trouble`.
+class Bench {
+ public:
+  Bench(verify::Equipment equipment, BenchOptions options);
+
+  // An Error (blamed on the input) where it cannot be traced, with the reason.
+  Result<std::unique_ptr<const Task>> trace(const std::string& name, const std::string& source,
+                                            Deadline deadline);
+  // Broken off at the deadline. `policy`: another than the settings' own ("hybrid"), or empty.
+  Judged judge(const Task& task, const std::string& proposer, const policy::Proposal& proposal,
+               Deadline deadline, const std::string& policy = "");
+  Result<policy::Answer> ask(policy::Proposer& proposer, const Task& task, int sample,
+                             const std::vector<policy::Attempt>& attempts, Deadline deadline);
+
+  const verify::Settings& settings() const { return judge_.settings(); }
+  const BenchOptions& options() const { return options_; }
+  std::string trouble() const;
+
+ private:
+  std::optional<Work> work_of_candidate(const Task& task, const std::string& source);
+  std::optional<store::Record> look_up(const store::Key& key);
+  void keep(const store::Record& record, std::initializer_list<std::string_view> texts);
+  void note(const Error& error);
+
+  verify::Equipment equipment_;
+  BenchOptions options_;
+  verify::Judge judge_;
+  mutable std::mutex mutex_;
+  std::string trouble_;
+};
+
+}  // namespace nereid::search

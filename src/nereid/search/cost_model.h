@@ -1,0 +1,42 @@
+// What a trace's forward would take on a GPU, reckoned from its steps: what ranks proposals where there is no
+// clock.
+//
+// A step takes the longest of moving its distinct bytes to and from memory, moving all the bytes that it asks
+// for through the cache, and computing; and no step is quicker than a launch. Views and allocations are free.
+// It is a model, and is told as one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "nereid/verify/facts.h"
+
+namespace nereid::search {
+
+// What is reached in practice, not what a data sheet says.
+struct Gpu {
+  std::string name = "H200";
+  double memory_bytes_per_second = 4.0e12;
+  double cache_bytes_per_second = 9e12;
+  double pointwise_flops = 45e12;  // float32, outside contractions
+  double float32_contraction_flops = 50e12;
+  double half_contraction_flops = 600e12;  // float16, bfloat16 and less
+  double launch_seconds = 2e-6;            // as a node of a CUDA graph
+};
+
+struct StepWork {
+  std::string name{};  // "aten::mm", or the kernel's name
+  bool triton = false;
+  double flops = 0, bytes = 0;  // distinct bytes
+  double ms = 0;
+  double roofline_ms = 0;  // the longer of memory and computing alone
+};
+
+struct Work {
+  std::vector<StepWork> steps{};  // of the judged forward, without those that do nothing
+  double flops = 0, bytes = 0, ms = 0;
+};
+
+Work work_of(const verify::TraceFacts& facts, const Gpu& gpu = {});
+
+}  // namespace nereid::search

@@ -1,0 +1,40 @@
+// A proposal with its verdict and what it costs, as it is ranked, told and remembered.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "nereid/policy/proposer.h"
+#include "nereid/search/cost_model.h"
+#include "nereid/verify/verdict.h"
+
+namespace nereid::search {
+
+struct Judged {
+  std::string proposer{}, variant{}, plan{};
+  std::string
+      source{};  // of the file with ModelNew, out of an answer where it was one; empty where there is none
+  std::string word{};  // of the ladder
+  std::string reason{};
+  std::string evidence{};                // the verdict in prose, for whoever is to repair it
+  std::string verdict{};                 // JSON, as `nereid verify --json` tells it
+  std::optional<verify::Times> times{};  // where a GPU was there
+  std::optional<Work> work{};            // of what was traced
+  int rank = 0;                          // of its proposer: 0 was named first
+  bool remembered = false;               // found in the store
+  bool broken_off = false;               // there was no time for a verdict
+  double seconds = 0;                    // that judging took
+
+  bool verified() const { return word == "Verified"; }
+  // What it is ranked by: measured, else modelled; nullopt where it was neither.
+  std::optional<double> ms() const;
+};
+
+nlohmann::json to_json(const Work& work);
+nlohmann::json to_json(const Judged& judged);  // with verdict and work, without the source
+// What a store keeps of it, and back; proposer, variant, plan and source are not part of it.
+std::string document_of(const Judged& judged);
+Result<Judged> judged_from(const std::string& document);
+
+}  // namespace nereid::search

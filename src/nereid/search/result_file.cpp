@@ -1,0 +1,79 @@
+#include "nereid/search/result_file.h"
+
+#include <sstream>
+
+#include "nereid/base/json.h"
+#include "nereid/trace/notation.h"
+
+namespace nereid::search {
+namespace {
+
+constexpr size_t kWidth = 108;
+
+// Each line of the text as comments of at most kWidth columns; a word that is longer stays whole.
+std::string comment(const std::string& text) {
+  std::string out;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::string rest = trace::safe_text(line);
+    do {
+      size_t end = rest.size();
+      if (end > kWidth) {
+        end = rest.rfind(' ', kWidth);
+        if (end == std::string::npos || end == 0) end = std::min(rest.find(' ', kWidth), rest.size());
+      }
+      out += end == 0 ? "#\n" : "# " + rest.substr(0, end) + "\n";
+      rest = end < rest.size() ? rest.substr(end + 1) : "";
+    } while (!rest.empty());
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string milliseconds_text(double ms) {
+  if (ms < 1) return fmt::format("{:.3g} us", ms * 1e3);
+  return ms < 1000 ? fmt::format("{:.3g} ms", ms) : fmt::format("{:.3g} s", ms / 1e3);
+}
+
+std::string speed_text(const Task& task, const Judged& judged) {
+  if (judged.times)
+    return fmt::format("{:.2f} times eager PyTorch ({} against {}, 95 % interval {:.2f} to {:.2f})",
+                       judged.times->speedup, milliseconds_text(judged.times->candidate_ms),
+                       milliseconds_text(judged.times->reference_ms), judged.times->ci_low,
+                       judged.times->ci_high);
+  if (judged.work && judged.work->ms > 0)
+    return fmt::format("not measured; the cost model of an H200 says {} against eager PyTorch's {}",
+                       milliseconds_text(judged.work->ms), milliseconds_text(task.work.ms));
+  return "not measured";
+}
+
+std::string result_file(const Task& task, const Judged& best, const Provenance& p) {
+  const auto verdict = parse_json(best.verdict, "verdict");
+  const Json whole = verdict.ok() ? *verdict : Json::object();
+  const Json coverage = whole.value("coverage", Json::object());
+  std::string text = fmt::format("Written by `nereid optimize` ({}) for {} (SHA-256 {}).\n", p.program,
+                                 p.reference, task.hash.substr(0, 16));
+  text += fmt::format(
+      "Proposed by {}{}. Verified on {} under the policy `{}`: {} comparisons with the reference, {} kernels "
+      "in "
+      "{} launches, {:.0f} % of the counted work in Triton.\n",
+      best.proposer, best.variant.empty() ? "" : " (" + best.variant + ")", p.hardware,
+      whole.value("policy", ""), coverage.value("trials", 0), coverage.value("kernels", 0),
+      coverage.value("launches", 0), 100 * coverage.value("triton_share", 0.0));
+  text += "Speed: " + speed_text(task, best) + ".\n";
+  if (p.compiled != nullptr && p.compiled->ms() && best.ms())
+    text += fmt::format("torch.compile's kernels (Inductor, replayed): {}, {}.\n",
+                        milliseconds_text(*p.compiled->ms()),
+                        p.compiled->times ? "measured on the same GPU" : "modelled");
+  if (coverage.value("frozen_parameters", false))
+    text += "It assumes that the parameters do not change after the first call.\n";
+  for (const auto& shrunk : coverage.value("shrunk", Json::array()))
+    text += fmt::format("Verified at a smaller size: {} = {} in place of {}.\n", shrunk.value("constant", ""),
+                        shrunk.value("to", int64_t{0}), shrunk.value("from", int64_t{0}));
+  text += fmt::format("With {}.\n", p.versions);
+  if (!best.plan.empty()) text += "\nPlan:\n" + best.plan;
+  return comment(text) + "\n" + best.source + (best.source.ends_with('\n') ? "" : "\n");
+}
+
+}  // namespace nereid::search

@@ -1,0 +1,58 @@
+// Test-time search: proposers are asked side by side, what they propose is judged as it comes, and the best
+// verified result so far is always there.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nereid/search/bench.h"
+
+namespace nereid::search {
+
+struct SearchOptions {
+  // The budget. After it nobody is asked, and once something is verified, what is being judged is broken off.
+  Deadline deadline = Deadline::after(60);
+  // Until then what was proposed in time is judged all the same, while nothing is verified.
+  Deadline patience = Deadline::after(180);
+  int samples = 1;               // answers asked of a proposer that samples
+  int repairs = 2;               // times that a proposer is told what was wrong with an answer
+  bool against_compile = false;  // what Inductor writes is measured too, whoever wins
+  bool fragments = true;         // after whole programs, fragments.h
+};
+
+// What a search has to tell while it goes on; called under a lock.
+struct Event {
+  enum class Kind { kAsked, kDeclined, kJudged, kBest, kSaid } kind;
+  std::string proposer;
+  std::string text;                // why it declined; of kSaid, what goes on
+  const Judged* judged = nullptr;  // of kJudged and kBest
+};
+
+struct Declined {
+  std::string proposer, why;
+};
+
+struct Outcome {
+  std::optional<Judged> best;  // verified, the fastest
+  std::vector<Judged> tried;   // all, in the order in which they were judged
+  std::vector<Declined> declined;
+  std::optional<Judged> compiled;         // Inductor's, as torch.compile would run it: judged as `hybrid`
+  policy::Cost cost;                      // of all proposers together
+  double seconds = 0, first_seconds = 0;  // of the search; until the first verified result
+};
+
+// True where `a` is to be kept in place of `b`.
+bool better(const Judged& a, const Judged& b);
+
+// Ends at the deadline, when everything was tried, or at an interrupt: what was found until then is the
+// answer. On a CPU, where a verdict takes all cores, one is made after the other.
+Outcome search(Bench& bench, const Task& task, const std::vector<policy::Proposer*>& proposers,
+               const SearchOptions& options, const std::function<void(const Event&)>& tell = {});
+
+// The evidence of the attempt that came furthest up the ladder; null where nothing was tried.
+const Judged* furthest(const Outcome& outcome);
+
+}  // namespace nereid::search

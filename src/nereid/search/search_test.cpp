@@ -1,0 +1,332 @@
+#include "nereid/search/search.h"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <thread>
+
+#include "nereid/base/file.h"
+#include "nereid/base/json.h"
+#include "nereid/search/report.h"
+#include "nereid/search/result_file.h"
+#include "nereid/verify/facts_for_tests.h"
+
+namespace nereid::search {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using verify::FactsBuilder;
+
+// A session in which everything agrees, after so many seconds a trial.
+class AgreeingSession : public replay::Session {
+ public:
+  explicit AgreeingSession(double seconds) : seconds_(seconds) {}
+  const replay::SessionFacts& facts() const override { return facts_; }
+  Result<replay::TrialReport> trial(const replay::Trial& trial, const replay::Tolerance&,
+                                    Deadline deadline) override {
+    std::this_thread::sleep_until(Deadline::earlier(deadline, Deadline::after(seconds_)).when());
+    if (deadline.passed()) return our_error("late");
+    replay::TrialReport report;
+    report.trial = trial;
+    replay::OutputComparison o;
+    o.path = "output", o.sizes = {100}, o.elements = 100, o.error_limit = 1e-6;
+    report.comparison.emplace().outputs.push_back(o);
+    return report;
+  }
+  Result<replay::MutationReport> leave_out(const std::vector<int>&, Deadline) override {
+    replay::MutationReport report;
+    report.changed = true, report.outputs_changed = {true};
+    return report;
+  }
+  Result<replay::TrialReport> try_alternative(replay::LaunchId, int, const replay::Tolerance& t,
+                                              Deadline d) override {
+    return trial({}, t, d);
+  }
+  Result<replay::TimeReport> time(const replay::TimeRequest&, const replay::Tolerance&, Deadline) override {
+    return our_error("no clock here");
+  }
+
+ private:
+  double seconds_;
+  replay::SessionFacts facts_;
+};
+
+// A proposer that says what a test has given it, round by round.
+class Scripted : public policy::Proposer {
+ public:
+  Scripted(std::string name, std::vector<policy::Answer> answers, bool repairs = false)
+      : name_(std::move(name)), answers_(std::move(answers)), repairs_(repairs) {}
+  std::string_view name() const override { return name_; }
+  bool repairs() const override { return repairs_; }
+  Result<policy::Answer> propose(const policy::Request& request, Deadline) override {
+    requests.push_back(request);
+    const size_t round = std::min(requests.size(), answers_.size()) - 1;
+    return answers_[round];
+  }
+  std::vector<policy::Request> requests;
+
+ private:
+  std::string name_;
+  std::vector<policy::Answer> answers_;
+  bool repairs_;
+};
+
+policy::Answer proposing(std::vector<std::string> texts) {
+  policy::Answer answer;
+  for (auto& text : texts) answer.proposals.push_back({.text = std::move(text)});
+  answer.cost.completion_tokens = 10;
+  return answer;
+}
+
+// A world where a source is worth what it says: "raise" does not trace, "BYTES 123" moves so many bytes,
+// "SLOW" takes about 0.7 s to judge.
+struct SearchTest : testing::Test {
+  SearchTest() {
+    equipment.trace = [this](const tracer::TraceRequest& request, Deadline) -> Result<tracer::TraceAnswer> {
+      ++traced;
+      if (request.source.find("raise") != std::string::npos)
+        return tracer::TraceAnswer(tracer::Untraceable{"forward", "ValueError", "no", "", 0, "", {}});
+      const bool candidate = request.class_name == "ModelNew";
+      FactsBuilder builder;
+      builder.plain(candidate ? "kernel" : "aten::relu",
+                    candidate ? verify::Work::kTriton : verify::Work::kPointwise);
+      builder.facts();
+      trace::Trace trace = builder.trace();
+      trace.class_name = request.class_name;
+      trace.notes = {request.source};  // for `facts`
+      trace.kernels.emplace_back();
+      for (auto& phase : trace.phases)
+        for (auto& step : phase.steps)
+          if (auto* launch = std::get_if<trace::Launch>(&step)) launch->alternatives.front().kernel = 0;
+      return tracer::TraceAnswer(std::move(trace));
+    };
+    equipment.facts = [](const trace::Trace& trace) -> Result<verify::TraceFacts> {
+      const bool candidate = trace.class_name == "ModelNew";
+      FactsBuilder builder;
+      builder.plain(candidate ? "kernel" : "aten::relu",
+                    candidate ? verify::Work::kTriton : verify::Work::kPointwise);
+      verify::TraceFacts facts = builder.facts();
+      facts.trace = &trace;
+      facts.kernels.resize(trace.kernels.size());
+      const std::string& source = trace.notes.front();
+      if (const size_t at = source.find("BYTES "); at != std::string::npos)
+        for (auto& phase : facts.phases)
+          for (auto& step : phase.steps) step.flops = std::stod(source.substr(at + 6));
+      return facts;
+    };
+    equipment.replay = [](const trace::Trace&, const trace::Trace& candidate, const replay::SessionOptions&,
+                          Deadline) -> Result<std::unique_ptr<replay::Session>> {
+      const bool slow = candidate.notes.front().find("SLOW") != std::string::npos;
+      return std::unique_ptr<replay::Session>(std::make_unique<AgreeingSession>(slow ? 0.05 : 0));
+    };
+  }
+
+  std::unique_ptr<Bench> bench(store::Store* store = nullptr, bool fresh = false) {
+    return std::make_unique<Bench>(
+        equipment,
+        BenchOptions{.settings = {}, .store = store, .fresh = fresh, .hardware = "cpu", .versions = "1"});
+  }
+  Outcome run(Bench& bench, std::vector<policy::Proposer*> proposers,
+              SearchOptions options = {.fragments = false}) {
+    auto task = bench.trace("task.py", "class Model: pass\n", Deadline::after(10));
+    EXPECT_TRUE(task.ok());
+    return search(bench, **task, proposers, options, [this](const Event& e) {
+      if (e.kind == Event::Kind::kBest) bests.push_back(e.judged->source);
+    });
+  }
+
+  verify::Equipment equipment;
+  std::atomic<int> traced = 0;
+  std::vector<std::string> bests;
+};
+
+TEST_F(SearchTest, TheFastestVerifiedWins) {
+  Scripted one("one", {proposing({"BYTES 4e12", "BYTES 1e12", "BYTES 2e12", "raise"})});
+  const auto b = bench();
+  const Outcome outcome = run(*b, {&one});
+  ASSERT_TRUE(outcome.best);
+  EXPECT_EQ(outcome.best->source, "BYTES 1e12");
+  EXPECT_THAT(outcome.tried, SizeIs(4));
+  EXPECT_EQ(outcome.tried[3].word, "Untraceable");
+  // It only improves.
+  EXPECT_THAT(bests, ElementsAre("BYTES 4e12", "BYTES 1e12"));
+  EXPECT_EQ(outcome.cost.completion_tokens, 10);
+}
+
+TEST_F(SearchTest, WhereAModelCannotTellTheFirstNamedWins) {
+  Scripted one("one", {proposing({"BYTES 1.01e12"})}), two("two", {proposing({"BYTES 1.0e12"})});
+  const auto b = bench();
+  EXPECT_EQ(run(*b, {&one, &two}).best->proposer, "one");
+  EXPECT_EQ(run(*b, {&two, &one}).best->proposer, "two");
+}
+
+TEST_F(SearchTest, WithNothingVerifiedTheFurthestIsTold) {
+  Scripted one("one", {proposing({"raise"})}), two("two", {{.declined = "cannot"}});
+  const auto b = bench();
+  const Outcome outcome = run(*b, {&one, &two});
+  EXPECT_FALSE(outcome.best);
+  ASSERT_THAT(outcome.declined, SizeIs(1));
+  EXPECT_EQ(outcome.declined[0].why, "cannot");
+  ASSERT_NE(furthest(outcome), nullptr);
+  EXPECT_EQ(furthest(outcome)->word, "Untraceable");
+  EXPECT_THAT(furthest(outcome)->evidence, HasSubstr("ValueError"));
+  EXPECT_EQ(furthest(Outcome{}), nullptr);
+}
+
+TEST_F(SearchTest, ARepairIsToldTheEvidence) {
+  Scripted one("one", {proposing({"raise 1"}), proposing({"raise 2"}), proposing({"BYTES 1"})}, true);
+  const auto b = bench();
+  const Outcome outcome = run(*b, {&one}, {.repairs = 2, .fragments = false});
+  ASSERT_TRUE(outcome.best);
+  ASSERT_THAT(one.requests, SizeIs(3));
+  EXPECT_THAT(one.requests[0].attempts, IsEmpty());
+  ASSERT_THAT(one.requests[2].attempts, SizeIs(2));
+  EXPECT_EQ(one.requests[2].attempts[1].text, "raise 2");
+  EXPECT_THAT(one.requests[2].attempts[1].evidence, HasSubstr("ValueError"));
+  Scripted two("two", {proposing({"raise 1"}), proposing({"raise 2"}), proposing({"BYTES 1"})}, true);
+  EXPECT_FALSE(run(*b, {&two}, {.repairs = 1, .fragments = false}).best);
+}
+
+TEST_F(SearchTest, NothingIsBegunAfterTheDeadline) {
+  Scripted one("one", {proposing({"BYTES 1"})});
+  const auto b = bench();
+  EXPECT_FALSE(run(*b, {&one}, {.deadline = Deadline::after(0), .fragments = false}).best);
+  EXPECT_THAT(one.requests, IsEmpty());
+}
+
+TEST_F(SearchTest, WhileNothingIsVerifiedWhatIsBeingJudgedIsWaitedFor) {
+  Scripted one("one", {proposing({"SLOW BYTES 2e12", "BYTES 1e12"})});
+  const auto b = bench();
+  const Outcome outcome = run(*b, {&one}, {.deadline = Deadline::after(0.2), .fragments = false});
+  ASSERT_TRUE(outcome.best);
+  EXPECT_EQ(outcome.best->source, "SLOW BYTES 2e12");
+  ASSERT_THAT(outcome.declined, SizeIs(1));
+  EXPECT_THAT(outcome.declined[0].why, HasSubstr("time was over"));
+  Scripted two("two", {proposing({"SLOW BYTES 2e12"})});
+  EXPECT_FALSE(run(*b, {&two},
+                   {.deadline = Deadline::after(0.1), .patience = Deadline::after(0.2), .fragments = false})
+                   .best);
+}
+
+TEST_F(SearchTest, OnceSomethingIsVerifiedTheDeadlineBreaksOff) {
+  Scripted one("one", {proposing({"BYTES 2e12", "SLOW BYTES 1e12"})});
+  const auto folder = TemporaryFolder::create();
+  auto store = store::Store::open(folder->path() / "store.db");
+  const auto b = bench(store->get());
+  const Outcome outcome = run(*b, {&one}, {.deadline = Deadline::after(0.3), .fragments = false});
+  ASSERT_TRUE(outcome.best);
+  EXPECT_EQ(outcome.best->source, "BYTES 2e12");
+  EXPECT_THAT(outcome.tried, SizeIs(1));
+  // It is no verdict, and is not remembered as one.
+  const Outcome again = run(*b, {&one}, {.fragments = false});
+  EXPECT_EQ(again.best->source, "SLOW BYTES 1e12");
+  EXPECT_FALSE(again.best->remembered);
+}
+
+TEST_F(SearchTest, WhatWasJudgedOnceIsRemembered) {
+  const auto folder = TemporaryFolder::create();
+  auto store = store::Store::open(folder->path() / "store.db");
+  ASSERT_TRUE(store.ok());
+  Scripted one("one", {proposing({"BYTES 1e12", "raise"})});
+  const auto first = bench(store->get());
+  const Outcome before = run(*first, {&one});
+  EXPECT_FALSE(before.best->remembered);
+  const int traces = traced;
+  const auto second = bench(store->get());
+  const Outcome after = run(*second, {&one});
+  EXPECT_EQ(traced, traces + 1);  // the reference alone
+  EXPECT_THAT(one.requests, SizeIs(1));
+  EXPECT_TRUE(after.best->remembered);
+  EXPECT_EQ(after.best->source, before.best->source);
+  EXPECT_EQ(after.best->ms(), before.best->ms());
+  EXPECT_EQ(after.best->work->steps.size(), before.best->work->steps.size());
+  EXPECT_EQ(after.cost.completion_tokens, 0);
+  EXPECT_EQ(after.tried[1].evidence, before.tried[1].evidence);
+  const auto third = bench(store->get(), true);
+  EXPECT_FALSE(run(*third, {&one}).best->remembered);
+  EXPECT_THAT(one.requests, SizeIs(2));
+}
+
+TEST_F(SearchTest, AReferenceThatDoesNotTraceIsBadInput) {
+  const auto task = bench()->trace("task.py", "raise", Deadline::after(10));
+  ASSERT_FALSE(task.ok());
+  EXPECT_EQ(task.error().blame, Blame::kInput);
+  EXPECT_THAT(task.error().message, HasSubstr("task.py: forward raised ValueError: no"));
+}
+
+TEST_F(SearchTest, TheResultFileSaysWhatIsKnown) {
+  Scripted one("one", {proposing({"BYTES 1e12"})});
+  const auto b = bench();
+  const auto task = b->trace("task.py", "class Model: pass\n", Deadline::after(10));
+  Judged best = *run(*b, {&one}).best;
+  best.plan = "fused\nall\x1b[31m of it " + std::string(200, 'x') + " " + std::string(50, 'y');
+  const std::string text = result_file(
+      **task, best, {.program = "nereid 9", .reference = "task.py", .hardware = "cpu", .versions = "v"});
+  EXPECT_THAT(text, testing::StartsWith("# Written by `nereid optimize` (nereid 9) for task.py"));
+  EXPECT_THAT(text, HasSubstr("cost model"));
+  EXPECT_THAT(text, testing::EndsWith("\n\nBYTES 1e12\n"));
+  std::istringstream lines(text.substr(0, text.find("\n\nBYTES")));
+  for (std::string line; std::getline(lines, line);) EXPECT_THAT(line, testing::StartsWith("#"));
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+}
+
+TEST_F(SearchTest, TheReportTellsAllAndEscapesAll) {
+  Scripted one("one", {proposing({"BYTES 1e12", "raise <script>"})}), two("two", {{.declined = "can<not"}});
+  const auto b = bench();
+  const auto task = b->trace("task.py", "class Model: pass  # <b>\n", Deadline::after(10));
+  std::vector<policy::Proposer*> proposers = {&one, &two};
+  const Outcome outcome = search(*b, **task, proposers, {.fragments = false});
+  const std::string html = report_page(
+      **task, outcome, {.reference = "t<a>sk.py", .hardware = "cpu", .versions = "v", .policy = "mostly"});
+  for (const char* word :
+       {"t&lt;a&gt;sk.py", "BYTES 1e12", "can&lt;not", "# &lt;b&gt;", "Verified", "<svg", "eager PyTorch"})
+    EXPECT_THAT(html, HasSubstr(word));
+  EXPECT_EQ(html.find("<script"), html.npos);
+  EXPECT_EQ(html.find("http:"), html.npos);
+  EXPECT_THAT(report_page(**task, Outcome{}, {}), HasSubstr("Nobody proposed anything"));
+}
+
+TEST(CostModel, MemoryComputingAndLaunches) {
+  FactsBuilder builder;
+  builder.plain("aten::relu", verify::Work::kPointwise);
+  auto facts = builder.facts();
+  auto& step = facts.phases.back().steps.back();
+  step.bytes = 4e9, step.flops = 1;
+  const Gpu gpu{.memory_bytes_per_second = 4e12,
+                .cache_bytes_per_second = 8e12,
+                .pointwise_flops = 1e12,
+                .launch_seconds = 1e-6};
+  EXPECT_NEAR(work_of(facts, gpu).ms, 1.001, 1e-9);
+  EXPECT_NEAR(work_of(facts, gpu).steps[0].roofline_ms, 1.0, 1e-9);
+  step.flops = 5e9;
+  EXPECT_NEAR(work_of(facts, gpu).ms, 5.001, 1e-9);
+  // What a kernel asks for beyond its tensors comes from the cache.
+  step.flops = 1, step.work = verify::Work::kTriton;
+  EXPECT_NEAR(work_of(facts, gpu).ms, 0.501, 1e-9);
+  EXPECT_LT(work_of(facts, gpu).bytes, 4e9);
+  step.work = verify::Work::kFree, step.bytes = 0;
+  EXPECT_THAT(work_of(facts, gpu).steps, IsEmpty());
+}
+
+TEST(JudgedDocument, OfAMeasuredVerdictAndOfNonsense) {
+  verify::Verdict verdict;
+  verdict.word = verify::Word::kVerified;
+  verdict.times = {
+      .reference_ms = 2, .candidate_ms = 1, .speedup = 2, .ci_low = 1.9, .ci_high = 2.1, .method = "graph"};
+  Judged judged;
+  judged.word = "Verified", judged.verdict = verify::to_json(verdict).dump();
+  const auto again = judged_from(document_of(judged));
+  ASSERT_TRUE(again.ok()) << again.error().message;
+  EXPECT_EQ(again->ms(), 1);
+  EXPECT_EQ(again->times->ci_high, 2.1);
+  EXPECT_FALSE(again->work);
+  EXPECT_FALSE(judged_from("{").ok());
+  EXPECT_FALSE(judged_from("{\"verdict\": 3}").ok());
+}
+
+}  // namespace
+}  // namespace nereid::search

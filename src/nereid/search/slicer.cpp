@@ -1,0 +1,368 @@
+#include "nereid/search/slicer.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <set>
+#include <unordered_set>
+
+#include "nereid/search/python_text.h"
+#include "nereid/trace/access.h"
+#include "nereid/trace/op_class.h"
+
+namespace nereid::search {
+namespace {
+
+using trace::ValueId;
+
+template <typename F>
+void each_node(const Nodes& set, F f) {
+  for (size_t n = set._Find_first(); n < kMostNodes; n = set._Find_next(n)) f(n);
+}
+
+std::vector<ValueId> read_by(const trace::Call& call) {
+  std::vector<ValueId> values;
+  for (const auto& arg : call.args)
+    for (const ValueId id : trace::tensors_in(arg)) values.push_back(id);
+  for (const auto& [name, arg] : call.kwargs)
+    for (const ValueId id : trace::tensors_in(arg)) values.push_back(id);
+  return values;
+}
+
+void add_once(std::vector<ValueId>& list, ValueId id) {
+  if (std::find(list.begin(), list.end(), id) == list.end()) list.push_back(id);
+}
+
+// Random data that an operator meets where this value stood: what is never negative there is not here.
+std::string sample_python(const trace::Value& value, bool never_negative) {
+  int64_t extent = 1;
+  for (size_t d = 0; d < value.sizes.size(); ++d) extent += (value.sizes[d] - 1) * value.strides[d];
+  const std::string draw =
+      fmt::format("torch.{}({}){}", never_negative ? "rand" : "randn", extent,
+                  value.dtype == trace::DType::kF32 ? "" : fmt::format(".to({})", dtype_text(value.dtype)));
+  return fmt::format("torch.as_strided({}, [{}], [{}])", draw, fmt::join(value.sizes, ", "),
+                     fmt::join(value.strides, ", "));
+}
+
+bool makes_no_negatives(const std::string& op) {
+  const std::string name = op.substr(op.find("::") + 2, op.find('.') - op.find("::") - 2);
+  static const std::set<std::string> kNames = {
+      "relu", "sigmoid",  "softmax",     "_softmax", "exp",
+      "abs",  "sqrt",     "rsqrt",       "square",   "var",
+      "std",  "softplus", "hardsigmoid", "norm",     "linalg_vector_norm"};
+  return kNames.contains(name);
+}
+
+// How Python reaches what is there before forward: arguments and state.
+std::map<trace::StorageId, std::pair<std::string, ValueId>> leaves_of(const trace::Trace& trace,
+                                                                      const trace::Phase& forward) {
+  std::map<trace::StorageId, std::pair<std::string, ValueId>> leaves;
+  const auto storage = [&](ValueId id) { return trace.values[static_cast<size_t>(id)].storage; };
+  const std::function<void(const trace::Arg&, const std::string&)> walk = [&](const trace::Arg& arg,
+                                                                              const std::string& text) {
+    if (const auto* ref = std::get_if<trace::TensorRef>(&arg.node))
+      leaves.emplace(storage(ref->value), std::pair{text, ref->value});
+    if (const auto* list = std::get_if<trace::List>(&arg.node))
+      for (size_t i = 0; i < list->items.size(); ++i) walk(list->items[i], fmt::format("{}[{}]", text, i));
+    if (const auto* dict = std::get_if<trace::Dict>(&arg.node))
+      for (const auto& item : dict->items) walk(item.second, fmt::format("{}[\"{}\"]", text, item.first));
+  };
+  walk(forward.inputs, "inputs");
+  for (const auto& state : trace.state) {
+    std::string text = "self", part;
+    for (const char c : state.name + ".") {
+      if (c != '.') {
+        part += c;
+        continue;
+      }
+      const bool number = std::all_of(part.begin(), part.end(), [](char d) { return d >= '0' && d <= '9'; });
+      text += number ? "[" + part + "]" : "." + part;
+      part.clear();
+    }
+    leaves.emplace(storage(state.value), std::pair{text, state.value});
+  }
+  return leaves;
+}
+
+}  // namespace
+
+Result<Slicer> Slicer::cut(const Task& task) {
+  Slicer slicer(task);
+  NEREID_TRY_STATUS(slicer.read());
+  return slicer;
+}
+
+const trace::Call& Slicer::call(size_t step) const { return std::get<trace::Call>(forward_->steps[step]); }
+
+Status Slicer::read() {
+  const auto& trace = task_->trace;
+  forward_ = &trace.phases[static_cast<size_t>(task_->facts.judged())];
+  for (size_t i = 0; i < forward_->steps.size(); ++i) {
+    const auto* call = std::get_if<trace::Call>(&forward_->steps[i]);
+    if (call == nullptr) return input_error("it launches kernels of its own");
+    const auto access = trace::access_of(trace, *call);
+    if (access.random || access.seeds) return input_error("{} draws random numbers", call->op);
+    if (!trace::written_arguments(*call).empty()) return input_error("{} writes in place", call->op);
+    if (trace::writes_nothing(trace, *call)) {
+      for (const ValueId id : trace::tensors_in(call->result)) view_.emplace(id, i);
+      continue;
+    }
+    for (const ValueId id : trace::tensors_in(call->result)) maker_.emplace(value(id).storage, i);
+    node_of_[i] = nodes_.size();
+    nodes_.push_back(i);
+  }
+  const size_t count = nodes_.size();
+  if (count > kMostNodes) return input_error("it has {} steps, more than {}", count, kMostNodes);
+  before_.resize(count), after_.resize(count), ancestors_.resize(count), descendants_.resize(count);
+  for (size_t n = 0; n < count; ++n)
+    for (const ValueId id : read_by(call(nodes_[n])))
+      if (const auto made = maker_.find(value(id).storage); made != maker_.end()) {
+        const size_t from = node_of_.at(made->second);
+        if (from == n) continue;
+        before_[n].set(from), after_[from].set(n);
+        ancestors_[n] |= ancestors_[from];
+        ancestors_[n].set(from);
+      }
+  for (size_t n = 0; n < count; ++n) each_node(ancestors_[n], [&](size_t a) { descendants_[a].set(n); });
+  return ok_status();
+}
+
+Nodes Slicer::all() const {
+  Nodes set;
+  for (size_t n = 0; n < nodes_.size(); ++n) set.set(n);
+  return set;
+}
+
+bool Slicer::convex(const Nodes& set) const {
+  Nodes above, below;
+  each_node(set, [&](size_t n) { above |= ancestors_[n], below |= descendants_[n]; });
+  return (above & below & ~set).none();
+}
+
+bool Slicer::may_follow(const Nodes& set, const Nodes& done) const {
+  Nodes needed;
+  each_node(set, [&](size_t n) { needed |= before_[n]; });
+  return (needed & ~(set | done)).none();
+}
+
+bool Slicer::computes(size_t node) const {
+  const auto& steps = task_->facts.phases[static_cast<size_t>(task_->facts.judged())].steps;
+  return steps[nodes_[node]].work != verify::Work::kFree;
+}
+
+// The set's steps, and the views between them, in the program's order.
+std::vector<size_t> Slicer::steps_of(const Nodes& set) const {
+  std::set<size_t> steps;
+  std::deque<ValueId> wanted;
+  each_node(set, [&](size_t n) {
+    steps.insert(nodes_[n]);
+    for (const ValueId id : read_by(call(nodes_[n]))) wanted.push_back(id);
+  });
+  // What leaves the set as a view is made by whoever wants it.
+  while (!wanted.empty()) {
+    const ValueId id = wanted.front();
+    wanted.pop_front();
+    const auto view = view_.find(id);
+    const auto made = maker_.find(value(id).storage);
+    const bool inside = made != maker_.end() && set.test(node_of_.at(made->second));
+    if (view == view_.end() || !inside || !steps.insert(view->second).second) continue;
+    for (const ValueId before : read_by(call(view->second))) wanted.push_back(before);
+  }
+  return {steps.begin(), steps.end()};
+}
+
+Result<Fragment> Slicer::describe(const Nodes& set) const {
+  Fragment fragment{.nodes = set};
+  const auto steps = steps_of(set);
+  std::set<ValueId> made;
+  for (const size_t step : steps)
+    for (const ValueId id : trace::tensors_in(call(step).result)) made.insert(id);
+  for (const size_t step : steps)
+    for (const ValueId id : read_by(call(step)))
+      if (!made.contains(id)) add_once(fragment.inputs, id);
+  // What others read, or forward returns: the storages of the set, as their makers gave them.
+  std::set<trace::StorageId> wanted;
+  for (size_t i = 0; i < forward_->steps.size(); ++i)
+    if (!std::binary_search(steps.begin(), steps.end(), i))
+      for (const ValueId id : read_by(call(i))) wanted.insert(value(id).storage);
+  for (const ValueId id : trace::tensors_in(forward_->output)) wanted.insert(value(id).storage);
+  each_node(set, [&](size_t n) {
+    for (const ValueId id : trace::tensors_in(call(nodes_[n]).result))
+      if (wanted.contains(value(id).storage)) add_once(fragment.outputs, id);
+  });
+  if (fragment.outputs.empty()) return input_error("nobody needs it");
+  if (fragment.inputs.empty()) return input_error("it has no inputs");
+
+  std::map<ValueId, std::string> names;
+  std::string samples, head;
+  for (size_t i = 0; i < fragment.inputs.size(); ++i) {
+    const ValueId id = fragment.inputs[i];
+    const auto& v = value(id);
+    if (!trace::is_floating(v.dtype) || v.conj || v.neg)
+      return input_error("an input is no plain floating-point tensor");
+    names[id] = fmt::format("x{}", i);
+    const auto maker = maker_.find(v.storage);
+    const auto& storage = task_->trace.storages[static_cast<size_t>(v.storage)];
+    const bool never_negative =
+        maker != maker_.end() ? makes_no_negatives(call(maker->second).op) : storage.name.ends_with("var");
+    samples += fmt::format("        {},\n", sample_python(v, never_negative));
+    head += ", " + names[id];
+  }
+  std::string body;
+  size_t count = 0;
+  for (const size_t step : steps) {
+    NEREID_TRY(const std::string text,
+               call_python(
+                   call(step), [&](ValueId id) -> Result<std::string> { return names.at(id); }, "x0.device"));
+    body += "        " +
+            targets_python(call(step).result,
+                           [&](ValueId id) { return names[id] = fmt::format("t{}", count++); }) +
+            " = " + text + "\n";
+  }
+  std::vector<std::string> results;
+  for (const ValueId id : fragment.outputs) results.push_back(names.at(id));
+  fragment.source = fmt::format(
+      "import torch\n\n\nclass Model(torch.nn.Module):\n    def forward(self{}):\n{}        return {}{}\n\n\n"
+      "def get_inputs():\n    return [\n{}    ]\n\n\ndef get_init_inputs():\n    return []\n",
+      head, body, results.size() == 1 ? results[0] : fmt::format("({})", fmt::join(results, ", ")), "",
+      samples);
+
+  const Gpu gpu;
+  const auto& facts = task_->facts.phases[static_cast<size_t>(task_->facts.judged())].steps;
+  double bytes = 0;
+  for (const auto* list : {&fragment.inputs, &fragment.outputs})
+    for (const ValueId id : *list)
+      bytes += static_cast<double>(trace::element_count(value(id)) * trace::element_bytes(value(id).dtype));
+  each_node(set, [&](size_t n) {
+    const auto& step = facts[nodes_[n]];
+    fragment.eager_ms +=
+        (std::max(step.bytes / gpu.memory_bytes_per_second, step.flops / gpu.float32_contraction_flops) +
+         gpu.launch_seconds) *
+        1e3;
+  });
+  fragment.least_ms = (bytes / gpu.memory_bytes_per_second + gpu.launch_seconds) * 1e3;
+  return fragment;
+}
+
+std::vector<Fragment> Slicer::fragments(size_t most_nodes, size_t most) const {
+  std::unordered_set<Nodes> seen;
+  std::deque<Nodes> queue;
+  for (size_t n = 0; n < nodes_.size(); ++n) {
+    Nodes one;
+    one.set(n);
+    seen.insert(one), queue.push_back(one);
+  }
+  // Grown by one neighbour at a time; a set on the way need not be convex for a larger one to be.
+  std::vector<Fragment> found;
+  const size_t most_sets = most * 8;
+  while (!queue.empty() && found.size() < most) {
+    const Nodes set = queue.front();
+    queue.pop_front();
+    if (convex(set))
+      if (auto fragment = describe(set); fragment.ok()) found.push_back(*std::move(fragment));
+    if (set.count() == most_nodes || seen.size() > most_sets) continue;
+    Nodes next;
+    each_node(set, [&](size_t n) { next |= before_[n] | after_[n]; });
+    each_node(next & ~set, [&](size_t n) {
+      Nodes larger = set;
+      larger.set(n);
+      if (seen.insert(larger).second) queue.push_back(larger);
+    });
+  }
+  return found;
+}
+
+Fragment Slicer::alone(size_t node) const {
+  Nodes set;
+  set.set(node);
+  auto fragment = describe(set);
+  if (fragment.ok()) return *std::move(fragment);
+  Fragment plain{.nodes = set};
+  plain.eager_ms = Gpu{}.launch_seconds * 1e3;
+  return plain;
+}
+
+Result<std::string> Slicer::compose(const std::vector<Piece>& pieces) const {
+  const auto& trace = task_->trace;
+  const auto leaves = leaves_of(trace, *forward_);
+  std::map<ValueId, std::string> names;
+  std::set<size_t> written;  // view steps that have been
+  std::string body, classes, init;
+  std::set<std::string> imports = {"import torch", "import triton", "import triton.language as tl"};
+  size_t count = 0;
+  std::string device;
+  for (const auto& [storage, leaf] : leaves)
+    if (leaf.first.starts_with("inputs") || device.empty()) device = leaf.first + ".device";
+
+  std::function<Result<std::string>(ValueId)> name_of = [&](ValueId id) -> Result<std::string> {
+    if (const auto known = names.find(id); known != names.end()) return known->second;
+    if (const auto view = view_.find(id); view != view_.end() && written.insert(view->second).second) {
+      NEREID_TRY(const std::string text, call_python(call(view->second), name_of, device));
+      body += "        " +
+              targets_python(call(view->second).result,
+                             [&](ValueId v) { return names[v] = fmt::format("t{}", count++); }) +
+              " = " + text + "\n";
+      return names.at(id);
+    }
+    const auto leaf = leaves.find(value(id).storage);
+    if (leaf == leaves.end())
+      return input_error("a tensor is neither an argument of forward, nor state, nor made in it");
+    const auto& whole = value(leaf->second.second);
+    const auto& v = value(id);
+    if (whole.sizes == v.sizes && whole.strides == v.strides && whole.offset == v.offset &&
+        whole.dtype == v.dtype)
+      return leaf->second.first;
+    return input_error("a view of {} was made before forward", leaf->second.first);
+  };
+
+  std::map<std::string, std::string> class_of;  // of each candidate's text
+  size_t parts = 0;
+  for (const auto& piece : pieces) {
+    const Fragment& fragment = *piece.fragment;
+    if (piece.candidate.empty()) {
+      for (const size_t step : steps_of(fragment.nodes)) {
+        NEREID_TRY(const std::string text, call_python(call(step), name_of, device));
+        body += "        " +
+                targets_python(call(step).result,
+                               [&](ValueId v) { return names[v] = fmt::format("t{}", count++); }) +
+                " = " + text + "\n";
+      }
+      continue;
+    }
+    auto& made = class_of[piece.candidate];
+    if (made.empty()) {
+      const std::string prefix = fmt::format("fragment_{}_", ++parts);
+      const Part part = as_part(piece.candidate, prefix);
+      imports.insert(part.imports.begin(), part.imports.end());
+      std::vector<std::string> ops;
+      each_node(fragment.nodes, [&](size_t n) { ops.push_back(call(nodes_[n]).op.substr(6)); });
+      classes += fmt::format("\n\n# Fragment {}, by {}: {}.\n{}", parts, piece.proposer, fmt::join(ops, ", "),
+                             part.text);
+      made = prefix;
+      init += fmt::format("        self.{}run = {}ModelNew()\n", prefix, prefix);
+    }
+    std::vector<std::string> args, results;
+    for (const ValueId id : fragment.inputs) {
+      NEREID_TRY(auto name, name_of(id));
+      args.push_back(std::move(name));
+    }
+    for (const ValueId id : fragment.outputs) results.push_back(names[id] = fmt::format("t{}", count++));
+    body +=
+        fmt::format("        {} = self.{}run({})\n", fmt::join(results, ", "), made, fmt::join(args, ", "));
+  }
+  NEREID_TRY(const std::string output, tree_python(forward_->output, name_of, device));
+  const bool keyed = std::holds_alternative<trace::Dict>(forward_->inputs.node);
+  std::string text;
+  for (const auto& line : imports) text += line + "\n";
+  text += "\n" + task_->source + classes;
+  text += fmt::format(
+      "\n\nclass ModelNew({}):\n    def __init__(self, *args, **kwargs):\n        super().__init__(*args, "
+      "**kwargs)\n{}\n"
+      "    def forward(self, {}inputs):\n{}        return {}\n",
+      trace.class_name, init, keyed ? "**" : "*", body, output);
+  return text;
+}
+
+}  // namespace nereid::search

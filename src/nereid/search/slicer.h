@@ -1,0 +1,80 @@
+// A traced forward cut into fragments: what a fragment needs, gives and costs, its text as a task of its own,
+// and the whole put together again from fragments.
+//
+// A node is a step that computes or copies; views are not nodes, but are taken along by whoever needs them. A
+// fragment is a convex set of nodes (no way out of it leads back into it), so that a program of fragments can
+// be put in order. Programs that write in place, draw random numbers or launch kernels of their own are not
+// cut.
+#pragma once
+
+#include <bitset>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "nereid/base/result.h"
+#include "nereid/search/bench.h"
+
+namespace nereid::search {
+
+inline constexpr size_t kMostNodes = 512;
+using Nodes = std::bitset<kMostNodes>;
+
+struct Fragment {
+  Nodes nodes{};
+  std::string source{};  // a task in KernelBench's format; equal for fragments that do the same
+  std::vector<trace::ValueId> inputs{};  // in the order of its forward's parameters
+  std::vector<trace::ValueId> outputs{};
+  double eager_ms = 0;  // of its steps one by one, modelled
+  double least_ms = 0;  // one launch that reads the inputs and writes the outputs once, modelled
+};
+
+// One fragment of a program, and who computes it: a file with ModelNew for its source, or nobody (its own
+// steps).
+struct Piece {
+  const Fragment* fragment = nullptr;
+  std::string candidate{};
+  std::string proposer{};
+};
+
+class Slicer {
+ public:
+  // An error says why the program is not cut. Refers to the task.
+  static Result<Slicer> cut(const Task& task);
+
+  size_t nodes() const { return nodes_.size(); }
+  // Connected convex sets of at most `most_nodes` nodes, at most `most` of them, the small ones first. What
+  // cannot be a task of its own (it takes integers that nobody knows, or something that has no text) is left
+  // out.
+  std::vector<Fragment> fragments(size_t most_nodes, size_t most) const;
+  // A single node as it is; for what no proposer can do.
+  Fragment alone(size_t node) const;
+  bool computes(size_t node) const;  // PyTorch's work on it is work under some policy
+
+  Nodes all() const;
+  // True where everything that the set needs is in it or in `done`.
+  bool may_follow(const Nodes& set, const Nodes& done) const;
+
+  // A file with ModelNew: pieces that are disjoint and cover all nodes, in an order that `may_follow` allows.
+  Result<std::string> compose(const std::vector<Piece>& pieces) const;
+
+ private:
+  explicit Slicer(const Task& task) : task_(&task) {}
+  Status read();
+  bool convex(const Nodes& set) const;
+  Result<Fragment> describe(const Nodes& set) const;
+  std::vector<size_t> steps_of(const Nodes& set) const;
+  const trace::Call& call(size_t step) const;
+  const trace::Value& value(trace::ValueId id) const { return task_->trace.values[static_cast<size_t>(id)]; }
+
+  const Task* task_;
+  const trace::Phase* forward_ = nullptr;
+  std::vector<size_t> nodes_{};            // the step of each
+  std::map<size_t, size_t> node_of_{};     // and back
+  std::vector<Nodes> before_{}, after_{};  // neighbours
+  std::vector<Nodes> ancestors_{}, descendants_{};
+  std::map<trace::StorageId, size_t> maker_{};  // the step that made a storage
+  std::map<trace::ValueId, size_t> view_{};     // the view step that made a value, where one did
+};
+
+}  // namespace nereid::search

@@ -1,0 +1,261 @@
+#include "nereid/search/slicer.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <functional>
+#include <random>
+
+#include "nereid/search/fragments.h"
+#include "nereid/search/python_text.h"
+
+namespace nereid::search {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+using trace::ValueId;
+
+// A program of calls over [8, 4] tensors: each node reads what its list says (-1: the input, -2: the
+// parameter w).
+std::unique_ptr<Task> program(const std::vector<std::vector<int>>& nodes, std::vector<int> outputs = {}) {
+  auto task = std::make_unique<Task>();
+  auto& trace = task->trace;
+  trace.class_name = "Model", task->source = "class Model: pass\n", task->name = "task.py";
+  const auto tensor = [&](trace::Role role, const char* name) {
+    trace.storages.push_back({.bytes = 128, .role = role, .device = {}, .name = name, .data = {}});
+    trace::Value v;
+    v.storage = static_cast<int>(trace.storages.size()) - 1, v.sizes = {8, 4}, v.strides = {4, 1};
+    trace.values.push_back(v);
+    return static_cast<ValueId>(trace.values.size() - 1);
+  };
+  const auto ref = [](ValueId id) { return trace::Arg{trace::TensorRef{id}}; };
+  const ValueId input = tensor(trace::Role::kInput, "0"), w = tensor(trace::Role::kParameter, "block.0.w");
+  trace.state.push_back({"block.0.w", w, true, true});
+  trace::Phase forward{
+      .kind = trace::PhaseKind::kForward, .call = 0, .steps = {}, .inputs = {}, .output = {}};
+  forward.inputs = trace::Arg{trace::List{{ref(input)}}};
+  std::vector<ValueId> made;
+  for (const auto& reads : nodes) {
+    trace::Call call;
+    call.op = reads.size() == 1 ? "aten::relu" : "aten::add.Tensor";
+    for (const int r : reads)
+      call.args.push_back(ref(r == -1 ? input : r == -2 ? w : made[static_cast<size_t>(r)]));
+    made.push_back(tensor(trace::Role::kTemporary, ""));
+    call.result = ref(made.back());
+    forward.steps.emplace_back(call);
+  }
+  trace::List list{{}, true};
+  if (outputs.empty()) outputs = {static_cast<int>(nodes.size()) - 1};
+  for (const int o : outputs) list.items.push_back(ref(made[static_cast<size_t>(o)]));
+  forward.output = trace::Arg{list};
+  trace.phases.push_back(std::move(forward));
+  verify::PhaseFacts facts{.kind = trace::PhaseKind::kForward};
+  for (size_t i = 0; i < nodes.size(); ++i)
+    facts.steps.push_back({.name = "x", .work = verify::Work::kPointwise, .flops = 32, .bytes = 256});
+  task->facts.trace = &trace;
+  task->facts.phases.push_back(facts);
+  return task;
+}
+
+// Every convex connected set of a small program, by looking at all sets.
+size_t count_convex(const std::vector<std::vector<int>>& nodes, size_t most) {
+  const size_t n = nodes.size();
+  std::vector<std::vector<bool>> reach(n, std::vector<bool>(n, false));
+  for (size_t i = 0; i < n; ++i)
+    for (const int r : nodes[i])
+      if (r >= 0) {
+        reach[static_cast<size_t>(r)][i] = true;
+        for (size_t a = 0; a < n; ++a)
+          if (reach[a][static_cast<size_t>(r)]) reach[a][i] = true;
+      }
+  size_t count = 0;
+  for (size_t set = 1; set < (size_t{1} << n); ++set) {
+    const auto in = [&](size_t i) { return (set >> i & 1) != 0; };
+    if (static_cast<size_t>(__builtin_popcountll(set)) > most) continue;
+    bool convex = true;
+    for (size_t a = 0; a < n; ++a)
+      for (size_t b = 0; b < n; ++b)
+        for (size_t c = 0; c < n; ++c)
+          if (in(a) && !in(b) && in(c) && reach[a][b] && reach[b][c]) convex = false;
+    size_t joined = set & (~set + 1), before = 0;
+    while (joined != before) {
+      before = joined;
+      for (size_t i = 0; i < n; ++i)
+        for (const int r : nodes[i])
+          if (r >= 0 && in(i) && in(static_cast<size_t>(r)) &&
+              ((joined >> i & 1) != 0 || (joined >> r & 1) != 0))
+            joined |= size_t{1} << i | size_t{1} << r;
+    }
+    if (convex && joined == set) ++count;
+  }
+  return count;
+}
+
+TEST(Slicer, FindsEveryConvexSet) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 20; ++round) {
+    std::vector<std::vector<int>> nodes;
+    for (int i = 0; i < 7; ++i) {
+      nodes.push_back({static_cast<int>(random() % static_cast<unsigned>(i + 1)) - 1});
+      if (random() % 2 == 0)
+        nodes.back().push_back(static_cast<int>(random() % static_cast<unsigned>(i + 1)) - 1);
+    }
+    std::vector<int> all = {0, 1, 2, 3, 4, 5, 6};  // all returned: every set has an output
+    const auto task = program(nodes, all);
+    const auto slicer = Slicer::cut(*task);
+    ASSERT_TRUE(slicer.ok()) << slicer.error().message;
+    EXPECT_EQ(slicer->fragments(5, 10000).size(), count_convex(nodes, 5));
+  }
+}
+
+TEST(Slicer, AFragmentIsATaskOfItsOwn) {
+  // 0: relu(x); 1: relu(0) and 2: add(0, w), 3: add(1, 2)
+  const auto task = program({{-1}, {0}, {0, -2}, {1, 2}});
+  const auto slicer = Slicer::cut(*task);
+  ASSERT_TRUE(slicer.ok());
+  const auto fragments = slicer->fragments(2, 100);
+  const auto find = [&](std::initializer_list<size_t> nodes) -> const Fragment* {
+    Nodes set;
+    for (const size_t n : nodes) set.set(n);
+    for (const auto& f : fragments)
+      if (f.nodes == set) return &f;
+    return nullptr;
+  };
+  const Fragment* pair = find({2, 3});
+  ASSERT_NE(pair, nullptr);
+  EXPECT_THAT(pair->inputs, SizeIs(3));
+  EXPECT_THAT(pair->outputs, SizeIs(1));
+  EXPECT_THAT(pair->source, HasSubstr("def forward(self, x0, x1, x2):"));
+  EXPECT_THAT(pair->source, HasSubstr("t0 = torch.ops.aten.add.Tensor(x0, x1)"));
+  EXPECT_THAT(pair->source, HasSubstr("t1 = torch.ops.aten.add.Tensor(x2, t0)"));
+  EXPECT_THAT(pair->source, HasSubstr("return t1"));
+  // What comes out of a relu is never negative.
+  EXPECT_THAT(pair->source, HasSubstr("torch.as_strided(torch.rand(32), [8, 4], [4, 1])"));
+  EXPECT_THAT(pair->source, HasSubstr("torch.as_strided(torch.randn(32), [8, 4], [4, 1])"));
+  EXPECT_EQ(find({0, 3}), nullptr);  // not connected
+}
+
+TEST(Slicer, WhatIsNotCut) {
+  const auto task = program({{-1}, {0}});
+  auto& steps = task->trace.phases.back().steps;
+  std::get<trace::Call>(steps[0]).op = "aten::relu_";
+  EXPECT_THAT(Slicer::cut(*task).error().message, HasSubstr("in place"));
+  steps[0] = trace::Launch{.alternatives = {trace::Alternative{}}, .place = {}};
+  EXPECT_THAT(Slicer::cut(*task).error().message, HasSubstr("kernels of its own"));
+}
+
+TEST(Slicer, PiecesMakeAProgram) {
+  const auto task = program({{-1}, {0}, {0, -2}, {1, 2}});
+  const auto slicer = Slicer::cut(*task);
+  const auto fragments = slicer->fragments(2, 100);
+  const Fragment *tail = nullptr, *first = nullptr;
+  for (const auto& f : fragments) {
+    if (f.nodes.count() == 2 && f.nodes.test(2) && f.nodes.test(3)) tail = &f;
+    if (f.nodes.count() == 1 && f.nodes.test(1)) first = &f;
+  }
+  ASSERT_TRUE(tail != nullptr && first != nullptr);
+  const std::string candidate =
+      "import torch\nimport triton\n\n\n@triton.jit\ndef kernel(x):\n    pass\n\n\nclass "
+      "Model(torch.nn.Module):\n    pass\n\n\n"
+      "def get_inputs():\n    return [1]\n\n\nclass ModelNew(Model):\n    def forward(self, a, b, c):\n      "
+      "  kernel[(1,)](a)\n        return a\n";
+  const Fragment alone = slicer->alone(0);
+  const auto text =
+      slicer->compose({{&alone, "", ""}, {first, candidate, "compiler"}, {tail, candidate, "compiler"}});
+  ASSERT_TRUE(text.ok()) << text.error().message;
+  EXPECT_THAT(*text, HasSubstr("t0 = torch.ops.aten.relu.default(inputs[0])"));
+  EXPECT_THAT(*text, HasSubstr("t1 = self.fragment_1_run(t0)"));
+  EXPECT_THAT(*text, HasSubstr("t2 = self.fragment_1_run(t0, self.block[0].w, t1)"));  // one text, one class
+  EXPECT_THAT(*text, HasSubstr("return (t2,)"));
+  EXPECT_THAT(*text, HasSubstr("fragment_1_kernel[(1,)](a)"));
+  EXPECT_THAT(*text, HasSubstr("class fragment_1_ModelNew(fragment_1_Model):"));
+  EXPECT_THAT(*text, Not(HasSubstr("get_inputs")));
+}
+
+TEST(Cover, IsTheCheapest) {
+  // Against all ways to cover a small program, tried one by one.
+  std::mt19937 random(5);
+  for (int round = 0; round < 30; ++round) {
+    std::vector<std::vector<int>> nodes;
+    for (int i = 0; i < 6; ++i)
+      nodes.push_back({static_cast<int>(random() % static_cast<unsigned>(i + 1)) - 1});
+    const auto task = program(nodes, {0, 1, 2, 3, 4, 5});
+    const auto slicer = Slicer::cut(*task);
+    const auto fragments = slicer->fragments(3, 1000);
+    std::vector<Offer> offers;
+    for (const auto& f : fragments)
+      if (f.nodes.count() == 1 || random() % 3 > 0)
+        offers.push_back({&f, static_cast<double>(random() % 1000 + 1) * (f.nodes.count() == 1 ? 1.0 : 1.5),
+                          static_cast<int>(offers.size())});
+    double best = 1e30;
+    const std::function<void(Nodes, double)> all_ways = [&](Nodes done, double ms) {
+      if (done == slicer->all()) best = std::min(best, ms);
+      if (ms >= best) return;
+      for (const auto& o : offers)
+        if ((o.fragment->nodes & done).none() && slicer->may_follow(o.fragment->nodes, done))
+          all_ways(done | o.fragment->nodes, ms + o.ms);
+    };
+    all_ways({}, 0);
+    double ms = 0;
+    Nodes covered;
+    for (const auto& o : cheapest_cover(*slicer, offers)) {
+      EXPECT_TRUE(slicer->may_follow(o.fragment->nodes, covered));
+      EXPECT_TRUE((covered & o.fragment->nodes).none());
+      covered |= o.fragment->nodes, ms += o.ms;
+    }
+    EXPECT_EQ(covered, slicer->all());
+    EXPECT_DOUBLE_EQ(ms, best);
+  }
+  const auto task = program({{-1}, {0}});
+  const auto slicer = Slicer::cut(*task);
+  EXPECT_THAT(cheapest_cover(*slicer, {}), IsEmpty());
+}
+
+TEST(Parts, NamesAreSetApart) {
+  const Part part = as_part(
+      "\"\"\"head\nhelper: x\n\"\"\"\n# head\nimport torch\nfrom a import b\n\nN = 3\n\ndef helper(x, "
+      "N=N):\n    return x.helper + "
+      "helper_2(N)\n"
+      "def get_inputs():\n    return [N]\n\n\nclass ModelNew:\n    pass\n",
+      "p_");
+  EXPECT_THAT(part.imports, ElementsAre("import torch", "from a import b"));
+  EXPECT_THAT(part.text, HasSubstr("p_N = 3\n"));
+  EXPECT_THAT(part.text, HasSubstr("def p_helper(x, p_N=p_N):\n    return x.helper + helper_2(p_N)\n"));
+  EXPECT_THAT(part.text, HasSubstr("class p_ModelNew:"));
+  EXPECT_THAT(part.text, Not(HasSubstr("get_inputs")));
+}
+
+TEST(PythonText, OfArguments) {
+  trace::Call call;
+  call.op = "aten::softmax.int";
+  call.args = {
+      trace::Arg{trace::TensorRef{3}},
+      trace::Arg{int64_t{-1}},
+      trace::Arg{trace::Named{"dtype", "bf16"}},
+      trace::Arg{trace::List{
+          {trace::Arg{1.0}, trace::Arg{INFINITY}, trace::Arg{true}, trace::Arg{trace::None{}}}, true}},
+      trace::Arg{trace::Text{"a\"b"}},
+      trace::Arg{trace::Named{"device", "cuda"}}};
+  call.kwargs = {{"alpha", trace::Arg{2e-5}}};
+  const auto text = call_python(
+      call, [](ValueId id) -> Result<std::string> { return fmt::format("v{}", id); }, "x.device");
+  ASSERT_TRUE(text.ok());
+  EXPECT_EQ(*text,
+            "torch.ops.aten.softmax.int(v3, -1, torch.bfloat16, (1.0, float(\"inf\"), True, None), "
+            "\"a\\\"b\", x.device, alpha=2e-05)");
+  call.args = {trace::Arg{trace::Opaque{"X"}}};
+  EXPECT_FALSE(call_python(
+                   call, [](ValueId) -> Result<std::string> { return std::string(); }, "")
+                   .ok());
+  call.op = "other::thing";
+  EXPECT_FALSE(call_python(
+                   call, [](ValueId) -> Result<std::string> { return std::string(); }, "")
+                   .ok());
+}
+
+}  // namespace
+}  // namespace nereid::search
