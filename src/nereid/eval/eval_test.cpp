@@ -1,0 +1,127 @@
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "nereid/base/file.h"
+#include "nereid/base/json.h"
+#include "nereid/eval/evaluation.h"
+#include "nereid/eval/page.h"
+
+namespace nereid::eval {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(PassAtK, IsTheShareOfSubsetsThatHoldARightOne) {
+  // Against counting all subsets of size k.
+  for (int n = 1; n <= 8; ++n)
+    for (int c = 0; c <= n; ++c)
+      for (int k = 1; k <= n; ++k) {
+        int subsets = 0, right = 0;
+        for (int set = 0; set < (1 << n); ++set) {
+          if (__builtin_popcount(static_cast<unsigned>(set)) != k) continue;
+          ++subsets;
+          right += (set & ((1 << c) - 1)) != 0 ? 1 : 0;
+        }
+        EXPECT_NEAR(pass_at_k(n, c, k), static_cast<double>(right) / subsets, 1e-12)
+            << n << " " << c << " " << k;
+      }
+  EXPECT_NEAR(pass_at_k(1000000, 1, 1000), 0.001, 1e-9);
+}
+
+TEST(Summary, FastPAndMeans) {
+  const Summary s = summarize({{.samples = 2, .verified = 2, .over_eager = 4, .modelled = 1},
+                               {.samples = 2, .verified = 1, .over_eager = 1},
+                               {.samples = 4, .verified = 0},
+                               {.samples = 2, .verified = 1, .over_eager = 0.5, .over_compile = 2}});
+  EXPECT_EQ(s.tasks, 4);
+  EXPECT_EQ(s.verified, 3);
+  EXPECT_DOUBLE_EQ(s.fast_p.at("0.8"), 0.5);
+  EXPECT_DOUBLE_EQ(s.fast_p.at("1"), 0.25);  // more than p: 1 itself is not
+  EXPECT_DOUBLE_EQ(s.fast_p.at("2"), 0.25);
+  EXPECT_NEAR(*s.geomean, std::cbrt(2.0), 1e-12);
+  EXPECT_DOUBLE_EQ(s.fast_p_compile.at("1.2"), 0.25);
+  EXPECT_DOUBLE_EQ(*s.geomean_modelled, 1);
+  EXPECT_DOUBLE_EQ(s.pass_at_k.at("1"), (1 + 0.5 + 0 + 0.5) / 4);
+  EXPECT_DOUBLE_EQ(s.pass_at_k.at("2"), 0.75);
+  EXPECT_EQ(s.pass_at_k.count("4"), 0U);
+  const Summary none = summarize({});
+  EXPECT_FALSE(none.geomean);
+  // A task for which nobody proposed anything is a sample that failed.
+  EXPECT_DOUBLE_EQ(summarize({{.samples = 0}, {.samples = 1, .verified = 1}}).pass_at_k.at("1"), 0.5);
+}
+
+struct Suite : testing::Test {
+  TemporaryFolder folder = std::move(TemporaryFolder::create()).value();
+  void write(const std::string& name, const std::string& text) {
+    const auto path = folder.path() / name;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path) << text;
+  }
+};
+
+TEST_F(Suite, TasksAreFoundInOrder) {
+  const std::string task = "import torch\nclass Model(torch.nn.Module): pass\ndef get_inputs(): return []\n";
+  for (const char* name :
+       {"level1/10_b.py", "level1/2_a.py", "level2/1.py", ".hidden/x.py", "__pycache__/y.py"})
+    write(name, task);
+  write("helper.py", "x = 1\n");
+  write("notes.txt", task);
+  const auto tasks = find_tasks(folder.path());
+  ASSERT_TRUE(tasks.ok()) << tasks.error().message;
+  std::vector<std::string> ids;
+  for (const auto& t : *tasks) ids.push_back(t.id);
+  EXPECT_THAT(ids, ElementsAre("level1/2_a", "level1/10_b", "level2/1"));
+  EXPECT_EQ(find_tasks(folder.path() / "gone").error().blame, Blame::kInput);
+  EXPECT_THAT(find_tasks(folder.path() / ".hidden" / "..").ok(), true);
+  std::filesystem::create_directories(folder.path() / "empty");
+  EXPECT_THAT(find_tasks(folder.path() / "empty").error().message, HasSubstr("no tasks"));
+}
+
+TEST(Natural, NumbersAsNumbers) {
+  EXPECT_TRUE(natural_less("a2", "a10"));
+  EXPECT_FALSE(natural_less("a10", "a2"));
+  EXPECT_TRUE(natural_less("a02b", "a2c"));
+  EXPECT_FALSE(natural_less("a", "a"));
+  EXPECT_TRUE(natural_less("a", "ab"));
+  EXPECT_TRUE(natural_less("99999999999999999999998", "99999999999999999999999"));
+}
+
+TEST(TaskResults, AreReadAsTheyWereWritten) {
+  TaskResult r{.id = "level1/2",
+               .task = "abc",
+               .score = {.samples = 3, .verified = 2, .over_eager = 1.5},
+               .word = "Verified"};
+  r.reason = "a \"quoted\"\nreason", r.proposer = "compiler", r.candidate_ms = 0.25, r.seconds = 2;
+  const auto again = result_from(to_json(r).dump());
+  ASSERT_TRUE(again.ok()) << again.error().message;
+  EXPECT_EQ(to_json(*again), to_json(r));
+  EXPECT_FALSE(result_from("{}").ok());
+  EXPECT_FALSE(result_from("[").ok());
+  EXPECT_FALSE(result_from(R"({"id": "x", "samples": 1, "verified": 2})").ok());
+}
+
+TEST(Pages, TellAllAndEscapeAll) {
+  std::vector<TaskResult> results = {
+      {.id = "one",
+       .score = {.samples = 1, .verified = 1, .over_eager = 2.5},
+       .word = "Verified",
+       .proposer = "compiler"},
+      {.id = "<script>", .score = {.samples = 1}, .word = "Mismatch", .reason = "a < b & \"c\""}};
+  const Summary summary = summarize({results[0].score, results[1].score});
+  const std::string html =
+      html_page(results, summary, {.suite = "s<u>ite", .hardware = "H200", .versions = "v", .question = "q"});
+  EXPECT_EQ(html.find("<script"), html.npos);
+  EXPECT_THAT(html, HasSubstr("a &lt; b &amp; &quot;c&quot;"));
+  EXPECT_THAT(html, HasSubstr("s&lt;u&gt;ite"));
+  EXPECT_THAT(html, HasSubstr("50.0 %"));
+  EXPECT_EQ(html.find("http"), html.npos);  // nothing is fetched
+  const std::string text = text_table(results, summary);
+  EXPECT_THAT(text, HasSubstr("2.50x"));
+  EXPECT_THAT(text, HasSubstr("verified  1 of 2 (50.0 %)"));
+}
+
+}  // namespace
+}  // namespace nereid::eval

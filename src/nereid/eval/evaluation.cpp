@@ -1,0 +1,276 @@
+#include "nereid/eval/evaluation.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <mutex>
+#include <thread>
+
+#include "nereid/base/file.h"
+#include "nereid/base/hash.h"
+#include "nereid/base/interrupt.h"
+#include "nereid/base/json.h"
+#include "nereid/base/json_field.h"
+#include "nereid/search/result_file.h"
+
+namespace nereid::eval {
+namespace {
+
+namespace fs = std::filesystem;
+
+Json maybe(const std::optional<double>& number) { return number ? Json(*number) : Json(); }
+
+std::string line_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+// results.jsonl: a line that says what was asked, then one for each task; the last of a task counts.
+class ResultFile {
+ public:
+  static Result<ResultFile> open(const fs::path& path, const std::string& question) {
+    ResultFile file;
+    file.path_ = path;
+    file.fd_ = Fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+    if (!file.fd_.valid()) return input_error("{}: {}", path.string(), std::strerror(errno));
+    if (::flock(file.fd_.get(), LOCK_EX | LOCK_NB) != 0)
+      return input_error("{}: another evaluation is writing it", path.string());
+    std::ifstream lines(path);
+    std::string line;
+    off_t whole = 0;
+    while (std::getline(lines, line) && !lines.eof()) {  // a line that a kill cut short has no end
+      whole += static_cast<off_t>(line.size()) + 1;
+      NEREID_TRY_STATUS(file.take(line, question));
+    }
+    if (::ftruncate(file.fd_.get(), whole) != 0 || ::lseek(file.fd_.get(), 0, SEEK_END) < 0)
+      return our_error("{}: {}", path.string(), std::strerror(errno));
+    if (whole == 0) NEREID_TRY_STATUS(file.append(line_of({{"question", question}})));
+    return file;
+  }
+
+  const TaskResult* find(const std::string& id, const std::string& hash) const {
+    const auto found = results_.find(id);
+    const bool there = found != results_.end() && found->second.task == hash && found->second.word != "Error";
+    return there ? &found->second : nullptr;
+  }
+
+  Status append(const std::string& line) {
+    const off_t before = ::lseek(fd_.get(), 0, SEEK_CUR);
+    for (std::string_view rest = line; !rest.empty();) {
+      const ssize_t wrote = ::write(fd_.get(), rest.data(), rest.size());
+      if (wrote < 0 && errno == EINTR) continue;
+      if (wrote < 0) {
+        const int why = errno;
+        if (::ftruncate(fd_.get(), before) != 0)
+          return our_error("{}: {}; its last line may be cut", path_.string(), std::strerror(why));
+        return our_error("{}: {}", path_.string(), std::strerror(why));
+      }
+      rest.remove_prefix(static_cast<size_t>(wrote));
+    }
+    return ok_status();
+  }
+
+ private:
+  Status take(const std::string& line, const std::string& question) {
+    if (results_.empty() && !asked_) {
+      const auto json = parse_json(line, path_.string());
+      asked_ = json.ok() && json->is_object() && json->contains("question");
+      if (!asked_) return input_error("{}: is no file of results", path_.string());
+      if ((*json)["question"] != question)
+        return input_error("{} holds answers to another question ({}); this one is {}: name another folder",
+                           path_.string(), (*json)["question"].dump(), question);
+      return ok_status();
+    }
+    if (auto result = result_from(line); result.ok()) results_[result->id] = *result;
+    return ok_status();
+  }
+
+  fs::path path_;
+  Fd fd_;
+  bool asked_ = false;
+  std::map<std::string, TaskResult> results_;
+};
+
+}  // namespace
+
+Json to_json(const TaskResult& r) {
+  return {{"id", r.id},
+          {"task", r.task},
+          {"verdict", r.word},
+          {"reason", r.reason},
+          {"proposer", r.proposer},
+          {"variant", r.variant},
+          {"samples", r.score.samples},
+          {"verified", r.score.verified},
+          {"speedup", maybe(r.score.over_eager)},
+          {"speedup_compile", maybe(r.score.over_compile)},
+          {"speedup_modelled", maybe(r.score.modelled)},
+          {"reference_ms", maybe(r.reference_ms)},
+          {"candidate_ms", maybe(r.candidate_ms)},
+          {"seconds", r.seconds},
+          {"dollars", r.dollars}};
+}
+
+Result<TaskResult> result_from(const std::string& line) {
+  NEREID_TRY(const Json json, parse_json(line, "a result"));
+  const JsonField root(json, "result");
+  TaskResult r;
+  const auto text = [&](const char* key, std::string& into) -> Status {
+    NEREID_TRY(into, root.text_at(key));
+    return ok_status();
+  };
+  const std::initializer_list<std::pair<const char*, std::string*>> texts = {
+      {"id", &r.id},         {"task", &r.task},         {"verdict", &r.word},
+      {"reason", &r.reason}, {"proposer", &r.proposer}, {"variant", &r.variant}};
+  for (const auto& [key, into] : texts) NEREID_TRY_STATUS(text(key, *into));
+  NEREID_TRY(r.score.samples, root.integer_at("samples", 0, 0, INT64_MAX));
+  NEREID_TRY(r.score.verified, root.integer_at("verified", 0, 0, r.score.samples));
+  const auto number = [&](const char* key, std::optional<double>& into) -> Status {
+    NEREID_TRY(const auto field, root.find(key));
+    if (!field || field->json().is_null()) return ok_status();
+    NEREID_TRY(into, field->number());
+    return ok_status();
+  };
+  NEREID_TRY_STATUS(number("speedup", r.score.over_eager));
+  NEREID_TRY_STATUS(number("speedup_compile", r.score.over_compile));
+  NEREID_TRY_STATUS(number("speedup_modelled", r.score.modelled));
+  NEREID_TRY_STATUS(number("reference_ms", r.reference_ms));
+  NEREID_TRY_STATUS(number("candidate_ms", r.candidate_ms));
+  std::optional<double> seconds, dollars;
+  NEREID_TRY_STATUS(number("seconds", seconds));
+  NEREID_TRY_STATUS(number("dollars", dollars));
+  r.seconds = seconds.value_or(0), r.dollars = dollars.value_or(0);
+  if (r.id.empty()) return root.expected("a task's id");
+  return r;
+}
+
+Json to_json(const Summary& s) {
+  return {
+      {"tasks", s.tasks},
+      {"verified", s.verified},
+      {"verified_share", s.tasks > 0 ? static_cast<double>(s.verified) / static_cast<double>(s.tasks) : 0.0},
+      {"fast_p", s.fast_p},
+      {"fast_p_compile", s.fast_p_compile},
+      {"fast_p_modelled", s.fast_p_modelled},
+      {"geomean_speedup", maybe(s.geomean)},
+      {"geomean_speedup_compile", maybe(s.geomean_compile)},
+      {"geomean_speedup_modelled", maybe(s.geomean_modelled)},
+      {"pass_at_k", s.pass_at_k}};
+}
+
+TaskResult result_of(const std::string& id, const search::Task& task, const search::Outcome& outcome) {
+  TaskResult r{.id = id, .task = task.hash};
+  r.seconds = outcome.seconds, r.dollars = outcome.cost.dollars;
+  r.score.samples = std::ssize(outcome.tried);
+  for (const auto& judged : outcome.tried) r.score.verified += judged.verified() ? 1 : 0;
+  const auto* shown = outcome.best ? &*outcome.best : search::furthest(outcome);
+  if (shown == nullptr) {
+    r.word = "Declined";
+    for (const auto& declined : outcome.declined)
+      r.reason += fmt::format("{}{}: {}", r.reason.empty() ? "" : "; ", declined.proposer, declined.why);
+    return r;
+  }
+  r.word = shown->word, r.reason = shown->reason, r.proposer = shown->proposer, r.variant = shown->variant;
+  if (!outcome.best) return r;
+  if (shown->times) {
+    r.reference_ms = shown->times->reference_ms, r.candidate_ms = shown->times->candidate_ms;
+    r.score.over_eager = shown->times->speedup;
+    if (outcome.compiled && outcome.compiled->times)
+      r.score.over_compile = outcome.compiled->times->candidate_ms / shown->times->candidate_ms;
+  } else if (shown->work) {
+    r.reference_ms = task.work.ms, r.candidate_ms = shown->work->ms;
+  }
+  if (shown->work && shown->work->ms > 0 && task.work.ms > 0)
+    r.score.modelled = task.work.ms / shown->work->ms;
+  return r;
+}
+
+Result<std::vector<TaskResult>> evaluate(search::Bench& bench, const std::vector<TaskFile>& tasks,
+                                         const std::vector<policy::Proposer*>& proposers,
+                                         const EvaluationOptions& options) {
+  std::error_code failure;
+  fs::create_directories(options.folder / "solutions", failure);
+  if (failure) return input_error("{}: {}", options.folder.string(), failure.message());
+  NEREID_TRY(auto file, ResultFile::open(options.folder / "results.jsonl", options.question));
+  std::vector<TaskResult> results(tasks.size());
+  std::mutex mutex;  // guards what follows, and the file
+  std::optional<Error> trouble;
+  size_t next = 0;
+  int64_t done = 0;
+
+  const auto judge = [&](const TaskFile& task_file, const std::string& source) -> Result<TaskResult> {
+    auto task =
+        bench.trace(task_file.path.filename().string(), source, Deadline::after(options.budget + 120));
+    if (!task.ok()) {
+      if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
+      return TaskResult{
+          .id = task_file.id, .task = sha256_hex(source), .word = "Error", .reason = task.error().message};
+    }
+    auto how = options.search;
+    how.deadline = Deadline::after(options.budget);
+    how.patience = Deadline::after(2 * options.budget + 120);
+    const auto outcome = search::search(bench, **task, proposers, how);
+    if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
+    if (outcome.best) {
+      const fs::path to = options.folder / "solutions" / (task_file.id + ".py");
+      std::error_code ignored;
+      fs::create_directories(to.parent_path(), ignored);
+      NEREID_TRY_STATUS(write_file_atomically(
+          to, search::result_file(**task, *outcome.best,
+                                  {.program = "nereid eval",
+                                   .reference = task_file.id,
+                                   .hardware = bench.options().hardware,
+                                   .versions = bench.options().versions,
+                                   .compiled = outcome.compiled ? &*outcome.compiled : nullptr})));
+    }
+    return result_of(task_file.id, **task, outcome);
+  };
+  const auto one = [&](size_t index) -> Status {
+    const auto& task_file = tasks[index];
+    NEREID_TRY(const std::string source, read_file(task_file.path, size_t{16} << 20));
+    std::optional<TaskResult> known;
+    {
+      const std::lock_guard lock(mutex);
+      if (const auto* found = file.find(task_file.id, sha256_hex(source))) known = *found;
+    }
+    TaskResult result;
+    if (known) {
+      result = *known;
+    } else {
+      NEREID_TRY(result, judge(task_file, source));
+    }
+    const std::lock_guard lock(mutex);
+    if (!known) NEREID_TRY_STATUS(file.append(line_of(to_json(result))));
+    results[index] = result;
+    ++done;
+    if (options.tell) options.tell(result, done, std::ssize(tasks));
+    return ok_status();
+  };
+  const auto work = [&] {
+    while (true) {
+      size_t index = 0;
+      {
+        const std::lock_guard lock(mutex);
+        if (trouble || interrupted() || next == tasks.size()) return;
+        index = next++;
+      }
+      if (const auto status = one(index); !status.ok()) {
+        const std::lock_guard lock(mutex);
+        if (!trouble) trouble = status.error();
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int i = 1; i < options.jobs; ++i) threads.emplace_back(work);
+  work();
+  for (auto& thread : threads) thread.join();
+  if (interrupted())
+    return Error{"interrupted; the same command goes on where it stopped", Blame::kInterrupted};
+  if (trouble) return *trouble;
+  return results;
+}
+
+}  // namespace nereid::eval

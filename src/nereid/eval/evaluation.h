@@ -1,0 +1,49 @@
+// A suite judged: every task searched, each result written down as soon as it is there, and the figures over
+// all.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "nereid/eval/metrics.h"
+#include "nereid/eval/suite.h"
+#include "nereid/search/search.h"
+
+namespace nereid::eval {
+
+struct TaskResult {
+  std::string id{}, task{};  // task: SHA-256 of its source
+  Score score{};
+  std::string word{};  // of the best, or of what came furthest; "Declined" where nobody proposed anything
+  std::string reason{}, proposer{}, variant{};
+  std::optional<double> reference_ms{}, candidate_ms{};  // measured, else modelled
+  double seconds = 0, dollars = 0;
+};
+nlohmann::json to_json(const TaskResult& result);
+Result<TaskResult> result_from(const std::string& line);
+nlohmann::json to_json(const Summary& summary);
+
+struct EvaluationOptions {
+  std::filesystem::path
+      folder{};  // results.jsonl, and below solutions/ each best candidate; made where it is not there
+  std::string question{};          // what was asked: another question may not go on in the same folder
+  int jobs = 1;                    // tasks at a time
+  double budget = 60;              // seconds for a task
+  search::SearchOptions search{};  // its deadline is set for each task
+  std::function<void(const TaskResult&, int64_t done, int64_t of)> tell{};  // called under a lock
+};
+
+// The result of one search as it is counted.
+TaskResult result_of(const std::string& id, const search::Task& task, const search::Outcome& outcome);
+
+// Judges what results.jsonl does not hold yet; a task whose source changed is judged again, and so is one
+// that ended in an Error. All results, in the tasks' order. An interrupt ends it with an Error blamed so;
+// what was judged is kept.
+Result<std::vector<TaskResult>> evaluate(search::Bench& bench, const std::vector<TaskFile>& tasks,
+                                         const std::vector<policy::Proposer*>& proposers,
+                                         const EvaluationOptions& options);
+
+}  // namespace nereid::eval

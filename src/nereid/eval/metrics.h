@@ -1,0 +1,40 @@
+// The field's figures over a suite of tasks.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace nereid::eval {
+
+// The unbiased estimate of the probability that one of k samples is right, where c of n were:
+// 1 - C(n - c, k) / C(n, k) (Chen et al., 2021, "Evaluating Large Language Models Trained on Code"). 0 <= c
+// <= n, 1 <= k <= n.
+double pass_at_k(int64_t n, int64_t c, int64_t k);
+
+// Of one task. A speed-up is the reference's time over the candidate's; nullopt where nothing was verified or
+// nothing was measured.
+struct Score {
+  int64_t samples = 0, verified = 0;
+  std::optional<double> over_eager{}, over_compile{};  // by a clock
+  std::optional<double> modelled{};                    // over eager, by the cost model
+};
+
+inline constexpr double kFastP[] = {0.8, 1, 1.2, 2};
+
+struct Summary {
+  int64_t tasks = 0, verified = 0;
+  // Of all tasks, the share that is verified and more than p times as fast (KernelBench); by "0.8", "1",
+  // "1.2", "2". Empty where nothing was measured.
+  std::map<std::string, double> fast_p{}, fast_p_compile{}, fast_p_modelled{};
+  std::optional<double> geomean{}, geomean_compile{},
+      geomean_modelled{};  // over the verified tasks that were measured
+  std::map<std::string, double>
+      pass_at_k{};  // mean over tasks; by k: 1, 2, 4, ... as far as every task has samples
+};
+
+Summary summarize(const std::vector<Score>& scores);
+
+}  // namespace nereid::eval

@@ -1,0 +1,108 @@
+#include "nereid/eval/page.h"
+
+#include <algorithm>
+
+#include "nereid/search/html.h"
+#include "nereid/search/result_file.h"
+#include "nereid/trace/notation.h"
+
+namespace nereid::eval {
+namespace {
+
+using search::escaped;
+
+std::string times_text(const std::optional<double>& speedup) {
+  return speedup ? fmt::format("{:.2f}x", *speedup) : "-";
+}
+std::string ms_text(const std::optional<double>& ms) { return ms ? search::milliseconds_text(*ms) : "-"; }
+
+std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+
+std::string tile(const std::string& figure, const std::string& what) {
+  return fmt::format("<div class=\"tile\"><b>{}</b><span>{}</span></div>\n", escaped(figure), escaped(what));
+}
+
+// A name, the shares by p, the geometric mean.
+struct Line {
+  std::string name;
+  const std::map<std::string, double>* fast;
+  const std::optional<double>* geomean;
+};
+std::vector<Line> lines_of(const Summary& s) {
+  std::vector<Line> lines;
+  const auto add = [&](const char* name, const std::map<std::string, double>& fast,
+                       const std::optional<double>& geomean) {
+    if (geomean) lines.push_back({name, &fast, &geomean});
+  };
+  add("over eager, measured", s.fast_p, s.geomean);
+  add("over torch.compile, measured", s.fast_p_compile, s.geomean_compile);
+  add("over eager, by the cost model", s.fast_p_modelled, s.geomean_modelled);
+  return lines;
+}
+
+}  // namespace
+
+std::string html_page(const std::vector<TaskResult>& results, const Summary& s, const About& about) {
+  const double share = s.tasks > 0 ? static_cast<double>(s.verified) / static_cast<double>(s.tasks) : 0;
+  std::string body =
+      fmt::format("<h1>{}</h1>\n<p class=\"soft\">{} tasks on {} · {}</p>\n<p class=\"soft\">{}</p>\n",
+                  escaped(about.suite), s.tasks, escaped(about.hardware), escaped(about.versions),
+                  escaped(about.question));
+  body += "<div class=\"tiles\">\n" +
+          tile(percent(share), fmt::format("verified: {} of {}", s.verified, s.tasks));
+  for (const auto& line : lines_of(s))
+    body += tile(fmt::format("{:.2f}x", **line.geomean), "geometric mean " + line.name);
+  for (const auto& [k, value] : s.pass_at_k) body += tile(percent(value), "pass@" + k);
+  body += "</div>\n";
+  if (!lines_of(s).empty()) {
+    body += "<h2>fast_p: verified, and more than p times as fast</h2>\n";
+    std::vector<search::Bar> bars;
+    for (const auto& line : lines_of(s))
+      for (const auto& [p, value] : *line.fast)
+        bars.push_back({.label = fmt::format("p = {} {}", p, line.name.substr(0, line.name.find(','))),
+                        .value = value,
+                        .told = percent(value),
+                        .ours = p == "1"});
+    body += search::bars(bars);
+  }
+  body +=
+      "<h2>Tasks</h2>\n<div class=\"scroll\"><table><tr><th>task</th><th>verdict</th><th>by</th><th "
+      "class=\"n\">speed-up</th>"
+      "<th class=\"n\">over torch.compile</th><th class=\"n\">modelled</th><th class=\"n\">time</th><th "
+      "class=\"n\">samples</th>"
+      "<th class=\"n\">seconds</th><th>reason</th></tr>\n";
+  for (const auto& r : results)
+    body += fmt::format(
+        "<tr><td>{}</td><td class=\"{}\">{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>"
+        "<td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}/{}</td><td class=\"n\">{:.1f}</td>"
+        "<td class=\"wide\">{}</td></tr>\n",
+        escaped(r.id), r.word == "Verified" ? "good" : "bad", escaped(r.word), escaped(r.proposer),
+        times_text(r.score.over_eager), times_text(r.score.over_compile), times_text(r.score.modelled),
+        ms_text(r.candidate_ms), r.score.verified, r.score.samples, r.seconds,
+        r.word == "Verified" ? "" : escaped(r.reason.substr(0, 300)));
+  return search::page("nereid eval: " + about.suite, body + "</table></div>\n");
+}
+
+std::string text_table(const std::vector<TaskResult>& results, const Summary& s) {
+  size_t width = 4;
+  for (const auto& r : results) width = std::max(width, std::min<size_t>(r.id.size(), 48));
+  std::string text = fmt::format("{:{}}  {:13}  {:9}  {:>9}  {:>9}  {:>9}  {}\n", "task", width, "verdict",
+                                 "by", "speed-up", "modelled", "time", "verified");
+  for (const auto& r : results)
+    text +=
+        fmt::format("{:{}}  {:13}  {:9}  {:>9}  {:>9}  {:>9}  {}/{}\n", trace::safe_text(r.id), width, r.word,
+                    r.proposer.empty() ? "-" : r.proposer, times_text(r.score.over_eager),
+                    times_text(r.score.modelled), ms_text(r.candidate_ms), r.score.verified, r.score.samples);
+  text +=
+      fmt::format("\nverified  {} of {} ({})\n", s.verified, s.tasks,
+                  percent(s.tasks > 0 ? static_cast<double>(s.verified) / static_cast<double>(s.tasks) : 0));
+  for (const auto& line : lines_of(s)) {
+    text += fmt::format("{}: geometric mean {:.3f}", line.name, **line.geomean);
+    for (const auto& [p, value] : *line.fast) text += fmt::format(", fast_{} {}", p, percent(value));
+    text += "\n";
+  }
+  for (const auto& [k, value] : s.pass_at_k) text += fmt::format("pass@{}  {}\n", k, percent(value));
+  return text;
+}
+
+}  // namespace nereid::eval
