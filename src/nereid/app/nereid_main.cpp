@@ -43,6 +43,8 @@ int run(int argc, char** argv) {
   nereid::app::add_lower_command(app, chosen);
   nereid::app::add_ops_command(app, chosen);
   nereid::app::add_synth_command(app, chosen);
+  nereid::app::add_optimize_command(app, chosen);
+  nereid::app::add_eval_command(app, chosen);
   nereid::app::add_store_command(app, chosen);
 
   try {

@@ -1,0 +1,113 @@
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <thread>
+
+#include "nereid/app/command.h"
+#include "nereid/app/common.h"
+#include "nereid/app/output.h"
+#include "nereid/app/search_setup.h"
+#include "nereid/base/file.h"
+#include "nereid/base/json.h"
+#include "nereid/eval/evaluation.h"
+#include "nereid/eval/page.h"
+
+namespace nereid::app {
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  nereid eval tasks/ -o results/                          every task below tasks/, with compiler and inductor
+  nereid eval tasks/ -o results/ --proposer compiler --policy strict
+  nereid eval tasks/ -o results/ --proposer http --samples 8 --repairs 0    pass@1, 2, 4 and 8 of a model
+  nereid eval tasks/ -o results/ --json | jq .verified_share
+
+A task is a Python file with class Model, get_inputs() and get_init_inputs(). results/ gets results.jsonl (a line a
+task, as soon as it is judged), summary.json, page.html and solutions/ (the best verified candidate of each task).
+The same command again goes on where it stopped. With a GPU fast_p and the geometric mean are measured, one timing at
+a time; without, they are the cost model's and are named so.
+
+Exit code 0: every task was judged, whatever the verdicts; 1: some could not be judged (an Error).)";
+
+struct Options {
+  std::string tasks, output;
+  int jobs = 0;
+  SearchFlags search;
+};
+
+// What the answers depend on besides the tasks and the program.
+std::string question_of(const SearchFlags& f, const std::string& hardware) {
+  return fmt::format("{} on {}, policy {}, {} trials, {} samples, {} repairs, {} a task{}{}", f.proposers,
+                     hardware, f.policy, f.trials, f.samples, f.repairs, f.budget, f.shrink ? ", shrunk" : "",
+                     f.against_compile ? ", against torch.compile" : "");
+}
+
+Result<Answer> run(const Options& options, bool json) {
+  NEREID_TRY(const double budget, seconds_from(options.search.budget, "--budget"));
+  NEREID_TRY(const auto tasks, eval::find_tasks(options.tasks));
+  const int jobs =
+      options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  NEREID_TRY(const auto setup, SearchSetup::make(options.search, jobs));
+  const std::string question = question_of(options.search, setup->hardware);
+  Progress progress("eval " + options.tasks, std::ssize(tasks));
+  Result<std::vector<eval::TaskResult>> results = Error{};
+  {
+    const Ticker ticker(progress);
+    results = eval::evaluate(*setup->bench, tasks, setup->proposers,
+                             {.folder = options.output,
+                              .question = question,
+                              .jobs = jobs,
+                              .budget = budget,
+                              .search = {.samples = options.search.samples,
+                                         .repairs = options.search.repairs,
+                                         .against_compile = options.search.against_compile,
+                                         .fragments = !options.search.whole_only},
+                              .tell = [&](const eval::TaskResult& r, int64_t, int64_t) {
+                                progress.say(r.id + " " + r.word);
+                                progress.advance(1);
+                              }});
+  }
+  if (!results.ok()) return results.error();
+  if (!setup->bench->trouble().empty())
+    fmt::print(stderr, "nereid: not all was remembered: {}\n", setup->bench->trouble());
+  std::vector<eval::Score> scores;
+  int64_t errors = 0;
+  Json list = Json::array();
+  for (const auto& r : *results) {
+    scores.push_back(r.score);
+    errors += r.word == "Error" ? 1 : 0;
+    list.push_back(eval::to_json(r));
+  }
+  const auto summary = eval::summarize(scores);
+  Json whole = eval::to_json(summary);
+  whole["hardware"] = setup->hardware, whole["versions"] = setup->versions, whole["question"] = question;
+  whole["errors"] = errors, whole["output"] = options.output, whole["results"] = std::move(list);
+  const std::filesystem::path folder = options.output;
+  const std::string text = whole.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  NEREID_TRY_STATUS(write_file_atomically(folder / "summary.json", text));
+  NEREID_TRY_STATUS(write_file_atomically(folder / "page.html", eval::html_page(*results, summary,
+                                                                                {.suite = options.tasks,
+                                                                                 .hardware = setup->hardware,
+                                                                                 .versions = setup->versions,
+                                                                                 .question = question})));
+  NEREID_TRY_STATUS(write_stdout(json ? whole.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"
+                                      : eval::text_table(*results, summary)));
+  return errors > 0 ? Answer::kNo : Answer::kYes;
+}
+
+}  // namespace
+
+void add_eval_command(CLI::App& app, Chosen& chosen) {
+  auto* command = app.add_subcommand("eval", "Optimize a folder of tasks: verified share, fast_p, pass@k");
+  command->footer(kExamples);
+  auto options = std::make_shared<Options>();
+  command->add_option("DIR", options->tasks, "The folder of tasks")->required();
+  command->add_option("-o,--output", options->output, "The folder of results; made where it is not there")
+      ->required();
+  command->add_option("--jobs", options->jobs, "Tasks at the same time (default: one a core)")
+      ->check(CLI::Range(1, 1024));
+  add_search_flags(*command, options->search);
+  add_json_flag(*command, chosen, "The figures and every task's result as one object");
+  command->callback(
+      [options, &chosen] { chosen.run = [options, &chosen] { return run(*options, chosen.json); }; });
+}
+
+}  // namespace nereid::app

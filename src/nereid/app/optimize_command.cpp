@@ -1,0 +1,190 @@
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "nereid/app/command.h"
+#include "nereid/app/common.h"
+#include "nereid/app/output.h"
+#include "nereid/app/search_setup.h"
+#include "nereid/base/file.h"
+#include "nereid/base/interrupt.h"
+#include "nereid/base/json.h"
+#include "nereid/search/report.h"
+#include "nereid/search/result_file.h"
+#include "nereid/search/search.h"
+
+namespace nereid::app {
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  nereid optimize model.py -o fast.py                   the fastest verified kernels that were found
+  nereid optimize model.py -o fast.py --policy strict   Triton alone, no PyTorch operator that computes
+  nereid optimize model.py -o fast.py --against-compile --json | jq .against_compile
+  nereid optimize model.py -o fast.py --proposers inductor --budget 20s
+  nereid optimize model.py -o fast.py --report fast.html    a page with graph, times, kernels and sources
+
+model.py is a task: class Model, get_inputs(), get_init_inputs(). fast.py holds class ModelNew with the same
+constructor and the same parameters, and says at its top what was verified, on what, and how fast it is. On a
+GPU results are ranked by the clock, elsewhere by a cost model. The best verified result only improves; Ctrl-C
+keeps it. What was judged once is remembered (`nereid store`).
+
+Exit code 1: nothing was verified, and nothing is written; the evidence of what came closest is shown.)";
+
+struct Options {
+  std::string reference, output, report;
+  SearchFlags search;
+};
+
+std::string line(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+// One line on stderr for each thing that happened.
+void tell(const search::Task& task, const search::Event& event, Progress& progress) {
+  using Kind = search::Event::Kind;
+  switch (event.kind) {
+    case Kind::kAsked:
+      return progress.say("asking " + event.proposer);
+    case Kind::kDeclined:
+      return progress.note(fmt::format("{}: no proposal: {}", event.proposer, event.text));
+    case Kind::kJudged: {
+      const auto& judged = *event.judged;
+      return progress.note(fmt::format(
+          "{}{}: {}{}", event.proposer, judged.variant.empty() ? "" : " (" + judged.variant + ")",
+          judged.word,
+          judged.verified() ? "; " + search::speed_text(task, judged) : ": " + judged.reason.substr(0, 200)));
+    }
+    case Kind::kSaid:
+      return progress.say(event.text);
+    case Kind::kBest:
+      return progress.say("best so far: " + event.proposer);
+  }
+}
+
+Json result_json(const Options& options, const search::Task& task, const search::Outcome& outcome,
+                 const SearchSetup& setup) {
+  const auto* shown = outcome.best ? &*outcome.best : search::furthest(outcome);
+  Json json = shown != nullptr ? search::to_json(*shown) : Json::object();
+  if (shown == nullptr) json["verdict"] = Json();
+  json["output"] = outcome.best ? Json(options.output) : Json();
+  json["reference"] = options.reference;
+  json["reference_modelled_ms"] = task.work.ms;
+  if (shown != nullptr && shown->work) json["work"] = search::to_json(*shown->work);
+  if (!outcome.best && shown != nullptr) json["evidence"] = shown->evidence;
+  json["tried"] = Json::array();
+  for (const auto& judged : outcome.tried) json["tried"].push_back(search::to_json(judged));
+  json["declined"] = Json::array();
+  for (const auto& declined : outcome.declined)
+    json["declined"].push_back({{"proposer", declined.proposer}, {"why", declined.why}});
+  json["against_compile"] = outcome.compiled ? search::to_json(*outcome.compiled) : Json();
+  json["cost"] = policy::to_json(outcome.cost);
+  json["seconds"] = outcome.seconds;
+  json["first_seconds"] = outcome.best ? Json(outcome.first_seconds) : Json();
+  json["interrupted"] = interrupted();
+  json["hardware"] = setup.hardware;
+  json["versions"] = setup.versions;
+  return json;
+}
+
+// The result for a person, on stdout.
+std::string result_text(const Options& options, const search::Task& task, const search::Outcome& outcome) {
+  if (outcome.best) {
+    const auto& best = *outcome.best;
+    std::string text = fmt::format("{}: {}{}, {}: {}.\n", options.output, best.proposer,
+                                   best.variant.empty() ? "" : " (" + best.variant + ")", best.word,
+                                   search::speed_text(task, best));
+    if (outcome.compiled && outcome.compiled->ms() && best.ms())
+      text += fmt::format("  torch.compile's kernels take {} ({}), {:.2f} times as long.\n",
+                          search::milliseconds_text(*outcome.compiled->ms()),
+                          outcome.compiled->times ? "measured" : "modelled",
+                          *outcome.compiled->ms() / *best.ms());
+    return text;
+  }
+  std::string text = fmt::format("Nothing was verified for {}; nothing is written.\n", options.reference);
+  for (const auto& declined : outcome.declined)
+    text += fmt::format("  {} has no proposal: {}\n", declined.proposer, declined.why);
+  if (const auto* closest = search::furthest(outcome))
+    text += fmt::format("The closest, by {}:\n{}", closest->proposer, closest->evidence);
+  return text;
+}
+
+void keep_run(const SearchSetup& setup, const search::Task& task, const Json& result) {
+  if (!setup.store) return;
+  Json document = result;
+  document.erase("work");
+  (void)setup.store->put(
+      {.key = {.kind = store::Kind::kRun,
+               .task = task.hash,
+               .subject = "optimize",
+               .question = fmt::format("{:x}", fresh_seed()),
+               .hardware = setup.hardware,
+               .versions = setup.versions},
+       .word = result["verdict"].is_string() ? result["verdict"].get<std::string>() : "none",
+       .document = document.dump(-1, ' ', false, Json::error_handler_t::replace)});
+}
+
+Result<Answer> run(const Options& options, bool json) {
+  NEREID_TRY(const double budget, seconds_from(options.search.budget, "--budget"));
+  NEREID_TRY(const std::string source, read_file(options.reference, size_t{16} << 20));
+  const auto folder = std::filesystem::absolute(options.output).parent_path();
+  if (std::filesystem::is_directory(options.output) || !std::filesystem::is_directory(folder))
+    return input_error("-o {}: expected a file in a folder that is there", options.output);
+  NEREID_TRY(const auto setup, SearchSetup::make(options.search, 1));
+  const std::string name = std::filesystem::path(options.reference).filename().string();
+  Progress progress("optimize " + name);
+  const Ticker ticker(progress);
+  NEREID_TRY(const auto task, setup->bench->trace(name, source, Deadline::after(std::max(budget, 60.0))));
+  const auto outcome = search::search(*setup->bench, *task, setup->proposers,
+                                      {.deadline = Deadline::after(budget),
+                                       .patience = Deadline::after(2 * budget + 120),
+                                       .samples = options.search.samples,
+                                       .repairs = options.search.repairs,
+                                       .against_compile = options.search.against_compile,
+                                       .fragments = !options.search.whole_only},
+                                      [&](const search::Event& event) { tell(*task, event, progress); });
+  if (!setup->bench->trouble().empty())
+    progress.note("nereid: not all was remembered: " + setup->bench->trouble());
+  if (!outcome.best && interrupted())
+    return Error{"interrupted before anything was verified", Blame::kInterrupted};
+  if (outcome.best) {
+    const search::Provenance provenance{.program = "nereid " NEREID_VERSION,
+                                        .reference = name,
+                                        .hardware = setup->hardware,
+                                        .versions = setup->versions,
+                                        .compiled = outcome.compiled ? &*outcome.compiled : nullptr};
+    NEREID_TRY_STATUS(
+        write_file_atomically(options.output, search::result_file(*task, *outcome.best, provenance)));
+  }
+  if (!options.report.empty())
+    NEREID_TRY_STATUS(
+        write_file_atomically(options.report, search::report_page(*task, outcome,
+                                                                  {.reference = name,
+                                                                   .hardware = setup->hardware,
+                                                                   .versions = setup->versions,
+                                                                   .policy = options.search.policy})));
+  const Json result = result_json(options, *task, outcome, *setup);
+  keep_run(*setup, *task, result);
+  NEREID_TRY_STATUS(write_stdout(json ? line(result) : result_text(options, *task, outcome)));
+  if (outcome.best) return Answer::kYes;
+  const auto* closest = search::furthest(outcome);
+  return closest != nullptr && closest->word == "Error" ? Answer::kOurError : Answer::kNo;
+}
+
+}  // namespace
+
+void add_optimize_command(CLI::App& app, Chosen& chosen) {
+  auto* command = app.add_subcommand("optimize", "Find the fastest verified Triton kernels for a module");
+  command->footer(kExamples);
+  auto options = std::make_shared<Options>();
+  command
+      ->add_option("REFERENCE", options->reference,
+                   "The module: class Model, get_inputs(), get_init_inputs()")
+      ->required();
+  command->add_option("-o,--output", options->output, "Where the file with ModelNew goes")->required();
+  command->add_option("--report", options->report, "Where a page that tells all of it goes: OUT.html");
+  add_search_flags(*command, options->search);
+  add_json_flag(*command, chosen, "The result as one object: verdict, times, proposer, plan, tried[], ...");
+  command->callback(
+      [options, &chosen] { chosen.run = [options, &chosen] { return run(*options, chosen.json); }; });
+}
+
+}  // namespace nereid::app

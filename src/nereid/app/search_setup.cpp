@@ -1,0 +1,138 @@
+#include "nereid/app/search_setup.h"
+
+#include <set>
+
+#include "nereid/app/common.h"
+#include "nereid/policy/compiler.h"
+#include "nereid/policy/http.h"
+#include "nereid/policy/inductor.h"
+#include "nereid/store/identity.h"
+
+namespace nereid::app {
+namespace {
+
+std::vector<std::string> words(const std::string& list) {
+  std::vector<std::string> found;
+  std::string word;
+  for (const char c : list + ",") {
+    if (c != ',') {
+      if (c != ' ') word += c;
+    } else if (!word.empty()) {
+      found.push_back(std::move(word));
+      word.clear();
+    }
+  }
+  return found;
+}
+
+Result<std::unique_ptr<policy::Proposer>> make_proposer(const std::string& name,
+                                                        const Installation& installation, int jobs) {
+  if (name == "compiler")
+    return std::unique_ptr<policy::Proposer>(std::make_unique<policy::CompilerProposer>());
+  if (name == "inductor") {
+    NEREID_TRY(auto inductor, policy::InductorProposer::start(installation, jobs));
+    return std::unique_ptr<policy::Proposer>(std::move(inductor));
+  }
+  if (name == "http") {
+    NEREID_TRY(auto options, policy::HttpOptions::from_environment(installation.package / "prompts"));
+    return std::unique_ptr<policy::Proposer>(std::make_unique<policy::HttpProposer>(std::move(options)));
+  }
+  return input_error("no proposer is called '{}': expected compiler, inductor or http", name);
+}
+
+verify::Settings settings_of(const SearchFlags& flags, replay::Device device, int jobs) {
+  verify::Settings settings;
+  settings.policy = *verify::policy_from_string(flags.policy);
+  settings.trials = flags.trials;
+  settings.seed = flags.seed ? *flags.seed : fresh_seed();
+  settings.time_limit = flags.time_limit;
+  settings.shrink = flags.shrink;
+  settings.device = device;
+  settings.time = device == replay::Device::kCuda;
+  settings.threads = jobs > 1 ? 1 : 0;
+  return settings;
+}
+
+}  // namespace
+
+void add_search_flags(CLI::App& command, SearchFlags& flags) {
+  command
+      .add_option(
+          "--proposers,--proposer", flags.proposers,
+          "Who writes kernels: compiler, inductor, http (a model behind $NEREID_HTTP_BASE); with commas")
+      ->capture_default_str();
+  command.add_option("--budget", flags.budget, "Nothing new is begun after so long, and the best is kept: 30s, 5m; for each task")
+      ->capture_default_str();
+  command
+      .add_option("--policy", flags.policy,
+                  "Who may do the work: strict (Triton alone), mostly (90 % Triton), hybrid (any mixture)")
+      ->check(CLI::IsMember({"strict", "mostly", "hybrid"}))
+      ->capture_default_str();
+  command.add_option("--device", flags.device, "auto takes the GPU where there is one")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
+      ->capture_default_str();
+  command
+      .add_option("--trials", flags.trials,
+                  "Comparisons on the task's own inputs; each other kind comes on top")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command.add_option("--samples", flags.samples, "Answers asked of a proposer that draws them")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  command
+      .add_option("--repairs", flags.repairs, "Times that a proposer is told what was wrong with its answer")
+      ->check(CLI::Range(0, 100))
+      ->capture_default_str();
+  command.add_option("--time-limit", flags.time_limit, "Seconds for each phase of a candidate")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->capture_default_str();
+  command.add_option("--seed", flags.seed, "Of the trials (default: fresh)");
+  command.add_flag("--shrink", flags.shrink, "Judge at smaller sizes, where the task does not fit");
+  command.add_flag("--against-compile", flags.against_compile,
+                   "Measure the kernels that torch.compile would run (Inductor's, replayed), whoever wins");
+  command.add_option("--store", flags.store,
+                     "The file of what was found out before (see `nereid store --help`)");
+  command.add_flag("--whole-only", flags.whole_only, "Do not cut the program into fragments");
+  command.add_flag("--fresh", flags.fresh, "Judge and ask anew, whatever the store knows");
+  command.add_flag("--no-store", flags.forget, "Neither look anything up nor keep it");
+}
+
+Result<std::unique_ptr<SearchSetup>> SearchSetup::make(const SearchFlags& flags, int jobs) {
+  auto setup = std::make_unique<SearchSetup>();
+  NEREID_TRY(const auto device, device_from(flags.device));
+  NEREID_TRY(setup->installation, Installation::locate());
+  std::set<std::string> named;
+  for (const auto& name : words(flags.proposers)) {
+    if (!named.insert(name).second) continue;
+    NEREID_TRY(auto proposer, make_proposer(name, setup->installation, jobs));
+    setup->proposers.push_back(proposer.get());
+    setup->owned.push_back(std::move(proposer));
+  }
+  if (named.empty()) return input_error("--proposers names nobody");
+  if (flags.against_compile && !named.contains("inductor"))
+    return input_error("--against-compile needs the proposer inductor");
+  const bool cuda = device == replay::Device::kCuda;
+  setup->hardware = cuda ? store::gpu_name() : "cpu";
+  if (setup->hardware.empty()) setup->hardware = "an unnamed GPU";
+  setup->versions = store::versions(setup->installation, NEREID_VERSION);
+  if (!flags.forget) {
+    auto store = store::Store::open(flags.store.empty() ? store::Store::default_path()
+                                                        : std::filesystem::path(flags.store));
+    if (store.ok())
+      setup->store = *std::move(store);
+    else if (!flags.store.empty())
+      return store.error();
+    else
+      fmt::print(stderr, "nereid: nothing is remembered: {}\n", store.error().message);
+  }
+  NEREID_TRY(setup->workbench, verify::Workbench::open({.jobs = jobs + 1, .device = device}));
+  setup->bench = std::make_unique<search::Bench>(
+      setup->workbench->equipment(), search::BenchOptions{.settings = settings_of(flags, device, jobs),
+                                                          .store = setup->store.get(),
+                                                          .fresh = flags.fresh,
+                                                          .hardware = setup->hardware,
+                                                          .versions = setup->versions});
+  return setup;
+}
+
+}  // namespace nereid::app

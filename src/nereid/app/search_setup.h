@@ -1,0 +1,41 @@
+// What `optimize` and `eval` set up alike: the store, the workbench, the proposers that were named.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nereid/base/installation.h"
+#include "nereid/policy/proposer.h"
+#include "nereid/search/bench.h"
+#include "nereid/store/store.h"
+#include "nereid/verify/workbench.h"
+
+namespace nereid::app {
+
+struct SearchFlags {
+  std::string proposers = "compiler,inductor";
+  std::string policy = "mostly", device = "auto", budget = "60s", store;
+  std::optional<uint64_t> seed;
+  int trials = 3, samples = 1, repairs = 2;
+  double time_limit = 30;
+  bool shrink = false, fresh = false, forget = false, against_compile = false, whole_only = false;
+};
+void add_search_flags(CLI::App& command, SearchFlags& flags);
+
+// All of it lives as long as this.
+struct SearchSetup {
+  Installation installation;
+  std::unique_ptr<store::Store> store;  // null with --no-store, or where it cannot be opened (which is said)
+  std::unique_ptr<verify::Workbench> workbench;
+  std::vector<std::unique_ptr<policy::Proposer>> owned;
+  std::vector<policy::Proposer*> proposers;
+  std::unique_ptr<search::Bench> bench;
+  std::string hardware, versions;
+
+  // `jobs`: tasks at the same time.
+  static Result<std::unique_ptr<SearchSetup>> make(const SearchFlags& flags, int jobs);
+};
+
+}  // namespace nereid::app

@@ -1,0 +1,187 @@
+"""`nereid optimize` as a command: what it writes verifies, what it says is so, what it refuses, and Ctrl-C.
+
+    tests/optimize_command_test.py PATH/TO/nereid
+"""
+import http.server
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+NEREID = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build/release/bin/nereid").resolve()
+TASKS = pathlib.Path(__file__).resolve().parent / "tasks"
+
+
+RELU = """```python
+import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def relu_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.maximum(tl.load(x_ptr + i, mask=i < n), 0.0), mask=i < n)
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        out = torch.empty_like(x)
+        relu_kernel[(triton.cdiv(x.numel(), 128),)](x, out, x.numel(), BLOCK=128)
+        return out
+```"""
+
+
+class OneTrick(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        task = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["messages"][-1]["content"]
+        knows = "torch.ops.aten.relu" in task and task.count("torch.ops.aten.") == 1
+        body = json.dumps({"choices": [{"message": {"content": RELU if knows else "I do not know."}, "finish_reason": "stop"}]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *arguments):
+        pass
+
+
+class Optimize(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.temporary = tempfile.TemporaryDirectory()
+        cls.folder = pathlib.Path(cls.temporary.name)
+        cls.environment = dict(os.environ, NEREID_STORE=str(cls.folder / "store.db"))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.temporary.cleanup()
+
+    def optimize(self, *arguments, code=0):
+        answer = subprocess.run([NEREID, "optimize", *map(str, arguments), "--device", "cpu"], capture_output=True, text=True,
+                                timeout=280, env=self.environment)
+        self.assertEqual(answer.returncode, code, answer.stdout + answer.stderr)
+        return answer
+
+    def test_what_it_writes_verifies(self):
+        out = self.folder / "mlp.py"
+        answer = self.optimize(TASKS / "mlp.py", "-o", out, "--policy", "strict", "--whole-only", "--against-compile", "--json", "--report",
+                               self.folder / "mlp.html")
+        result = json.loads(answer.stdout)
+        self.assertEqual((result["verdict"], result["output"]), ("Verified", str(out)))
+        self.assertEqual({tried["proposer"] for tried in result["tried"]}, {"compiler", "inductor"})
+        self.assertGreater(result["modelled_ms"], 0)
+        self.assertGreater(result["reference_modelled_ms"], result["modelled_ms"])
+        self.assertEqual(result["against_compile"]["verdict"], "Verified")
+        self.assertIsNone(result["times"])
+        self.assertEqual([line for line in answer.stderr.splitlines() if line.startswith("compiler: Verified")][:1],
+                         [line for line in answer.stderr.splitlines() if "compiler" in line][:1])
+        page = (self.folder / "mlp.html").read_text()
+        for word in ("<svg", "mlp.py", "Verified", "torch.compile", "class ModelNew"):
+            self.assertIn(word, page)
+        text = out.read_text()
+        head = text[:text.index("\n\n")]
+        for word in ("mlp.py", result["proposer"], "Verified on cpu", "`strict`", "cost model", "torch.compile"):
+            self.assertIn(word, head)
+        verdict = subprocess.run([NEREID, "verify", TASKS / "mlp.py", out, "--policy", "strict", "--device", "cpu"], capture_output=True,
+                                 text=True, timeout=200)
+        self.assertEqual(verdict.returncode, 0, verdict.stdout)
+        # The same again is remembered, and gives the same file.
+        out.unlink()
+        again = json.loads(self.optimize(TASKS / "mlp.py", "-o", out, "--policy", "strict", "--whole-only", "--json").stdout)
+        self.assertTrue(all(tried["remembered"] for tried in again["tried"]))
+        self.assertEqual(out.read_text().split("\n\n", 1)[1], text.split("\n\n", 1)[1])
+        kinds = json.loads(subprocess.run([NEREID, "store", "--json"], capture_output=True, text=True, env=self.environment).stdout)["records"]
+        self.assertGreaterEqual(kinds["verdict"], 3)
+        self.assertGreaterEqual(kinds["run"], 2)
+
+    def test_nothing_verified_writes_nothing(self):
+        out = self.folder / "sort.py"
+        answer = self.optimize(TASKS / "sort.py", "-o", out, "--proposers", "compiler", "--policy", "strict", code=1)
+        self.assertFalse(out.exists())
+        self.assertIn("sort", answer.stdout)
+        self.assertIn("nothing is written", answer.stdout)
+        answer = self.optimize(TASKS / "topk.py", "-o", out, "--proposers", "inductor", "--json", code=1)
+        result = json.loads(answer.stdout)
+        self.assertFalse(out.exists())
+        self.assertEqual((result["verdict"], result["output"]), ("Disallowed", None))
+        self.assertIn("no Triton kernel", result["evidence"])
+
+    def test_fragments_where_no_whole_program_can_be_had(self):
+        """A model that can write one kernel and nothing else: the program is made of that and PyTorch's own steps."""
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), OneTrick)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.environment.update(NEREID_HTTP_BASE=f"http://127.0.0.1:{server.server_port}/v1", NEREID_HTTP_MODEL="one-trick")
+        task, out = self.folder / "mixed.py", self.folder / "mixed_fast.py"
+        task.write_text("import torch\nclass Model(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+                        "        self.fc = torch.nn.Linear(32, 24)\n    def forward(self, x):\n"
+                        "        return torch.sort(torch.relu(self.fc(x)), dim=-1)[0]\n"
+                        "def get_inputs():\n    return [torch.randn(17, 32)]\ndef get_init_inputs():\n    return []\n")
+        arguments = [task, "-o", out, "--proposers", "http", "--repairs", "0", "--policy", "hybrid", "--json"]
+        self.assertEqual(json.loads(self.optimize(*arguments, "--whole-only", code=1).stdout)["verdict"], "Malformed")
+        result = json.loads(self.optimize(*arguments).stdout)
+        server.shutdown()
+        self.assertEqual((result["verdict"], result["proposer"]), ("Verified", "fragments"))
+        text = out.read_text()
+        for word in ("torch.ops.aten.sort", "torch.ops.aten.linear", "fragment_1_ModelNew", "fragment_1_relu_kernel", "self.fc.weight"):
+            self.assertIn(word, text)
+        verdict = subprocess.run([NEREID, "verify", task, out, "--policy", "hybrid", "--device", "cpu"], capture_output=True, text=True,
+                                 timeout=200)  # fmt: skip
+        self.assertEqual(verdict.returncode, 0, verdict.stdout)
+
+    def test_bad_input_is_2(self):
+        out = self.folder / "never.py"
+        raising = self.folder / "raising.py"
+        raising.write_text("import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return x + undefined\n"
+                           "def get_inputs():\n    return [torch.randn(3)]\ndef get_init_inputs():\n    return []\n")
+        cases = [(["gone.py", "-o", out], "gone.py"), ([TASKS / "mlp.py"], "output"), ([raising, "-o", out], "raising.py:4"),
+                 ([TASKS / "mlp.py", "-o", out, "--proposers", "oracle"], "oracle"),
+                 ([TASKS / "mlp.py", "-o", out, "--proposers", ","], "nobody"),
+                 ([TASKS / "mlp.py", "-o", out, "--budget", "soon"], "--budget"),
+                 ([TASKS / "mlp.py", "-o", out, "--policy", "lax"], "lax"),
+                 ([TASKS / "mlp.py", "-o", self.folder / "no" / "such" / "x.py"], "folder"),
+                 ([TASKS / "mlp.py", "-o", out, "--store", raising], "not a database")]  # fmt: skip
+        for arguments, word in cases:
+            with self.subTest(arguments=arguments):
+                answer = self.optimize(*arguments, code=2)
+                self.assertIn(word, answer.stderr)
+                self.assertEqual(answer.stdout, "")
+        self.assertFalse(out.exists())
+
+    def test_ctrl_c_keeps_the_best(self):
+        out, log = self.folder / "kept.py", self.folder / "log"
+        with open(log, "w") as errors:
+            process = subprocess.Popen([NEREID, "optimize", TASKS / "softmax.py", "-o", out, "--device", "cpu", "--no-store"], text=True,
+                                       stdout=subprocess.PIPE, stderr=errors, env=self.environment, start_new_session=True)
+            for _ in range(600):
+                if "Verified" in log.read_text() or process.poll() is not None:
+                    break
+                time.sleep(0.05)
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, log.read_text())
+        self.assertIn("class ModelNew", out.read_text())
+
+    def test_ctrl_c_before_anything_is_130(self):
+        out = self.folder / "none.py"
+        process = subprocess.Popen([NEREID, "optimize", TASKS / "softmax.py", "-o", out, "--device", "cpu", "--no-store"], text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment)
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130)
+        self.assertFalse(out.exists())
+
+    def test_help_teaches(self):
+        text = subprocess.run([NEREID, "optimize", "--help"], capture_output=True, text=True).stdout
+        for word in ("Examples", "--budget", "Ctrl-C", "Exit code 1"):
+            self.assertIn(word, text)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
