@@ -248,6 +248,7 @@ LAYERS = [
     layer("attention_tril", "", (2, 3, 70, 16), (2, 3, 70, 16), (2, 3, 70, 16), forward="s = (x @ y.mT) * 0.25\nF.softmax(s.masked_fill(torch.ones_like(s, dtype=torch.bool).triu(1), float('-inf')), -1) @ z"),
     layer("attention_returned", "", (2, 3, 33, 16), (2, 3, 40, 16), (2, 3, 40, 16), forward="w = F.softmax(x @ y.mT / 4, -1)\nw @ z, w"),
     layer("attention_einsum", "", (2, 33, 3, 16), (2, 40, 3, 16), (2, 40, 3, 20), forward="torch.einsum('bhqk,bkhd->bqhd', F.softmax(torch.einsum('bqhd,bkhd->bhqk', x, y), -1), z)"),
+    layer("index_two_buffers", "None\nrows, columns = torch.tril_indices(9, 9, offset=-1)\nself.register_buffer('rows', rows)\nself.register_buffer('columns', columns)", (5, 9, 9), forward="x[:, self.rows, self.columns]"),
     layer("transposes", "", (3, 70, 90), (130, 130), forward="x.mT.contiguous(), x.permute(2, 0, 1).contiguous() + 1, (y.t() + y).relu()"),
     layer("attention_heads", "nn.Linear(24, 72)", (2, 19, 24), forward="q, k, v = self.f(x).view(2, 19, 3, 4, 6).permute(2, 0, 3, 1, 4)\nF.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(2, 19, 24)"),
     layer("multihead_attention", "nn.MultiheadAttention(24, 4, batch_first=True)", (2, 9, 24), forward="self.f(x, x, x)[0]"),

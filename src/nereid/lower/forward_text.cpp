@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -79,13 +80,20 @@ class ForwardWriter {
   Result<std::string> leaf(const Tensor& of) {
     const trace::Value& view = value(of.leaf);
     const trace::Storage& storage = trace_.storages[static_cast<size_t>(view.storage)];
+    // Several may share a storage: the one that is meant, else whichever has it.
+    for (const auto& state : trace_.state)
+      if (state.value == of.leaf) return attribute_text(state.name);
     for (const auto& state : trace_.state)
       if (value(state.value).storage == view.storage) return attribute_text(state.name);
     if (storage.role == trace::Role::kConstant) return constant(of, storage);
     const auto* list = std::get_if<trace::List>(&trace_.phases.back().inputs.node);
-    for (size_t i = 0; list != nullptr && i < list->items.size(); ++i)
-      if (const std::string path = path_to(list->items[i], argument(i), view.storage); !path.empty())
-        return path;
+    for (const bool exact : {true, false})
+      for (size_t i = 0; list != nullptr && i < list->items.size(); ++i) {
+        const auto meant = [&](trace::ValueId id) {
+          return exact ? id == of.leaf : value(id).storage == view.storage;
+        };
+        if (auto path = path_to(list->items[i], argument(i), meant); !path.empty()) return path;
+      }
     return input_error("{}: {} is neither an argument of forward nor state", trace_.file, of.name);
   }
 
@@ -96,17 +104,17 @@ class ForwardWriter {
     return i < all.size() ? all[i].name : "";
   }
 
-  std::string path_to(const trace::Arg& arg, const std::string& path, trace::StorageId storage) const {
-    if (const auto* ref = std::get_if<trace::TensorRef>(&arg.node))
-      return value(ref->value).storage == storage ? path : "";
+  using Meant = std::function<bool(trace::ValueId)>;
+  std::string path_to(const trace::Arg& arg, const std::string& path, const Meant& meant) const {
+    if (const auto* ref = std::get_if<trace::TensorRef>(&arg.node)) return meant(ref->value) ? path : "";
     if (const auto* list = std::get_if<trace::List>(&arg.node)) {
       for (size_t i = 0; i < list->items.size(); ++i)
-        if (auto found = path_to(list->items[i], fmt::format("{}[{}]", path, i), storage); !found.empty())
+        if (auto found = path_to(list->items[i], fmt::format("{}[{}]", path, i), meant); !found.empty())
           return found;
     }
     if (const auto* dict = std::get_if<trace::Dict>(&arg.node)) {
       for (const auto& item : dict->items)
-        if (auto found = path_to(item.second, fmt::format("{}[\"{}\"]", path, item.first), storage);
+        if (auto found = path_to(item.second, fmt::format("{}[\"{}\"]", path, item.first), meant);
             !found.empty())
           return found;
     }
