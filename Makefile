@@ -12,7 +12,7 @@ setup-tests: ; @tools/setup requirements-test.txt
 build: setup
 	@[ -e $(BUILD)/build.ninja ] || cmake --preset $(PRESET)
 	@cmake --build $(BUILD) -j $(JOBS)
-# The main job on embedded examples: an honest candidate, a wrong one, a cheating one.
+# The main job on embedded examples: an honest candidate, a wrong one, a cheating one, and a module made fast.
 demo: setup
 	@[ -e $(BUILD)/build.ninja ] || cmake --preset $(PRESET)
 	@cmake --build $(BUILD) -j $(JOBS) --target nereid nereid-replay nereid_jail nereid-jail

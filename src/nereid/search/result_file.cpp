@@ -72,7 +72,9 @@ std::string result_file(const Task& task, const Judged& best, const Provenance& 
     text += fmt::format("Verified at a smaller size: {} = {} in place of {}.\n", shrunk.value("constant", ""),
                         shrunk.value("to", int64_t{0}), shrunk.value("from", int64_t{0}));
   text += fmt::format("With {}.\n", p.versions);
-  if (!best.plan.empty()) text += "\nPlan:\n" + best.plan;
+  // The compiler's files tell their plan themselves.
+  if (best.source.find(best.plan.substr(0, best.plan.find('\n'))) == std::string::npos)
+    text += "\nPlan:\n" + best.plan;
   return comment(text) + "\n" + best.source + (best.source.ends_with('\n') ? "" : "\n");
 }
 
