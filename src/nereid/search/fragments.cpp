@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <memory>
 #include <unordered_map>
 
@@ -14,116 +15,156 @@ namespace {
 constexpr double kImproved = 0.98;  // of the last composed program's cost: less is worth another verdict
 constexpr double kTraceSeconds = 30;
 
+constexpr size_t kComposeEvery = 8;  // questions
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+double cost_of(const std::vector<Offer>& cover) {
+  double ms = 0;
+  for (const auto& offer : cover) ms += offer.ms;
+  return ms;
+}
+
 // What is known of one fragment's source.
 struct Known {
-  bool asked = false;
-  double ms = std::numeric_limits<double>::infinity();
+  double ms = kNever;
   std::string candidate{}, proposer{};
 };
 
 class FragmentSearch {
  public:
-  FragmentSearch(Bench& bench, const Task& task, const std::vector<policy::Proposer*>& proposers,
-                 const FragmentOptions& options, const Slicer& slicer)
-      : bench_(bench), task_(task), proposers_(proposers), options_(options), slicer_(slicer) {
-    fragments_ = slicer.fragments(options.most_nodes, options.most_fragments);
-    // The single nodes come first, so that there is a whole program soon; then by what there is to gain.
-    std::stable_sort(fragments_.begin(), fragments_.end(), [](const Fragment& a, const Fragment& b) {
-      if ((a.nodes.count() == 1) != (b.nodes.count() == 1)) return a.nodes.count() == 1;
-      return a.eager_ms - a.least_ms > b.eager_ms - b.least_ms;
-    });
+  FragmentSearch(Bench& bench, const std::vector<policy::Proposer*>& proposers,
+                 const FragmentOptions& options, const Slicer& slicer,
+                 const std::function<void(const policy::Proposal&)>& whole,
+                 const std::function<double()>& to_beat, const std::function<void(const std::string&)>& say)
+      : bench_(bench),
+        proposers_(proposers),
+        options_(options),
+        slicer_(slicer),
+        whole_(whole),
+        to_beat_(to_beat),
+        say_(say),
+        fragments_(slicer.fragments(options.most_nodes, options.most_fragments)) {
     for (size_t n = 0; n < slicer.nodes(); ++n) alone_.push_back(slicer.alone(n));
   }
 
-  void run(const std::function<bool(const policy::Proposal&, double)>& whole,
-           const std::function<void(const std::string&)>& say) {
-    const size_t singles = slicer_.nodes();
-    size_t number = 0;
-    for (const auto& fragment : fragments_) {
-      if (interrupted() || options_.deadline.passed()) break;
-      say(fmt::format("fragment {} of {}", ++number, fragments_.size()));
-      ask(fragment);
-      if (number >= singles && number % 4 == 0) compose(whole);
+  void run() {
+    // While there is nothing, the single nodes come first: they make a whole program soon.
+    if (to_beat_() == kNever) {
+      for (const auto& fragment : fragments_)
+        if (fragment.nodes.count() == 1 && !ask(fragment)) break;
+      compose(cheapest_cover(slicer_, offers(false), beam()));
     }
-    if (!interrupted()) compose(whole);
+    const auto asked = [this](const Fragment& fragment) { return ask(fragment); };
+    const auto worth = [this] { return std::min(to_beat_(), composed_ms_) * kImproved; };
+    const auto cover = cheapest_cover_asked(slicer_, offers(true), asked, worth, beam());
+    compose(cover.empty() ? cheapest_cover(slicer_, offers(false), beam()) : cover);
   }
 
  private:
-  void ask(const Fragment& fragment) {
-    Known& known = known_[fragment.source];
-    if (known.asked) return;
-    known.asked = true;
+  bool go_on() const { return !interrupted() && !options_.deadline.passed(); }
+  size_t beam() const { return slicer_.nodes() > 64 ? 32 : 256; }
+
+  std::optional<double> ask(const Fragment& fragment) {
+    if (const auto found = known_.find(fragment.source); found != known_.end()) return found->second.ms;
+    if (!go_on()) return std::nullopt;
+    say_(fmt::format("fragment {}, of {} operators", known_.size() + 1, fragment.nodes.count()));
+    const Known known = judge(fragment);
+    if (!go_on() && known.candidate.empty()) return std::nullopt;
+    known_[fragment.source] = known;
+    if (known_.size() % kComposeEvery == 0) compose(cheapest_cover(slicer_, offers(false), beam()));
+    return known.ms;
+  }
+
+  Known judge(const Fragment& fragment) {
+    Known known;
     const auto task = bench_.trace("fragment.py", fragment.source, Deadline::after(kTraceSeconds));
-    if (!task.ok()) return;
+    if (!task.ok()) return known;
     for (auto* proposer : proposers_) {
       // A model is asked where the others have nothing: it costs money.
       if (proposer->samples() && !known.candidate.empty()) continue;
-      if (interrupted() || options_.deadline.passed()) return;
+      if (!go_on()) break;
       const auto answer = bench_.ask(*proposer, **task, 0, {}, options_.deadline);
       if (!answer.ok()) continue;
       for (const auto& proposal : answer->proposals) {
         const Judged judged =
             bench_.judge(**task, std::string(proposer->name()), proposal, options_.deadline);
         if (!judged.verified() || !judged.ms() || *judged.ms() >= known.ms) continue;
-        known.ms = *judged.ms(), known.candidate = judged.source, known.proposer = proposer->name();
+        known = {.ms = *judged.ms(), .candidate = judged.source, .proposer = std::string(proposer->name())};
       }
     }
+    return known;
   }
 
-  // A step that stays PyTorch's: what it costs, or infinity where the policy does not let it.
-  double cost_alone(size_t node) const {
-    const auto policy = bench_.settings().policy;
-    if (slicer_.computes(node) && policy == verify::Policy::kStrict)
-      return std::numeric_limits<double>::infinity();
-    return alone_[node].eager_ms;
-  }
-
-  void compose(const std::function<bool(const policy::Proposal&, double)>& whole) {
+  // Of every fragment that has a kernel, or (`hopeful`) may have one; and of the steps as they are, where the
+  // policy lets them stay PyTorch's.
+  std::vector<Offer> offers(bool hopeful) const {
     std::vector<Offer> offers;
-    for (size_t i = 0; i < fragments_.size(); ++i)
-      if (const auto found = known_.find(fragments_[i].source);
-          found != known_.end() && !found->second.candidate.empty())
-        offers.push_back({&fragments_[i], found->second.ms, static_cast<int>(i)});
-    for (size_t n = 0; n < alone_.size(); ++n)
-      if (const double ms = cost_alone(n); ms < std::numeric_limits<double>::infinity())
-        offers.push_back({&alone_[n], ms, -1});
-    const auto chosen = cheapest_cover(slicer_, offers);
-    double ms = 0;
-    bool any = false;
-    std::vector<Piece> pieces;
-    for (const auto& offer : chosen) {
-      ms += offer.ms;
-      if (offer.tag < 0) {
-        pieces.push_back({offer.fragment, "", ""});
-        continue;
-      }
-      const Known& known = known_.at(offer.fragment->source);
-      pieces.push_back({offer.fragment, known.candidate, known.proposer});
-      any = true;
+    for (size_t i = 0; i < fragments_.size(); ++i) {
+      const auto found = known_.find(fragments_[i].source);
+      const bool asked = found != known_.end();
+      if (asked ? !found->second.candidate.empty() : hopeful)
+        offers.push_back({.fragment = &fragments_[i],
+                          .ms = asked ? found->second.ms : fragments_[i].least_ms,
+                          .tag = static_cast<int>(i),
+                          .asked = asked});
     }
-    if (!any || ms > best_ms_ * kImproved) return;
-    best_ms_ = ms;
-    auto text = slicer_.compose(pieces);
-    if (!text.ok()) return;
+    for (size_t n = 0; n < alone_.size(); ++n)
+      if (!slicer_.computes(n) || bench_.settings().policy != verify::Policy::kStrict)
+        offers.push_back({.fragment = &alone_[n], .ms = alone_[n].eager_ms});
+    return offers;
+  }
+
+  void compose(const std::vector<Offer>& cover) {
+    const bool any = std::any_of(cover.begin(), cover.end(), [](const Offer& o) { return o.tag >= 0; });
+    const double ms = cost_of(cover);
+    if (!any || interrupted() || ms > std::min(to_beat_(), composed_ms_) * kImproved) return;
+    composed_ms_ = ms;
+    std::vector<Piece> pieces;
     std::string plan;
-    for (const auto& piece : pieces)
-      plan += fmt::format("{} step{}: {}\n", piece.fragment->nodes.count(),
-                          piece.fragment->nodes.count() == 1 ? "" : "s",
-                          piece.proposer.empty() ? "PyTorch" : piece.proposer);
-    whole({.text = *std::move(text), .plan = std::move(plan)}, ms);
+    for (const auto& offer : cover) {
+      const Known known = offer.tag < 0 ? Known() : known_.at(offer.fragment->source);
+      const size_t steps = offer.fragment->nodes.count();
+      plan += fmt::format("{} step{}: {}\n", steps, steps == 1 ? "" : "s",
+                          offer.tag < 0 ? "PyTorch" : known.proposer);
+      pieces.push_back({offer.fragment, known.candidate, known.proposer});
+    }
+    auto text = slicer_.compose(pieces);
+    if (text.ok()) whole_({.text = *std::move(text), .plan = std::move(plan)});
   }
 
   Bench& bench_;
-  const Task& task_;
   const std::vector<policy::Proposer*>& proposers_;
   const FragmentOptions& options_;
   const Slicer& slicer_;
+  const std::function<void(const policy::Proposal&)>& whole_;
+  const std::function<double()>& to_beat_;
+  const std::function<void(const std::string&)>& say_;
   std::vector<Fragment> fragments_, alone_;
   std::map<std::string, Known> known_;  // by source: equal fragments are judged once
-  double best_ms_ = std::numeric_limits<double>::infinity();
+  double composed_ms_ = kNever;         // of the last composed program, by its pieces
 };
 
 }  // namespace
+
+std::vector<Offer> cheapest_cover_asked(const Slicer& slicer, std::vector<Offer> offers,
+                                        const std::function<std::optional<double>(const Fragment&)>& ask,
+                                        const std::function<double()>& to_beat, size_t beam) {
+  while (true) {
+    const auto cover = cheapest_cover(slicer, offers, beam);
+    if (cover.empty() || cost_of(cover) > to_beat()) return {};
+    const Fragment* next = nullptr;
+    for (const auto& offer : cover)
+      if (!offer.asked &&
+          (next == nullptr || offer.fragment->eager_ms - offer.ms > next->eager_ms - next->least_ms))
+        next = offer.fragment;
+    if (next == nullptr) return cover;
+    const auto ms = ask(*next);
+    if (!ms) return {};
+    for (auto& offer : offers)
+      if (!offer.asked && offer.fragment->source == next->source) offer.ms = *ms, offer.asked = true;
+    std::erase_if(offers, [](const Offer& offer) { return offer.ms == kNever; });
+  }
+}
 
 std::vector<Offer> cheapest_cover(const Slicer& slicer, const std::vector<Offer>& offers, size_t beam) {
   struct State {
@@ -166,12 +207,13 @@ std::vector<Offer> cheapest_cover(const Slicer& slicer, const std::vector<Offer>
 
 void search_fragments(Bench& bench, const Task& task, const std::vector<policy::Proposer*>& proposers,
                       const FragmentOptions& options,
-                      const std::function<bool(const policy::Proposal& proposal, double modelled_ms)>& whole,
+                      const std::function<void(const policy::Proposal& proposal)>& whole,
+                      const std::function<double()>& to_beat,
                       const std::function<void(const std::string&)>& say) {
   const auto slicer = Slicer::cut(task);
   if (!slicer.ok()) return say("not cut into fragments: " + slicer.error().message);
   if (slicer->nodes() < 2) return;
-  FragmentSearch(bench, task, proposers, options, *slicer).run(whole, say);
+  FragmentSearch(bench, proposers, options, *slicer, whole, to_beat, say).run();
 }
 
 }  // namespace nereid::search

@@ -2,12 +2,14 @@
 // five operators), over convex sets of the graph in place of runs of its text.
 //
 // Each (fragment, proposal) is verified and timed once; the best set of disjoint fragments that covers the
-// program is found by dynamic programming over what they cost; the whole is verified and timed like any
-// proposal, and what is left of the budget goes to the fragment that has the most to gain.
+// program is found by dynamic programming over what they cost, and the whole is verified and timed like any
+// proposal. A fragment that nobody has asked about yet stands with what it costs at least: only those in the
+// cheapest cover are worth a question, the one with the most to gain first, and where that cover holds none
+// of them, or is no cheaper than what there is, there is nothing left to find.
 #pragma once
 
 #include <functional>
-#include <map>
+#include <optional>
 #include <vector>
 
 #include "nereid/search/bench.h"
@@ -19,7 +21,8 @@ namespace nereid::search {
 struct Offer {
   const Fragment* fragment = nullptr;
   double ms = 0;
-  int tag = -1;  // the caller's
+  int tag = -1;       // the caller's
+  bool asked = true;  // else `ms` is a lower bound
 };
 
 // The cheapest sequence of offers that are disjoint, cover every node, and can be computed in that order;
@@ -27,18 +30,26 @@ struct Offer {
 // be looked at.
 std::vector<Offer> cheapest_cover(const Slicer& slicer, const std::vector<Offer>& offers, size_t beam = 256);
 
+// The cheapest cover, found by asking for the cost of as few offers as will do. `ask` gives a cost (infinity:
+// nobody has a kernel), or nothing to stop. Empty where no cover is cheaper than `to_beat()`, or it was
+// stopped.
+std::vector<Offer> cheapest_cover_asked(const Slicer& slicer, std::vector<Offer> offers,
+                                        const std::function<std::optional<double>(const Fragment&)>& ask,
+                                        const std::function<double()>& to_beat, size_t beam = 256);
+
 struct FragmentOptions {
   Deadline deadline = Deadline::after(60);
   size_t most_nodes = 5;
   size_t most_fragments = 400;
 };
 
-// Asks, judges and composes until the deadline, an interrupt, or until nothing is left to gain. `whole` is
-// given each composed program that ought to be faster than the one before, judges it, and says whether it was
-// verified.
+// Asks, judges and composes until the deadline, an interrupt, or until nothing is left to gain. `whole`
+// judges composed programs, of which each ought to be faster than `to_beat` (infinity while there is
+// nothing).
 void search_fragments(Bench& bench, const Task& task, const std::vector<policy::Proposer*>& proposers,
                       const FragmentOptions& options,
-                      const std::function<bool(const policy::Proposal& proposal, double modelled_ms)>& whole,
+                      const std::function<void(const policy::Proposal& proposal)>& whole,
+                      const std::function<double()>& to_beat,
                       const std::function<void(const std::string&)>& say);
 
 }  // namespace nereid::search

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <mutex>
 #include <thread>
 
@@ -35,15 +36,16 @@ class Run {
   void with_fragments(const std::vector<policy::Proposer*>& proposers) {
     const bool one_kernel = outcome_.best && outcome_.best->work && outcome_.best->work->steps.size() <= 1;
     if (!go_on() || one_kernel) return;
-    const auto whole = [&](const policy::Proposal& proposal, double ms) {
-      // A model's sum that is no better than what was measured or modelled as a whole is not worth a verdict.
-      if (outcome_.best && outcome_.best->ms() && ms > *outcome_.best->ms()) return false;
+    const auto whole = [&](const policy::Proposal& proposal) {
       auto judged = judge("fragments", proposal, static_cast<int>(proposers.size()));
-      const bool verified = judged && judged->verified();
       if (judged) take(*std::move(judged));
-      return verified;
     };
-    search_fragments(bench_, task_, proposers, {.deadline = options_.deadline}, whole,
+    const auto to_beat = [&] {
+      const std::lock_guard lock(mutex_);
+      return outcome_.best && outcome_.best->ms() ? *outcome_.best->ms()
+                                                  : std::numeric_limits<double>::infinity();
+    };
+    search_fragments(bench_, task_, proposers, {.deadline = options_.deadline}, whole, to_beat,
                      [this](const std::string& text) {
                        event({Event::Kind::kSaid, "fragments", text});
                      });

@@ -235,14 +235,18 @@ Result<Fragment> Slicer::describe(const Nodes& set) const {
   for (const auto* list : {&fragment.inputs, &fragment.outputs})
     for (const ValueId id : *list)
       bytes += static_cast<double>(trace::element_count(value(id)) * trace::element_bytes(value(id).dtype));
+  double flops = 0;
   each_node(set, [&](size_t n) {
     const auto& step = facts[nodes_[n]];
+    flops += step.flops;
     fragment.eager_ms +=
         (std::max(step.bytes / gpu.memory_bytes_per_second, step.flops / gpu.float32_contraction_flops) +
          gpu.launch_seconds) *
         1e3;
   });
-  fragment.least_ms = (bytes / gpu.memory_bytes_per_second + gpu.launch_seconds) * 1e3;
+  fragment.least_ms = (std::max(bytes / gpu.memory_bytes_per_second, flops / gpu.half_contraction_flops) +
+                       gpu.launch_seconds) *
+                      1e3;
   return fragment;
 }
 

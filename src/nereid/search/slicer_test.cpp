@@ -4,7 +4,9 @@
 
 #include <cmath>
 #include <functional>
+#include <map>
 #include <random>
+#include <set>
 
 #include "nereid/search/fragments.h"
 #include "nereid/search/python_text.h"
@@ -213,6 +215,50 @@ TEST(Cover, IsTheCheapest) {
   const auto task = program({{-1}, {0}});
   const auto slicer = Slicer::cut(*task);
   EXPECT_THAT(cheapest_cover(*slicer, {}), IsEmpty());
+}
+
+TEST(Cover, IsFoundByAskingForFew) {
+  std::mt19937 random(7);
+  size_t asked = 0, could_ask = 0;
+  for (int round = 0; round < 20; ++round) {
+    std::vector<std::vector<int>> nodes;
+    for (int i = 0; i < 7; ++i)
+      nodes.push_back({static_cast<int>(random() % static_cast<unsigned>(i + 1)) - 1});
+    const auto task = program(nodes, {0, 1, 2, 3, 4, 5, 6});
+    const auto slicer = Slicer::cut(*task);
+    const auto fragments = slicer->fragments(4, 1000);
+    std::map<std::string, double> costs;  // equal texts cost the same
+    for (const auto& f : fragments)
+      if (const double ms = f.least_ms * (1 + static_cast<double>(random() % 100) / 100);
+          !costs.contains(f.source))
+        costs[f.source] = f.nodes.count() > 1 && random() % 4 == 0 ? INFINITY : ms;
+    std::vector<Offer> hopes, all;
+    for (const auto& f : fragments) {
+      hopes.push_back({.fragment = &f, .ms = f.least_ms, .asked = false});
+      if (costs[f.source] < INFINITY) all.push_back({.fragment = &f, .ms = costs[f.source]});
+    }
+    const auto cost = [](const std::vector<Offer>& cover) {
+      double ms = 0;
+      for (const auto& o : cover) ms += o.ms;
+      return ms;
+    };
+    std::set<std::string> questions;
+    const auto ask = [&](const Fragment& f) {
+      EXPECT_TRUE(questions.insert(f.source).second) << "asked twice";
+      return std::optional(costs[f.source]);
+    };
+    const double best = cost(cheapest_cover(*slicer, all));
+    EXPECT_DOUBLE_EQ(cost(cheapest_cover_asked(*slicer, hopes, ask, [] { return INFINITY; })), best);
+    asked += questions.size(), could_ask += costs.size();
+    // Nothing is cheaper than what is there, or somebody stops it.
+    questions.clear();
+    EXPECT_THAT(cheapest_cover_asked(*slicer, hopes, ask, [&] { return best * 0.99; }), IsEmpty());
+    EXPECT_THAT(
+        cheapest_cover_asked(
+            *slicer, hopes, [](const Fragment&) { return std::optional<double>(); }, [] { return INFINITY; }),
+        IsEmpty());
+  }
+  EXPECT_LT(asked, could_ask * 3 / 4) << could_ask;
 }
 
 TEST(Parts, NamesAreSetApart) {
