@@ -59,8 +59,7 @@ class Finder {
         const Node* maker = graph_.maker(copy.tensor);
         if (maker != nullptr && maker->call == nullptr && maker->reduction == Reduction::kNone &&
             !maker->flash && maker->at.empty())
-          if (const auto body = exprs().substitute(maker->body, copy.at, copy.args, extents))
-            return exprs().cast(*body, copy.type);
+          if (const auto body = graph_.inlined(copy, extents)) return exprs().cast(*body, copy.type);
         return exprs().load(copy.tensor, copy.at, copy.type, copy.args);
       });
       if (next == of) return of;

@@ -60,6 +60,28 @@ const Node* Graph::maker(TensorId tensor) const {
   return node < 0 ? nullptr : &nodes[static_cast<size_t>(node)];
 }
 
+std::optional<ExprId> Graph::inlined(const Expr& load, const Extents& extents) {
+  const Node map = *maker(load.tensor);
+  if (load.args.empty()) return exprs.substitute(map.body, load.at, extents);
+  const ExprId body = exprs.replace_loads(map.body, [&](const Expr& read) {
+    const Expr copy = read;
+    std::vector<Index> at = copy.at;
+    std::vector<ExprId> further = copy.args;
+    further.resize(at.size(), exprs.integer(0));
+    for (size_t d = 0; d < at.size(); ++d) {
+      const int64_t size = tensors[static_cast<size_t>(copy.tensor)].sizes[d];
+      const Bounds bounds = at[d].bounds(map.sizes);
+      if (bounds.low >= 0 && bounds.high < size) continue;
+      const ExprId place = exprs.apply(Fn::kAdd, {exprs.index(at[d]), further[d]});
+      const ExprId above = exprs.apply(Fn::kMax, {place, exprs.integer(0)});
+      further[d] = exprs.apply(Fn::kMin, {above, exprs.integer(size - 1)});
+      at[d] = Index();
+    }
+    return exprs.load(copy.tensor, std::move(at), copy.type, std::move(further));
+  });
+  return exprs.substitute(body, load.at, load.args, extents);
+}
+
 std::vector<TensorId> Graph::reads(const Node& node) const {
   std::vector<TensorId> found;
   for (const auto& [value, tensor] : node.inputs) found.push_back(tensor);

@@ -94,6 +94,10 @@ struct Graph {
   // (row-major where it is empty).
   TensorId add_node(Node node, DType type, std::vector<int64_t> layout = {}, Extents sizes = {});
   const Node* maker(TensorId tensor) const;
+  // What an element of a map is, where a load of it reads; nothing where that cannot be told. Where the
+  // load's place is known only to the kernel, what the map itself reads at such places stays inside its
+  // tensor, for a map may look beyond where it then throws away what it finds.
+  std::optional<ExprId> inlined(const Expr& load, const Extents& extents);
   // The tensors that a node loads, each once.
   std::vector<TensorId> reads(const Node& node) const;
 };

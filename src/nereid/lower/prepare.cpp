@@ -185,8 +185,7 @@ class Inliner {
       const Expr copy = load;
       if (!decided.contains(copy.tensor)) decided[copy.tensor] = stays(node, copy.tensor);
       if (!decided.at(copy.tensor)) {
-        const auto body =
-            graph_.exprs.substitute(graph_.maker(copy.tensor)->body, copy.at, copy.args, extents);
+        const auto body = graph_.inlined(copy, extents);
         if (body) {
           const Node taken = *graph_.maker(copy.tensor);
           for (const auto& name : taken.before) remember(node, name);
