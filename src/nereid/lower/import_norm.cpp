@@ -6,9 +6,7 @@
 namespace nereid::lower {
 namespace {
 
-struct Statistics {
-  TensorId mean, variance;
-};
+using Statistics = Reducer::Moments;
 
 // (x - mean) / sqrt(variance + eps), over `axes`; then a scale and a shift given at indices of the whole, -1
 // where there is none.
@@ -17,17 +15,17 @@ Result<Statistics> normalise(Importer& import, trace::ValueId x, const Axes& axe
   Reducer reduce(import);
   const ExprId element = reduce.element(x, axes);
   const DType type = import.exprs()[element].type;
-  const TensorId mean = reduce.mean(axes, element);
-  const TensorId variance = reduce.variance(axes, element, mean);
+  const Statistics found = reduce.moments(axes, element);
   const ExprId deviation =
-      reduce.apply(Fn::kAdd, reduce.kept(variance, axes), reduce.constant(epsilon, type));
+      reduce.apply(Fn::kAdd, reduce.kept(found.variance, axes), reduce.constant(epsilon, type));
   const TensorId inverse = reduce.map(axes, reduce.apply(Fn::kRsqrt, deviation), name + "_scale");
-  const ExprId distance = reduce.apply(Fn::kSub, reduce.element_of_whole(x), reduce.of_whole(mean, axes));
+  const ExprId rough = reduce.apply(Fn::kSub, reduce.element_of_whole(x), reduce.of_whole(found.rough, axes));
+  const ExprId distance = reduce.apply(Fn::kSub, rough, reduce.of_whole(found.rest, axes));
   ExprId result = reduce.apply(Fn::kMul, distance, reduce.of_whole(inverse, axes));
   if (scale >= 0) result = reduce.apply(Fn::kMul, result, scale);
   if (shift >= 0) result = reduce.apply(Fn::kAdd, result, shift);
   NEREID_TRY_STATUS(import.define(import.results().at(0), result, name));
-  return Statistics{mean, variance};
+  return found;
 }
 
 // A vector of weights, at the index that `at` gives of the whole; -1 where there is none.
@@ -73,17 +71,17 @@ Status group_norm(Importer& import) {
   const auto strides = row_major(apart);
   for (int d = 0; d < 4; ++d) linear = linear + Index::dimension(d) * strides[static_cast<size_t>(d)];
   const ExprId element = at_linear(linear, apart);
-  const TensorId mean = reduce.mean(axes, element);
-  const TensorId variance = reduce.variance(axes, element, mean);
+  const Statistics found = reduce.moments(axes, element);
   const double epsilon = import.number(import.arg(7, "eps"), 1e-5);
   const TensorId inverse = reduce.map(
       axes,
       reduce.apply(Fn::kRsqrt,
-                   reduce.apply(Fn::kAdd, reduce.kept(variance, axes), reduce.constant(epsilon, type))),
+                   reduce.apply(Fn::kAdd, reduce.kept(found.variance, axes), reduce.constant(epsilon, type))),
       "group_norm_scale");
   const std::vector<Index> group{Index::dimension(0),
                                  quotient(Index::dimension(1), channels / groups, value.sizes)};
-  ExprId result = reduce.apply(Fn::kSub, reduce.element_of_whole(*x), import.load(mean, group));
+  ExprId result = reduce.apply(Fn::kSub, reduce.element_of_whole(*x), import.load(found.rough, group));
+  result = reduce.apply(Fn::kSub, result, import.load(found.rest, group));
   result = reduce.apply(Fn::kMul, result, import.load(inverse, group));
   const std::vector<Index> channel{Index::dimension(1)};
   const ExprId scale = weight(import, import.arg(1, "weight"), channel, value.sizes, type);

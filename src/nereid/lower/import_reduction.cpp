@@ -78,8 +78,8 @@ Status variance(Importer& import) {
   const Axes axes(import.value(x.value()).sizes, axes_of(import, 1, "dim"));
   Reducer reduce(import);
   const ExprId element = reduce.element(*x, axes);
-  const TensorId mean = reduce.mean(axes, element);
-  const TensorId found = reduce.variance(axes, element, mean, import.number(import.arg(2, "correction"), 1));
+  const auto [rough, rest, mean, found] =
+      reduce.moments(axes, element, import.number(import.arg(2, "correction"), 1));
   ExprId result = reduce.kept(found, axes);
   const bool root = import.call().op.starts_with("aten::std");
   if (root) result = reduce.apply(Fn::kSqrt, result);

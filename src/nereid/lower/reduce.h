@@ -92,13 +92,28 @@ class Reducer {
     const DType type = exprs_[element].type;
     return map(axes, apply(Fn::kMul, kept(sum, axes), constant(1 / axes.count(), type)), name);
   }
-  // The mean of squared distances from `mean`, with `correction` fewer in the divisor.
-  TensorId variance(const Axes& axes, ExprId element, TensorId mean, double correction = 0) {
-    const ExprId distance = apply(Fn::kSub, element, kept(mean, axes));
-    const TensorId sum = reduce(Reduction::kSum, axes, apply(Fn::kMul, distance, distance), "variance");
-    const double divisor = std::max(axes.count() - correction, 0.0);
-    return map(axes, apply(Fn::kMul, kept(sum, axes), constant(1 / divisor, exprs_[element].type)),
-               "variance");
+  // Mean and variance, with `correction` fewer in the variance's divisor, in two passes. The first mean is
+  // rounded; what the distances from it still sum to is taken off in both (Chan, Golub and LeVeque,
+  // "Algorithms for computing the sample variance", 1983). Elements are scaled before they are summed, so
+  // that a sum does not overflow where the mean does not.
+  struct Moments {
+    TensorId rough = -1, rest = -1;  // the mean is their sum; the distance x - rough - rest is more exact
+    TensorId mean = -1, variance = -1;
+  };
+  Moments moments(const Axes& axes, ExprId element, double correction = 0) {
+    Moments made;
+    const Value x(exprs_, element);
+    const double share = 1 / axes.count();
+    made.rough = reduce(Reduction::kSum, axes, (x * share).id(), "mean");
+    const Value distance = x - Value(exprs_, kept(made.rough, axes));
+    made.rest = reduce(Reduction::kSum, axes, (distance * share).id(), "mean_rest");
+    const TensorId squares = reduce(Reduction::kSum, axes, (distance * distance).id(), "variance");
+    const Value rough(exprs_, kept(made.rough, axes)), rest(exprs_, kept(made.rest, axes));
+    made.mean = map(axes, (rough + rest).id(), "mean");
+    const Value all(exprs_, kept(squares, axes));
+    const Value left = all.apply(Fn::kIsInf).where(all, maximum(all - rest * rest * axes.count(), 0));
+    made.variance = map(axes, (left * (1 / std::max(axes.count() - correction, 0.0))).id(), "variance");
+    return made;
   }
 
  private:
