@@ -170,6 +170,14 @@ class TileEmitter {
                               : fmt::format("tl.store({}, {}, mask={})", place, text, where));
   }
 
+  // A scan may be computed in a wider type than its result is read in.
+  void keep_scanned(const Member& member, const std::string& text) {
+    const DType type = compute_type(graph_.tensors[static_cast<size_t>(node_of(member).out)].type);
+    const bool wider = type != type_of(member);
+    keep_result(member, write_.let(identifier(node_of(member).name),
+                                   wider ? fmt::format("({}).to({})", text, type_text(type)) : text));
+  }
+
   // As wide as the block, even where it is the same everywhere.
   std::string wide(const Member& member) {
     const std::string element = write_.value(member.body);
@@ -206,9 +214,10 @@ class TileEmitter {
                     write_.let("", fmt::format("{}{}.to(tl.int64)", name, member.scan ? "" : keep())));
         continue;
       }
-      keep_result(member, write_.let(wish, member.scan ? scanned_text(member.reduction, masked(member, block),
-                                                                      axis(), out_.helpers)
-                                                       : reduced(member, masked(member, block))));
+      if (member.scan)
+        keep_scanned(member, scanned_text(member.reduction, masked(member, block), axis(), out_.helpers));
+      else
+        keep_result(member, write_.let(wish, reduced(member, masked(member, block))));
     }
   }
 
@@ -300,8 +309,7 @@ class TileEmitter {
     }
     const std::string kept = write_.let("", inside);
     const std::string scanned = scanned_text(member.reduction, kept, axis(), out_.helpers);
-    keep_result(member, write_.let(identifier(node_of(member).name),
-                                   combined(member.reduction, carried.value, scanned)));
+    keep_scanned(member, combined(member.reduction, carried.value, scanned));
     write_.line(fmt::format("{} = {}", carried.value,
                             combined(member.reduction, carried.value, reduced(member, kept))));
   }
@@ -382,7 +390,8 @@ void close_kernel(KernelText& kernel, const Graph& graph, const KernelNames& nam
   if (head.size() > 110) head = fmt::format("def {}(\n    {},\n):", kernel.name, fmt::join(parameters, ", "));
   kernel.text = fmt::format("@triton.jit\n{}\n    # {}\n", head, kernel.comment);
   for (const auto& line : lines) kernel.text += "    " + line + "\n";
-  if (kernel.text.find("round_to_tf32(") != std::string::npos) kernel.helpers.emplace_back("round_to_tf32");
+  for (const auto& helper : function_helpers())
+    if (kernel.text.find(helper + "(") != std::string::npos) kernel.helpers.push_back(helper);
 }
 
 Result<KernelText> emit(Graph& graph, const Fused& fused, const TileKernel& kernel, const std::string& name,

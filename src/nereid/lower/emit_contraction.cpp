@@ -13,6 +13,8 @@ namespace {
 constexpr int kM = 0, kN = 1, kBatch = 2, kK = 3,
               kTap = 4;  // the dimensions that a kernel's indices are written in
 
+constexpr double kLargeProduct = 1 << 24;
+
 int64_t product_of(const Extents& sizes, const std::vector<int>& dims) {
   int64_t product = 1;
   for (const int d : dims) product *= sizes[static_cast<size_t>(d)];
@@ -64,7 +66,8 @@ class ContractionEmitter {
 
     program(write);
     write.line("total = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)");
-    const bool tf32 = first().tf32;
+    // A small product takes no time in either precision.
+    const bool tf32 = first().tf32 && static_cast<double>(element_count(kernel_.extents())) >= kLargeProduct;
     if (choice_.precision.empty()) choice_.precision = split_ ? "fp16x3" : tf32 ? "tf32" : "tf32x3";
     for (const auto& [l, r] : first().low) add_product(write, dimensions, flat(l), flat(r), {.sum = "total"});
     if (split_) {

@@ -79,6 +79,11 @@ std::string scanned_text(Reduction reduction, const std::string& block, int axis
   return fmt::format("tl.associative_scan({}, {}, {})", block, axis, name);
 }
 
+const std::vector<std::string>& function_helpers() {
+  static const std::vector<std::string> names{"round_to_tf32", "rsqrt_of", "exp2_of", "log1p_of", "expm1_of"};
+  return names;
+}
+
 std::string helper_text(const std::string& name) {
   const std::string two = fmt::format("@triton.jit\ndef {}(a, b):\n", name);
   if (name == "round_to_tf32")
@@ -86,6 +91,19 @@ std::string helper_text(const std::string& name) {
            "    # A tensor core would cut off the last 13 bits.\n"
            "    bits = (x.to(tl.int32, bitcast=True) + 4096) & -8192\n"
            "    return tl.where(x == x, bits.to(tl.float32, bitcast=True), x)\n";
+  // Triton's own take what is below the smallest normal number for zero.
+  const std::string one = fmt::format("@triton.jit\ndef {}(x):\n", name);
+  if (name == "rsqrt_of")
+    return one +
+           "    small = tl.abs(x) < 1.2e-38  # such numbers count as zero there\n"
+           "    return tl.rsqrt(tl.where(small, x * 16777216.0, x)) * tl.where(small, 4096.0, 1.0)\n";
+  if (name == "exp2_of")
+    return one +
+           "    small = x < -125.0  # such results count as zero there\n"
+           "    return tl.exp2(tl.where(small, x + 64.0, x)) * tl.where(small, 5.421010862427522e-20, 1.0)\n";
+  if (name == "log1p_of" || name == "expm1_of")
+    return one + fmt::format("    return tl.where(tl.abs(x) < 1e-8, x, libdevice.{}(x))\n",
+                             name.substr(0, name.size() - 3));
   if (name == "product_of") return two + "    return a * b\n";
   if (name == "larger_of") return two + "    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)\n";
   if (name == "smaller_of") return two + "    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)\n";

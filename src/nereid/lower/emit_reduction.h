@@ -24,6 +24,8 @@ std::string reduced_text(Reduction reduction, const std::string& block, int axis
                          std::vector<std::string>& helpers);
 std::string scanned_text(Reduction reduction, const std::string& block, int axis,
                          std::vector<std::string>& helpers);
+// Helpers that stand for functions of one value: found in a kernel's text by their names.
+const std::vector<std::string>& function_helpers();
 // "@triton.jit" and the function; combine functions for reductions.
 std::string helper_text(const std::string& name);
 

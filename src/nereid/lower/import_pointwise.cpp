@@ -139,7 +139,13 @@ Status lerp(Importer& import) {
     x[i] = import.operand(import.arg(i, ""), out.sizes, type);
   }
   const Value a(import.exprs(), x[0]), b(import.exprs(), x[1]), weight(import.exprs(), x[2]);
-  return import.define(results[0], (a + weight * (b - a)).id(), "lerp");
+  // From the nearer end, as PyTorch: what is close to an end loses least.
+  const Value way = b - a;
+  const Value near_a = a + weight * way, near_b = b - way * (-weight + 1.0);
+  const Expr& known = import.exprs()[weight.id()];
+  if (known.kind == Expr::Kind::kConstant)
+    return import.define(results[0], (std::fabs(known.number) < 0.5 ? near_a : near_b).id(), "lerp");
+  return import.define(results[0], (weight.apply(Fn::kAbs) < 0.5).where(near_a, near_b).id(), "lerp");
 }
 
 // Rounded towards minus infinity; integers by what is left.

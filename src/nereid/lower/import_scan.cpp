@@ -13,7 +13,10 @@ OperatorImport scan(Reduction kind, std::string name, Reduction place = Reductio
     const Axes axes(sizes, {import.integer(import.arg(1, "dim"), 0)});
     Reducer reduce(import);
     const DType type = compute_type(import.result().dtype);
-    const ExprId element = import.exprs().cast(reduce.element(*x, axes), type);
+    // Sums and products of parts are formed that no prefix is: in float32 they may overflow where the result
+    // does not, or lose what cancels.
+    const bool wide = type == DType::kF32 && (kind == Reduction::kSum || kind == Reduction::kProd);
+    const ExprId element = import.exprs().cast(reduce.element(*x, axes), wide ? DType::kF64 : type);
     NEREID_TRY_STATUS(
         import.define_scan(results.at(0), kind, axes.kept, axes.gone, axes.in_body(), element, name));
     if (results.size() < 2 || place == Reduction::kNone) return ok_status();

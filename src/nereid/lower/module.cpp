@@ -98,7 +98,12 @@ class ModuleWriter {
     need("import torch\n");
     need("import triton\n");
     need("import triton.language as tl\n");
-    const auto uses_libdevice = [](const KernelText& k) { return k.text.find("libdevice.") != k.text.npos; };
+    const auto names_libdevice = [](const std::string& text) { return text.find("libdevice.") != text.npos; };
+    const auto uses_libdevice = [&](const KernelText& k) {
+      return names_libdevice(k.text) || std::ranges::any_of(k.helpers, [&](const std::string& helper) {
+               return names_libdevice(helper_text(helper));
+             });
+    };
     if (std::ranges::any_of(texts_, uses_libdevice)) need("from triton.language.extra import libdevice\n");
     std::string text;
     for (const auto& line : all) text += line;
