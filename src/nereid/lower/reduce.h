@@ -107,12 +107,13 @@ class Reducer {
     made.rough = reduce(Reduction::kSum, axes, (x * share).id(), "mean");
     const Value distance = x - Value(exprs_, kept(made.rough, axes));
     made.rest = reduce(Reduction::kSum, axes, (distance * share).id(), "mean_rest");
-    const TensorId squares = reduce(Reduction::kSum, axes, (distance * distance).id(), "variance");
+    const double divided = 1 / std::max(axes.count() - correction, 0.0);
+    const TensorId squares = reduce(Reduction::kSum, axes, (distance * divided * distance).id(), "variance");
     const Value rough(exprs_, kept(made.rough, axes)), rest(exprs_, kept(made.rest, axes));
     made.mean = map(axes, (rough + rest).id(), "mean");
     const Value all(exprs_, kept(squares, axes));
-    const Value left = all.apply(Fn::kIsInf).where(all, maximum(all - rest * rest * axes.count(), 0));
-    made.variance = map(axes, (left * (1 / std::max(axes.count() - correction, 0.0))).id(), "variance");
+    const Value left = maximum(all - rest * (axes.count() * divided) * rest, 0);
+    made.variance = map(axes, all.apply(Fn::kIsInf).where(all, left).id(), "variance");
     return made;
   }
 
