@@ -38,6 +38,7 @@ struct Choices {
   bool one_pass_attention = true;  // scores are never stored (flash.h)
   bool channels_last = true;       // convolutions in TF32 read rows of channels (channels_last.h)
   bool split_products = true;      // large float32 products on the tensor cores of float16 (split_factors.h)
+  bool split_sums = true;          // products of few tiles and long sums in two stages (split_sum.h)
   std::map<std::string, KernelChoice> kernels =
       {};  // by the kernel's name; those that are not here: as the model has it
 };

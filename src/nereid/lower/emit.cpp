@@ -66,8 +66,8 @@ struct Tile {
       return;
     }
     if (only_maps(kernel) || rows_are_inner(graph, kernel) > 0) {
-      rows = std::min<int64_t>(power_of_two(all_rows), 32);
       columns = std::min<int64_t>(power_of_two(all_columns), 64);
+      rows = std::min<int64_t>(power_of_two(all_rows), kTile / columns);
     } else {
       columns =
           std::min<int64_t>(power_of_two(all_columns), all_columns > kMostColumns ? 2048 : kMostColumns);

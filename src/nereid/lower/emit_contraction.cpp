@@ -14,6 +14,7 @@ constexpr int kM = 0, kN = 1, kBatch = 2, kK = 3,
               kTap = 4;  // the dimensions that a kernel's indices are written in
 
 constexpr double kLargeProduct = 1 << 24;
+constexpr int64_t kProcessors = 132;
 
 int64_t product_of(const Extents& sizes, const std::vector<int>& dims) {
   int64_t product = 1;
@@ -38,12 +39,18 @@ class ContractionEmitter {
     const DType result =
         graph.tensors[static_cast<size_t>(graph.nodes[static_cast<size_t>(kernel.members[0].node)].out)].type;
     split_ = !first().low.empty();
-    narrow_ = result == DType::kF16 || result == DType::kBF16 || split_;
-    operand_ = split_ ? DType::kF16 : narrow_ ? result : DType::kF32;
+    const DType factors = factor_type(of_.left) == factor_type(of_.right) ? factor_type(of_.left) : result;
+    const auto half = [](DType type) { return type == DType::kF16 || type == DType::kBF16; };
+    operand_ = split_ ? DType::kF16 : half(result) ? result : half(factors) ? factors : DType::kF32;
+    narrow_ = operand_ != DType::kF32;
     block_m_ = std::clamp<int64_t>(power_of_two(m_), 16, narrow_ ? 128 : 64);
     block_n_ = std::clamp<int64_t>(power_of_two(n_), 16, narrow_ ? 128 : 64);
     block_k_ = std::clamp<int64_t>(power_of_two(k_), 16, narrow_ ? 64 : 32);
     if (split_ && n_ >= 512) block_n_ = 256;
+    // Rather small tiles than idle processors.
+    while (!split_ && !first().taps && tiles_m() * tiles_n() * batch_ < kProcessors &&
+           std::max(block_m_, block_n_) > 32)
+      (block_m_ > block_n_ ? block_m_ : block_n_) /= 2;
     if (first().taps)
       block_m_ = std::clamp<int64_t>(power_of_two(m_), 16, 128),
       block_n_ = std::clamp<int64_t>(power_of_two(n_), 16, 128);
@@ -103,6 +110,13 @@ class ContractionEmitter {
   }
 
  private:
+  // What a factor was before it was widened.
+  DType factor_type(ExprId factor) const {
+    const Expr& cast = graph_.exprs[factor];
+    return cast.kind == Expr::Kind::kApply && cast.fn == Fn::kCast ? graph_.exprs[cast.args[0]].type
+                                                                   : cast.type;
+  }
+
   const Node& first() const { return graph_.nodes[static_cast<size_t>(kernel_.members[0].node)]; }
   int64_t tiles_m() const { return (m_ + block_m_ - 1) / block_m_; }
   int64_t tiles_n() const { return (n_ + block_n_ - 1) / block_n_; }

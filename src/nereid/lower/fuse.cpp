@@ -290,8 +290,8 @@ double identity(Reduction reduction) {
   }
 }
 
-Fused fuse(Graph& graph) {
-  prepare(graph);
+Fused fuse(Graph& graph, const Target& target, bool split_sums) {
+  prepare(graph, target, split_sums);
   return Fuser(graph).run();
 }
 

@@ -8,6 +8,7 @@
 
 #include <vector>
 
+#include "nereid/lower/choices.h"
 #include "nereid/lower/graph.h"
 
 namespace nereid::lower {
@@ -43,6 +44,6 @@ double identity(Reduction reduction);
 bool is_contraction(const Graph& graph, const Node& node);
 
 // Changes the graph's bodies: maps are inlined, long reductions of few rows are split in two.
-Fused fuse(Graph& graph);
+Fused fuse(Graph& graph, const Target& target = targets()[1], bool split_sums = true);
 
 }  // namespace nereid::lower

@@ -50,7 +50,7 @@ class ModuleWriter {
     if (choices_.one_pass_attention) one_pass_attention(graph_);
     split_factors(graph_, choices_);
     if (choices_.channels_last) channels_last(graph_);
-    fused_ = fuse(graph_);
+    fused_ = fuse(graph_, *target_, choices_.split_sums);
     NEREID_TRY_STATUS(write_kernels());
     NEREID_TRY(const std::string forward, forward_text(trace_, graph_, fused_, texts_, file));
     module_.plan = plan_text(trace_, graph_, fused_, module_, *target_);

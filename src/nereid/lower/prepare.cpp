@@ -7,6 +7,7 @@
 #include "nereid/lower/flash.h"
 #include "nereid/lower/fuse.h"
 #include "nereid/lower/import.h"
+#include "nereid/lower/split_sum.h"
 #include "nereid/lower/value.h"
 
 namespace nereid::lower {
@@ -331,12 +332,13 @@ bool is_contraction(const Graph& graph, const Node& node) {
   return left_only > 1 && right_only > 1;
 }
 
-void prepare(Graph& graph) {
+void prepare(Graph& graph, const Target& target, bool split_sums) {
   for (auto& node : graph.nodes)
     if (node.window && node.reduction != Reduction::kNone && element_count(node.reduced) <= kWindow &&
         !is_contraction(graph, node))
       unroll(graph, node);
   Inliner(graph).run();
+  if (split_sums) split_long_sums(graph, target);
   Splitter(graph).run();
 }
 

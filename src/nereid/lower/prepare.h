@@ -1,14 +1,15 @@
 // What is done to a graph before its nodes are put into kernels: small windows are written out, maps are
-// taken into those who read them, long reductions of few rows are split in two.
+// taken into those who read them, long reductions of few rows and products of few tiles are split in two.
 #pragma once
 
 #include <vector>
 
+#include "nereid/lower/choices.h"
 #include "nereid/lower/graph.h"
 
 namespace nereid::lower {
 
-void prepare(Graph& graph);
+void prepare(Graph& graph, const Target& target, bool split_sums);
 
 // Nodes whose result reaches one of the graph's.
 std::vector<bool> live_nodes(const Graph& graph);
