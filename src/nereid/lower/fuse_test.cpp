@@ -120,7 +120,7 @@ TEST(Prepare, ASmallWindowIsWrittenOut) {
   const TensorId pool = s.reduce({4}, {3}, s.at(x, {Sketch::d(0) * 2 + Sketch::d(1)}), Reduction::kMax);
   s.graph.nodes.back().window = true;
   s.graph.outputs = {pool};
-  prepare(s.graph);
+  prepare(s.graph, targets()[1], true);
   const Node& node = s.graph.nodes.back();
   EXPECT_EQ(node.reduction, Reduction::kNone);
   const auto load = [&](int64_t offset) { return s.at(x, {Sketch::d(0) * 2 + Index(offset)}); };

@@ -63,6 +63,16 @@ Atom Index::quotient_atom(const Atom& remainder) {
           .by = remainder.by * (inner != nullptr ? inner->by : 1)};
 }
 
+// Whether y / k, the quotient, is that of y = x % (k l), where the remainder is x % k: then x % k is y % k.
+bool Index::is_of_longer_remainder(const Atom& quotient, const Atom& remainder) {
+  if (quotient.kind != Atom::Kind::kQuotient || quotient.by != remainder.by) return false;
+  const Index& y = *quotient.of;
+  if (y.constant_ != 0 || y.terms_.size() != 1 || y.terms_[0].second != 1) return false;
+  const Atom& longer = y.terms_[0].first;
+  return longer.kind == Atom::Kind::kRemainder && longer.by % remainder.by == 0 &&
+         *longer.of == *remainder.of;
+}
+
 // c * k * (x / k) + c * (x % k) is c * x.
 void Index::join_divisions() {
   for (bool joined = true; joined;) {
@@ -72,8 +82,10 @@ void Index::join_divisions() {
       if (remainder.kind != Atom::Kind::kRemainder) continue;
       for (size_t j = 0; j < terms_.size() && !joined; ++j) {
         const auto& [quotient, by] = terms_[j];
-        if (by != coefficient * remainder.by || !(quotient == quotient_atom(remainder))) continue;
-        const Index whole = *remainder.of * coefficient;
+        if (by != coefficient * remainder.by) continue;
+        const bool longer = is_of_longer_remainder(quotient, remainder);
+        if (!longer && !(quotient == quotient_atom(remainder))) continue;
+        const Index whole = *(longer ? quotient : remainder).of * coefficient;
         terms_.erase(terms_.begin() + static_cast<ptrdiff_t>(std::max(i, j)));
         terms_.erase(terms_.begin() + static_cast<ptrdiff_t>(std::min(i, j)));
         constant_ += whole.constant_;

@@ -69,6 +69,7 @@ class Index {
   std::optional<Digits> digits(int64_t by, const Extents& extents) const;
   void normalise();
   static Atom quotient_atom(const Atom& remainder);
+  static bool is_of_longer_remainder(const Atom& quotient, const Atom& remainder);
   void join_divisions();
 
   int64_t constant_ = 0;

@@ -44,6 +44,14 @@ TEST(Index, WhatMayBeNegativeIsDividedFromHigherUp) {
   EXPECT_EQ(to_string(remainder(d(1) - d(0), 3, extents), name, extents), "(i * 2 + j) % 3");
 }
 
+TEST(Index, ThreeDigitsOfANumberAreTheNumber) {
+  const Extents extents{2000};
+  const Index x = d(0);
+  const Index inner = remainder(x, 49, extents);
+  EXPECT_EQ(quotient(x, 49, extents) * 49 + quotient(inner, 7, extents) * 7 + remainder(x, 7, extents), x);
+  EXPECT_EQ(quotient(inner, 7, extents) * 14 + remainder(x, 7, extents) * 2, inner * 2);
+}
+
 TEST(Index, WhatTheExtentsSayIsUsed) {
   const Extents extents{6, 4};
   EXPECT_EQ(quotient(d(0) * 4 + d(1), 4, extents), d(0));
