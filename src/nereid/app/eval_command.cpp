@@ -66,6 +66,9 @@ Result<Answer> run(const Options& options, bool json) {
                               }});
   }
   if (!results.ok()) return results.error();
+  if (options.search.against_compile)
+    NEREID_TRY_STATUS(eval::add_baselines(*setup->bench, setup->installation, tasks, *results,
+                                          [&](const std::string& text) { progress.say(text); }));
   if (!setup->bench->trouble().empty())
     fmt::print(stderr, "nereid: not all was remembered: {}\n", setup->bench->trouble());
   std::vector<eval::Score> scores;
@@ -75,6 +78,7 @@ Result<Answer> run(const Options& options, bool json) {
     scores.push_back(r.score);
     errors += r.word == "Error" ? 1 : 0;
     list.push_back(eval::to_json(r));
+    list.back()["baselines"] = search::to_json(r.baselines);
   }
   const auto summary = eval::summarize(scores);
   Json whole = eval::to_json(summary);

@@ -29,6 +29,8 @@ keeps it. What was judged once is remembered (`nereid store`).
 
 Exit code 1: nothing was verified, and nothing is written; the evidence of what came closest is shown.)";
 
+constexpr double kBaselineSeconds = 1800;  // of all ways of PyTorch's together
+
 struct Options {
   std::string reference, output, report;
   SearchFlags search;
@@ -61,7 +63,7 @@ void tell(const search::Task& task, const search::Event& event, Progress& progre
 }
 
 Json result_json(const Options& options, const search::Task& task, const search::Outcome& outcome,
-                 const SearchSetup& setup) {
+                 const search::Baselines& baselines, const SearchSetup& setup) {
   const auto* shown = outcome.best ? &*outcome.best : search::furthest(outcome);
   Json json = shown != nullptr ? search::to_json(*shown) : Json::object();
   if (shown == nullptr) json["verdict"] = Json();
@@ -76,6 +78,7 @@ Json result_json(const Options& options, const search::Task& task, const search:
   for (const auto& declined : outcome.declined)
     json["declined"].push_back({{"proposer", declined.proposer}, {"why", declined.why}});
   json["against_compile"] = outcome.compiled ? search::to_json(*outcome.compiled) : Json();
+  json["baselines"] = search::to_json(baselines);
   json["cost"] = policy::to_json(outcome.cost);
   json["seconds"] = outcome.seconds;
   json["first_seconds"] = outcome.best ? Json(outcome.first_seconds) : Json();
@@ -86,7 +89,8 @@ Json result_json(const Options& options, const search::Task& task, const search:
 }
 
 // The result for a person, on stdout.
-std::string result_text(const Options& options, const search::Task& task, const search::Outcome& outcome) {
+std::string result_text(const Options& options, const search::Task& task, const search::Outcome& outcome,
+                        const search::Baselines& baselines) {
   if (outcome.best) {
     const auto& best = *outcome.best;
     std::string text = fmt::format("{}: {}{}, {}: {}.\n", options.output, best.proposer,
@@ -97,6 +101,7 @@ std::string result_text(const Options& options, const search::Task& task, const 
                           search::milliseconds_text(*outcome.compiled->ms()),
                           outcome.compiled->times ? "measured" : "modelled",
                           *outcome.compiled->ms() / *best.ms());
+    if (!baselines.empty()) text += "As a user calls them:\n" + search::baselines_text(baselines);
     return text;
   }
   std::string text = fmt::format("Nothing was verified for {}; nothing is written.\n", options.reference);
@@ -145,12 +150,19 @@ Result<Answer> run(const Options& options, bool json) {
     progress.note("nereid: not all was remembered: " + setup->bench->trouble());
   if (!outcome.best && interrupted())
     return Error{"interrupted before anything was verified", Blame::kInterrupted};
+  search::Baselines baselines;
+  if (outcome.best && options.search.against_compile) {
+    progress.say("timing PyTorch as a user calls it");
+    baselines = search::measure_baselines(*setup->bench, setup->installation, *task,
+                                          Deadline::after(kBaselineSeconds));
+  }
   if (outcome.best) {
     const search::Provenance provenance{.program = "nereid " NEREID_VERSION,
                                         .reference = name,
                                         .hardware = setup->hardware,
                                         .versions = setup->versions,
-                                        .compiled = outcome.compiled ? &*outcome.compiled : nullptr};
+                                        .compiled = outcome.compiled ? &*outcome.compiled : nullptr,
+                                        .baselines = baselines};
     NEREID_TRY_STATUS(
         write_file_atomically(options.output, search::result_file(*task, *outcome.best, provenance)));
   }
@@ -160,10 +172,11 @@ Result<Answer> run(const Options& options, bool json) {
                                                                   {.reference = name,
                                                                    .hardware = setup->hardware,
                                                                    .versions = setup->versions,
-                                                                   .policy = options.search.policy})));
-  const Json result = result_json(options, *task, outcome, *setup);
+                                                                   .policy = options.search.policy,
+                                                                   .baselines = baselines})));
+  const Json result = result_json(options, *task, outcome, baselines, *setup);
   keep_run(*setup, *task, result);
-  NEREID_TRY_STATUS(write_stdout(json ? line(result) : result_text(options, *task, outcome)));
+  NEREID_TRY_STATUS(write_stdout(json ? line(result) : result_text(options, *task, outcome, baselines)));
   if (outcome.best) return Answer::kYes;
   const auto* closest = search::furthest(outcome);
   return closest != nullptr && closest->word == "Error" ? Answer::kOurError : Answer::kNo;

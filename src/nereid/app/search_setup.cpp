@@ -61,7 +61,9 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
           "--proposers,--proposer", flags.proposers,
           "Who writes kernels: compiler, inductor, http (a model behind $NEREID_HTTP_BASE); with commas")
       ->capture_default_str();
-  command.add_option("--budget", flags.budget, "Nothing new is begun after so long, and the best is kept: 30s, 5m; for each task")
+  command
+      .add_option("--budget", flags.budget,
+                  "Nothing new is begun after so long, and the best is kept: 30s, 5m; for each task")
       ->capture_default_str();
   command
       .add_option("--policy", flags.policy,
@@ -88,8 +90,10 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
       ->capture_default_str();
   command.add_option("--seed", flags.seed, "Of the trials (default: fresh)");
   command.add_flag("--shrink", flags.shrink, "Judge at smaller sizes, where the task does not fit");
-  command.add_flag("--against-compile", flags.against_compile,
-                   "Measure the kernels that torch.compile would run (Inductor's, replayed), whoever wins");
+  command.add_flag(
+      "--against-compile", flags.against_compile,
+      "Time PyTorch too: eager, as a CUDA graph, torch.compile, max-autotune, and Inductor's kernels "
+      "replayed");
   command.add_option("--store", flags.store,
                      "The file of what was found out before (see `nereid store --help`)");
   command.add_flag("--whole-only", flags.whole_only, "Do not cut the program into fragments");

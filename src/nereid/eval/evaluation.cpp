@@ -273,4 +273,22 @@ Result<std::vector<TaskResult>> evaluate(search::Bench& bench, const std::vector
   return results;
 }
 
+Status add_baselines(search::Bench& bench, const Installation& installation,
+                     const std::vector<TaskFile>& tasks, std::vector<TaskResult>& results,
+                     const std::function<void(const std::string&)>& say) {
+  constexpr double kSeconds = 1800;  // of one task, all ways together
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    if (results[i].word != "Verified") continue;
+    if (interrupted())
+      return Error{"interrupted; the same command goes on where it stopped", Blame::kInterrupted};
+    say("timing PyTorch on " + tasks[i].id);
+    NEREID_TRY(const std::string source, read_file(tasks[i].path, size_t{16} << 20));
+    const auto task = bench.trace(tasks[i].path.filename().string(), source, Deadline::after(120));
+    if (task.ok())
+      results[i].baselines =
+          search::measure_baselines(bench, installation, **task, Deadline::after(kSeconds));
+  }
+  return ok_status();
+}
+
 }  // namespace nereid::eval

@@ -10,6 +10,7 @@
 
 #include "nereid/eval/metrics.h"
 #include "nereid/eval/suite.h"
+#include "nereid/search/baselines.h"
 #include "nereid/search/search.h"
 
 namespace nereid::eval {
@@ -21,6 +22,7 @@ struct TaskResult {
   std::string reason{}, proposer{}, variant{};
   std::optional<double> reference_ms{}, candidate_ms{};  // measured, else modelled
   double seconds = 0, dollars = 0;
+  search::Baselines baselines{};  // of the verified, where they were asked for; not part of results.jsonl
 };
 nlohmann::json to_json(const TaskResult& result);
 Result<TaskResult> result_from(const std::string& line);
@@ -45,5 +47,11 @@ TaskResult result_of(const std::string& id, const search::Task& task, const sear
 Result<std::vector<TaskResult>> evaluate(search::Bench& bench, const std::vector<TaskFile>& tasks,
                                          const std::vector<policy::Proposer*>& proposers,
                                          const EvaluationOptions& options);
+
+// PyTorch's own times of every verified task, one after the other, so that the clock is nobody else's. What
+// the store knows is not measured again.
+Status add_baselines(search::Bench& bench, const Installation& installation,
+                     const std::vector<TaskFile>& tasks, std::vector<TaskResult>& results,
+                     const std::function<void(const std::string&)>& say);
 
 }  // namespace nereid::eval

@@ -42,14 +42,16 @@ class Bench {
   Result<policy::Answer> ask(policy::Proposer& proposer, const Task& task, int sample,
                              const std::vector<policy::Attempt>& attempts, Deadline deadline);
 
+  // What is remembered beside these; nothing where there is no store, or it is to be asked anew.
+  std::optional<store::Record> look_up(const store::Key& key);
+  void keep(const store::Record& record, std::initializer_list<std::string_view> texts);
+
   const verify::Settings& settings() const { return judge_.settings(); }
   const BenchOptions& options() const { return options_; }
   std::string trouble() const;
 
  private:
   std::optional<Work> work_of_candidate(const Task& task, const std::string& source);
-  std::optional<store::Record> look_up(const store::Key& key);
-  void keep(const store::Record& record, std::initializer_list<std::string_view> texts);
   void note(const Error& error);
 
   verify::Equipment equipment_;

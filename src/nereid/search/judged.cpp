@@ -46,6 +46,9 @@ Result<verify::Times> times_from(const JsonField& field) {
   NEREID_TRY(times.ci_low, ci.item(0).number());
   NEREID_TRY(times.ci_high, ci.item(1).number());
   NEREID_TRY(times.method, field.text_at("method"));
+  const Json numbers = field.json().value("numbers", Json::object());
+  for (const auto& [name, number] : numbers.items())
+    if (number.is_number()) times.numbers[name] = number.get<double>();
   return times;
 }
 
@@ -55,6 +58,12 @@ std::optional<double> Judged::ms() const {
   if (times) return times->candidate_ms;
   if (work) return work->ms;
   return std::nullopt;
+}
+
+std::optional<double> Judged::launches_ms() const {
+  if (!times) return std::nullopt;
+  const auto found = times->numbers.find("candidate_launches_ms");
+  return found == times->numbers.end() || found->second <= 0 ? std::nullopt : std::optional(found->second);
 }
 
 Json to_json(const Work& work) {

@@ -29,6 +29,9 @@ struct Judged {
   bool verified() const { return word == "Verified"; }
   // What it is ranked by: measured, else modelled; nullopt where it was neither.
   std::optional<double> ms() const;
+  // Of its launches one by one, without a graph: nearest to what a user who calls it waits for. Measured, or
+  // nullopt.
+  std::optional<double> launches_ms() const;
 };
 
 nlohmann::json to_json(const Work& work);

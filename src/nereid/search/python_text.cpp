@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <set>
@@ -10,13 +11,25 @@
 namespace nereid::search {
 namespace {
 
+// What a trace says is not ours: it becomes a literal or a name, and nothing else.
 std::string quoted(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c == '\n' ? ' ' : c;
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\')
+      out += std::string("\\") + c;
+    else if (byte < 32 || byte > 126)
+      out += fmt::format("\\x{:02x}", byte);
+    else
+      out += c;
   }
   return out + "\"";
+}
+
+bool dotted_name(const std::string& text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.';
+  });
 }
 
 std::string float_python(double x) {
@@ -48,7 +61,8 @@ class Writer {
     if (named.kind == "dtype")
       if (const auto type = trace::dtype_from_string(named.name)) return dtype_text(*type);
     if (named.kind == "device") return named.name == "cpu" ? std::string("\"cpu\"") : device_;
-    if (named.kind == "layout" || named.kind == "memory_format") return "torch." + named.name;
+    if ((named.kind == "layout" || named.kind == "memory_format") && dotted_name(named.name))
+      return "torch." + named.name;
     return input_error("a {} has no text", named.kind);
   }
   Result<std::string> of(const trace::List& list) const {
@@ -132,8 +146,8 @@ std::string dtype_text(trace::DType type) {
 
 Result<std::string> call_python(const trace::Call& call, const NameOf& name_of, const std::string& device) {
   const size_t colons = call.op.find("::");
-  if (colons == call.op.npos || !call.op.starts_with("aten::")) return input_error("{} has no text", call.op);
-  const std::string name = call.op.substr(colons + 2);
+  const std::string name = colons == call.op.npos ? "" : call.op.substr(colons + 2);
+  if (!call.op.starts_with("aten::") || !dotted_name(name)) return input_error("{} has no text", call.op);
   const Writer writer(name_of, device);
   std::vector<std::string> args;
   for (const auto& arg : call.args) {
@@ -141,6 +155,7 @@ Result<std::string> call_python(const trace::Call& call, const NameOf& name_of, 
     args.push_back(std::move(text));
   }
   for (const auto& [key, arg] : call.kwargs) {
+    if (!dotted_name(key)) return input_error("{}'s argument '{}' has no text", call.op, key);
     NEREID_TRY(const auto text, writer(arg));
     args.push_back(key + "=" + text);
   }

@@ -76,6 +76,28 @@ std::string times(const Task& task, const Outcome& outcome) {
          bars(list);
 }
 
+// PyTorch's own ways, beside the winner where that was called too.
+std::string as_called(const Outcome& outcome, const Baselines& baselines, const std::string& hardware) {
+  if (baselines.empty()) return "";
+  std::vector<Bar> list;
+  for (const auto& [way, baseline] : baselines)
+    if (baseline.call_ms)
+      list.push_back({.label = baseline_name(way),
+                      .value = *baseline.call_ms,
+                      .told = milliseconds_text(*baseline.call_ms)});
+  if (const auto ms = outcome.best ? outcome.best->launches_ms() : std::nullopt)
+    list.push_back({.label = label_of(*outcome.best) + ", its launches",
+                    .value = *ms,
+                    .told = milliseconds_text(*ms),
+                    .ours = true});
+  std::string out = "<h2>PyTorch as a user calls it, on " + escaped(hardware) + "</h2>\n" + bars(list);
+  for (const auto& [way, baseline] : baselines)
+    if (!baseline.call_ms)
+      out += fmt::format("<p class=\"soft\">{} was not timed: {}</p>\n", escaped(baseline_name(way)),
+                         escaped(baseline.declined));
+  return out;
+}
+
 std::string kernels(const Work& work, const char* title) {
   std::string out = fmt::format(
       "<h2>{}</h2>\n<div class=\"scroll\"><table><tr><th>step</th><th>by</th><th class=\"n\">bytes</th>"
@@ -209,7 +231,8 @@ std::string graph_svg(const Task& task, size_t most) {
 }
 
 std::string report_page(const Task& task, const Outcome& outcome, const ReportAbout& about) {
-  std::string body = head(task, outcome, about) + times(task, outcome);
+  std::string body =
+      head(task, outcome, about) + times(task, outcome) + as_called(outcome, about.baselines, about.hardware);
   const Judged* best = outcome.best ? &*outcome.best : nullptr;
   body +=
       "<h2>The module, and what took its place</h2>\n<div class=\"sides\"><div><p class=\"soft\">PyTorch's "

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "nereid/search/baselines.h"
 #include "nereid/search/bench.h"
 #include "nereid/search/search.h"
 
@@ -12,6 +13,7 @@ namespace nereid::search {
 struct ReportAbout {
   std::string reference{};  // the file's name
   std::string hardware{}, versions{}, policy{};
+  Baselines baselines{};
 };
 std::string report_page(const Task& task, const Outcome& outcome, const ReportAbout& about);
 

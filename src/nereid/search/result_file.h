@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "nereid/search/baselines.h"
 #include "nereid/search/bench.h"
 #include "nereid/search/judged.h"
 
@@ -14,6 +15,7 @@ struct Provenance {
   std::string hardware{};
   std::string versions{};
   const Judged* compiled = nullptr;  // torch.compile's kernels, where they were measured
+  Baselines baselines{};
 };
 
 // Comments (each line begins with "# "), then the candidate as it was judged.

@@ -315,14 +315,20 @@ TEST(CostModel, MemoryComputingAndLaunches) {
 TEST(JudgedDocument, OfAMeasuredVerdictAndOfNonsense) {
   verify::Verdict verdict;
   verdict.word = verify::Word::kVerified;
-  verdict.times = {
-      .reference_ms = 2, .candidate_ms = 1, .speedup = 2, .ci_low = 1.9, .ci_high = 2.1, .method = "graph"};
+  verdict.times = {.reference_ms = 2,
+                   .candidate_ms = 1,
+                   .speedup = 2,
+                   .ci_low = 1.9,
+                   .ci_high = 2.1,
+                   .method = "graph",
+                   .numbers = {{"candidate_launches_ms", 1.5}}};
   Judged judged;
   judged.word = "Verified", judged.verdict = verify::to_json(verdict).dump();
   const auto again = judged_from(document_of(judged));
   ASSERT_TRUE(again.ok()) << again.error().message;
   EXPECT_EQ(again->ms(), 1);
   EXPECT_EQ(again->times->ci_high, 2.1);
+  EXPECT_EQ(again->launches_ms(), 1.5);
   EXPECT_FALSE(again->work);
   EXPECT_FALSE(judged_from("{").ok());
   EXPECT_FALSE(judged_from("{\"verdict\": 3}").ok());

@@ -297,6 +297,16 @@ TEST(PythonText, OfArguments) {
   EXPECT_FALSE(call_python(
                    call, [](ValueId) -> Result<std::string> { return std::string(); }, "")
                    .ok());
+  const NameOf none = [](ValueId) -> Result<std::string> { return std::string(); };
+  // A forged trace writes no code.
+  call.args = {trace::Arg{trace::Text{"\"\n\\"}}}, call.kwargs = {};
+  EXPECT_EQ(*call_python(call, none, ""), "torch.ops.aten.softmax.int(\"\\\"\\x0a\\\\\")");
+  call.args = {trace::Arg{trace::Named{"layout", "strided, exit()"}}};
+  EXPECT_FALSE(call_python(call, none, "").ok());
+  call.args = {}, call.kwargs = {{"x=exit(), y", trace::Arg{true}}};
+  EXPECT_FALSE(call_python(call, none, "").ok());
+  call.kwargs = {}, call.op = "aten::exit(); x";
+  EXPECT_FALSE(call_python(call, none, "").ok());
   call.op = "other::thing";
   EXPECT_FALSE(call_python(
                    call, [](ValueId) -> Result<std::string> { return std::string(); }, "")

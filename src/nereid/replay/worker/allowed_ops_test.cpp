@@ -1,5 +1,5 @@
 // Every operator of this torch against the list, and what a list written by hand must never let in.
-#include "nereid/replay/worker/allowed_ops.h"
+#include "nereid/replay/allowed_ops.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <gtest/gtest.h>

@@ -9,7 +9,7 @@
 #include <set>
 #include <span>
 
-#include "nereid/replay/worker/allowed_ops.h"
+#include "nereid/replay/allowed_ops.h"
 #include "nereid/replay/worker/types.h"
 
 namespace nereid::replay {

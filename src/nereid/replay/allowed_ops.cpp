@@ -1,4 +1,4 @@
-#include "nereid/replay/worker/allowed_ops.h"
+#include "nereid/replay/allowed_ops.h"
 
 #include <algorithm>
 #include <array>
@@ -113,7 +113,7 @@ constexpr std::array kPrivateAllowed = {
 };
 
 // kPublicAllowed, of the other names: tools/op_table.py has the list of those that are left out.
-#include "nereid/replay/worker/allowed_ops.inc"
+#include "nereid/replay/allowed_ops.inc"
 static_assert(std::ranges::is_sorted(kPrivateAllowed) && std::ranges::is_sorted(kPublicAllowed));
 
 }  // namespace
