@@ -78,6 +78,8 @@ class Optimize(unittest.TestCase):
         self.assertGreater(result["modelled_ms"], 0)
         self.assertGreater(result["reference_modelled_ms"], result["modelled_ms"])
         self.assertEqual(result["against_compile"]["verdict"], "Verified")
+        self.assertEqual(set(result["baselines"]), {"eager", "compile"})
+        self.assertGreater(result["baselines"]["eager"]["call_ms"], 0)
         self.assertIsNone(result["times"])
         self.assertEqual([line for line in answer.stderr.splitlines() if line.startswith("compiler: Verified")][:1],
                          [line for line in answer.stderr.splitlines() if "compiler" in line][:1])

@@ -90,7 +90,7 @@ Json result_json(const Options& options, const search::Task& task, const search:
 
 // The result for a person, on stdout.
 std::string result_text(const Options& options, const search::Task& task, const search::Outcome& outcome,
-                        const search::Baselines& baselines) {
+                        const search::Baselines& baselines, const std::string& hardware) {
   if (outcome.best) {
     const auto& best = *outcome.best;
     std::string text = fmt::format("{}: {}{}, {}: {}.\n", options.output, best.proposer,
@@ -101,8 +101,7 @@ std::string result_text(const Options& options, const search::Task& task, const 
                           search::milliseconds_text(*outcome.compiled->ms()),
                           outcome.compiled->times ? "measured" : "modelled",
                           *outcome.compiled->ms() / *best.ms());
-    if (!baselines.empty()) text += "As a user calls them:\n" + search::baselines_text(baselines);
-    return text;
+    return text + search::baselines_text(baselines, hardware);
   }
   std::string text = fmt::format("Nothing was verified for {}; nothing is written.\n", options.reference);
   for (const auto& declined : outcome.declined)
@@ -176,7 +175,8 @@ Result<Answer> run(const Options& options, bool json) {
                                                                    .baselines = baselines})));
   const Json result = result_json(options, *task, outcome, baselines, *setup);
   keep_run(*setup, *task, result);
-  NEREID_TRY_STATUS(write_stdout(json ? line(result) : result_text(options, *task, outcome, baselines)));
+  NEREID_TRY_STATUS(
+      write_stdout(json ? line(result) : result_text(options, *task, outcome, baselines, setup->hardware)));
   if (outcome.best) return Answer::kYes;
   const auto* closest = search::furthest(outcome);
   return closest != nullptr && closest->word == "Error" ? Answer::kOurError : Answer::kNo;

@@ -1,5 +1,7 @@
 #include "nereid/policy/inductor.h"
 
+#include <algorithm>
+
 #include "nereid/base/json.h"
 #include "nereid/base/json_field.h"
 #include "nereid/trace/codec.h"
@@ -49,10 +51,12 @@ Result<Answer> InductorProposer::propose(const Request& request, Deadline deadli
 }
 
 Result<Answer> InductorProposer::ask(const Request& request, bool native_matmul, Deadline deadline) {
+  const Stopwatch watch;
   Answer answer;
   NEREID_TRY(auto outcome, zygote_->run(inductor_request(*request.trace, native_matmul), kSeconds, deadline));
   if (const auto* late = std::get_if<sandbox::OutOfTime>(&outcome)) {
-    answer.declined = fmt::format("Inductor took longer than {:g} s", late->seconds);
+    answer.declined =
+        fmt::format("Inductor was not done within {:.3g} s", std::min(late->seconds, watch.seconds()));
     return answer;
   }
   if (const auto* killed = std::get_if<sandbox::Killed>(&outcome)) {

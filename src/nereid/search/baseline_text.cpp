@@ -48,17 +48,19 @@ class Writer {
     return text;
   }
 
-  Result<std::string> step(const trace::Step& step, const NameOf& name_of,
+  // Indented; empty for what only a trace tells: constants are found by their storages, seeds don't matter.
+  Result<std::string> step(const std::string& indent, const trace::Step& step, const NameOf& name_of,
                            const std::function<std::string(ValueId)>& wish) {
     const auto* call = std::get_if<trace::Call>(&step);
     if (call == nullptr) return input_error("the module launches kernels of its own");
+    if (call->op.starts_with("nereid::")) return std::string();
     // The same lists as a replay's: nothing that touches files, processes or raw memory.
     const size_t name = call->op.find("::") + 2;
     if (!call->op.starts_with("aten::") ||
         !replay::is_allowed(std::string_view(call->op).substr(name, call->op.find('.') - name)))
       return input_error("{} is no operator that a baseline runs", call->op);
     NEREID_TRY(const std::string text, call_python(*call, name_of, "DEVICE"));
-    return targets_python(call->result, wish) + " = " + text + "\n";
+    return indent + targets_python(call->result, wish) + " = " + text + "\n";
   }
 
   // What forward needs from outside becomes an argument or a part of the module's state.
@@ -74,9 +76,10 @@ class Writer {
     };
     size_t count = 0;
     for (const auto& one : forward.steps) {
-      NEREID_TRY(const std::string text,
-                 step(one, name_of, [&](ValueId id) { return names[id] = fmt::format("t{}", count++); }));
-      body_ += "        " + text;
+      NEREID_TRY(const std::string text, step("        ", one, name_of, [&](ValueId id) {
+                   return names[id] = fmt::format("t{}", count++);
+                 }));
+      body_ += text;
     }
     NEREID_TRY(const std::string output, tree_python(forward.output, name_of, "DEVICE"));
     body_ += "        return " + output + "\n";
@@ -105,11 +108,11 @@ class Writer {
       const bool inputs = phase.kind == trace::PhaseKind::kMakeInputs;
       if (phase.kind == trace::PhaseKind::kForward || (inputs && phase.call != call)) continue;
       for (const auto& one : phase.steps) {
-        NEREID_TRY(const std::string line, step(one, name_of, [&](ValueId id) {
+        NEREID_TRY(const std::string line, step("    ", one, name_of, [&](ValueId id) {
                      made.try_emplace(value(id).storage, id);
                      return names[id] = fmt::format("t{}", count++);
                    }));
-        text += "    " + line;
+        text += line;
       }
     }
     text += "    return [";

@@ -130,8 +130,9 @@ std::string baseline_name(const std::string& way) {
   return found == kNames.end() ? way : found->second;
 }
 
-std::string baselines_text(const Baselines& baselines) {
-  std::string text;
+std::string baselines_text(const Baselines& baselines, const std::string& hardware) {
+  if (baselines.empty()) return "";
+  std::string text = fmt::format("As a user calls them, on this {}:\n", hardware);
   for (const auto& [way, b] : baselines) {
     text += baseline_name(way) + ": ";
     if (!b.call_ms)

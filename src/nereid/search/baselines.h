@@ -31,7 +31,7 @@ Baselines measure_baselines(Bench& bench, const Installation& installation, cons
 
 nlohmann::json to_json(const Baselines& baselines);
 std::string baseline_name(const std::string& way);  // "torch.compile, max-autotune"
-// "torch.compile: 0.123 ms a call, 0.101 ms on the GPU", a line each.
-std::string baselines_text(const Baselines& baselines);
+// Under a line that names the hardware, "torch.compile: 0.123 ms a call, 0.101 ms on the GPU", a line each.
+std::string baselines_text(const Baselines& baselines, const std::string& hardware);
 
 }  // namespace nereid::search

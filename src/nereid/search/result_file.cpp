@@ -66,7 +66,7 @@ std::string result_file(const Task& task, const Judged& best, const Provenance& 
     text += fmt::format("torch.compile's kernels (Inductor, replayed): {}, {}.\n",
                         milliseconds_text(*p.compiled->ms()),
                         p.compiled->times ? "measured on the same GPU" : "modelled");
-  if (!p.baselines.empty()) text += "As a user calls them:\n" + baselines_text(p.baselines);
+  text += baselines_text(p.baselines, p.hardware);
   if (coverage.value("frozen_parameters", false))
     text += "It assumes that the parameters do not change after the first call.\n";
   for (const auto& shrunk : coverage.value("shrunk", Json::array()))
