@@ -147,6 +147,7 @@ class Optimize(unittest.TestCase):
                  ([TASKS / "mlp.py", "-o", out, "--budget", "soon"], "--budget"),
                  ([TASKS / "mlp.py", "-o", out, "--policy", "lax"], "lax"),
                  ([TASKS / "mlp.py", "-o", self.folder / "no" / "such" / "x.py"], "folder"),
+                 ([TASKS / "mlp.py", "-o", out, "--report", self.folder / "no" / "x.html"], "--report"),
                  ([TASKS / "mlp.py", "-o", out, "--store", raising], "not a database")]  # fmt: skip
         for arguments, word in cases:
             with self.subTest(arguments=arguments):

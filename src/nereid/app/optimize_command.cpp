@@ -1,4 +1,8 @@
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstring>
 #include <memory>
 
 #include "nereid/app/command.h"
@@ -126,12 +130,21 @@ void keep_run(const SearchSetup& setup, const search::Task& task, const Json& re
        .document = document.dump(-1, ' ', false, Json::error_handler_t::replace)});
 }
 
+// Told before the search, not after it.
+Status writable(const char* option, const std::string& path) {
+  const auto folder = std::filesystem::absolute(path).parent_path();
+  if (std::filesystem::is_directory(path) || !std::filesystem::is_directory(folder))
+    return input_error("{} {}: expected a file in a folder that is there", option, path);
+  if (::access(folder.c_str(), W_OK) != 0)
+    return input_error("{} {}: {}: {}", option, path, folder.string(), std::strerror(errno));
+  return ok_status();
+}
+
 Result<Answer> run(const Options& options, bool json) {
   NEREID_TRY(const double budget, seconds_from(options.search.budget, "--budget"));
   NEREID_TRY(const std::string source, read_file(options.reference, size_t{16} << 20));
-  const auto folder = std::filesystem::absolute(options.output).parent_path();
-  if (std::filesystem::is_directory(options.output) || !std::filesystem::is_directory(folder))
-    return input_error("-o {}: expected a file in a folder that is there", options.output);
+  NEREID_TRY_STATUS(writable("-o", options.output));
+  if (!options.report.empty()) NEREID_TRY_STATUS(writable("--report", options.report));
   NEREID_TRY(const auto setup, SearchSetup::make(options.search, 1));
   const std::string name = std::filesystem::path(options.reference).filename().string();
   Progress progress("optimize " + name);
