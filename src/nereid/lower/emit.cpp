@@ -384,11 +384,13 @@ void close_kernel(KernelText& kernel, const Graph& graph, const KernelNames& nam
     kernel.pointers.push_back({name, tensor});
     parameters.push_back(name);
   }
+  if (kernel.steps > 0) parameters.emplace_back("step");
   for (const auto& constant : kernel.constants) parameters.push_back(constant.first + ": tl.constexpr");
   kernel.comment = fmt::format("{}", fmt::join(words_of(graph, of), ", "));
   std::string head = fmt::format("def {}({}):", kernel.name, fmt::join(parameters, ", "));
   if (head.size() > 110) head = fmt::format("def {}(\n    {},\n):", kernel.name, fmt::join(parameters, ", "));
-  kernel.text = fmt::format("@triton.jit\n{}\n    # {}\n", head, kernel.comment);
+  const char* jit = kernel.steps > 0 ? "@triton.jit(do_not_specialize=[\"step\"])" : "@triton.jit";
+  kernel.text = fmt::format("{}\n{}\n    # {}\n", jit, head, kernel.comment);
   for (const auto& line : lines) kernel.text += "    " + line + "\n";
   for (const auto& helper : function_helpers())
     if (kernel.text.find(helper + "(") != std::string::npos) kernel.helpers.push_back(helper);
@@ -396,8 +398,9 @@ void close_kernel(KernelText& kernel, const Graph& graph, const KernelNames& nam
 
 Result<KernelText> emit(Graph& graph, const Fused& fused, const TileKernel& kernel, const std::string& name,
                         const KernelChoice& choice) {
-  if (graph.nodes[static_cast<size_t>(kernel.members.front().node)].flash)
-    return emit_flash(graph, fused, kernel, name, choice);
+  const Node& first = graph.nodes[static_cast<size_t>(kernel.members.front().node)];
+  if (first.flash) return emit_flash(graph, fused, kernel, name, choice);
+  if (first.recurrence) return emit_recurrence(graph, kernel, name, choice);
   if (const auto contraction = as_contraction(graph, kernel))
     return emit_contraction(graph, fused, kernel, *contraction, name, choice);
   return TileEmitter(graph, fused, kernel, name, choice).run();

@@ -16,6 +16,12 @@ struct PointerParameter {
   TensorId tensor = -1;
 };
 
+// What is copied before a kernel's first step: into a tensor, or into its first element.
+struct StepStart {
+  TensorId into = -1, from = -1;
+  bool first = false;
+};
+
 struct KernelText {
   std::string name;
   std::string text;  // "@triton.jit" and the function
@@ -27,6 +33,8 @@ struct KernelText {
   std::string comment;                // what it computes, in words
   KernelChoice choice;                // how it is cut
   bool contraction = false;
+  int64_t steps = 0;  // launches one after the other, by a parameter `step`; 0: one, without it
+  std::vector<StepStart> starts;
 };
 
 struct KernelNames;
@@ -45,6 +53,8 @@ Result<KernelText> emit_contraction(Graph& graph, const Fused& fused, const Tile
 
 Result<KernelText> emit_flash(Graph& graph, const Fused& fused, const TileKernel& kernel,
                               const std::string& name, const KernelChoice& choice);
+Result<KernelText> emit_recurrence(Graph& graph, const TileKernel& kernel, const std::string& name,
+                                   const KernelChoice& choice);
 
 // The function around a kernel's lines.
 void close_kernel(KernelText& kernel, const Graph& graph, const KernelNames& names, const TileKernel& of,

@@ -85,6 +85,13 @@ Estimate estimate(const Graph& graph, const Fused& fused, const TileKernel& kern
   if (first.flash) {
     made.contraction_flops = flash_flops(first);
     made.flops = made.contraction_flops + 6 * static_cast<double>(element_count(first.sizes));
+  } else if (first.recurrence) {
+    const Recurrence& r = *first.recurrence;
+    const auto gates = static_cast<double>(graph.tensors[static_cast<size_t>(r.weight)].sizes[0]);
+    const double one = 2 * gates * static_cast<double>(r.hidden * r.batch);
+    made.contraction_flops = one * static_cast<double>(r.steps);
+    made.flops = made.contraction_flops + 10 * static_cast<double>(element_count(first.sizes));
+    made.seconds = target.launch_seconds * static_cast<double>(r.steps - 1);
   } else if (text.contraction) {
     made.contraction_flops = 2 * static_cast<double>(element_count(kernel.extents()));
   }
@@ -96,7 +103,7 @@ Estimate estimate(const Graph& graph, const Fused& fused, const TileKernel& kern
   const auto programs = static_cast<double>(text.programs);
   const auto width = static_cast<double>(target.multiprocessors) * (text.contraction ? 1 : 4);
   const double idle = std::ceil(programs / width) / (programs / width);
-  made.seconds = target.launch_seconds + std::max(memory, arithmetic) * idle;
+  made.seconds += target.launch_seconds + std::max(memory, arithmetic) * idle;
   return made;
 }
 
@@ -106,6 +113,13 @@ std::vector<KernelChoice> alternatives(const TileKernel& kernel, const KernelTex
   const auto add = [&](const KernelChoice& choice) {
     if (to_string(choice) != to_string(text.choice)) found.push_back(choice);
   };
+  if (text.steps > 0) {
+    for (const int64_t m : {16, 32, 64})
+      for (const int64_t n : {16, 32, 64})
+        for (const int64_t k : {32, 64, 128})
+          add({.m = m, .n = n, .k = k, .warps = 4, .stages = 3, .precision = text.choice.precision});
+    return found;
+  }
   if (text.contraction && text.choice.k == 0) {  // attention
     for (const int64_t m : {32, 64, 128})
       for (const int64_t n : {32, 64, 128})

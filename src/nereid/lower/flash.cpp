@@ -57,8 +57,8 @@ class Finder {
       const ExprId next = exprs().replace_loads(of, [&](const Expr& load) -> ExprId {
         const Expr copy = load;
         const Node* maker = graph_.maker(copy.tensor);
-        if (maker != nullptr && maker->call == nullptr && maker->reduction == Reduction::kNone &&
-            !maker->flash && maker->at.empty())
+        if (maker != nullptr && !maker->special() && maker->reduction == Reduction::kNone &&
+            maker->at.empty())
           if (const auto body = graph_.inlined(copy, extents)) return exprs().cast(*body, copy.type);
         return exprs().load(copy.tensor, copy.at, copy.type, copy.args);
       });

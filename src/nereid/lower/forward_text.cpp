@@ -19,7 +19,7 @@ class ForwardWriter {
   ForwardWriter(const trace::Trace& trace, const Graph& graph, const Fused& fused,
                 const std::vector<KernelText>& texts, const SourceFile& source)
       : trace_(trace), graph_(graph), fused_(fused), texts_(texts), source_(source) {
-    taken_ = {"self", "device", "torch", "triton", "tl", "libdevice"};
+    taken_ = {"self", "device", "step", "torch", "triton", "tl", "libdevice"};
     for (const auto& parameter : source.parameters) taken_.insert(parameter.name);
     for (const auto& text : texts) taken_.insert(text.name);
   }
@@ -156,13 +156,22 @@ class ForwardWriter {
       NEREID_TRY(auto name, name_of(pointer.tensor));
       args.push_back(std::move(name));
     }
+    if (kernel.steps > 0) args.emplace_back("step");
     for (const auto& [name, number] : kernel.constants) args.push_back(fmt::format("{}={}", name, number));
     args.push_back(fmt::format("num_warps={}", kernel.num_warps));
     if (kernel.num_stages > 0) args.push_back(fmt::format("num_stages={}", kernel.num_stages));
     const std::string head = fmt::format("{}[({},)]", kernel.name, kernel.programs);
+    for (const StepStart& start : kernel.starts) {
+      NEREID_TRY(const std::string into, name_of(start.into));
+      NEREID_TRY(const std::string from, name_of(start.from));
+      line(fmt::format("{}{}.copy_({})", into, start.first ? "[0]" : "", from));
+    }
+    if (kernel.steps > 0) line(fmt::format("for step in range({}):", kernel.steps));
+    const std::string indent = kernel.steps > 0 ? "    " : "";
     std::string one = fmt::format("{}({})", head, fmt::join(args, ", "));
-    if (one.size() > 104) one = fmt::format("{}(\n            {},\n        )", head, fmt::join(args, ", "));
-    line(one);
+    if (one.size() > 104 - indent.size())
+      one = fmt::format("{0}(\n        {1}    {2},\n        {1})", head, indent, fmt::join(args, ", "));
+    line(indent + one);
     return ok_status();
   }
 

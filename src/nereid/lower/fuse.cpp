@@ -40,7 +40,7 @@ class Fuser {
     for (const TensorId read : graph_.reads(node(id)))
       if (const NodeId maker = maker_of(read); maker >= 0)
         earliest = std::max(earliest, made_in_[static_cast<size_t>(maker)]);
-    if (node(id).call == nullptr && !node(id).flash)
+    if (!node(id).special())
       for (int k = std::max(earliest, 0); k < static_cast<int>(fused_.kernels.size()); ++k)
         if (joins(fused_.kernels[static_cast<size_t>(k)], k, id)) {
           made_in_[static_cast<size_t>(id)] = k;
@@ -55,7 +55,7 @@ class Fuser {
     if (each.call != nullptr) return {.rows = {}, .columns = {}, .members = {}, .kept = id};
     TileKernel kernel{.rows = each.sizes, .columns = each.reduced, .members = {}};
     std::vector<Index> map = identity_map(each.extents().size());
-    if (const auto across = each.flash ? std::nullopt : read_across(each)) {
+    if (const auto across = each.special() ? std::nullopt : read_across(each)) {
       // That dimension is the columns of a tile, so that both sides go through memory in its order.
       kernel.rows.erase(kernel.rows.begin() + *across);
       kernel.columns = {each.sizes[static_cast<size_t>(*across)]};
@@ -113,7 +113,7 @@ class Fuser {
 
   bool joins(TileKernel& kernel, int k, NodeId id) {
     if (kernel.kept >= 0 || kernel.members.size() >= kMostMembers) return false;
-    if (node(kernel.members.front().node).flash) return false;
+    if (node(kernel.members.front().node).special()) return false;
     const auto map = mapping(kernel, k, id);
     if (!map) return false;
     // What the kernel makes is read back only where it was made.

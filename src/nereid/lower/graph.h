@@ -40,6 +40,21 @@ struct Flash {
   bool tf32 = false;                            // PyTorch's flags let the factors be rounded
 };
 
+// A recurrent layer in one direction: steps one after the other, each a launch of one kernel. The node makes
+// the hidden states, [steps + 1, batch, hidden], of which the first is where it starts.
+enum class Cell : uint8_t { kTanh, kRelu, kGru, kLstm };
+struct Recurrence {
+  Cell cell = Cell::kTanh;
+  int64_t steps = 1, batch = 1, hidden = 1;
+  TensorId gates = -1;       // [steps, batch, gates * hidden]: of the inputs, with their bias
+  TensorId weight = -1;      // [gates * hidden, hidden]
+  TensorId bias = -1;        // [gates * hidden], of what the hidden state gives; or none
+  TensorId start = -1;       // [batch, hidden]
+  TensorId cell_start = -1;  // the same, of an LSTM's cell
+  TensorId cell_state = -1;  // the same, which every step changes in place
+  bool backwards = false;    // step s is at time steps - 1 - s
+};
+
 // result[d] = the reduction over r of body(d, r); a map where there are no reduced dimensions. A scan's
 // result has an element for each r, the reduction over all up to it.
 struct Node {
@@ -66,6 +81,7 @@ struct Node {
   bool window = false;
   // Its `reduced` are n and e, its body only names what it reads.
   std::optional<Flash> flash = {};
+  std::optional<Recurrence> recurrence = {};  // the same
   // An operator that stays PyTorch's: no body; `inputs` are the tensors that hold the values it is given,
   // `outs` what it makes.
   const trace::Call* call = nullptr;
@@ -73,6 +89,8 @@ struct Node {
   std::vector<TensorId> outs = {};
 
   Extents extents() const;  // sizes, then reduced
+  // Neither a map nor a reduction nor a scan.
+  bool special() const { return call != nullptr || flash || recurrence; }
 };
 
 // What forward leaves in an input, a parameter or a buffer.

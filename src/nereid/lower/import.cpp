@@ -488,6 +488,36 @@ Status Importer::patch(const trace::Value& view, TensorId base, TensorId made) {
   return ok_status();
 }
 
+TensorId Importer::in_memory(trace::ValueId id, const std::string& name) {
+  const trace::Value& view = value(id);
+  const auto holder = current(view.storage);
+  if (holder) {
+    const TensorId there = leaf_around(view, *holder);
+    const Tensor& of = graph_.tensors[static_cast<size_t>(there)];
+    if (of.type == view.dtype && of.sizes == view.sizes && of.offset == view.offset && of.shift == 0 &&
+        of.strides == row_major(view.sizes))
+      return there;
+  }
+  const ExprId body = read(id, dimensions(view.sizes.size()), view.sizes);
+  return temporary(Reduction::kNone, view.sizes, {}, body, view.dtype, name);
+}
+
+TensorId Importer::add(Node node, DType type) {
+  node.place = call_->place;
+  return graph_.add_node(std::move(node), type);
+}
+
+TensorId Importer::add_out(const Extents& sizes, DType type, std::string name) {
+  const auto id = static_cast<TensorId>(graph_.tensors.size());
+  graph_.tensors.push_back({.type = type,
+                            .sizes = sizes,
+                            .strides = row_major(sizes),
+                            .node = static_cast<NodeId>(graph_.nodes.size()) - 1,
+                            .name = std::move(name)});
+  graph_.nodes.back().outs.push_back(id);
+  return id;
+}
+
 TensorId Importer::temporary(Reduction reduction, const Extents& sizes, const Extents& reduced, ExprId body,
                              DType type, std::string name) {
   Node node{

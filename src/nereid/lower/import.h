@@ -74,6 +74,16 @@ class Importer {
   TensorId temporary(Reduction reduction, const Extents& sizes, const Extents& reduced, ExprId body,
                      DType type, std::string name);
   ExprId load(TensorId tensor, std::vector<Index> at);
+  // A tensor that lies in memory as the value does, row by row.
+  TensorId in_memory(trace::ValueId id, const std::string& name);
+  // A node of the call, whose result is row-major.
+  TensorId add(Node node, DType type);
+  const Extents& sizes_of(TensorId id) const { return graph_.tensors.at(static_cast<size_t>(id)).sizes; }
+  Recurrence& recurrence_of(TensorId id) {
+    return *graph_.nodes[static_cast<size_t>(graph_.tensors.at(static_cast<size_t>(id)).node)].recurrence;
+  }
+  // One more tensor that the last node makes.
+  TensorId add_out(const Extents& sizes, DType type, std::string name);
   // The nodes that this call makes from here on are contractions that the flag of PyTorch's is about.
   void contraction_under(const std::string& flag);
   // Its reductions are over small windows.

@@ -1,4 +1,5 @@
-// Recurrent cells, and layers of them as their steps one after the other.
+// Recurrent cells, and layers of them: what the inputs give is one product for all steps, then each step is a
+// launch (Recurrence in graph.h).
 #include <algorithm>
 
 #include "nereid/lower/import.h"
@@ -6,9 +7,6 @@
 namespace nereid::lower {
 namespace {
 
-constexpr int64_t kMostSteps = 64;  // that are written out: each is a few kernels
-
-enum class Cell : uint8_t { kTanh, kRelu, kGru, kLstm };
 int64_t gates_of(Cell cell) { return cell == Cell::kLstm ? 4 : cell == Cell::kGru ? 3 : 1; }
 
 // What a cell multiplies with, all of [gates * hidden, k] or [gates * hidden].
@@ -124,17 +122,6 @@ OperatorImport one_cell(Cell cell) {
   };
 }
 
-// One of some tensors of the same shape, by an index.
-ExprId chosen(Importer& import, const std::vector<TensorId>& parts, const Index& which,
-              const std::vector<Index>& at, const Extents& extents) {
-  ExprId body = import.load(parts.back(), at);
-  for (size_t i = parts.size() - 1; i-- > 0;)
-    body = import.exprs().apply(Fn::kWhere,
-                                {import.exprs().within(which, 0, static_cast<int64_t>(i) + 1, extents),
-                                 import.load(parts[i], at), body});
-  return body;
-}
-
 // lstm.input(x, hx, params, has_biases, layers, dropout, train, bidirectional, batch_first), x [time, batch,
 // k].
 class Layers {
@@ -160,83 +147,108 @@ class Layers {
     hidden_ = import_.value(hx_.at(0)).sizes.at(2);
     if (params_.size() != static_cast<size_t>(layers_ * directions_) * (biases_ ? 4 : 2))
       return import_.cannot("it projects its state");
-    if (time_ * layers_ * directions_ > kMostSteps)
-      return import_.cannot("it has more steps than are written out one by one");
-    for (int64_t layer = 0; layer < layers_; ++layer) one_layer(layer, *x, in[2]);
+    for (int64_t layer = 0; layer < layers_; ++layer) {
+      std::vector<TensorId> made;
+      for (int64_t direction = 0; direction < directions_; ++direction)
+        made.push_back(one(layer, direction, *x, in[2]));
+      states_ = std::move(made);
+    }
     return results();
   }
 
  private:
-  void one_layer(int64_t layer, trace::ValueId x, int64_t inputs) {
-    std::vector<std::vector<TensorId>> outputs(static_cast<size_t>(directions_));
-    Cells cells(import_, cell_, batch_, hidden_, import_.result().dtype);
-    for (int64_t direction = 0; direction < directions_; ++direction) {
-      const int64_t which = layer * directions_ + direction;
-      const auto param = [&](size_t i) {
-        return params_[static_cast<size_t>(which) * (biases_ ? 4 : 2) + i];
-      };
-      Weights weights{param(0), param(1), std::nullopt, std::nullopt};
-      if (biases_) {
-        weights.input_bias = param(2);
-        weights.hidden_bias = param(3);
-      }
-      State state{cells.of(hx_[0], {Index(which)}),
-                  cell_ == Cell::kLstm ? cells.of(hx_.at(1), {Index(which)}) : nullptr};
-      auto& own = outputs[static_cast<size_t>(direction)];
-      own.resize(static_cast<size_t>(time_));
-      for (int64_t i = 0; i < time_; ++i) {
-        const int64_t t = direction == 0 ? i : time_ - 1 - i;
-        const Read input = layer == 0 ? of_input(cells, x, t) : of_layer(t);
-        const TensorId from_input = cells.product(input, layer == 0 ? inputs : hidden_ * directions_,
-                                                  weights.input, weights.input_bias, "input_gates");
-        const auto [next, kept] = cells.step(from_input, state, weights);
-        own[static_cast<size_t>(t)] = next;
-        state = {cells.of(next), kept ? cells.of(*kept) : nullptr};
-        if (i + 1 < time_) continue;
-        last_hidden_.push_back(next);
-        if (kept) last_cell_.push_back(*kept);
-      }
+  // The hidden states of one layer in one direction.
+  TensorId one(int64_t layer, int64_t direction, trace::ValueId x, int64_t inputs) {
+    const int64_t which = layer * directions_ + direction;
+    const auto param = [&](size_t i) { return params_[static_cast<size_t>(which) * (biases_ ? 4 : 2) + i]; };
+    Recurrence made{.cell = cell_, .steps = time_, .batch = batch_, .hidden = hidden_};
+    made.backwards = direction == 1;
+    made.gates = gates(layer, x, layer == 0 ? inputs : hidden_ * directions_, param(0),
+                       biases_ ? std::optional(param(2)) : std::nullopt);
+    made.weight = import_.in_memory(param(1), "hidden_weight");
+    if (biases_) made.bias = import_.in_memory(param(3), "hidden_bias");
+    made.start = start(0, which);
+    if (cell_ == Cell::kLstm) made.cell_start = start(1, which);
+    Exprs& exprs = import_.exprs();
+    // The body names what is read.
+    ExprId reads = exprs.constant(0);
+    for (const TensorId id : {made.gates, made.weight, made.bias, made.start, made.cell_start})
+      if (id >= 0) reads = exprs.apply(Fn::kAdd, {reads, import_.load(id, std::vector<Index>(rank(id)))});
+    Node node{.sizes = {time_ + 1, batch_, hidden_}, .body = reads, .name = name_of()};
+    node.whole = true;
+    node.recurrence = made;
+    const DType stored = import_.result().dtype;
+    const TensorId states = import_.add(node, stored);
+    last_hidden_.push_back(states);
+    if (cell_ == Cell::kLstm) {
+      last_cell_.push_back(import_.add_out({batch_, hidden_}, stored, name_of() + "_cell"));
+      import_.recurrence_of(states).cell_state = last_cell_.back();
     }
-    before_ = std::move(outputs);
+    return states;
   }
 
-  Read of_input(Cells& cells, trace::ValueId x, int64_t t) const {
-    if (!batch_first_) return cells.of(x, {Index(t)});
-    return [this, x, t](const Index& sample, const Index& k, const Extents& extents) {
-      return import_.read(x, {sample, Index(t), k}, extents);
-    };
+  size_t rank(TensorId id) const { return import_.sizes_of(id).size(); }
+
+  std::string name_of() const { return cell_ == Cell::kLstm ? "lstm" : cell_ == Cell::kGru ? "gru" : "rnn"; }
+
+  // What the inputs give at every time: [time, batch, gates * hidden] = x w^T + bias.
+  TensorId gates(int64_t layer, trace::ValueId x, int64_t inputs, trace::ValueId weight,
+                 std::optional<trace::ValueId> bias) {
+    const Extents sizes{time_, batch_, gates_of(cell_) * hidden_},
+        extents{sizes[0], sizes[1], sizes[2], inputs};
+    const Index t = Index::dimension(0), sample = Index::dimension(1), gate = Index::dimension(2),
+                k = Index::dimension(3);
+    Exprs& exprs = import_.exprs();
+    import_.contraction_under("matmul.allow_tf32");
+    const Value a(exprs, layer > 0      ? below(t, sample, k, extents)
+                         : batch_first_ ? import_.read(x, {sample, t, k}, extents)
+                                        : import_.read(x, {t, sample, k}, extents));
+    const Value b(exprs, import_.read(weight, {gate, k}, extents));
+    const std::string name = name_of() + "_input_gates";
+    const TensorId sum = import_.temporary(Reduction::kSum, sizes, {inputs}, (a * b).id(), a.type(), name);
+    if (!bias) return sum;
+    const Value total(exprs, import_.load(sum, dimensions(3)));
+    const Value shifted = total + Value(exprs, import_.read(*bias, {gate}, sizes));
+    return import_.temporary(Reduction::kNone, sizes, {}, shifted.id(), total.type(), name);
   }
-  // The layer below at a time: its directions beside each other.
-  Read of_layer(int64_t t) const {
-    return [this, t](const Index& sample, const Index& k, const Extents& extents) {
-      return below(t, sample, k, extents);
-    };
+
+  // hx[which][layer and direction], as a tensor of its own.
+  TensorId start(size_t which, int64_t layer) {
+    const trace::ValueId id = hx_.at(which);
+    const Extents sizes{batch_, hidden_};
+    const ExprId body = import_.read(id, {Index(layer), Index::dimension(0), Index::dimension(1)}, sizes);
+    return import_.temporary(Reduction::kNone, sizes, {}, body, import_.value(id).dtype,
+                             which == 0 ? "first_hidden" : "first_cell");
   }
-  ExprId below(int64_t t, const Index& sample, const Index& k, const Extents& extents) const {
-    const auto at = static_cast<size_t>(t);
-    const ExprId first = import_.load(before_[0][at], {sample, k});
+
+  // The layer that was made last, at a time: its directions beside each other.
+  ExprId below(const Index& t, const Index& sample, const Index& k, const Extents& extents) const {
+    const ExprId first = import_.load(states_[0], {t + Index(1), sample, k});
     if (directions_ == 1) return first;
-    const ExprId second = import_.load(before_[1][at], {sample, k - Index(hidden_)});
+    const ExprId second = import_.load(states_[1], {Index(time_) - t, sample, k - Index(hidden_)});
     return import_.exprs().apply(Fn::kWhere, {import_.exprs().within(k, 0, hidden_, extents), first, second});
   }
 
   Status results() {
-    const Extents sizes = import_.result().sizes;
-    const Index t = Index::dimension(batch_first_ ? 1 : 0), sample = Index::dimension(batch_first_ ? 0 : 1),
-                k = Index::dimension(2);
-    ExprId body = below(time_ - 1, sample, k, sizes);
-    for (int64_t i = time_ - 1; i-- > 0;)
+    const Index t = Index::dimension(batch_first_ ? 1 : 0), sample = Index::dimension(batch_first_ ? 0 : 1);
+    NEREID_TRY_STATUS(import_.define(
+        import_.results()[0], below(t, sample, Index::dimension(2), import_.result().sizes), "sequence"));
+    NEREID_TRY_STATUS(last(1, last_hidden_, {Index(time_)}, "last_hidden"));
+    return cell_ == Cell::kLstm ? last(2, last_cell_, {}, "last_cell") : ok_status();
+  }
+
+  // Of each layer and direction, one after the other.
+  Status last(size_t result, const std::vector<TensorId>& of, std::vector<Index> at,
+              const std::string& name) {
+    const Extents sizes{layers_ * directions_, batch_, hidden_};
+    at.push_back(Index::dimension(1));
+    at.push_back(Index::dimension(2));
+    ExprId body = import_.load(of.back(), at);
+    for (size_t i = of.size() - 1; i-- > 0;)
       body = import_.exprs().apply(
-          Fn::kWhere, {import_.exprs().within(t, 0, i + 1, sizes), below(i, sample, k, sizes), body});
-    NEREID_TRY_STATUS(import_.define(import_.results()[0], body, "sequence"));
-    const Extents states{layers_ * directions_, batch_, hidden_};
-    const std::vector<Index> at{Index::dimension(1), Index::dimension(2)};
-    NEREID_TRY_STATUS(import_.define(import_.results().at(1),
-                                     chosen(import_, last_hidden_, Index::dimension(0), at, states),
-                                     "last_hidden"));
-    if (cell_ != Cell::kLstm) return ok_status();
-    return import_.define(import_.results().at(2),
-                          chosen(import_, last_cell_, Index::dimension(0), at, states), "last_cell");
+          Fn::kWhere, {import_.exprs().within(Index::dimension(0), 0, static_cast<int64_t>(i) + 1, sizes),
+                       import_.load(of[i], at), body});
+    return import_.define(import_.results().at(result), body, name);
   }
 
   Importer& import_;
@@ -244,7 +256,7 @@ class Layers {
   std::vector<trace::ValueId> hx_, params_;
   bool biases_ = true, batch_first_ = false;
   int64_t layers_ = 1, directions_ = 1, time_ = 1, batch_ = 1, hidden_ = 1;
-  std::vector<std::vector<TensorId>> before_;  // of each direction and time: [batch, hidden]
+  std::vector<TensorId> states_;  // of the layer below, by direction
   std::vector<TensorId> last_hidden_, last_cell_;
 };
 

@@ -43,6 +43,9 @@ std::string wrapped(const std::string& text, const std::string& indent, size_t w
 std::string why(const Graph& graph, const TileKernel& kernel, const LoweredKernel& lowered) {
   if (graph.nodes[static_cast<size_t>(kernel.members[0].node)].flash)
     return "softmax(q k) v in one pass over the keys; its scores are never stored";
+  if (graph.nodes[static_cast<size_t>(kernel.members[0].node)].recurrence)
+    return "one launch a step: the hidden state times its weights, the gates and the next state; what the "
+           "inputs give was computed for all steps at once";
   const bool contraction = lowered.choice.m > 0;
   const bool reduces =
       std::ranges::any_of(kernel.members, [](const Member& m) { return m.reduction != Reduction::kNone; });

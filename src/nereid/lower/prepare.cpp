@@ -81,7 +81,7 @@ class Inliner {
   void run() {
     count();
     for (auto& node : graph_.nodes) {
-      if (node.call != nullptr) continue;
+      if (node.call != nullptr || node.recurrence) continue;
       if (node.flash)
         inline_into_factors(node);
       else
@@ -161,8 +161,8 @@ class Inliner {
 
   bool stays(const Node& reader, TensorId tensor) const {
     const Node* made = graph_.maker(tensor);
-    if (made == nullptr || made->call != nullptr || made->flash || made->reduction != Reduction::kNone ||
-        made->whole || !made->at.empty())
+    if (made == nullptr || made->special() || made->reduction != Reduction::kNone || made->whole ||
+        !made->at.empty())
       return true;
     const Places& places = places_[static_cast<size_t>(tensor)];
     const size_t length = graph_.exprs.below(made->body).size();
