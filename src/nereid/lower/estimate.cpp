@@ -91,7 +91,7 @@ Estimate estimate(const Graph& graph, const Fused& fused, const TileKernel& kern
     const double one = 2 * gates * static_cast<double>(r.hidden * r.batch);
     made.contraction_flops = one * static_cast<double>(r.steps);
     made.flops = made.contraction_flops + 10 * static_cast<double>(element_count(first.sizes));
-    made.seconds = target.launch_seconds * static_cast<double>(r.steps - 1);
+    made.seconds = target.launch_seconds * static_cast<double>(std::max<int64_t>(text.steps - 1, 0));
   } else if (text.contraction) {
     made.contraction_flops = 2 * static_cast<double>(element_count(kernel.extents()));
   }

@@ -84,8 +84,8 @@ class ModuleWriter {
       const KernelText& text = texts_.back();
       const Estimate cost = estimate(graph_, fused_, kernel, text, *target_);
       module_.seconds += cost.seconds;
-      module_.kernels.push_back(
-          {name, text.comment, text.choice, alternatives(kernel, text, *target_), cost, text.programs});
+      module_.kernels.push_back({name, text.comment, text.choice, alternatives(kernel, text, *target_), cost,
+                                 text.programs, text.steps});
     }
     return ok_status();
   }

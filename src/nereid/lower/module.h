@@ -19,6 +19,7 @@ struct LoweredKernel {
   std::vector<KernelChoice> others;  // other ways that fit the target, the cheapest by the model first
   Estimate estimate;
   int64_t programs = 1;
+  int64_t steps = 0;  // launches one after the other; 0: one
 };
 
 struct Module {

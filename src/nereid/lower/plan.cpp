@@ -44,8 +44,10 @@ std::string why(const Graph& graph, const TileKernel& kernel, const LoweredKerne
   if (graph.nodes[static_cast<size_t>(kernel.members[0].node)].flash)
     return "softmax(q k) v in one pass over the keys; its scores are never stored";
   if (graph.nodes[static_cast<size_t>(kernel.members[0].node)].recurrence)
-    return "one launch a step: the hidden state times its weights, the gates and the next state; what the "
-           "inputs give was computed for all steps at once";
+    return fmt::format(
+        "{}: the hidden state times its weights, the gates and the next state; what the inputs "
+        "give was computed for all steps at once",
+        lowered.steps > 0 ? "one launch a step" : "all steps in one launch");
   const bool contraction = lowered.choice.m > 0;
   const bool reduces =
       std::ranges::any_of(kernel.members, [](const Member& m) { return m.reduction != Reduction::kNone; });
@@ -63,12 +65,15 @@ std::string why(const Graph& graph, const TileKernel& kernel, const LoweredKerne
   return several ? "a chain of maps: nothing between them is stored" : "a map";
 }
 
-std::string cut(const TileKernel& kernel, const LoweredKernel& lowered) {
+std::string cut(const Graph& graph, const TileKernel& kernel, const LoweredKernel& lowered) {
   const KernelChoice& c = lowered.choice;
   if (c.m > 0 && c.k == 0)
     return fmt::format("{} queries a program, {} keys at a time of {}, {} programs of {} warps{}", c.m, c.n,
                        kernel.columns[0], lowered.programs, c.warps,
                        c.precision.empty() ? "" : ", products in " + c.precision);
+  if (graph.nodes[static_cast<size_t>(kernel.members[0].node)].recurrence)
+    return fmt::format("{} samples by {} units a program, {} programs of {} warps", c.m, c.n,
+                       lowered.programs, c.warps);
   if (c.m > 0)
     return fmt::format("tiles of {} x {} in steps of {} over {}, {} programs of {} warps{}", c.m, c.n, c.k,
                        kernel.column_count(), lowered.programs, c.warps,
@@ -116,7 +121,7 @@ std::string plan_text(const trace::Trace& trace, const Graph& graph, const Fused
     text += wrapped(
         fmt::format("{}. {}: {} ({}), over {}: {}. {}; reads {}, writes {}, {}.", k, lowered.name,
                     lowered.does, first.place.file.empty() ? "" : fmt::format("line {}", first.place.line),
-                    over, why(graph, kernel, lowered), cut(kernel, lowered),
+                    over, why(graph, kernel, lowered), cut(graph, kernel, lowered),
                     quantity(lowered.estimate.bytes_read, "B"), quantity(lowered.estimate.bytes_written, "B"),
                     quantity(lowered.estimate.flops, "FLOP")),
         "   ");
