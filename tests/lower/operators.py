@@ -259,6 +259,7 @@ LAYERS = [
     layer("long_sum", "nn.Linear(5000, 70)", (9, 5000), forward="self.f(x).relu()"),
     layer("long_sum_whole", "nn.Linear(8192, 40)", (9, 8192), forward="F.gelu(self.f(x))"),
     layer("long_sum_conv", "nn.Conv2d(512, 24, 3, padding=1)", (1, 512, 5, 6)),
+    layer("columns_in_parts", "", (3000, 200), forward="x.sum(0), x.var(0), x.argmax(0), torch.softmax(x, 0)"),
     layer("transposes", "", (3, 70, 90), (130, 130), forward="x.mT.contiguous(), x.permute(2, 0, 1).contiguous() + 1, (y.t() + y).relu()"),
     layer("attention_heads", "nn.Linear(24, 72)", (2, 19, 24), forward="q, k, v = self.f(x).view(2, 19, 3, 4, 6).permute(2, 0, 3, 1, 4)\nF.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(2, 19, 24)"),
     layer("multihead_attention", "nn.MultiheadAttention(24, 4, batch_first=True)", (2, 9, 24), forward="self.f(x, x, x)[0]"),

@@ -20,6 +20,8 @@ constexpr int64_t kWindow = 32;       // elements of a window that is written ou
 constexpr int64_t kFewRows = 128;     // fewer programs than this leave most of a GPU idle
 constexpr int64_t kLongRow = 16384;   // elements that are worth a second stage
 constexpr int64_t kSplits = 256;
+// Where rows lie beside each other in memory, a program takes so many of them at once.
+constexpr int64_t kRowsAtOnce = 32, kLongColumn = 1024, kLeastChunk = 128;
 
 // A reduction over a few elements as an expression of them.
 void unroll(Graph& graph, Node& node) {
@@ -214,23 +216,49 @@ class Inliner {
 // sum over c of body becomes sum over s of (sum over c' of body at s * chunk + c').
 class Splitter {
  public:
-  explicit Splitter(Graph& graph) : graph_(graph) {}
+  Splitter(Graph& graph, const Target& target) : graph_(graph), target_(target) {}
 
   void run() {
     std::vector<Node> before = std::move(graph_.nodes);
     graph_.nodes.clear();
     for (Node& node : before) {
-      if (splits(node))
-        split(node);
+      if (const int64_t parts = parts_of(node); parts > 1)
+        split(node, parts);
       else
         add(std::move(node));
     }
   }
 
  private:
-  static bool splits(const Node& node) {
-    if (node.call != nullptr || node.scan || node.reduction == Reduction::kNone) return false;
-    return element_count(node.sizes) < kFewRows && element_count(node.reduced) > kLongRow;
+  // In how many parts; 1: in one go.
+  int64_t parts_of(const Node& node) const {
+    if (node.special() || node.scan || node.reduction == Reduction::kNone || is_contraction(graph_, node))
+      return 1;
+    const int64_t rows = element_count(node.sizes), count = element_count(node.reduced);
+    if (rows < kFewRows && count > kLongRow) return kSplits;
+    const int64_t programs = (rows + kRowsAtOnce - 1) / kRowsAtOnce;
+    if (count < kLongColumn || programs > target_.multiprocessors || !rows_are_inner(node)) return 1;
+    return std::min(4 * target_.multiprocessors / programs, count / kLeastChunk);
+  }
+
+  // The largest thing that is read lies along the rows in memory, and not along what is reduced.
+  bool rows_are_inner(const Node& node) const {
+    bool inner = false;
+    const auto rank = static_cast<int>(node.sizes.size());
+    for (const ExprId id : graph_.exprs.below(node.body)) {
+      const Expr& load = graph_.exprs[id];
+      if (load.kind != Expr::Kind::kLoad || rank == 0) continue;
+      Index address;
+      for (size_t d = 0; d < load.at.size(); ++d)
+        address = address + load.at[d] * graph_.tensors[static_cast<size_t>(load.tensor)].strides[d];
+      bool reduced = false;
+      for (size_t r = 0; r < node.reduced.size(); ++r)
+        reduced = reduced || address.uses(rank + static_cast<int>(r));
+      if (!reduced) continue;
+      if (address.stride(rank + static_cast<int>(node.reduced.size()) - 1) == 1) return false;
+      inner = inner || address.stride(rank - 1) == 1;
+    }
+    return inner;
   }
 
   void add(Node node) {
@@ -250,29 +278,29 @@ class Splitter {
     return out;
   }
 
-  void split(Node node) {
+  void split(Node node, int64_t parts) {
     Exprs& exprs = graph_.exprs;
     const bool places = node.reduction == Reduction::kArgMax || node.reduction == Reduction::kArgMin;
-    const int64_t count = element_count(node.reduced), chunk = (count + kSplits - 1) / kSplits;
+    const int64_t count = element_count(node.reduced), chunk = (count + parts - 1) / parts;
     const size_t rows = node.sizes.size();
     Node part = node;
     part.at.clear();
     part.name = node.name + "_parts";
-    part.sizes.push_back(kSplits);
+    part.sizes.insert(part.sizes.begin(), parts);
     part.reduced = {chunk};
     const Extents extents = part.extents();
-    const Index start = Index::dimension(static_cast<int>(rows)) * chunk;
-    const Index linear = start + Index::dimension(static_cast<int>(rows) + 1);
-    std::vector<Index> at = dimensions(rows);
+    const Index linear = Index::dimension(0) * chunk + Index::dimension(static_cast<int>(rows) + 1);
+    std::vector<Index> at = dimensions(rows, 1);
     for (auto& index : unravel(linear, node.reduced, extents)) at.push_back(std::move(index));
     const Value body(exprs, exprs.substitute(node.body, at, extents));
     const Value inside(exprs, exprs.within(linear, 0, count, extents));
     part.body = inside.where(body, body.constant(identity(node.reduction))).id();
     const DType type = body.type();
-    const std::vector<Index> of_part = dimensions(rows + 1);
+    std::vector<Index> of_part = dimensions(rows);
+    of_part.insert(of_part.begin(), Index::dimension(static_cast<int>(rows)));
     if (!places) {
       const TensorId made = add_part(part, type);
-      node.reduced = {kSplits};
+      node.reduced = {parts};
       node.body = exprs.load(made, of_part, type);
       add(std::move(node));
       return;
@@ -283,16 +311,16 @@ class Splitter {
     const TensorId best = add_part(value, type);
     const TensorId place = add_part(part, DType::kI64);
     Node which{.sizes = node.sizes,
-               .reduced = {kSplits},
+               .reduced = {parts},
                .reduction = node.reduction,
                .body = exprs.load(best, of_part, type),
                .name = node.name + "_part"};
     const TensorId winner = add_part(which, DType::kI64);
     const Value s(exprs, exprs.load(winner, dimensions(rows), DType::kI64));
     auto where = dimensions(rows);
-    where.emplace_back();
+    where.emplace(where.begin());
     std::vector<ExprId> further(rows + 1, exprs.integer(0));
-    further[rows] = s.id();
+    further[0] = s.id();
     const Value within(exprs, exprs.load(place, where, DType::kI64, further));
     node.body = (s * static_cast<double>(chunk) + within).id();
     node.reduction = Reduction::kNone;
@@ -301,6 +329,7 @@ class Splitter {
   }
 
   Graph& graph_;
+  const Target& target_;
 };
 
 }  // namespace
@@ -339,7 +368,7 @@ void prepare(Graph& graph, const Target& target, bool split_sums) {
       unroll(graph, node);
   Inliner(graph).run();
   if (split_sums) split_long_sums(graph, target);
-  Splitter(graph).run();
+  Splitter(graph, target).run();
 }
 
 }  // namespace nereid::lower
