@@ -195,6 +195,8 @@ class Finder {
   void replace(Node& node, const Found& found) {
     const Node before = node;
     node.flash = found.flash;
+    const Node& product = *graph_.maker(found.product);
+    node.steps.insert(product.steps.begin(), product.steps.end());
     node.name = "attention";
     node.reduction = Reduction::kNone;
     node.reduced.push_back(found.terms);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -70,7 +71,8 @@ struct Node {
   std::string name = {};                 // of the operator it came from: "softmax"
   std::vector<std::string> before = {};  // names of the maps that it has taken in, in their order
   trace::Place place = {};
-  bool tf32 = false;  // a contraction of float32 that PyTorch's flags let round its factors to TF32
+  std::set<int> steps = {};  // of the traced forward: what it does, with what it has taken in
+  bool tf32 = false;         // a contraction of float32 that PyTorch's flags let round its factors to TF32
   // Of a contraction whose factors were split: pairs of factors whose products, divided by kLowScale, belong
   // to the sum (split_factors.h). The body's own factors are float16 then.
   std::vector<std::pair<ExprId, ExprId>> low = {};

@@ -74,11 +74,13 @@ Result<Graph> import(const trace::Trace& trace) {
 Status Importer::run() {
   const trace::Phase* forward = last_forward(trace_);
   if (forward == nullptr) return input_error("the trace has no forward");
-  for (const auto& step : forward->steps) {
-    const auto* call = std::get_if<trace::Call>(&step);
+  for (size_t i = 0; i < forward->steps.size(); ++i) {
+    const auto* call = std::get_if<trace::Call>(&forward->steps[i]);
     if (call == nullptr)
       return input_error("the module launches Triton kernels of its own: there is nothing to lower");
+    const size_t before = graph_.nodes.size();
     NEREID_TRY_STATUS(this->step(*call));
+    for (size_t n = before; n < graph_.nodes.size(); ++n) graph_.nodes[n].steps = {static_cast<int>(i)};
   }
   return outputs(*forward);
 }

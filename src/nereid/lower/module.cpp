@@ -85,7 +85,11 @@ class ModuleWriter {
       const Estimate cost = estimate(graph_, fused_, kernel, text, *target_);
       module_.seconds += cost.seconds;
       module_.kernels.push_back({name, text.comment, text.choice, alternatives(kernel, text, *target_), cost,
-                                 text.programs, text.steps});
+                                 text.programs, text.steps, {}});
+      for (const Member& member : kernel.members) {
+        const auto& steps = graph_.nodes[static_cast<size_t>(member.node)].steps;
+        module_.kernels.back().covers.insert(steps.begin(), steps.end());
+      }
     }
     return ok_status();
   }

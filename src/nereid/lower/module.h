@@ -5,6 +5,7 @@
 //   NEREID_TRY(lower::Module variant, lower::lower_module(trace, source, other));
 #pragma once
 
+#include <set>
 #include <string>
 
 #include "nereid/base/result.h"
@@ -20,6 +21,7 @@ struct LoweredKernel {
   Estimate estimate;
   int64_t programs = 1;
   int64_t steps = 0;  // launches one after the other; 0: one
+  std::set<int> covers;  // of the traced forward, that it does; one may be done in several kernels
 };
 
 struct Module {

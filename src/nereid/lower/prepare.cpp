@@ -192,6 +192,7 @@ class Inliner {
         if (body) {
           const Node taken = *graph_.maker(copy.tensor);
           for (const auto& name : taken.before) remember(node, name);
+          node.steps.insert(taken.steps.begin(), taken.steps.end());
           remember(node, taken.name);
           return rounded(*body, copy);
         }

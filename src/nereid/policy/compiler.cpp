@@ -14,7 +14,11 @@ Result<Answer> CompilerProposer::propose(const Request& request, Deadline /*dead
     if (module.ok()) {
       std::string plan = std::move(module->plan);
       for (const auto& kept : module->kept) plan += "PyTorch's: " + kept + "\n";
-      answer.proposals.push_back({.text = std::move(module->text), .plan = std::move(plan)});
+      std::vector<Region> regions;
+      for (const auto& kernel : module->kernels)
+        regions.push_back({kernel.name, {kernel.covers.begin(), kernel.covers.end()}});
+      answer.proposals.push_back(
+          {.text = std::move(module->text), .plan = std::move(plan), .regions = std::move(regions)});
     } else {
       answer.declined = module.error().message;
     }

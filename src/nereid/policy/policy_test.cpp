@@ -48,7 +48,9 @@ def get_init_inputs():
 
 TEST(Proposers, AnAnswerIsRememberedWhole) {
   Answer answer;
-  answer.proposals = {{.text = "x = 1\n", .answer = true, .plan = "one\ntwo", .variant = "v"}, {.text = ""}};
+  answer.proposals = {
+      {.text = "x = 1\n", .answer = true, .plan = "one\ntwo", .variant = "v", .regions = {{"k", {0, 2}}}},
+      {.text = ""}};
   answer.declined = "no";
   answer.cost = {.seconds = 1.5, .prompt_tokens = 3, .completion_tokens = 4, .dollars = 0.25};
   const Json json = to_json(answer);
@@ -96,7 +98,8 @@ TEST(Proposers, CompilerAndInductor) {
   {
     // What has no kernel stays PyTorch's, and is named, or it is declined with its name.
     const Answer answer = ask(compiler, kSort);
-    EXPECT_THAT(answer.declined + (answer.proposals.empty() ? "" : answer.proposals[0].plan), HasSubstr("sort"));
+    EXPECT_THAT(answer.declined + (answer.proposals.empty() ? "" : answer.proposals[0].plan),
+                HasSubstr("sort"));
   }
   {
     const Answer answer = ask(**inductor, kSort);

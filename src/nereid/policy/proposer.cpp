@@ -20,10 +20,34 @@ Json to_json(const Cost& cost) {
 
 Json to_json(const Answer& answer) {
   Json proposals = Json::array();
-  for (const auto& p : answer.proposals)
-    proposals.push_back({{"text", p.text}, {"answer", p.answer}, {"plan", p.plan}, {"variant", p.variant}});
+  for (const auto& p : answer.proposals) {
+    Json regions = Json::array();
+    for (const auto& region : p.regions)
+      regions.push_back({{"kernel", region.kernel}, {"steps", region.steps}});
+    proposals.push_back({{"text", p.text},
+                         {"answer", p.answer},
+                         {"plan", p.plan},
+                         {"variant", p.variant},
+                         {"regions", regions}});
+  }
   return {{"proposals", proposals}, {"declined", answer.declined}, {"cost", to_json(answer.cost)}};
 }
+
+namespace {
+
+Result<Region> region_from(const JsonField& field) {
+  Region region;
+  NEREID_TRY(region.kernel, field.text_at("kernel"));
+  NEREID_TRY(const auto steps, field.at("steps"));
+  NEREID_TRY_STATUS(steps.each(1 << 20, [&](const JsonField& step) -> Status {
+    NEREID_TRY(const int64_t number, step.integer(0, 1 << 20));
+    region.steps.push_back(static_cast<int>(number));
+    return ok_status();
+  }));
+  return region;
+}
+
+}  // namespace
 
 Result<Answer> answer_from_json(const Json& json) {
   constexpr size_t kMostText = size_t{16} << 20;
@@ -37,6 +61,13 @@ Result<Answer> answer_from_json(const Json& json) {
     NEREID_TRY(p.answer, field.boolean_at("answer", false));
     NEREID_TRY(p.plan, field.text_at("plan", kMostText));
     NEREID_TRY(p.variant, field.text_at("variant"));
+    NEREID_TRY(const auto regions, field.find("regions"));
+    if (regions)
+      NEREID_TRY_STATUS(regions->each(1 << 16, [&](const JsonField& one) -> Status {
+        NEREID_TRY(auto region, region_from(one));
+        p.regions.push_back(std::move(region));
+        return ok_status();
+      }));
     answer.proposals.push_back(std::move(p));
     return ok_status();
   }));

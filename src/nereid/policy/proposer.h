@@ -24,11 +24,18 @@ struct Cost {
   Cost& operator+=(const Cost& other);
 };
 
+// One kernel, and the steps of the traced forward that it does.
+struct Region {
+  std::string kernel{};
+  std::vector<int> steps{};
+};
+
 struct Proposal {
-  std::string text{};     // a file with ModelNew, or a model's raw answer
-  bool answer = false;    // the text is a raw answer, of which the last code block counts
-  std::string plan{};     // in words: what is fused with what, and why
-  std::string variant{};  // which of a proposer's ways: "native_matmul"; empty where it has one
+  std::string text{};             // a file with ModelNew, or a model's raw answer
+  bool answer = false;            // the text is a raw answer, of which the last code block counts
+  std::string plan{};             // in words: what is fused with what, and why
+  std::string variant{};          // which of a proposer's ways: "native_matmul"; empty where it has one
+  std::vector<Region> regions{};  // for people who look at it, where the proposer tells; not trusted
 };
 
 // An earlier proposal to the same request, and what became of it.

@@ -110,6 +110,7 @@ Judged Bench::judge(const Task& task, const std::string& proposer, const policy:
            {task.source, proposal.text});
   }
   judged.proposer = proposer, judged.variant = proposal.variant, judged.plan = proposal.plan;
+  judged.regions = proposal.regions;
   if (code != nullptr) judged.source = code->source;
   return judged;
 }

@@ -121,15 +121,18 @@ class FragmentSearch {
     composed_ms_ = ms;
     std::vector<Piece> pieces;
     std::string plan;
+    std::vector<policy::Region> regions;
     for (const auto& offer : cover) {
       const Known known = offer.tag < 0 ? Known() : known_.at(offer.fragment->source);
       const size_t steps = offer.fragment->nodes.count();
       plan += fmt::format("{} step{}: {}\n", steps, steps == 1 ? "" : "s",
                           offer.tag < 0 ? "PyTorch" : known.proposer);
       pieces.push_back({offer.fragment, known.candidate, known.proposer});
+      const auto done = slicer_.steps_of(offer.fragment->nodes);
+      if (offer.tag >= 0) regions.push_back({known.proposer, {done.begin(), done.end()}});
     }
     auto text = slicer_.compose(pieces);
-    if (text.ok()) whole_({.text = *std::move(text), .plan = std::move(plan)});
+    if (text.ok()) whole_({.text = *std::move(text), .plan = std::move(plan), .regions = std::move(regions)});
   }
 
   Bench& bench_;

@@ -21,10 +21,11 @@ struct Judged {
   std::string verdict{};                 // JSON, as `nereid verify --json` tells it
   std::optional<verify::Times> times{};  // where a GPU was there
   std::optional<Work> work{};            // of what was traced
-  int rank = 0;                          // of its proposer: 0 was named first
-  bool remembered = false;               // found in the store
-  bool broken_off = false;               // there was no time for a verdict
-  double seconds = 0;                    // that judging took
+  std::vector<policy::Region> regions{};
+  int rank = 0;             // of its proposer: 0 was named first
+  bool remembered = false;  // found in the store
+  bool broken_off = false;  // there was no time for a verdict
+  double seconds = 0;       // that judging took
 
   bool verified() const { return word == "Verified"; }
   // What it is ranked by: measured, else modelled; nullopt where it was neither.

@@ -17,8 +17,4 @@ struct ReportAbout {
 };
 std::string report_page(const Task& task, const Outcome& outcome, const ReportAbout& about);
 
-// The reference's last forward as an SVG: a box a step, in rows by how far it is from the inputs; views are
-// left out, and what is behind the first `most` steps is only counted.
-std::string graph_svg(const Task& task, size_t most = 120);
-
 }  // namespace nereid::search

@@ -152,7 +152,6 @@ bool Slicer::computes(size_t node) const {
   return steps[nodes_[node]].work != verify::Work::kFree;
 }
 
-// The set's steps, and the views between them, in the program's order.
 std::vector<size_t> Slicer::steps_of(const Nodes& set) const {
   std::set<size_t> steps;
   std::deque<ValueId> wanted;

@@ -52,6 +52,8 @@ class Slicer {
   bool computes(size_t node) const;  // PyTorch's work on it is work under some policy
 
   Nodes all() const;
+  // The set's steps of the traced forward, and the views between them, in the program's order.
+  std::vector<size_t> steps_of(const Nodes& set) const;
   // True where everything that the set needs is in it or in `done`.
   bool may_follow(const Nodes& set, const Nodes& done) const;
 
@@ -63,7 +65,6 @@ class Slicer {
   Status read();
   bool convex(const Nodes& set) const;
   Result<Fragment> describe(const Nodes& set) const;
-  std::vector<size_t> steps_of(const Nodes& set) const;
   const trace::Call& call(size_t step) const;
   const trace::Value& value(trace::ValueId id) const { return task_->trace.values[static_cast<size_t>(id)]; }
 

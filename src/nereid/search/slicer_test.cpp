@@ -9,6 +9,7 @@
 #include <set>
 
 #include "nereid/search/fragments.h"
+#include "nereid/search/graph_svg.h"
 #include "nereid/search/python_text.h"
 
 namespace nereid::search {
@@ -259,6 +260,24 @@ TEST(Cover, IsFoundByAskingForFew) {
         IsEmpty());
   }
   EXPECT_LT(asked, could_ask * 3 / 4) << could_ask;
+}
+
+TEST(Pictures, ARegionHasOneNumberInBoth) {
+  const auto task = program({{-1}, {0}, {1}});
+  Work work;
+  work.steps = {{.name = "other"}, {.name = "kernel", .triton = true}};
+  const std::vector<policy::Region> regions = {{"nothing", {}}, {"kernel", {0, 1}}, {"again", {0}}};
+  const auto count = [](const std::string& text, const std::string& word) {
+    size_t n = 0;
+    for (size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) ++n;
+    return n;
+  };
+  const std::string graph = graph_svg(*task, regions), steps = steps_svg(work, regions);
+  EXPECT_EQ(count(graph, ">2</text>"), 2U);  // both steps, by the first kernel that does them
+  EXPECT_EQ(count(graph, "<circle"), 2U);    // the third is nobody's
+  EXPECT_EQ(count(steps, ">2</text>"), 1U);
+  EXPECT_EQ(count(steps, "<circle"), 1U);
+  EXPECT_EQ(count(graph_svg(*task, {}), "<circle"), 0U);
 }
 
 TEST(Parts, NamesAreSetApart) {
