@@ -1,5 +1,8 @@
 # nereid_folder(NAME DEPS ... ): the library of one folder, and the tests that lie beside its sources.
 #
+# Sources are compiled in a few large pieces (CMAKE_UNITY_BUILD, which the presets set: half of a clean build's time), so names in
+# unnamed namespaces must differ within a folder; -DCMAKE_UNITY_BUILD=OFF compiles single files again while one works on them.
+#
 # Every *.cpp becomes part of `nereid_NAME`, every *_test.cpp part of `NAME_test` (one ctest entry per test case),
 # every *_fuzz.cpp a fuzz target, *_main.cpp is left to the folder. PCH names headers to precompile instead of those all share, TEST_DEPS what only tests link.
 function(nereid_folder name)
@@ -17,8 +20,10 @@ function(nereid_folder name)
     target_link_libraries(nereid_${name} PUBLIC ${arg_DEPS})
     if(arg_PCH)
       target_precompile_headers(nereid_${name} PRIVATE ${arg_PCH})
+      set_target_properties(nereid_${name} PROPERTIES NEREID_PRECOMPILED nereid_${name})
     else()
       target_precompile_headers(nereid_${name} REUSE_FROM nereid_precompiled_source)
+      set_target_properties(nereid_${name} PROPERTIES NEREID_PRECOMPILED nereid_precompiled_source)
     endif()
   else()
     add_library(nereid_${name} INTERFACE)
@@ -49,4 +54,13 @@ function(nereid_folder name)
       target_link_options(${target} PRIVATE -fsanitize=fuzzer)
     endforeach()
   endif()
+endfunction()
+
+# nereid_program(NAME FOLDER SOURCE ...): a program made of one folder's library, with that folder's precompiled header.
+function(nereid_program name folder)
+  add_executable(${name} ${ARGN})
+  target_link_libraries(${name} PRIVATE nereid_${folder})
+  get_target_property(precompiled nereid_${folder} NEREID_PRECOMPILED)
+  target_precompile_headers(${name} REUSE_FROM ${precompiled})
+  target_compile_options(${name} PRIVATE -fPIC)  # as what was precompiled
 endfunction()

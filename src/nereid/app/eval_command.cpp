@@ -14,7 +14,7 @@
 namespace nereid::app {
 namespace {
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kEvalExamples = R"(Examples:
   nereid eval tasks/ -o results/                          every task below tasks/, with compiler and inductor
   nereid eval tasks/ -o results/ --proposer compiler --policy strict
   nereid eval tasks/ -o results/ --proposer http --samples 8 --repairs 0    pass@1, 2, 4 and 8 of a model
@@ -27,7 +27,7 @@ a time; without, they are the cost model's and are named so.
 
 Exit code 0: every task was judged, whatever the verdicts; 1: some could not be judged (an Error).)";
 
-struct Options {
+struct EvalOptions {
   std::string tasks, output;
   int jobs = 0;
   SearchFlags search;
@@ -40,7 +40,7 @@ std::string question_of(const SearchFlags& f, const std::string& hardware) {
                      f.against_compile ? ", against torch.compile" : "");
 }
 
-Result<Answer> run(const Options& options, bool json) {
+Result<Answer> run(const EvalOptions& options, bool json) {
   NEREID_TRY(const double budget, seconds_from(options.search.budget, "--budget"));
   NEREID_TRY(const auto tasks, eval::find_tasks(options.tasks));
   const int jobs =
@@ -101,8 +101,8 @@ Result<Answer> run(const Options& options, bool json) {
 
 void add_eval_command(CLI::App& app, Chosen& chosen) {
   auto* command = app.add_subcommand("eval", "Optimize a folder of tasks: verified share, fast_p, pass@k");
-  command->footer(kExamples);
-  auto options = std::make_shared<Options>();
+  command->footer(kEvalExamples);
+  auto options = std::make_shared<EvalOptions>();
   command->add_option("DIR", options->tasks, "The folder of tasks")->required();
   command->add_option("-o,--output", options->output, "The folder of results; made where it is not there")
       ->required();

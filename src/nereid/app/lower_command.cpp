@@ -14,7 +14,7 @@
 namespace nereid::app {
 namespace {
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kLowerExamples = R"(Examples:
   nereid lower model.py -o fast.py         class Model as ModelNew, in Triton
   nereid verify model.py fast.py           whether it computes the same
   nereid lower tasks/*.py -o fast/         many, each under its own name
@@ -22,7 +22,7 @@ constexpr const char* kExamples = R"(Examples:
 What has no kernel stays PyTorch's, and the plan at the top of the file says so. Exit code 1: one of the files
 could not be traced or lowered, and why.)";
 
-struct Options {
+struct LowerOptions {
   std::vector<std::string> files;
   std::string output, target = "sm_90";
 };
@@ -42,7 +42,7 @@ Result<Written> lower_file(tracer::Tracer& tracer, const std::string& file, cons
   return Written(*std::move(module));
 }
 
-Status write(const Options& options, const std::string& file, const std::string& text) {
+Status write(const LowerOptions& options, const std::string& file, const std::string& text) {
   if (options.output.empty()) return write_stdout(text);
   std::filesystem::path path = options.output;
   if (options.files.size() > 1) {
@@ -52,7 +52,7 @@ Status write(const Options& options, const std::string& file, const std::string&
   return write_file_atomically(path, text);
 }
 
-Result<Answer> run(const Options& options, bool json) {
+Result<Answer> run(const LowerOptions& options, bool json) {
   if (options.files.size() > 1 && options.output.empty())
     return input_error("{} files need a folder: -o FOLDER", options.files.size());
   NEREID_TRY(const Installation installation, Installation::locate());
@@ -93,8 +93,8 @@ Result<Answer> run(const Options& options, bool json) {
 
 void add_lower_command(CLI::App& app, Chosen& chosen) {
   auto* command = app.add_subcommand("lower", "Write a module as fused Triton kernels");
-  command->footer(kExamples);
-  auto options = std::make_shared<Options>();
+  command->footer(kLowerExamples);
+  auto options = std::make_shared<LowerOptions>();
   command->add_option("FILE", options->files, "Python files with class Model")->required();
   command->add_option("-o,--output", options->output,
                       "Where the file with ModelNew goes, or a folder for several; without it, stdout");

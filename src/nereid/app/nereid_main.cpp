@@ -5,6 +5,7 @@
 
 #include "nereid/app/command.h"
 #include "nereid/app/output.h"
+#include "nereid/app/version.h"
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json.h"
 

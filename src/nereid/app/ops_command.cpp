@@ -15,7 +15,7 @@
 namespace nereid::app {
 namespace {
 
-constexpr const char* kHelp = R"(Examples:
+constexpr const char* kOpsHelp = R"(Examples:
   nereid ops                     every operator: operands, lowering class, ATen schema, how it is written
   nereid ops softmax conv2d      some of them, with every form they are applied in, at small sizes
   nereid ops --lowering scan     those of one lowering class
@@ -24,7 +24,7 @@ constexpr const char* kHelp = R"(Examples:
 A form is a way to apply an operator: ranks, axes, broadcasts, windows; everything but sizes. The sampler
 (`nereid synth`) draws from forms, so what is listed here is what it writes. Costs are of float32.)";
 
-struct Options {
+struct OpsOptions {
   std::vector<std::string> names;
   std::string lowering;
   int variant = 0;
@@ -132,14 +132,13 @@ std::string details(const ops::Operator& op, const Terminal& terminal, int varia
   return text;
 }
 
-Result<std::vector<const ops::Operator*>> choose(const Options& options) {
+Result<std::vector<const ops::Operator*>> choose(const OpsOptions& options) {
   std::vector<const ops::Operator*> chosen;
   for (const std::string& name : options.names) {
     NEREID_TRY(const ops::Operator* op, find_operator(name));
     chosen.push_back(op);
   }
-  if (options.names.empty())
-    for (const ops::Operator& op : ops::catalogue()) chosen.push_back(&op);
+  if (options.names.empty()) chosen = ops::every_operator();
   if (options.lowering.empty()) return chosen;
   std::set<std::string_view> classes;
   for (const ops::Operator& op : ops::catalogue()) classes.insert(ops::to_string(op.lowering));
@@ -150,7 +149,7 @@ Result<std::vector<const ops::Operator*>> choose(const Options& options) {
   return chosen;
 }
 
-Result<Answer> run(const Options& options, bool json) {
+Result<Answer> run(const OpsOptions& options, bool json) {
   NEREID_TRY(const auto chosen, choose(options));
   if (json) {
     for (const ops::Operator* op : chosen)
@@ -196,8 +195,8 @@ Result<const ops::Operator*> find_operator(std::string_view name) {
 
 void add_ops_command(CLI::App& app, Chosen& chosen) {
   auto* command = app.add_subcommand("ops", "List the operators: shapes, costs, spellings, lowering classes");
-  command->footer(kHelp);
-  auto options = std::make_shared<Options>();
+  command->footer(kOpsHelp);
+  auto options = std::make_shared<OpsOptions>();
   command->add_option("NAME", options->names, "Show every form of these");
   command->add_option("--lowering", options->lowering,
                       "Only those of a lowering class: pointwise, reduction, scan, contraction, ...");

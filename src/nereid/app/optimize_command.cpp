@@ -9,6 +9,7 @@
 #include "nereid/app/common.h"
 #include "nereid/app/output.h"
 #include "nereid/app/search_setup.h"
+#include "nereid/app/version.h"
 #include "nereid/base/file.h"
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json.h"
@@ -19,7 +20,7 @@
 namespace nereid::app {
 namespace {
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kOptimizeExamples = R"(Examples:
   nereid optimize model.py -o fast.py                   the fastest verified kernels that were found
   nereid optimize model.py -o fast.py --policy strict   Triton alone, no PyTorch operator that computes
   nereid optimize model.py -o fast.py --against-compile --json | jq .against_compile
@@ -35,14 +36,10 @@ Exit code 1: nothing was verified, and nothing is written; the evidence of what 
 
 constexpr double kBaselineSeconds = 1800;  // of all ways of PyTorch's together
 
-struct Options {
+struct OptimizeOptions {
   std::string reference, output, report;
   SearchFlags search;
 };
-
-std::string line(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
 
 // One line on stderr for each thing that happened.
 void tell(const search::Task& task, const search::Event& event, Progress& progress) {
@@ -66,7 +63,7 @@ void tell(const search::Task& task, const search::Event& event, Progress& progre
   }
 }
 
-Json result_json(const Options& options, const search::Task& task, const search::Outcome& outcome,
+Json result_json(const OptimizeOptions& options, const search::Task& task, const search::Outcome& outcome,
                  const search::Baselines& baselines, const SearchSetup& setup) {
   const auto* shown = outcome.best ? &*outcome.best : search::furthest(outcome);
   Json json = shown != nullptr ? search::to_json(*shown) : Json::object();
@@ -93,8 +90,9 @@ Json result_json(const Options& options, const search::Task& task, const search:
 }
 
 // The result for a person, on stdout.
-std::string result_text(const Options& options, const search::Task& task, const search::Outcome& outcome,
-                        const search::Baselines& baselines, const std::string& hardware) {
+std::string result_text(const OptimizeOptions& options, const search::Task& task,
+                        const search::Outcome& outcome, const search::Baselines& baselines,
+                        const std::string& hardware) {
   if (outcome.best) {
     const auto& best = *outcome.best;
     std::string text = fmt::format("{}: {}{}, {}: {}.\n", options.output, best.proposer,
@@ -140,7 +138,7 @@ Status writable(const char* option, const std::string& path) {
   return ok_status();
 }
 
-Result<Answer> run(const Options& options, bool json) {
+Result<Answer> run(const OptimizeOptions& options, bool json) {
   NEREID_TRY(const double budget, seconds_from(options.search.budget, "--budget"));
   NEREID_TRY(const std::string source, read_file(options.reference, size_t{16} << 20));
   NEREID_TRY_STATUS(writable("-o", options.output));
@@ -188,8 +186,8 @@ Result<Answer> run(const Options& options, bool json) {
                                                                    .baselines = baselines})));
   const Json result = result_json(options, *task, outcome, baselines, *setup);
   keep_run(*setup, *task, result);
-  NEREID_TRY_STATUS(
-      write_stdout(json ? line(result) : result_text(options, *task, outcome, baselines, setup->hardware)));
+  NEREID_TRY_STATUS(write_stdout(json ? json_line(result)
+                                      : result_text(options, *task, outcome, baselines, setup->hardware)));
   if (outcome.best) return Answer::kYes;
   const auto* closest = search::furthest(outcome);
   return closest != nullptr && closest->word == "Error" ? Answer::kOurError : Answer::kNo;
@@ -199,8 +197,8 @@ Result<Answer> run(const Options& options, bool json) {
 
 void add_optimize_command(CLI::App& app, Chosen& chosen) {
   auto* command = app.add_subcommand("optimize", "Find the fastest verified Triton kernels for a module");
-  command->footer(kExamples);
-  auto options = std::make_shared<Options>();
+  command->footer(kOptimizeExamples);
+  auto options = std::make_shared<OptimizeOptions>();
   command
       ->add_option("REFERENCE", options->reference,
                    "The module: class Model, get_inputs(), get_init_inputs()")

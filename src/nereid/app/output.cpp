@@ -27,6 +27,10 @@ Status write_stdout(std::string_view text) {
   return written;
 }
 
+std::string json_line(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
 Terminal Terminal::of_stdout() {
   Terminal terminal;
   const char* columns = std::getenv("COLUMNS");

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "nereid/base/json.h"
 #include "nereid/base/result.h"
 
 namespace nereid::app {
@@ -12,6 +13,8 @@ namespace nereid::app {
 Status write_stdout(std::string_view text);
 // One of many: where the reader has gone, there is no sense in making more (Blame::kInterrupted).
 Status stream_stdout(std::string_view text);
+// One line that a program reads; what is no UTF-8 in it is replaced.
+std::string json_line(const Json& json);
 
 struct Terminal {
   int width = 100;        // columns; 100 where stdout is no terminal and COLUMNS says nothing

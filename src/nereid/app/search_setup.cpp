@@ -3,6 +3,7 @@
 #include <set>
 
 #include "nereid/app/common.h"
+#include "nereid/app/version.h"
 #include "nereid/policy/compiler.h"
 #include "nereid/policy/http.h"
 #include "nereid/policy/inductor.h"

@@ -5,6 +5,7 @@
 #include "nereid/app/command.h"
 #include "nereid/app/common.h"
 #include "nereid/app/output.h"
+#include "nereid/app/version.h"
 #include "nereid/base/installation.h"
 #include "nereid/base/json.h"
 #include "nereid/store/identity.h"
@@ -13,7 +14,7 @@
 namespace nereid::app {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kStoreExamples =
     R"(What `optimize` and `eval` found out is kept, so that nothing is asked twice: verdicts, times, proposals
 (with their source) and runs, each under the task, the question, the hardware and the versions it depends on.
 It is one SQLite file: --store, else $NEREID_STORE, else $XDG_DATA_HOME/nereid/store.db, else
@@ -27,20 +28,16 @@ Examples:
   nereid store prune --other-versions --dry-run   how many were made by other builds
   nereid store check                              SQLite's own check of the file; exit code 1: it is damaged)";
 
-struct Options {
+struct StoreOptions {
   std::string path;
   std::string kind, task, word, key, older_than;
   bool other_versions = false, dry_run = false, all = false;
   int64_t limit = 40;
 };
 
-Result<std::unique_ptr<store::Store>> open(const Options& options) {
+Result<std::unique_ptr<store::Store>> open(const StoreOptions& options) {
   return store::Store::open(options.path.empty() ? store::Store::default_path()
                                                  : std::filesystem::path(options.path));
-}
-
-std::string line(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string time_text(int64_t made) {
@@ -52,7 +49,7 @@ std::string time_text(int64_t made) {
   return {text, size};
 }
 
-Result<store::Filter> filter_of(const Options& options) {
+Result<store::Filter> filter_of(const StoreOptions& options) {
   store::Filter filter{.key = options.key, .task = options.task, .word = options.word, .most = options.limit};
   if (!options.kind.empty()) filter.kind = store::kind_from_string(options.kind);
   if (!options.older_than.empty()) {
@@ -82,7 +79,7 @@ Json record_json(const store::Record& record) {
   return json;
 }
 
-Result<Answer> summarize(const Options& options, bool json) {
+Result<Answer> summarize(const StoreOptions& options, bool json) {
   NEREID_TRY(const auto store, open(options));
   std::error_code failure;
   const auto bytes = std::filesystem::file_size(store->path(), failure);
@@ -93,10 +90,10 @@ Result<Answer> summarize(const Options& options, bool json) {
     counts[std::string(to_string(kind))] = count;
   }
   if (json) {
-    NEREID_TRY_STATUS(write_stdout(line({{"path", store->path().string()},
-                                         {"bytes", failure ? 0 : bytes},
-                                         {"schema", store::Store::kSchema},
-                                         {"records", counts}})));
+    NEREID_TRY_STATUS(write_stdout(json_line({{"path", store->path().string()},
+                                              {"bytes", failure ? 0 : bytes},
+                                              {"schema", store::Store::kSchema},
+                                              {"records", counts}})));
     return Answer::kYes;
   }
   std::string text = fmt::format("{}: {:.1f} MB\n", store->path().string(), static_cast<double>(bytes) / 1e6);
@@ -106,14 +103,14 @@ Result<Answer> summarize(const Options& options, bool json) {
   return Answer::kYes;
 }
 
-Result<Answer> list(const Options& options, bool json) {
+Result<Answer> list(const StoreOptions& options, bool json) {
   NEREID_TRY(const auto store, open(options));
   NEREID_TRY(const auto filter, filter_of(options));
   NEREID_TRY(const auto records, store->list(filter));
   std::string text;
   for (const auto& record : records) {
     if (json)
-      text += line(record_json(record));
+      text += json_line(record_json(record));
     else
       text += fmt::format("{}  {}  {:8}  {:12}  {:>10}  task {}  {}\n", record.key.hash().substr(0, 10),
                           time_text(record.made), to_string(record.key.kind), record.word.substr(0, 12),
@@ -126,7 +123,7 @@ Result<Answer> list(const Options& options, bool json) {
   return Answer::kYes;
 }
 
-Result<Answer> show(const Options& options, bool json) {
+Result<Answer> show(const StoreOptions& options, bool json) {
   NEREID_TRY(const auto store, open(options));
   NEREID_TRY(const auto found, store->list({.key = options.key, .most = 2}));
   if (found.empty()) return input_error("no record's key begins with '{}'", options.key);
@@ -137,7 +134,7 @@ Result<Answer> show(const Options& options, bool json) {
     if (text) document[std::string(field) + "_source"] = *text;
   }
   if (json) {
-    NEREID_TRY_STATUS(write_stdout(line(document)));
+    NEREID_TRY_STATUS(write_stdout(json_line(document)));
     return Answer::kYes;
   }
   std::string text;
@@ -152,7 +149,7 @@ Result<Answer> show(const Options& options, bool json) {
   return Answer::kYes;
 }
 
-Result<Answer> prune(const Options& options, bool json) {
+Result<Answer> prune(const StoreOptions& options, bool json) {
   NEREID_TRY(const auto filter, filter_of(options));
   const bool some = filter.made_before || filter.kind || !filter.task.empty() || !filter.word.empty() ||
                     !filter.other_versions_than.empty();
@@ -162,20 +159,20 @@ Result<Answer> prune(const Options& options, bool json) {
   NEREID_TRY(const auto store, open(options));
   NEREID_TRY(const int64_t count, options.dry_run ? store->count(filter) : store->prune(filter));
   const std::string done = options.dry_run ? "would be removed" : "removed";
-  NEREID_TRY_STATUS(write_stdout(json ? line({{options.dry_run ? "would_remove" : "removed", count}})
+  NEREID_TRY_STATUS(write_stdout(json ? json_line({{options.dry_run ? "would_remove" : "removed", count}})
                                       : fmt::format("{} record{} {}\n", count, count == 1 ? "" : "s", done)));
   return Answer::kYes;
 }
 
-Result<Answer> check(const Options& options, bool json) {
+Result<Answer> check(const StoreOptions& options, bool json) {
   NEREID_TRY(const auto store, open(options));
   NEREID_TRY(const std::string trouble, store->check());
-  NEREID_TRY_STATUS(write_stdout(json ? line({{"ok", trouble.empty()}, {"trouble", trouble}})
+  NEREID_TRY_STATUS(write_stdout(json ? json_line({{"ok", trouble.empty()}, {"trouble", trouble}})
                                       : (trouble.empty() ? "ok" : trouble) + "\n"));
   return trouble.empty() ? Answer::kYes : Answer::kNo;
 }
 
-void add_filters(CLI::App& command, Options& options) {
+void add_filters(CLI::App& command, StoreOptions& options) {
   command.add_option("--kind", options.kind, "Only these")
       ->check(CLI::IsMember({"verdict", "time", "proposal", "run"}));
   command.add_option("--task", options.task, "Only those of the task whose SHA-256 begins so");
@@ -187,11 +184,11 @@ void add_filters(CLI::App& command, Options& options) {
 }  // namespace
 
 void add_store_command(CLI::App& app, Chosen& chosen) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<StoreOptions>();
   auto* command = app.add_subcommand("store", "Show and prune what was found out before");
-  command->footer(kExamples);
+  command->footer(kStoreExamples);
   command->require_subcommand(0, 1);
-  using Run = Result<Answer> (*)(const Options&, bool);
+  using Run = Result<Answer> (*)(const StoreOptions&, bool);
   const auto on = [options, &chosen](CLI::App* sub, Run run) {
     sub->add_option("--store", options->path, "The file (see `nereid store --help`)");
     add_json_flag(*sub, chosen, "One object, or one a line");

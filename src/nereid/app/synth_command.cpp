@@ -24,7 +24,7 @@
 namespace nereid::app {
 namespace {
 
-constexpr const char* kHelp = R"(Examples:
+constexpr const char* kSynthHelp = R"(Examples:
   nereid synth --level 1 --count 1                      one program, on stdout
   nereid synth --level 5 --count 1000 -o tasks          tasks/L5_000000.py and on, and tasks/index.jsonl
   nereid synth --level 5 --count 1000000 -o l5.jsonl    one JSON object a line, its `code` the file
@@ -38,7 +38,7 @@ is in docs/synth.md. The same options give the same programs on every machine an
 interrupted run loses nothing: the same command writes the same files again. Duplicates are dropped by a hash of
 the graph; the side of the held-out split follows from the graph without its sizes, whatever the seed.)";
 
-struct Options {
+struct SynthOptions {
   int level = 0;
   uint64_t count = 100, seed = 0;
   std::vector<std::string> ops;
@@ -73,7 +73,7 @@ Result<int> size_bound(const std::string& option, const std::string& text) {
   return static_cast<int>(std::log2(value) / synth::kBitsPerClass + 1e-9);
 }
 
-Result<std::vector<const ops::Operator*>> operators_of(const Options& options) {
+Result<std::vector<const ops::Operator*>> operators_of(const SynthOptions& options) {
   std::vector<const ops::Operator*> chosen;
   const auto add = [&](const ops::Operator* op) {
     if (std::find(chosen.begin(), chosen.end(), op) == chosen.end()) chosen.push_back(op);
@@ -92,7 +92,7 @@ Result<std::vector<const ops::Operator*>> operators_of(const Options& options) {
   return chosen;
 }
 
-Json line_of(const Options& options, const synth::Made& made, double held_out) {
+Json line_of(const SynthOptions& options, const synth::Made& made, double held_out) {
   Json operators = Json::array();
   for (const auto& step : made.program.steps) operators.push_back(step.applied.op->name);
   const synth::ProgramCost cost = cost_of(made.program);
@@ -111,7 +111,7 @@ Json line_of(const Options& options, const synth::Made& made, double held_out) {
 // Where programs go: a folder of files with an index, one file of lines, or stdout.
 class Sink {
  public:
-  static Result<Sink> open(const Options& options, bool json) {
+  static Result<Sink> open(const SynthOptions& options, bool json) {
     Sink sink;
     sink.level_ = options.level,
     sink.sharded_ = options.count * static_cast<uint64_t>(1 + options.later_sizes) > 10'000;
@@ -210,7 +210,7 @@ struct Counts {
 
 class Run {
  public:
-  Run(const Options& options, const synth::Space& space, Sink sink)
+  Run(const SynthOptions& options, const synth::Space& space, Sink sink)
       : options_(options),
         space_(space),
         pool_(options.threads),
@@ -299,7 +299,7 @@ class Run {
     return true;
   }
 
-  const Options& options_;
+  const SynthOptions& options_;
   const synth::Space& space_;
   ThreadPool pool_;
   synth::Coverage coverage_;
@@ -312,7 +312,7 @@ class Run {
   Counts counts_;
 };
 
-Json report_of(const Options& options, const Counts& counts, const synth::Coverage& coverage,
+Json report_of(const SynthOptions& options, const Counts& counts, const synth::Coverage& coverage,
                double seconds) {
   return {{"level", options.level},
           {"seed", options.seed},
@@ -331,7 +331,7 @@ Json report_of(const Options& options, const Counts& counts, const synth::Covera
           {"coverage", coverage.to_json()}};
 }
 
-Status check(const Options& options) {
+Status check(const SynthOptions& options) {
   if (options.held_out < 0 || options.held_out >= 1)
     return input_error("--held-out: expected a share from 0 to below 1, got {}", options.held_out);
   if (options.split == "held-out" && options.held_out == 0)
@@ -341,7 +341,7 @@ Status check(const Options& options) {
   return ok_status();
 }
 
-Result<Answer> run(const Options& options, bool json) {
+Result<Answer> run(const SynthOptions& options, bool json) {
   NEREID_TRY_STATUS(check(options));
   NEREID_TRY(const auto operators, operators_of(options));
   synth::Bounds bounds;
@@ -385,8 +385,8 @@ Result<Answer> run(const Options& options, bool json) {
 
 void add_synth_command(CLI::App& app, Chosen& chosen) {
   auto* command = app.add_subcommand("synth", "Sample programs of the operator space as PyTorch tasks");
-  command->footer(kHelp);
-  auto options = std::make_shared<Options>();
+  command->footer(kSynthHelp);
+  auto options = std::make_shared<SynthOptions>();
   command->add_option("--level", options->level, "How many operators a program has")
       ->required()
       ->check(CLI::Range(1, synth::kHighestLevel));

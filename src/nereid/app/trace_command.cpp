@@ -20,7 +20,7 @@
 namespace nereid::app {
 namespace {
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kTraceExamples = R"(Examples:
   nereid trace model.py                              what get_inputs, __init__ and forward do, for a person
   nereid trace mine.py --reference model.py          a candidate (ModelNew), given the reference's inputs
   nereid trace model.py -o model.trace               the same, kept
@@ -32,14 +32,14 @@ launches. Exit code 1: it could not be traced, and why.)";
 
 constexpr size_t kLargestSource = size_t{16} << 20;
 
-struct Options {
+struct TraceOptions {
   std::string file, reference, class_name, output;
   uint64_t draw = 0;
   double seconds = 30;
   bool graph = false, all = false;
 };
 
-Result<Traced> trace_source(tracer::Tracer& tracer, const Options& options, const std::string& file,
+Result<Traced> trace_source(tracer::Tracer& tracer, const TraceOptions& options, const std::string& file,
                             const std::string& class_name, const trace::Trace* reference) {
   tracer::TraceRequest request;
   NEREID_TRY(request.source, read_file(file, kLargestSource));
@@ -52,7 +52,7 @@ Result<Traced> trace_source(tracer::Tracer& tracer, const Options& options, cons
   return traced(std::move(answer), file);
 }
 
-Result<Traced> obtain(const Options& options) {
+Result<Traced> obtain(const TraceOptions& options) {
   NEREID_TRY(const std::string bytes, read_file(options.file, JsonLimits{}.max_bytes));
   if (std::filesystem::path(options.file).extension() != ".py" && trace::looks_like_trace(bytes)) {
     if (!options.reference.empty()) return input_error("{}: a kept trace needs no --reference", options.file);
@@ -84,7 +84,7 @@ Status can_be_kept(const std::filesystem::path& output) {
   return input_error("{}: there is no folder {}", output.string(), folder.string());
 }
 
-Result<Answer> run(const Options& options, bool json) {
+Result<Answer> run(const TraceOptions& options, bool json) {
   NEREID_TRY_STATUS(can_be_kept(options.output));
   NEREID_TRY(const Traced traced, obtain(options));
   if (const auto* none = std::get_if<NoTrace>(&traced)) {
@@ -188,10 +188,10 @@ Json trace_json(const trace::Trace& trace, const TraceFacts& facts) {
 }
 
 void add_trace_command(CLI::App& app, Chosen& chosen) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TraceOptions>();
   CLI::App* command =
       app.add_subcommand("trace", "Show what a module does: its PyTorch operators and Triton launches");
-  command->footer(kExamples);
+  command->footer(kTraceExamples);
   command
       ->add_option("FILE", options->file, "A reference or candidate (.py), or a trace that was kept with -o")
       ->required();

@@ -16,7 +16,7 @@
 namespace nereid::app {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kVerifyExamples =
     R"(Verdicts, the first that applies: Malformed, Untraceable, CompileFailed, Disallowed, Unsafe, Mismatch,
 TimedOut, Verified. An Error is no verdict. docs/verdicts.md explains each, and how to fix a kernel that gets it.
 
@@ -34,7 +34,7 @@ Examples:
 A line of pairs.jsonl: {"id": "1", "reference": "softmax.py", "candidate_source": "import torch ..."} (`reference_source`
 and `candidate` work too). --batch FOLDER pairs every reference.py with the files beside it.)";
 
-struct Options {
+struct VerifyOptions {
   std::string reference, candidate, batch, output;
   std::string device = "auto", policy = "mostly";
   std::optional<uint64_t> seed;
@@ -44,7 +44,7 @@ struct Options {
   bool allow_tf32 = false, time = false, shrink = false, explain = false, json = false;
 };
 
-Result<verify::Settings> settings_of(const Options& options) {
+Result<verify::Settings> settings_of(const VerifyOptions& options) {
   verify::Settings settings;
   settings.policy = *verify::policy_from_string(options.policy);
   settings.trials = options.trials;
@@ -60,11 +60,7 @@ Result<verify::Settings> settings_of(const Options& options) {
   return settings;
 }
 
-std::string line(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-Result<Answer> one(const Options& options) {
+Result<Answer> one(const VerifyOptions& options) {
   NEREID_TRY(auto settings, settings_of(options));
   NEREID_TRY(const auto pair, verify::read_pair(options.reference, options.candidate));
   NEREID_TRY(const auto bench, verify::Workbench::open({.jobs = 2, .device = settings.device}));
@@ -77,7 +73,7 @@ Result<Answer> one(const Options& options) {
   }
   if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
   if (options.json) {
-    NEREID_TRY_STATUS(write_stdout(line(to_json(verdict))));
+    NEREID_TRY_STATUS(write_stdout(json_line(to_json(verdict))));
   } else {
     const verify::TellingOptions telling{.color = Terminal::of_stdout().colour,
                                          .explain = options.explain,
@@ -91,7 +87,7 @@ Result<Answer> one(const Options& options) {
   return static_cast<Answer>(exit_code(verdict));
 }
 
-Result<Answer> many(const Options& options) {
+Result<Answer> many(const VerifyOptions& options) {
   NEREID_TRY(auto settings, settings_of(options));
   NEREID_TRY(auto reader, verify::BatchReader::open(options.batch));
   const int jobs =
@@ -126,7 +122,7 @@ Result<Answer> many(const Options& options) {
   return summary->input_errors > 0 ? Answer::kBadInput : Answer::kYes;
 }
 
-void add_options(CLI::App& command, Options& options) {
+void add_options(CLI::App& command, VerifyOptions& options) {
   command.add_option("REFERENCE", options.reference,
                      "The task: class Model, get_inputs(), get_init_inputs()");
   command.add_option("CANDIDATE", options.candidate,
@@ -166,10 +162,10 @@ void add_options(CLI::App& command, Options& options) {
 }  // namespace
 
 void add_verify_command(CLI::App& app, Chosen& chosen) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<VerifyOptions>();
   CLI::App* command =
       app.add_subcommand("verify", "Judge a candidate against its reference: one verdict, with evidence");
-  command->footer(kExamples);
+  command->footer(kVerifyExamples);
   add_options(*command, *options);
   add_json_flag(*command, chosen, "The verdict as one JSON object on stdout");
   command->callback([options, &chosen] {

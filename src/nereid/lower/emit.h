@@ -10,6 +10,8 @@
 
 namespace nereid::lower {
 
+inline constexpr int64_t kProcessors = 132;  // of the GPU that tiles are chosen for
+
 // What a launch passes for a parameter that is a pointer.
 struct PointerParameter {
   std::string name;

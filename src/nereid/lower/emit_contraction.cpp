@@ -14,13 +14,6 @@ constexpr int kM = 0, kN = 1, kBatch = 2, kK = 3,
               kTap = 4;  // the dimensions that a kernel's indices are written in
 
 constexpr double kLargeProduct = 1 << 24;
-constexpr int64_t kProcessors = 132;
-
-int64_t product_of(const Extents& sizes, const std::vector<int>& dims) {
-  int64_t product = 1;
-  for (const int d : dims) product *= sizes[static_cast<size_t>(d)];
-  return product;
-}
 
 class ContractionEmitter {
  public:

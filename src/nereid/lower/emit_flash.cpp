@@ -8,15 +8,12 @@
 namespace nereid::lower {
 namespace {
 
-constexpr int kBatch = 0, kM = 1, kF = 2, kN = 3, kE = 4;  // the dimensions that indices are written in
+// The dimensions that indices are written in.
+struct FlashDim {
+  static constexpr int kBatch = 0, kM = 1, kF = 2, kN = 3, kE = 4;
+};
 constexpr int64_t kShared = 160 << 10;                     // bytes of one program, on the smallest target
 constexpr int64_t kFewPrograms = 132;
-
-int64_t product_of(const Extents& sizes, const std::vector<int>& dims) {
-  int64_t product = 1;
-  for (const int d : dims) product *= sizes[static_cast<size_t>(d)];
-  return product;
-}
 
 class FlashEmitter {
  public:
@@ -56,7 +53,7 @@ class FlashEmitter {
     query.line("e = tl.arange(0, BLOCK_E)[None, :]");
     query.line("e_key = tl.arange(0, BLOCK_E)[:, None]");
     query.line("f = tl.arange(0, BLOCK_F)[None, :]");
-    const std::string q = operand(query, flat(flash_.query), {kE}, "[BLOCK_M, BLOCK_E]");
+    const std::string q = operand(query, flat(flash_.query), {FlashDim::kE}, "[BLOCK_M, BLOCK_E]");
     query.line("best = tl.full([BLOCK_M, 1], float(\"-inf\"), tl.float32)");
     query.line("sum = tl.zeros([BLOCK_M, 1], tl.float32)");
     query.line("total = tl.zeros([BLOCK_M, BLOCK_F], tl.float32)");
@@ -118,10 +115,10 @@ class FlashEmitter {
       for (size_t i = 0; i < dims.size(); ++i)
         by[static_cast<size_t>(dims[i])] = sizes[i] == 1 ? Index() : parts[i];
     };
-    spread(flash_.batch, kBatch);
-    spread(flash_.m, kM);
-    spread(flash_.f, kF);
-    for (const int d : {kN, kE}) by.push_back(Index::dimension(d));
+    spread(flash_.batch, FlashDim::kBatch);
+    spread(flash_.m, FlashDim::kM);
+    spread(flash_.f, FlashDim::kF);
+    for (const int d : {FlashDim::kN, FlashDim::kE}) by.push_back(Index::dimension(d));
     return by;
   }
 
@@ -165,11 +162,11 @@ class FlashEmitter {
     const auto turn = [&](const std::string& text) { turn_.push_back("    " + text); };
     turn("n = start + tl.arange(0, BLOCK_N)[None, :]");
     turn("n_value = start + tl.arange(0, BLOCK_N)[:, None]");
-    key.begin_loop({kN});
-    const std::string k = operand(key, flat(flash_.key), {kE}, "[BLOCK_E, BLOCK_N]");
+    key.begin_loop({FlashDim::kN});
+    const std::string k = operand(key, flat(flash_.key), {FlashDim::kE}, "[BLOCK_E, BLOCK_N]");
     take(key);
     turn("product = " + dot(q, k, ""));
-    score.begin_loop({kN});
+    score.begin_loop({FlashDim::kN});
     score.set_result(flash_.product, "product");
     const std::string made = score.value(flat(flash_.score));
     take(score);
@@ -181,8 +178,8 @@ class FlashEmitter {
     turn("weight = tl.exp(score - shift)");
     turn("decay = tl.exp(best - shift)");
     turn("sum = sum * decay + tl.sum(weight, axis=1)[:, None]");
-    value.begin_loop({kN});
-    const std::string v = operand(value, flat(flash_.value), {kN}, "[BLOCK_N, BLOCK_F]");
+    value.begin_loop({FlashDim::kN});
+    const std::string v = operand(value, flat(flash_.value), {FlashDim::kN}, "[BLOCK_N, BLOCK_F]");
     take(value);
     std::string weight = type_ == DType::kF32 ? "weight" : fmt::format("weight.to({})", type_text(type_));
     if (precision_ == "tf32") weight = "round_to_tf32(weight)";
@@ -200,7 +197,7 @@ class FlashEmitter {
     std::vector<Index> at;
     for (const Index& index : kernel_.members.front().at)
       at.push_back(substitute(index, by, write.extents()));
-    const std::string where = write.mask_of({kM, kF});
+    const std::string where = write.mask_of({FlashDim::kM, FlashDim::kF});
     const std::string place = write.place(names_.pointer(graph_, node_.out), write.address(node_.out, at));
     lines_.push_back(where.empty() ? fmt::format("tl.store({}, result)", place)
                                    : fmt::format("tl.store({}, result, mask={})", place, where));

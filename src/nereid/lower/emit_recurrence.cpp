@@ -9,7 +9,6 @@
 namespace nereid::lower {
 namespace {
 
-constexpr int64_t kProcessors = 132;
 // Units of float32 whose states, and whose weights in the first-level cache, one processor holds: then all
 // steps are one launch. With more of them a processor alone takes longer for a step than a launch of all
 // does.

@@ -10,18 +10,18 @@ namespace nereid::lower {
 namespace {
 
 const Extents kExtents{6, 10};
-Index d(int dimension) { return Index::dimension(dimension); }
+Index dim(int dimension) { return Index::dimension(dimension); }
 
 TEST(Exprs, EqualExpressionsAreOne) {
   Exprs exprs;
-  const Value x(exprs, exprs.load(0, {d(0), d(1)}, DType::kF32));
+  const Value x(exprs, exprs.load(0, {dim(0), dim(1)}, DType::kF32));
   EXPECT_EQ((x * 2 + 1).id(), (x * 2 + 1).id());
   EXPECT_NE((x * 2 + 1).id(), (x * 2 + 2).id());
 }
 
 TEST(Exprs, WhatChangesNothingIsLeftOut) {
   Exprs exprs;
-  const Value x(exprs, exprs.load(0, {d(0)}, DType::kF32));
+  const Value x(exprs, exprs.load(0, {dim(0)}, DType::kF32));
   EXPECT_EQ((x * 1).id(), x.id());
   EXPECT_EQ((x + 0).id(), x.id());
   EXPECT_EQ((x / 1).id(), x.id());
@@ -43,39 +43,39 @@ TEST(Exprs, ConstantsAreFolded) {
 
 TEST(Exprs, WithinIsKnownWhereBoundsTell) {
   Exprs exprs;
-  EXPECT_EQ(exprs.within(d(1), 0, 10, kExtents), exprs.integer(1, DType::kBool));
-  EXPECT_EQ(exprs.within(d(1) + Index(10), 0, 10, kExtents), exprs.integer(0, DType::kBool));
-  EXPECT_EQ(exprs[exprs.within(d(1) - Index(1), 0, 10, kExtents)].kind, Expr::Kind::kWithin);
+  EXPECT_EQ(exprs.within(dim(1), 0, 10, kExtents), exprs.integer(1, DType::kBool));
+  EXPECT_EQ(exprs.within(dim(1) + Index(10), 0, 10, kExtents), exprs.integer(0, DType::kBool));
+  EXPECT_EQ(exprs[exprs.within(dim(1) - Index(1), 0, 10, kExtents)].kind, Expr::Kind::kWithin);
 }
 
 TEST(Exprs, SubstitutionReachesEveryIndex) {
   Exprs exprs;
-  const Value x(exprs, exprs.load(0, {d(0), d(1)}, DType::kF32));
-  const Value masked = Value(exprs, exprs.within(d(1), 0, 5, kExtents)).where(x, x.constant(0));
-  const ExprId swapped = exprs.substitute(masked.id(), {d(1), d(0)}, {10, 6});
-  const Value y(exprs, exprs.load(0, {d(1), d(0)}, DType::kF32));
-  EXPECT_EQ(swapped, Value(exprs, exprs.within(d(0), 0, 5, {10, 6})).where(y, y.constant(0)).id());
+  const Value x(exprs, exprs.load(0, {dim(0), dim(1)}, DType::kF32));
+  const Value masked = Value(exprs, exprs.within(dim(1), 0, 5, kExtents)).where(x, x.constant(0));
+  const ExprId swapped = exprs.substitute(masked.id(), {dim(1), dim(0)}, {10, 6});
+  const Value y(exprs, exprs.load(0, {dim(1), dim(0)}, DType::kF32));
+  EXPECT_EQ(swapped, Value(exprs, exprs.within(dim(0), 0, 5, {10, 6})).where(y, y.constant(0)).id());
 }
 
 TEST(Exprs, AnIndexThatTheKernelKnowsGoesThroughSums) {
   Exprs exprs;
-  const Value x(exprs, exprs.load(0, {d(0) * 2 + Index(1), d(1)}, DType::kF32));
-  const Value row(exprs, exprs.load(1, {d(1)}, DType::kI64));
-  const auto read = exprs.substitute(x.id(), {Index(), d(1)}, {row.id(), exprs.integer(0)}, kExtents);
+  const Value x(exprs, exprs.load(0, {dim(0) * 2 + Index(1), dim(1)}, DType::kF32));
+  const Value row(exprs, exprs.load(1, {dim(1)}, DType::kI64));
+  const auto read = exprs.substitute(x.id(), {Index(), dim(1)}, {row.id(), exprs.integer(0)}, kExtents);
   ASSERT_TRUE(read.has_value());
   const Expr& load = exprs[*read];
   EXPECT_EQ(load.at[0], Index(1));
   EXPECT_EQ(load.args.at(0), (row * 2).id());
   // Under a quotient it is no sum: that cannot be said.
-  const ExprId half = exprs.load(0, {quotient(d(0), 2, kExtents), d(1)}, DType::kF32);
-  EXPECT_FALSE(exprs.substitute(half, {Index(), d(1)}, {row.id(), exprs.integer(0)}, kExtents).has_value());
+  const ExprId half = exprs.load(0, {quotient(dim(0), 2, kExtents), dim(1)}, DType::kF32);
+  EXPECT_FALSE(exprs.substitute(half, {Index(), dim(1)}, {row.id(), exprs.integer(0)}, kExtents).has_value());
 }
 
 TEST(Exprs, AKnownIndexIsNoLoad) {
   Exprs exprs;
-  const ExprId direct = exprs.load(0, {d(0) + Index(3)}, DType::kF32);
-  EXPECT_EQ(exprs.load(0, {d(0)}, DType::kF32, {exprs.integer(3)}), direct);
-  EXPECT_EQ(exprs.load(0, {Index(3)}, DType::kF32, {exprs.index(d(0))}), direct);
+  const ExprId direct = exprs.load(0, {dim(0) + Index(3)}, DType::kF32);
+  EXPECT_EQ(exprs.load(0, {dim(0)}, DType::kF32, {exprs.integer(3)}), direct);
+  EXPECT_EQ(exprs.load(0, {Index(3)}, DType::kF32, {exprs.index(dim(0))}), direct);
 }
 
 }  // namespace

@@ -22,6 +22,12 @@ int64_t element_count(const Extents& sizes) {
   return count;
 }
 
+int64_t product_of(const Extents& sizes, const std::vector<int>& dims) {
+  int64_t product = 1;
+  for (const int d : dims) product *= sizes[static_cast<size_t>(d)];
+  return product;
+}
+
 TensorId Graph::add_leaf(const trace::Value& value, trace::ValueId id, std::string name) {
   tensors.push_back({.type = value.dtype,
                      .sizes = value.sizes,

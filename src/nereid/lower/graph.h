@@ -124,5 +124,6 @@ struct Graph {
 
 std::vector<int64_t> row_major(const Extents& sizes);
 int64_t element_count(const Extents& sizes);
+int64_t product_of(const Extents& sizes, const std::vector<int>& dims);  // of those of `dims`
 
 }  // namespace nereid::lower

@@ -215,9 +215,9 @@ class Inliner {
 };
 
 // sum over c of body becomes sum over s of (sum over c' of body at s * chunk + c').
-class Splitter {
+class RowSplitter {
  public:
-  Splitter(Graph& graph, const Target& target) : graph_(graph), target_(target) {}
+  RowSplitter(Graph& graph, const Target& target) : graph_(graph), target_(target) {}
 
   void run() {
     std::vector<Node> before = std::move(graph_.nodes);
@@ -369,7 +369,7 @@ void prepare(Graph& graph, const Target& target, bool split_sums) {
       unroll(graph, node);
   Inliner(graph).run();
   if (split_sums) split_long_sums(graph, target);
-  Splitter(graph, target).run();
+  RowSplitter(graph, target).run();
 }
 
 }  // namespace nereid::lower

@@ -20,9 +20,9 @@ struct Parts {
   TensorId high = -1, low = -1, back = -1;
 };
 
-class Splitter {
+class FactorSplitter {
  public:
-  explicit Splitter(Graph& graph) : graph_(graph) {}
+  explicit FactorSplitter(Graph& graph) : graph_(graph) {}
 
   void run() {
     std::vector<Node> before = std::move(graph_.nodes);
@@ -133,7 +133,7 @@ class Splitter {
 }  // namespace
 
 void split_factors(Graph& graph, const Choices& choices) {
-  if (choices.split_products) Splitter(graph).run();
+  if (choices.split_products) FactorSplitter(graph).run();
 }
 
 }  // namespace nereid::lower

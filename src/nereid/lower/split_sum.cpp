@@ -12,7 +12,7 @@ namespace nereid::lower {
 namespace {
 
 constexpr int64_t kTile = 64;         // of output elements that one program makes, in either direction
-constexpr int64_t kLeastChunk = 256;  // terms that are worth a program
+constexpr int64_t kTermsOfAPart = 256;  // terms that are worth a program
 // Seconds a program takes for one term of its tile's sums: of float32 in three products of TF32, of halves.
 constexpr double kTermSeconds = 6e-9, kHalfTermSeconds = 2e-9;
 
@@ -21,9 +21,9 @@ struct Split {
   int64_t parts = 1, chunk = 1;
 };
 
-class Splitter {
+class SumSplitter {
  public:
-  Splitter(Graph& graph, const Target& target) : graph_(graph), target_(target) {}
+  SumSplitter(Graph& graph, const Target& target) : graph_(graph), target_(target) {}
 
   void run() {
     std::vector<Node> before = std::move(graph_.nodes);
@@ -45,7 +45,7 @@ class Splitter {
     const int64_t length = node.reduced[how.dimension], terms = element_count(node.reduced);
     if (node.taps && how.dimension + 1 != node.reduced.size()) return std::nullopt;
     const int64_t programs = tiles(node);
-    how.parts = std::min({2 * target_.multiprocessors / programs, terms / kLeastChunk, length / 16});
+    how.parts = std::min({2 * target_.multiprocessors / programs, terms / kTermsOfAPart, length / 16});
     if (how.parts < 2) return std::nullopt;
     how.chunk = (length + how.parts - 1) / how.parts;
     how.chunk = (how.chunk + 63) / 64 * 64;  // blocks of k are then whole
@@ -124,6 +124,6 @@ class Splitter {
 
 }  // namespace
 
-void split_long_sums(Graph& graph, const Target& target) { Splitter(graph, target).run(); }
+void split_long_sums(Graph& graph, const Target& target) { SumSplitter(graph, target).run(); }
 
 }  // namespace nereid::lower

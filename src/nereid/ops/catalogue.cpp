@@ -538,6 +538,12 @@ std::string_view name_of(const std::string_view (&names)[N], Enum value) {
 
 std::span<const Operator> catalogue() { return kCatalogue; }
 
+std::vector<const Operator*> every_operator() {
+  std::vector<const Operator*> all;
+  for (const Operator& op : kCatalogue) all.push_back(&op);
+  return all;
+}
+
 const Operator* find(std::string_view name) {
   const auto* row = std::find_if(kCatalogue.begin(), kCatalogue.end(),
                                  [&](const Operator& candidate) { return candidate.name == name; });

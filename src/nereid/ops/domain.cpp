@@ -3,11 +3,9 @@
 namespace nereid::ops {
 namespace {
 
-using D = Domain;
-
 // One computed operand of domain `x`, in slot `slot`; the others are fresh inputs in their ranges.
-bool of_one(DomainRule rule, D x, uint8_t slot, D& result) {
-  const auto is = [&](D domain) {
+bool of_one(DomainRule rule, Domain x, uint8_t slot, Domain& result) {
+  const auto is = [&](Domain domain) {
     result = domain;
     return true;
   };
@@ -15,47 +13,47 @@ bool of_one(DomainRule rule, D x, uint8_t slot, D& result) {
     case DomainRule::kKeep:
       return is(x);
     case DomainRule::kBounded:
-      return is(D::kUnit) && x != D::kPositive;  // it would be saturated
+      return is(Domain::kUnit) && x != Domain::kPositive;  // it would be saturated
     case DomainRule::kSigmoid:
-      return is(x == D::kUnit ? D::kPositive : D::kUnit) && x != D::kPositive;
+      return is(x == Domain::kUnit ? Domain::kPositive : Domain::kUnit) && x != Domain::kPositive;
     case DomainRule::kSoftmax:
-      return is(x == D::kWide ? D::kUnit : D::kPositive);
+      return is(x == Domain::kWide ? Domain::kUnit : Domain::kPositive);
     case DomainRule::kLogSoftmax:
-      return is(x == D::kUnit ? D::kUnit : D::kWide);
+      return is(x == Domain::kUnit ? Domain::kUnit : Domain::kWide);
     case DomainRule::kExp:
-      return is(D::kPositive) && x == D::kUnit;
+      return is(Domain::kPositive) && x == Domain::kUnit;
     case DomainRule::kLog:
-      return is(D::kUnit) && x == D::kPositive;
+      return is(Domain::kUnit) && x == Domain::kPositive;
     case DomainRule::kRoot:
-      return is(D::kPositive) && x == D::kPositive;
+      return is(Domain::kPositive) && x == Domain::kPositive;
     case DomainRule::kPower:
-      return is(D::kWide) && x != D::kWide;
+      return is(Domain::kWide) && x != Domain::kWide;
     case DomainRule::kSum:
-      return is(x == D::kPositive ? D::kPositive : D::kWide);
+      return is(x == Domain::kPositive ? Domain::kPositive : Domain::kWide);
     case DomainRule::kWiden:
-      return is(D::kWide);
+      return is(Domain::kWide);
     case DomainRule::kNormalise:
-      return is(D::kUnit);
+      return is(Domain::kUnit);
     case DomainRule::kAdd:
-      return is(x == D::kUnit ? D::kUnit : D::kWide);
+      return is(x == Domain::kUnit ? Domain::kUnit : Domain::kWide);
     case DomainRule::kMultiply:
-      return is(D::kWide);
+      return is(Domain::kWide);
     case DomainRule::kDivide:
-      return is(D::kWide) && (slot == 0 || x == D::kPositive);
+      return is(Domain::kWide) && (slot == 0 || x == Domain::kPositive);
     case DomainRule::kExtreme:
-      return is(x == D::kPositive ? D::kWide : x);
+      return is(x == Domain::kPositive ? Domain::kWide : x);
     case DomainRule::kContract:
-      return is(x == D::kWide ? D::kWide : D::kUnit);
+      return is(x == Domain::kWide ? Domain::kWide : Domain::kUnit);
     case DomainRule::kLayer:
-      return is(x == D::kWide ? D::kWide : D::kUnit);
+      return is(x == Domain::kWide ? Domain::kWide : Domain::kUnit);
     case DomainRule::kPeriodic:
-      return is(D::kUnit) && x != D::kWide;
+      return is(Domain::kUnit) && x != Domain::kWide;
     case DomainRule::kSoftplus:
-      return is(x == D::kWide ? D::kWide : D::kPositive);
+      return is(x == Domain::kWide ? Domain::kWide : Domain::kPositive);
     case DomainRule::kLogSigmoid:
-      return is(x == D::kUnit ? D::kUnit : D::kWide) && x != D::kPositive;
+      return is(x == Domain::kUnit ? Domain::kUnit : Domain::kWide) && x != Domain::kPositive;
     case DomainRule::kIndex:
-      return is(D::kIndices);
+      return is(Domain::kIndices);
   }
   return false;
 }
@@ -63,18 +61,19 @@ bool of_one(DomainRule rule, D x, uint8_t slot, D& result) {
 }  // namespace
 
 bool domain_of(DomainRule rule, const Operands& operands, Domain& result) {
-  if (operands.first == D::kIndices || (operands.two && operands.second == D::kIndices)) return false;
+  if (operands.first == Domain::kIndices || (operands.two && operands.second == Domain::kIndices))
+    return false;
   if (!operands.two) return of_one(rule, operands.first, operands.slot, result);
-  result = D::kWide;
-  const bool both_wide = operands.first == D::kWide && operands.second == D::kWide;
+  result = Domain::kWide;
+  const bool both_wide = operands.first == Domain::kWide && operands.second == Domain::kWide;
   switch (rule) {
     case DomainRule::kMultiply:
     case DomainRule::kContract:
       return !both_wide;
     case DomainRule::kDivide:
-      return operands.second == D::kPositive;
+      return operands.second == Domain::kPositive;
     case DomainRule::kPower:
-      return operands.first != D::kWide && operands.second != D::kWide;
+      return operands.first != Domain::kWide && operands.second != Domain::kWide;
     case DomainRule::kExtreme:
       if (operands.first == operands.second) result = operands.first;
       return true;
@@ -90,17 +89,17 @@ Domain domain_of_leaves(DomainRule rule) {
     case DomainRule::kExp:
     case DomainRule::kRoot:
     case DomainRule::kSoftplus:
-      return D::kPositive;
+      return Domain::kPositive;
     case DomainRule::kPower:
     case DomainRule::kSum:
     case DomainRule::kWiden:
     case DomainRule::kMultiply:
     case DomainRule::kDivide:
-      return D::kWide;
+      return Domain::kWide;
     case DomainRule::kIndex:
-      return D::kIndices;
+      return Domain::kIndices;
     default:
-      return D::kUnit;
+      return Domain::kUnit;
   }
 }
 

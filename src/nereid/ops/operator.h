@@ -140,6 +140,7 @@ struct Operator {
 };
 
 std::span<const Operator> catalogue();
+std::vector<const Operator*> every_operator();  // of the catalogue
 // Null where there is no operator of that name.
 const Operator* find(std::string_view name);
 // The operators that produce values without operands (randn, ones, zeros): leaves, not compute operators.

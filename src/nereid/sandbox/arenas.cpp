@@ -7,8 +7,6 @@
 namespace nereid::sandbox {
 namespace {
 
-constexpr size_t kHugePage = size_t{2} << 20;
-
 // [begin, next) is in use, [next, end) is not yet. Arenas that are given back are not used again: Python
 // gives back few, while modules are imported, and their pages go.
 struct Reserve {

@@ -7,6 +7,8 @@
 
 namespace nereid::sandbox {
 
+inline constexpr size_t kHugePage = size_t{2} << 20;
+
 // What PyObject_SetArenaAllocator takes.
 struct ArenaAllocator {
   void* context;

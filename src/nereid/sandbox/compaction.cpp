@@ -13,12 +13,13 @@
 #include <sstream>
 #include <string>
 
+#include "nereid/sandbox/arenas.h"
 #include "nereid/sandbox/outer.h"
 
 namespace nereid::sandbox {
 namespace {
 
-constexpr uint64_t kHugePage = uint64_t{2} << 20, kPage = 4096;
+constexpr uint64_t kPage = 4096;
 constexpr int kMadviseCollapse = 25;              // MADV_COLLAPSE, newer than Debian 12's headers
 constexpr int kWorthCopying = 32;                 // pages: two faults, each of which brings its neighbours
 constexpr size_t kMostFilePieces = 128;           // 256 MB

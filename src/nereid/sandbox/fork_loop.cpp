@@ -14,12 +14,12 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "nereid/sandbox/failure.h"
+
 namespace nereid::sandbox {
 namespace {
 
 constexpr int kStepsBeforeAFork = 2;  // of compaction, where there is no time left over for it
-
-Error failure(const char* what) { return our_error("{}: {}", what, strerror(errno)); }
 
 double seconds(const timeval& t) {
   return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "nereid/sandbox/failure.h"
 #include "nereid/sandbox/landlock.h"
 #include "nereid/sandbox/outer.h"
 #include "nereid/sandbox/privileges.h"
@@ -22,8 +23,6 @@
 
 namespace nereid::sandbox {
 namespace {
-
-Status failure(const char* what) { return our_error("{}: {}", what, strerror(errno)); }
 
 // setns(CLONE_NEWPID) on oneself undoes unshare(CLONE_NEWPID) for the next fork.
 Status return_to_own_pid_namespace() {
@@ -201,11 +200,13 @@ void Jail::probe_namespaces(const Walls& outer) {
     return tried.ok();
   };
   auto can_unshare = [&](const char* wall, int flag) {
-    return works(wall,
-                 try_in_child([=](int) { return ::unshare(flag) != 0 ? failure("unshare") : ok_status(); }));
+    return works(wall, try_in_child([=](int) {
+                   return ::unshare(flag) != 0 ? Status(failure("unshare")) : ok_status();
+                 }));
   };
   walls_.pid = policy_.pid_namespace && works("pid namespace", try_in_child([](int) {
-                                                if (::unshare(CLONE_NEWPID) != 0) return failure("unshare");
+                                                if (::unshare(CLONE_NEWPID) != 0)
+                                                  return Status(failure("unshare"));
                                                 return return_to_own_pid_namespace();
                                               }));
   walls_.scratch =

@@ -17,9 +17,9 @@ using trace::ValueId;
 
 constexpr size_t kMostData = size_t{1} << 20;  // bytes of one constant
 
-class Writer {
+class BaselineWriter {
  public:
-  Writer(const trace::Trace& trace, const std::string& device) : trace_(trace), device_(device) {}
+  BaselineWriter(const trace::Trace& trace, const std::string& device) : trace_(trace), device_(device) {}
 
   Result<std::string> run() {
     const trace::Phase* forward = nullptr;
@@ -158,7 +158,7 @@ class Writer {
 }  // namespace
 
 Result<std::string> baseline_text(const trace::Trace& trace, const std::string& device) {
-  return Writer(trace, device).run();
+  return BaselineWriter(trace, device).run();
 }
 
 }  // namespace nereid::search

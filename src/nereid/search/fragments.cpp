@@ -13,7 +13,7 @@ namespace nereid::search {
 namespace {
 
 constexpr double kImproved = 0.98;  // of the last composed program's cost: less is worth another verdict
-constexpr double kTraceSeconds = 30;
+constexpr double kFragmentSeconds = 30;
 
 constexpr size_t kComposeEvery = 8;  // questions
 constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -77,7 +77,7 @@ class FragmentSearch {
 
   Known judge(const Fragment& fragment) {
     Known known;
-    const auto task = bench_.trace("fragment.py", fragment.source, Deadline::after(kTraceSeconds));
+    const auto task = bench_.trace("fragment.py", fragment.source, Deadline::after(kFragmentSeconds));
     if (!task.ok()) return known;
     for (auto* proposer : proposers_) {
       // A model is asked where the others have nothing: it costs money.

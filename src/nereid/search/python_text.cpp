@@ -39,9 +39,9 @@ std::string float_python(double x) {
   return text.find_first_of(".en") == text.npos ? text + ".0" : text;
 }
 
-class Writer {
+class ArgumentWriter {
  public:
-  Writer(const NameOf& name_of, const std::string& device) : name_of_(name_of), device_(device) {}
+  ArgumentWriter(const NameOf& name_of, const std::string& device) : name_of_(name_of), device_(device) {}
 
   Result<std::string> operator()(const trace::Arg& arg) const {
     if (std::holds_alternative<trace::None>(arg.node)) return std::string("None");
@@ -148,7 +148,7 @@ Result<std::string> call_python(const trace::Call& call, const NameOf& name_of, 
   const size_t colons = call.op.find("::");
   const std::string name = colons == call.op.npos ? "" : call.op.substr(colons + 2);
   if (!call.op.starts_with("aten::") || !dotted_name(name)) return input_error("{} has no text", call.op);
-  const Writer writer(name_of, device);
+  const ArgumentWriter writer(name_of, device);
   std::vector<std::string> args;
   for (const auto& arg : call.args) {
     NEREID_TRY(auto text, writer(arg));
@@ -173,7 +173,7 @@ std::string targets_python(const trace::Arg& result, const std::function<std::st
 }
 
 Result<std::string> tree_python(const trace::Arg& arg, const NameOf& name_of, const std::string& device) {
-  return Writer(name_of, device)(arg);
+  return ArgumentWriter(name_of, device)(arg);
 }
 
 Part as_part(const std::string& source, const std::string& prefix) {

@@ -8,9 +8,9 @@
 namespace nereid::search {
 namespace {
 
-constexpr size_t kWidth = 108;
+constexpr size_t kColumns = 108;
 
-// Each line of the text as comments of at most kWidth columns; a word that is longer stays whole.
+// Each line of the text as comments of at most kColumns columns; a word that is longer stays whole.
 std::string comment(const std::string& text) {
   std::string out;
   std::istringstream lines(text);
@@ -18,9 +18,9 @@ std::string comment(const std::string& text) {
     std::string rest = trace::safe_text(line);
     do {
       size_t end = rest.size();
-      if (end > kWidth) {
-        end = rest.rfind(' ', kWidth);
-        if (end == std::string::npos || end == 0) end = std::min(rest.find(' ', kWidth), rest.size());
+      if (end > kColumns) {
+        end = rest.rfind(' ', kColumns);
+        if (end == std::string::npos || end == 0) end = std::min(rest.find(' ', kColumns), rest.size());
       }
       out += end == 0 ? "#\n" : "# " + rest.substr(0, end) + "\n";
       rest = end < rest.size() ? rest.substr(end + 1) : "";

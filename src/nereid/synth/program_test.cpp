@@ -13,12 +13,6 @@
 namespace nereid::synth {
 namespace {
 
-std::vector<const ops::Operator*> all_operators() {
-  std::vector<const ops::Operator*> all;
-  for (const auto& op : ops::catalogue()) all.push_back(&op);
-  return all;
-}
-
 // The graph as text, told apart by everything that matters: what equal hashes must agree in.
 std::string graph(const Program& program, Ref ref) {
   if (ref.fresh) {
@@ -71,7 +65,7 @@ TEST(Hashes, AreEqualForEqualGraphsAlone) {
 }
 
 TEST(Hashes, DoNotMindTheOrderOfWhatCommutes) {
-  const Space space(all_operators(), {});
+  const Space space(ops::every_operator(), {});
   Sampler sampler(space, 5, Uniform::kSequences);
   Draft draft;
   Program program;
@@ -92,7 +86,7 @@ TEST(Hashes, DoNotMindTheOrderOfWhatCommutes) {
 TEST(Programs, HaveNoDeadValuesAndKeepTheirBounds) {
   for (const Uniform uniform : {Uniform::kSequences, Uniform::kPrograms}) {
     const Bounds bounds{.elements = 6, .work = 8};
-    const Space space(all_operators(), bounds);
+    const Space space(ops::every_operator(), bounds);
     Maker maker(space, {.level = 8, .uniform = uniform, .seed = 5});
     Made made;
     for (uint64_t i = 0; i < 1'000; ++i) {
@@ -144,7 +138,7 @@ TEST(Values, KnowWhatIsConstant) {
 }
 
 TEST(Emission, IsTheSameAgainAndDiffersInManner) {
-  const Space space(all_operators(), {});
+  const Space space(ops::every_operator(), {});
   const MakerConfig config{.level = 5, .seed = 9};
   Maker maker(space, config), other(space, config);
   Made made, again;
@@ -167,7 +161,7 @@ TEST(Emission, IsTheSameAgainAndDiffersInManner) {
 
 TEST(Split, FollowsFromTheStructure) {
   int held = 0;
-  const Space space(all_operators(), {});
+  const Space space(ops::every_operator(), {});
   Maker maker(space, {.level = 3, .seed = 2});
   Made made, resized;
   int made_count = 0;

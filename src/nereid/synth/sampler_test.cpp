@@ -120,12 +120,6 @@ TEST_P(SmallSpaces, TellTheModesApart) {
 INSTANTIATE_TEST_SUITE_P(All, SmallSpaces, testing::ValuesIn(kSmallSpaces),
                          [](const auto& info) { return std::string(info.param.name); });
 
-std::vector<const ops::Operator*> all_operators() {
-  std::vector<const ops::Operator*> all;
-  for (const auto& op : ops::catalogue()) all.push_back(&op);
-  return all;
-}
-
 // A sequence for which no sizes fit is never drawn, and does not hang the sampler: a matrix is halved and
 // halved.
 TEST(Sampler, DrawsNoSequenceWithoutSizes) {
@@ -142,7 +136,7 @@ TEST(Sampler, DrawsNoSequenceWithoutSizes) {
 }
 
 TEST(Sampler, DecidesWithDoublesAsWithNaturals) {
-  const Space space(all_operators(), {});
+  const Space space(ops::every_operator(), {});
   for (const Uniform uniform : {Uniform::kSequences, Uniform::kPrograms})
     for (const int level : {1, 4}) {
       Sampler sampler(space, level, uniform);
@@ -156,7 +150,7 @@ TEST(Sampler, DecidesWithDoublesAsWithNaturals) {
 }
 
 TEST(Sampler, DrawsTheSameInAnyOrderOnAnyThread) {
-  const Space space(all_operators(), {});
+  const Space space(ops::every_operator(), {});
   for (const Uniform uniform : {Uniform::kSequences, Uniform::kPrograms}) {
     constexpr uint64_t kCount = 300;
     std::vector<std::string> forwards(kCount), backwards(kCount);
@@ -176,7 +170,7 @@ TEST(Sampler, DrawsTheSameInAnyOrderOnAnyThread) {
 }
 
 TEST(Sampler, CountsTheHighestLevel) {
-  const Space space(all_operators(), {});
+  const Space space(ops::every_operator(), {});
   for (const Uniform uniform : {Uniform::kSequences, Uniform::kPrograms}) {
     Sampler sampler(space, kHighestLevel, uniform);
     EXPECT_TRUE(std::isfinite(sampler.choices()));

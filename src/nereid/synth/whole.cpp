@@ -5,7 +5,7 @@
 namespace nereid::synth {
 namespace {
 
-constexpr size_t kMostRemembered = 8'000'000;  // arrivals, of 24 bytes
+constexpr size_t kMostArrivals = 8'000'000;  // arrivals, of 24 bytes
 
 template <typename WaySets>
 void gather(WaySets& sets, const Way& way, int from, int branch,
@@ -97,7 +97,7 @@ const typename Programs<Number>::Arrivals& Programs<Number>::arrivals_at(int ste
                        static_cast<uint64_t>(vector);
   const auto known = arrivals_.find(key);
   if (known != arrivals_.end()) return known->second;
-  if (remembered_ > kMostRemembered) arrivals_.clear(), remembered_ = 0;
+  if (remembered_ > kMostArrivals) arrivals_.clear(), remembered_ = 0;
   Arrivals& made = arrivals_[key];
   for (const WaySet& set : arriving_[static_cast<size_t>(type / kRuns)]) {
     if (set.branch >= 0 && (step < 3 || branches_[static_cast<size_t>(set.branch)].empty())) continue;

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <unordered_map>
 
+#include "nereid/base/text.h"
 #include "nereid/ttir/float_formats.h"
 #include "nereid/ttir/ptx_program.h"
 
@@ -15,12 +16,6 @@ namespace {
 
 constexpr size_t kMostSteps = 4096;
 constexpr size_t kMostRegisters = 1024;
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) text.remove_prefix(1);
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.remove_suffix(1);
-  return text;
-}
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;

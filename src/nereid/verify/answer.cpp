@@ -8,6 +8,8 @@
 #include <optional>
 #include <vector>
 
+#include "nereid/base/text.h"
+
 namespace nereid::verify {
 namespace {
 
@@ -63,12 +65,6 @@ std::vector<string_view> lines_of(string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return lines;
-}
-
-string_view trimmed(string_view text) {
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) text.remove_prefix(1);
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.remove_suffix(1);
-  return text;
 }
 
 bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }

@@ -6,6 +6,8 @@
 #include <set>
 #include <vector>
 
+#include "nereid/base/text.h"
+
 namespace nereid::verify {
 namespace {
 
@@ -17,12 +19,6 @@ constexpr auto kInstructions = std::to_array<string_view>(
      "div", "ex2", "fma", "lg2",  "lop3", "mad",  "max",   "min",      "mov", "mul",
      "neg", "not", "or",  "popc", "prmt", "rcp",  "rsqrt", "selp",     "set", "setp",
      "shf", "shl", "shr", "sin",  "slct", "sqrt", "sub",   "tanh",     "xor"});
-
-string_view trimmed(string_view text) {
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) text.remove_prefix(1);
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.remove_suffix(1);
-  return text;
-}
 
 bool is_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%' || c == '.';

@@ -20,14 +20,14 @@ constexpr double kMemoryFloor = 4e9,
                  kMemoryFactor = 16;  // of all storages of all phases, in bytes and times the reference's
 constexpr uint32_t kAnyInputs = kInputs0 | kInputs1 | kInputs2;
 
-struct Output {
+struct FlatOutput {
   size_t position = 0;  // among the tensors of the output tree
   StorageId storage = -1;
   bool floating = false;
 };
 
-std::vector<Output> outputs_of(const TraceFacts& facts) {
-  std::vector<Output> out;
+std::vector<FlatOutput> outputs_of(const TraceFacts& facts) {
+  std::vector<FlatOutput> out;
   if (facts.judged() < 0) return out;
   for (const ValueId v : trace::tensors_in(facts.trace->phases[static_cast<size_t>(facts.judged())].output)) {
     const auto& value = facts.trace->values[static_cast<size_t>(v)];
@@ -38,13 +38,13 @@ std::vector<Output> outputs_of(const TraceFacts& facts) {
 
 // The outputs that a launch has to lie behind: the floating-point ones, or all where there are none of these,
 // but not what the reference itself hands through without computing.
-std::vector<Output> outputs_to_compute(const TraceFacts& reference, const Flow& reference_flow,
-                                       const TraceFacts& candidate) {
+std::vector<FlatOutput> outputs_to_compute(const TraceFacts& reference, const Flow& reference_flow,
+                                           const TraceFacts& candidate) {
   auto outputs = outputs_of(candidate);
   const auto wanted = outputs_of(reference);
   const bool any_floating =
-      std::any_of(outputs.begin(), outputs.end(), [](const Output& o) { return o.floating; });
-  std::erase_if(outputs, [&](const Output& o) {
+      std::any_of(outputs.begin(), outputs.end(), [](const FlatOutput& o) { return o.floating; });
+  std::erase_if(outputs, [&](const FlatOutput& o) {
     if (any_floating && !o.floating) return true;
     if (wanted.size() != outputs.size() || o.position >= wanted.size()) return false;
     return (reference_flow.origins[static_cast<size_t>(wanted[o.position].storage)] & kComputed) == 0;
@@ -52,7 +52,7 @@ std::vector<Output> outputs_to_compute(const TraceFacts& reference, const Flow& 
   return outputs;
 }
 
-std::string output_name(const Output& output, size_t count) {
+std::string output_name(const FlatOutput& output, size_t count) {
   return count == 1 ? "The output" : fmt::format("Output {}", output.position);
 }
 

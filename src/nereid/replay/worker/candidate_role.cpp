@@ -11,10 +11,10 @@
 //   rest {} -> {}: holds nothing, until what needs it makes it again
 // Where memory is dear ("frugal") the blocks are mapped only while something is copied, when no kernel runs:
 // the reference works in one of them, and the other holds what is being judged.
-#include <ATen/Functions.h>
 
 #include "nereid/base/deadline.h"
 #include "nereid/replay/worker/block.h"
+#include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/role.h"
 #include "nereid/replay/worker/types.h"
 

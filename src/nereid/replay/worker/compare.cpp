@@ -1,11 +1,10 @@
 #include "nereid/replay/worker/compare.h"
 
-#include <ATen/Functions.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/reckon.h"
 #include "nereid/replay/worker/types.h"
 

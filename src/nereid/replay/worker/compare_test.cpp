@@ -1,11 +1,11 @@
 #include "nereid/replay/worker/compare.h"
 
-#include <ATen/Functions.h>
 #include <gtest/gtest.h>
 
 #include <limits>
 
 #include "nereid/replay/worker/inputs.h"
+#include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/types.h"
 
 namespace nereid::replay {
@@ -27,9 +27,6 @@ struct Case {
     return replay::compare(all, tolerance);
   }
 };
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity(),
-                 kNan = std::numeric_limits<double>::quiet_NaN();
 
 TEST(CompareTest, FourTimesTheOwnErrorIsAllowedAndNoMore) {
   Case c;
@@ -84,28 +81,28 @@ TEST(CompareTest, StridesDoNotMatter) {
 
 TEST(CompareTest, WhatIsNotFiniteMustBeTheSame) {
   Case c;
-  for (auto* tensor : {&c.truth, &c.own, &c.got}) (*tensor)[5] = kInfinity, (*tensor)[6] = kNan;
+  for (auto* tensor : {&c.truth, &c.own, &c.got}) (*tensor)[5] = kInfinity, (*tensor)[6] = NAN;
   EXPECT_TRUE(c.compare().agrees) << c.compare().reason;
   EXPECT_EQ(c.compare().undefined, 0);
   c.got[5] = -kInfinity;
   EXPECT_EQ(c.compare().first_wrong, std::vector<int64_t>{5});
   c.got[5] = kInfinity, c.got[6] = 0;
   EXPECT_EQ(c.compare().first_wrong, std::vector<int64_t>{6});
-  c.got[6] = kNan, c.got[7] = kNan;
+  c.got[6] = NAN, c.got[7] = NAN;
   EXPECT_EQ(c.compare().first_wrong, std::vector<int64_t>{7});
   EXPECT_EQ(c.compare().error, kInfinity);
 }
 
 TEST(CompareTest, WhereTheReferenceIsNotDefinedNothingIsJudged) {
   Case c;
-  c.own[9] = kNan, c.got[9] = 12345;
+  c.own[9] = NAN, c.got[9] = 12345;
   EXPECT_TRUE(c.compare().agrees);
   EXPECT_EQ(c.compare().undefined, 1);
 }
 
 TEST(CompareTest, WhatHangsOnANonFiniteInputIsNotJudgedButItsNeighboursAre) {
   Case c;
-  c.own[2] = c.truth[2] = kNan, c.own[3] = c.truth[3] = kInfinity;
+  c.own[2] = c.truth[2] = NAN, c.own[3] = c.truth[3] = kInfinity;
   auto huge = c.truth.clone();
   huge[2] = 1e9, huge[3] = 1e9,
   huge[4] = 7;  // the truth of 4 depends on the input's NaN, although it is a number
@@ -114,10 +111,10 @@ TEST(CompareTest, WhatHangsOnANonFiniteInputIsNotJudgedButItsNeighboursAre) {
     keep_agreeing(tensors.agreed, c.truth, huge);
     return compare(tensors, {});
   };
-  c.got[2] = 0, c.got[3] = kNan, c.got[4] = 99;
+  c.got[2] = 0, c.got[3] = NAN, c.got[4] = 99;
   EXPECT_TRUE(run().agrees) << run().reason;
   EXPECT_EQ(run().undefined, 3);
-  c.got[5] = kNan;
+  c.got[5] = NAN;
   EXPECT_EQ(run().first_wrong, std::vector<int64_t>{5}) << "a NaN leaked";
 }
 
@@ -152,7 +149,7 @@ TEST(CompareTest, RtolAndAtolReplaceTheRule) {
 TEST(CompareTest, HowMuchIsLookedAtAtOnceDoesNotMatter) {
   Case c;
   c.got = c.truth.mul(1 + 3 * 0x1p-22).to(c10::kFloat);
-  c.got[417] += 0.01, c.got[3] = kNan;
+  c.got[417] += 0.01, c.got[3] = NAN;
   auto tensors = c.tensors();
   tensors.nearby = nearby_error(tensors, c.truth.mul(1 + 0x1p-21));
   keep_agreeing(tensors.agreed, c.truth, c.truth.index_fill(0, at::full({1}, 8, c10::kLong), 5));

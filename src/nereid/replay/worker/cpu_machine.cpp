@@ -1,6 +1,5 @@
 #include "nereid/replay/worker/cpu_machine.h"
 
-#include <ATen/Functions.h>
 #include <c10/core/CPUAllocator.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -13,6 +12,7 @@
 #include <cstring>
 #include <optional>
 
+#include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/types.h"
 
 namespace nereid::replay {

@@ -1,6 +1,5 @@
 #include "nereid/replay/worker/frame.h"
 
-#include <ATen/Functions.h>
 #include <ATen/core/ivalue.h>
 #include <c10/core/Scalar.h>
 #include <fmt/format.h>
@@ -10,6 +9,7 @@
 #include <span>
 
 #include "nereid/replay/allowed_ops.h"
+#include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/types.h"
 
 namespace nereid::replay {

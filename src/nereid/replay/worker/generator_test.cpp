@@ -11,13 +11,13 @@ namespace {
 
 using namespace trace;
 
-constexpr int64_t kN = 64;
+constexpr int64_t kDrawn = 64;
 const Arg kOwnGenerator{Named{"generator", "cpu:7#0"}};
 
 ValueId drawn(Sketch& s, const Arg& generator = kOwnGenerator) {
-  const auto out = s.tensor({kN});
+  const auto out = s.tensor({kDrawn});
   const bool named = std::holds_alternative<Named>(generator.node);
-  auto call = make_call(named ? "aten::rand.generator" : "aten::rand", {Arg{List{{Arg{kN}}, false}}},
+  auto call = make_call(named ? "aten::rand.generator" : "aten::rand", {Arg{List{{Arg{kDrawn}}, false}}},
                         tensor_arg(out));
   if (named) call.kwargs.emplace_back("generator", generator);
   s.step(std::move(call));
@@ -28,7 +28,7 @@ ValueId drawn(Sketch& s, const Arg& generator = kOwnGenerator) {
 std::vector<std::vector<at::Tensor>> outputs_of(const TaskForward& forward, int times) {
   const ReplayMode mode;
   const auto machine = make_cpu_machine();
-  const auto trace = sample_task(true, kN, forward);
+  const auto trace = sample_task(true, kDrawn, forward);
   const auto program = Program::prepare(trace, *machine, {.may_keep_inputs = true, .reference = true});
   Replay replay(*program, *machine);
   const RunOptions options{.seed = 3};

@@ -1,10 +1,9 @@
 #include "nereid/replay/worker/inputs.h"
 
-#include <ATen/Functions.h>
-
 #include <functional>
 #include <limits>
 
+#include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/types.h"
 
 namespace nereid::replay {

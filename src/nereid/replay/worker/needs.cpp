@@ -1,7 +1,6 @@
 #include "nereid/replay/worker/needs.h"
 
 #include <ATen/Context.h>
-#include <ATen/Functions.h>
 
 #include <algorithm>
 #include <set>
@@ -9,6 +8,7 @@
 #include "nereid/replay/memory_plan.h"
 #include "nereid/replay/worker/compare.h"
 #include "nereid/replay/worker/inputs.h"
+#include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/retelling.h"
 #include "nereid/replay/worker/types.h"
 

@@ -1,7 +1,6 @@
 // Precompiled: what every file here needs of libtorch.
 #pragma once
 
-#include <ATen/Functions.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
@@ -13,3 +12,5 @@
 #include <string>
 #include <variant>
 #include <vector>
+
+#include "nereid/replay/worker/operators.h"

@@ -10,7 +10,6 @@
 namespace nereid::replay {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int64_t kGrain = int64_t{1} << 15;  // elements that a thread is worth
 
 bool in_reach(const Stretch& stretch) { return stretch.truth.is_cpu(); }

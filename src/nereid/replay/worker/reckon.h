@@ -6,8 +6,11 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <limits>
 
 namespace nereid::replay {
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Flat float64 tensors of one length, on one device.
 struct Stretch {

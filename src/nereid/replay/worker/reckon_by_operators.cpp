@@ -1,14 +1,12 @@
-#include <ATen/Functions.h>
 
 #include <cmath>
 #include <limits>
 
+#include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/reckon.h"
 
 namespace nereid::replay::by_operators {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct Standing {
   at::Tensor defined, finite;

@@ -1,16 +1,15 @@
 #include "nereid/replay/worker/reckon.h"
 
-#include <ATen/Functions.h>
+#include <ATen/Context.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
+#include "nereid/replay/worker/operators.h"
+
 namespace nereid::replay {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity(),
-                 kNan = std::numeric_limits<double>::quiet_NaN();
 
 // Numbers with everything odd among them: whether the three agree on it is left to chance.
 Stretch odd_stretch(int64_t count, int seed, bool others) {
@@ -22,7 +21,7 @@ Stretch odd_stretch(int64_t count, int seed, bool others) {
             {},
             65504};
   if (others) s.agreed = at::rand({count}).lt(0.9);
-  const double odd[] = {kInfinity, -kInfinity, kNan, 1e5, -1e5, 0, -0.0, 1e300};
+  const double odd[] = {kInfinity, -kInfinity, NAN, 1e5, -1e5, 0, -0.0, 1e300};
   const std::vector<at::Tensor> all = {s.got, s.own, s.truth};
   for (int i = 0; i < 200; ++i) {
     const auto at = at::randint(count, {1}).item().toLong();

@@ -11,7 +11,6 @@
 //   rest {} -> {}: memory kept for later goes
 //   judge {"trial", "tolerance", "paths"} -> {"comparison", "seconds", "oracle_seconds"}: runs and compares
 //   needs {"seed", "samples", "seconds"} -> {"inputs": [{"bytes", "tried", "mattered"}...]}: see needs.h
-#include <ATen/Functions.h>
 
 #include <algorithm>
 #include <map>
@@ -22,6 +21,7 @@
 #include "nereid/replay/worker/compare.h"
 #include "nereid/replay/worker/inputs.h"
 #include "nereid/replay/worker/needs.h"
+#include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/retelling.h"
 #include "nereid/replay/worker/role.h"
 #include "nereid/replay/worker/types.h"

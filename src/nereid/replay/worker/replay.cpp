@@ -2,13 +2,13 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
-#include <ATen/Functions.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
 
+#include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/types.h"
 
 namespace nereid::replay {

@@ -1,8 +1,7 @@
 #include "nereid/replay/worker/retelling.h"
 
-#include <ATen/Functions.h>
-
 #include "nereid/replay/worker/inputs.h"
+#include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/types.h"
 
 namespace nereid::replay {

@@ -1,6 +1,5 @@
 // Both roles of a session in this process, with everything that PyTorch allocates counted: what memory_plan.h
 // says against what is held.
-#include <ATen/Functions.h>
 #include <c10/core/CPUAllocator.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -13,6 +12,7 @@
 #include "nereid/replay/message.h"
 #include "nereid/replay/sample_for_tests.h"
 #include "nereid/replay/worker/cpu_machine.h"
+#include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/role.h"
 #include "nereid/replay/worker/types.h"
 #include "nereid/trace/codec.h"

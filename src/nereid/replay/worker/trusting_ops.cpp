@@ -1,6 +1,5 @@
 #include "nereid/replay/worker/trusting_ops.h"
 
-#include <ATen/Functions.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,6 +7,7 @@
 #include <cmath>
 #include <span>
 
+#include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/types.h"
 
 namespace nereid::replay {

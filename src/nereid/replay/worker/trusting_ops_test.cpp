@@ -1,13 +1,13 @@
 // Operators that trust their caller, given what they must not be.
 #include "nereid/replay/worker/trusting_ops.h"
 
-#include <ATen/Functions.h>
 #include <gtest/gtest.h>
 
 #include <map>
 
 #include "nereid/replay/worker/cpu_machine.h"
 #include "nereid/replay/worker/frame.h"
+#include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/types.h"
 #include "nereid/trace/sketch_for_tests.h"
 

@@ -1,11 +1,12 @@
 #include "nereid/replay/worker/types.h"
 
-#include <ATen/Functions.h>
 #include <ATen/core/Tensor.h>
 #include <c10/core/TensorImpl.h>
 
 #include <algorithm>
 #include <limits>
+
+#include "nereid/replay/worker/operators.h"
 
 namespace nereid::replay {
 

@@ -1,21 +1,29 @@
-#include <ATen/ATen.h>
+#include <ATen/Context.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/cuda/CUDAGraph.h>
+#include <ATen/ops/conv2d.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/sort.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
 
 #include "nereid/base/deadline.h"
+#include "nereid/replay/cuda/selftest/floats.h"
 #include "nereid/replay/cuda/selftest/harness.h"
 #include "nereid/replay/cuda/statistics.h"
 #include "nereid/replay/cuda/worker/cuda_launcher.h"
 #include "nereid/replay/cuda/worker/cuda_machine.h"
+#include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/types.h"
 
 namespace nereid::replay::cuda::selftest {
 namespace {
 
 constexpr int64_t kPage = 2 << 20;
-const at::TensorOptions kFloats = at::TensorOptions().dtype(at::kFloat).device(at::kCUDA);
 
 double microseconds_of(const std::function<void()>& work, CudaMachine& machine, int repeats) {
   const Stopwatch watch;
@@ -28,7 +36,7 @@ Result<std::string> start(const Kernels&) {
   const Stopwatch watch;
   NEREID_TRY(const auto machine, CudaMachine::create(0));
   const double made = watch.seconds();
-  const at::Tensor x = at::arange(1000, kFloats);
+  const at::Tensor x = at::arange(1000, floats());
   const double sum = (x + 1).sum().item<double>();
   NEREID_EXPECT(sum == 500500, "{}", sum);
   const double first = watch.seconds();
@@ -39,10 +47,10 @@ Result<std::string> start(const Kernels&) {
     report +=
         fmt::format("; {} {:.0f} ms then {:.0f} us", name, cold / 1e3, microseconds_of(work, *machine, 20));
   };
-  const at::Tensor m = at::randn({1024, 1024}, kFloats.dtype(at::kHalf));
-  const at::Tensor d = at::randn({512, 512}, kFloats.dtype(at::kDouble));
-  const at::Tensor image = at::randn({8, 64, 56, 56}, kFloats);
-  const at::Tensor filter = at::randn({64, 64, 3, 3}, kFloats);
+  const at::Tensor m = at::randn({1024, 1024}, floats().dtype(at::kHalf));
+  const at::Tensor d = at::randn({512, 512}, floats().dtype(at::kDouble));
+  const at::Tensor image = at::randn({8, 64, 56, 56}, floats());
+  const at::Tensor filter = at::randn({64, 64, 3, 3}, floats());
   timed("half matmul", [&] { at::matmul(m, m); });
   timed("double matmul", [&] { at::matmul(d, d); });
   timed("conv", [&] { at::conv2d(image, filter, {}, 1, 1); });
@@ -59,7 +67,7 @@ Result<std::string> random(const Kernels&) {
   NEREID_TRY(const auto machine, CudaMachine::create(0));
   const auto draw = [](uint64_t seed) {
     at::manual_seed(static_cast<int64_t>(seed));
-    return at::randn({1000}, kFloats);
+    return at::randn({1000}, floats());
   };
   const at::Tensor a = draw(5), b = draw(5), c = draw(6);
   NEREID_EXPECT(at::equal(a, b) && !at::equal(a, c), "a seed decides");
@@ -113,13 +121,13 @@ std::string launch(CudaMachine& machine, HandMade& made) {
 Result<std::string> fenced_tensors(const Kernels& kernels) {
   NEREID_TRY(const auto machine, CudaMachine::create(0));
   machine->fenced = true;
-  const auto floats = [&](int64_t count) {
-    return at::empty({0}, kFloats)
+  const auto fenced = [&](int64_t count) {
+    return at::empty({0}, floats())
         .set_(machine->allocate(count * 4, trace::Device::kCuda), 0, {count}, {1})
         .zero_();
   };
-  const double per_tensor = microseconds_of([&] { floats(1000); }, *machine, 100);
-  const at::Tensor x = floats(1000), odd = floats(1001);
+  const double per_tensor = microseconds_of([&] { fenced(1000); }, *machine, 100);
+  const at::Tensor x = fenced(1000), odd = fenced(1001);
   NEREID_EXPECT(machine->fenced_memory().mapped_bytes() == 2 * kPage, "two mappings live, {} bytes",
                 machine->fenced_memory().mapped_bytes());
   const auto end = reinterpret_cast<uintptr_t>(x.storage().data()) + x.storage().nbytes();
@@ -171,8 +179,8 @@ Result<std::string> shared_blocks(const Kernels&) {
 Result<std::string> graphs(const Kernels&) {
   NEREID_TRY(const auto machine, CudaMachine::create(0));
   const Driver& driver = machine->driver();
-  const at::Tensor w = at::randn({1024, 1024}, kFloats), x = at::randn({1024, 1024}, kFloats);
-  const auto forward = [&] { return at::relu(at::matmul(x, w)) + at::randn({1024, 1024}, kFloats); };
+  const at::Tensor w = at::randn({1024, 1024}, floats()), x = at::randn({1024, 1024}, floats());
+  const auto forward = [&] { return at::relu(at::matmul(x, w)) + at::randn({1024, 1024}, floats()); };
   at::manual_seed(3);
   const at::Tensor eager = forward();
   at::cuda::CUDAGraph graph(/*keep_graph=*/true);
@@ -224,7 +232,7 @@ Result<std::string> graphs(const Kernels&) {
 
 Result<std::string> graph_with_our_kernel(const Kernels& kernels) {
   NEREID_TRY(const auto machine, CudaMachine::create(0));
-  const at::Tensor x = at::zeros({1000}, kFloats);
+  const at::Tensor x = at::zeros({1000}, floats());
   HandMade made = hand_made(*machine, kernels, "write_at", x, 5);
   const std::string eager = launch(*machine, made);
   NEREID_EXPECT(eager == "clean", "{}", eager);

@@ -1,9 +1,20 @@
 // The jail of the CUDA workers on a real driver: what a driver asks of the kernel when nothing is refused
 // (the survey), each jail with everything that a replay does inside, what is refused meanwhile, and attempts
 // to get out.
-#include <ATen/ATen.h>
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/cuda/CUDAGraph.h>
+#include <ATen/ops/_addmm_activation.h>
+#include <ATen/ops/conv2d.h>
+#include <ATen/ops/eye.h>
+#include <ATen/ops/fft_rfft.h>
+#include <ATen/ops/linalg_inv.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/sort.h>
+#include <ATen/ops/special_airy_ai.h>
 #include <dlfcn.h>
 #include <fmt/ranges.h>
 #include <pthread.h>
@@ -19,18 +30,18 @@
 #include <thread>
 
 #include "nereid/base/deadline.h"
+#include "nereid/replay/cuda/selftest/floats.h"
 #include "nereid/replay/cuda/selftest/harness.h"
 #include "nereid/replay/cuda/worker/cuda_launcher.h"
 #include "nereid/replay/cuda/worker/cuda_machine.h"
 #include "nereid/replay/cuda/worker/cuda_walls.h"
+#include "nereid/replay/worker/operators.h"
 #include "nereid/sandbox/attempts.h"
 #include "nereid/sandbox/refusals.h"
 #include "nereid/sandbox/seccomp_filter.h"
 
 namespace nereid::replay::cuda::selftest {
 namespace {
-
-const at::TensorOptions kFloats = at::TensorOptions().dtype(at::kFloat).device(at::kCUDA);
 
 // One thing that a replay does; an error, or an exception, is what was wrong.
 struct Exercise {
@@ -39,7 +50,7 @@ struct Exercise {
 };
 
 Status launch_add_one(CudaMachine& machine, const Kernels& kernels) {
-  const at::Tensor x = at::ones({1000}, kFloats), out = at::empty({1000}, kFloats);
+  const at::Tensor x = at::ones({1000}, floats()), out = at::empty({1000}, floats());
   NEREID_TRY(LoadedKernel kernel,
              LoadedKernel::load(machine.driver(), machine.device_index(), kernels.at("add_one")));
   const auto address = [](const at::Tensor& t) {
@@ -59,7 +70,7 @@ Status finite(const at::Tensor& tensor) {
 }
 
 Status capture(CudaMachine& machine, const Kernels&) {
-  const at::Tensor x = at::randn({256, 256}, kFloats);
+  const at::Tensor x = at::randn({256, 256}, floats());
   at::matmul(x, x);
   at::cuda::CUDAGraph graph;
   machine.synchronize();
@@ -91,13 +102,13 @@ std::vector<Exercise> exercises() {
   const auto aten = [](const char* name, std::function<at::Tensor()> work) {
     return Exercise{name, [work = std::move(work)](CudaMachine&, const Kernels&) { return finite(work()); }};
   };
-  const auto halves = kFloats.dtype(at::kHalf);
+  const auto halves = floats().dtype(at::kHalf);
   return {
       {"launch", launch_add_one},
-      aten("elementwise", [] { return at::randn({1000}, kFloats).add(1).relu().softmax(0); }),
+      aten("elementwise", [] { return at::randn({1000}, floats()).add(1).relu().softmax(0); }),
       aten("cuBLAS float",
            [] {
-             return at::matmul(at::randn({256, 256}, kFloats), at::randn({256, 256}, kFloats));
+             return at::matmul(at::randn({256, 256}, floats()), at::randn({256, 256}, floats()));
            }),
       aten("cuBLAS half",
            [=] {
@@ -110,7 +121,7 @@ std::vector<Exercise> exercises() {
            }),
       aten("cuDNN convolution",
            [] {
-             return at::conv2d(at::randn({2, 16, 32, 32}, kFloats), at::randn({16, 16, 3, 3}, kFloats));
+             return at::conv2d(at::randn({2, 16, 32, 32}, floats()), at::randn({16, 16, 3, 3}, floats()));
            }),
       aten("cuDNN half",
            [=] {
@@ -121,20 +132,20 @@ std::vector<Exercise> exercises() {
              const at::Tensor q = at::randn({2, 4, 128, 64}, halves);
              return at::scaled_dot_product_attention(q, q, q);
            }),
-      aten("nvrtc", [] { return at::special_airy_ai(at::randn({100}, kFloats)); }),
-      aten("FFT", [] { return at::view_as_real(at::fft_rfft(at::randn({256}, kFloats))); }),
-      aten("linear algebra", [] { return at::linalg_inv(at::eye(64, kFloats)); }),
-      aten("sort", [] { return std::get<0>(at::sort(at::randn({100000}, kFloats))); }),
+      aten("nvrtc", [] { return at::special_airy_ai(at::randn({100}, floats())); }),
+      aten("FFT", [] { return at::view_as_real(at::fft_rfft(at::randn({256}, floats()))); }),
+      aten("linear algebra", [] { return at::linalg_inv(at::eye(64, floats())); }),
+      aten("sort", [] { return std::get<0>(at::sort(at::randn({100000}, floats()))); }),
       aten("double",
            [] {
-             return at::randn({64, 64}, kFloats.dtype(at::kDouble)).exp().sum();
+             return at::randn({64, 64}, floats().dtype(at::kDouble)).exp().sum();
            }),
       {"pinned copies", copies},
       {"graph capture", capture},
       {"threads", host_threads},
       {"large allocation",
        [](CudaMachine&, const Kernels&) {
-         at::empty({int64_t{1} << 32}, kFloats.dtype(at::kByte)).zero_();
+         at::empty({int64_t{1} << 32}, floats().dtype(at::kByte)).zero_();
          return ok_status();
        }},
       {"fenced memory",
@@ -142,7 +153,7 @@ std::vector<Exercise> exercises() {
          machine.fenced = true;
          const auto storage = machine.allocate(4000, trace::Device::kCuda);
          machine.fenced = false;
-         return finite(at::empty({0}, kFloats).set_(storage, 0, {1000}, {1}).zero_());
+         return finite(at::empty({0}, floats()).set_(storage, 0, {1000}, {1}).zero_());
        }},
       {"shared block",
        [](CudaMachine& machine, const Kernels&) -> Status {

@@ -1,6 +1,5 @@
 #include "nereid/replay/cuda/worker/cuda_machine.h"
 
-#include <ATen/Functions.h>
 #include <ATen/cuda/CUDAContext.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
@@ -9,6 +8,7 @@
 #include <thread>
 
 #include "nereid/replay/cuda/worker/cuda_launcher.h"
+#include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/types.h"
 
 namespace nereid::replay::cuda {

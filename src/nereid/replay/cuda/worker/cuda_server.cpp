@@ -1,6 +1,5 @@
 #include "nereid/replay/cuda/worker/cuda_server.h"
 
-#include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -17,6 +16,7 @@
 #include "nereid/replay/cuda/worker/cuda_machine.h"
 #include "nereid/replay/cuda/worker/cuda_role.h"
 #include "nereid/replay/cuda/worker/cuda_walls.h"
+#include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker_process.h"
 
 namespace nereid::replay::cuda {

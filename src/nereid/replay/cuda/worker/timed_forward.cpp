@@ -1,6 +1,5 @@
 #include "nereid/replay/cuda/worker/timed_forward.h"
 
-#include <ATen/Functions.h>
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 
@@ -10,6 +9,7 @@
 
 #include "nereid/replay/cuda/statistics.h"
 #include "nereid/replay/cuda/timing.h"
+#include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/types.h"
 
 namespace nereid::replay::cuda {
