@@ -211,7 +211,7 @@ class TileEmitter {
                                 : fmt::format("{}, {} = tl.reduce({}, {}, {})", best, name,
                                               pair(member, block), axis(), combine));
         keep_result(member,
-                    write_.let("", fmt::format("{}{}.to(tl.int64)", name, member.scan ? "" : keep())));
+                    write_.let(wish, fmt::format("{}{}.to(tl.int64)", name, member.scan ? "" : keep())));
         continue;
       }
       if (member.scan)
@@ -294,7 +294,8 @@ class TileEmitter {
       write_.line(fmt::format("{}, {} = tl.associative_scan({}, {}, {})", best, place, pair(member, block),
                               axis(), combine));
       write_.line(fmt::format("{}, {} = {}({}, {}, {})", best, place, combine, both, best, place));
-      keep_result(member, write_.let("", fmt::format("{}.to(tl.int64)", place)));
+      keep_result(member,
+                  write_.let(identifier(node_of(member).name), fmt::format("{}.to(tl.int64)", place)));
       const std::string row_best = names_.fresh("row_best"), row_place = names_.fresh("row_place");
       write_.line(fmt::format("{}, {} = tl.reduce({}, {}, {})", row_best, row_place, pair(member, block),
                               axis(), combine));
@@ -307,7 +308,7 @@ class TileEmitter {
       write_.line(fmt::format("{} = {}", carried.value, combined(member.reduction, carried.value, inside)));
       return;
     }
-    const std::string kept = write_.let("", inside);
+    const std::string kept = write_.let("block", inside);
     const std::string scanned = scanned_text(member.reduction, kept, axis(), out_.helpers);
     keep_scanned(member, combined(member.reduction, carried.value, scanned));
     write_.line(fmt::format("{} = {}", carried.value,
@@ -332,7 +333,7 @@ class TileEmitter {
       const std::string name = names_.fresh(wish), best = names_.fresh(wish + "_of");
       write_.line(fmt::format("{}, {} = tl.reduce(({}, {}), {}, {})", best, name, carried[t].value,
                               carried[t].place, axis(), helper(member)));
-      keep_result(member, write_.let("", fmt::format("{}{}.to(tl.int64)", name, keep())));
+      keep_result(member, write_.let(wish, fmt::format("{}{}.to(tl.int64)", name, keep())));
     }
   }
 

@@ -41,8 +41,8 @@ class ContractionEmitter {
     block_k_ = std::clamp<int64_t>(power_of_two(k_), 16, narrow_ ? 64 : 32);
     if (split_ && n_ >= 512) block_n_ = 256;
     // Rather small tiles than idle processors.
-    while (!split_ && !first().taps && tiles_m() * tiles_n() * batch_ < kProcessors &&
-           std::max(block_m_, block_n_) > 32)
+    const int64_t least = split_ || first().taps ? 64 : 32;
+    while (tiles_m() * tiles_n() * batch_ < kProcessors && std::max(block_m_, block_n_) > least)
       (block_m_ > block_n_ ? block_m_ : block_n_) /= 2;
     if (first().taps)
       block_m_ = std::clamp<int64_t>(power_of_two(m_), 16, 128),
@@ -59,7 +59,7 @@ class ContractionEmitter {
                                            {"batch", batch_, true},
                                            {"k", k_, k_ % block_k_ == 0},
                                            {"tap", taps_, true}};
-    names_.taken.insert({"start", "total", "pid", "segment", "part", "step"});
+    names_.taken.insert({"start", "total", "pid", "segment", "part", "step", "k_left", "k_right"});
     ExprWriter write(graph_, names_, dimensions);
     const std::vector<Index> by = coordinates(write.extents());
     const auto flat = [&](ExprId id) { return graph_.exprs.substitute(id, by, write.extents()); };
@@ -193,9 +193,9 @@ class ContractionEmitter {
     dimensions[kK].name = "k_right";
     ExprWriter b(graph_, names_, dimensions);
     const std::string x =
-        factor(a, left, "k_left = start + tl.arange(0, BLOCK_K)[None, :]", "[BLOCK_M, BLOCK_K]");
+        factor(a, left, "k_left = start + tl.arange(0, BLOCK_K)[None, :]", "[BLOCK_M, BLOCK_K]", "left");
     const std::string y =
-        factor(b, right, "k_right = start + tl.arange(0, BLOCK_K)[:, None]", "[BLOCK_K, BLOCK_N]");
+        factor(b, right, "k_right = start + tl.arange(0, BLOCK_K)[:, None]", "[BLOCK_K, BLOCK_N]", "right");
     // Both bodies belong to one loop: the header comes once, after what does not change from turn to turn.
     const auto [before_a, body_a] = halves(a);
     const auto [before_b, body_b] = halves(b);
@@ -217,7 +217,8 @@ class ContractionEmitter {
   }
 
   // One block of a factor, in the type that is multiplied.
-  std::string factor(ExprWriter& write, ExprId body, const std::string& range, const char* shape) {
+  std::string factor(ExprWriter& write, ExprId body, const std::string& range, const char* shape,
+                     const std::string& wish) {
     write.begin_loop({kK, kTap});
     write.line(range);
     ExprId narrow = body;
@@ -229,14 +230,14 @@ class ContractionEmitter {
     std::string value = write.value(narrow);
     const bool plain = graph_.exprs[narrow].kind == Expr::Kind::kLoad;
     if (choice_.precision == "tf32" && !first().taps)
-      value = write.let("", fmt::format("round_to_tf32({})", value));
+      value = write.let(wish, fmt::format("round_to_tf32({})", value));
     // Beyond the last k both factors are nothing.
     if (!plain && k_ % block_k_ != 0)
-      value = write.let("", fmt::format("tl.where({}, {}, 0.0)", write.mask_of({kK}), value));
+      value = write.let(wish, fmt::format("tl.where({}, {}, 0.0)", write.mask_of({kK}), value));
     if (graph_.exprs[narrow].type != operand_)
-      value = write.let("", fmt::format("{}.to({})", value, type_text(operand_)));
+      value = write.let(wish, fmt::format("{}.to({})", value, type_text(operand_)));
     // A factor that does not depend on one of its block's dimensions is as wide as the block all the same.
-    return write.let("", fmt::format("tl.broadcast_to({}, {})", value, shape));
+    return write.let(wish, fmt::format("tl.broadcast_to({}, {})", value, shape));
   }
 
   // What comes before the loop, and the loop's body.

@@ -90,7 +90,7 @@ ExprWriter::ExprWriter(Graph& graph, KernelNames& names, std::vector<BlockDimens
 }
 
 std::string ExprWriter::let(const std::string& wish, const std::string& text) {
-  const std::string name = names_.fresh(wish.empty() ? "t" : wish);
+  const std::string name = names_.fresh(wish);
   line(fmt::format("{} = {}", name, text));
   return name;
 }
@@ -135,7 +135,7 @@ std::string ExprWriter::make(ExprId id) {
     case Expr::Kind::kLoad:
       return load(expr);
     case Expr::Kind::kApply:
-      return apply(expr);
+      return apply(id, expr);
   }
   return "";
 }
@@ -225,10 +225,17 @@ std::string ExprWriter::load(const Expr& expr) {
                          where.empty() ? "" : fmt::format(", mask={}, other=0", where)));
 }
 
-std::string ExprWriter::apply(const Expr& expr) {
+std::string ExprWriter::apply(ExprId id, const Expr& expr) {
   std::vector<std::string> args;
   for (const ExprId arg : expr.args) args.push_back(value(arg));
-  if (expr.fn == Fn::kCast) return let("", fmt::format("{}.to({})", args[0], type_text(expr.type)));
+  const std::string own = graph_.exprs.name_of(id);
+  const std::string wish = identifier(own.empty() ? std::string(info(expr.fn).name) : own);
+  if (expr.fn == Fn::kCast) {
+    const bool named = std::isalpha(static_cast<unsigned char>(args[0].front())) != 0;
+    const std::string type = type_text(expr.type);
+    return let(own.empty() && named ? args[0] + "_" + type.substr(3) : wish,
+               fmt::format("{}.to({})", args[0], type));
+  }
   std::string text;
   const std::string_view form = info(expr.fn).triton;
   for (size_t i = 0; i < form.size(); ++i) {
@@ -240,7 +247,7 @@ std::string ExprWriter::apply(const Expr& expr) {
     text += arg.front() == '-' ? "(" + arg + ")" : arg;
     i += 2;
   }
-  return let("", text);
+  return let(wish, text);
 }
 
 }  // namespace nereid::lower

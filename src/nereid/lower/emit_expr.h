@@ -21,7 +21,9 @@ struct BlockDimension {
 
 // Names that a kernel has used, and its pointers: shared by all that is written into one kernel.
 struct KernelNames {
-  std::set<std::string> taken{"tl", "triton", "libdevice"};
+  std::set<std::string> taken{"tl",  "triton", "libdevice", "float", "range", "min",  "and",    "or",
+                              "not", "in",     "is",        "if",    "for",   "def",  "lambda", "class",
+                              "del", "from",   "global",    "pass",  "with",  "True", "False",  "None"};
   std::vector<std::pair<std::string, TensorId>> pointers;
 
   // "x", or "x_1" where there is one.
@@ -58,7 +60,7 @@ class ExprWriter {
  private:
   std::string make(ExprId id);
   std::string load(const Expr& expr);
-  std::string apply(const Expr& expr);
+  std::string apply(ExprId id, const Expr& expr);
   std::string within(const Expr& expr);
 
   Graph& graph_;

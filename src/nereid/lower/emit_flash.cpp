@@ -12,7 +12,7 @@ namespace {
 struct FlashDim {
   static constexpr int kBatch = 0, kM = 1, kF = 2, kN = 3, kE = 4;
 };
-constexpr int64_t kShared = 160 << 10;                     // bytes of one program, on the smallest target
+constexpr int64_t kShared = 160 << 10;  // bytes of one program, on the smallest target
 constexpr int64_t kFewPrograms = 132;
 
 class FlashEmitter {
@@ -53,7 +53,7 @@ class FlashEmitter {
     query.line("e = tl.arange(0, BLOCK_E)[None, :]");
     query.line("e_key = tl.arange(0, BLOCK_E)[:, None]");
     query.line("f = tl.arange(0, BLOCK_F)[None, :]");
-    const std::string q = operand(query, flat(flash_.query), {FlashDim::kE}, "[BLOCK_M, BLOCK_E]");
+    const std::string q = operand(query, flat(flash_.query), {FlashDim::kE}, "[BLOCK_M, BLOCK_E]", "queries");
     query.line("best = tl.full([BLOCK_M, 1], float(\"-inf\"), tl.float32)");
     query.line("sum = tl.zeros([BLOCK_M, 1], tl.float32)");
     query.line("total = tl.zeros([BLOCK_M, BLOCK_F], tl.float32)");
@@ -123,19 +123,20 @@ class FlashEmitter {
   }
 
   // A block as it is multiplied. What lies beyond `summed` is zero; a load that is masked is so already.
-  std::string operand(ExprWriter& write, ExprId body, const std::vector<int>& summed, const char* shape) {
+  std::string operand(ExprWriter& write, ExprId body, const std::vector<int>& summed, const char* shape,
+                      const std::string& wish) {
     const Expr expr = graph_.exprs[body];
     const bool narrow =
         expr.kind == Expr::Kind::kApply && expr.fn == Fn::kCast && graph_.exprs[expr.args[0]].type == type_;
     const ExprId made = narrow ? expr.args[0] : body;
     std::string text = write.value(made);
-    if (precision_ == "tf32") text = write.let("", fmt::format("round_to_tf32({})", text));
+    if (precision_ == "tf32") text = write.let(wish, fmt::format("round_to_tf32({})", text));
     const std::string inside = write.mask_of(summed);
     if (graph_.exprs[made].kind != Expr::Kind::kLoad && !inside.empty())
-      text = write.let("", fmt::format("tl.where({}, {}, 0.0)", inside, text));
+      text = write.let(wish, fmt::format("tl.where({}, {}, 0.0)", inside, text));
     if (!narrow && type_ != DType::kF32)
-      text = write.let("", fmt::format("{}.to({})", text, type_text(type_)));
-    return write.let("", fmt::format("tl.broadcast_to({}, {})", text, shape));
+      text = write.let(wish, fmt::format("{}.to({})", text, type_text(type_)));
+    return write.let(wish, fmt::format("tl.broadcast_to({}, {})", text, shape));
   }
 
   std::string dot(const std::string& left, const std::string& right, const std::string& onto) const {
@@ -163,7 +164,7 @@ class FlashEmitter {
     turn("n = start + tl.arange(0, BLOCK_N)[None, :]");
     turn("n_value = start + tl.arange(0, BLOCK_N)[:, None]");
     key.begin_loop({FlashDim::kN});
-    const std::string k = operand(key, flat(flash_.key), {FlashDim::kE}, "[BLOCK_E, BLOCK_N]");
+    const std::string k = operand(key, flat(flash_.key), {FlashDim::kE}, "[BLOCK_E, BLOCK_N]", "keys");
     take(key);
     turn("product = " + dot(q, k, ""));
     score.begin_loop({FlashDim::kN});
@@ -179,7 +180,7 @@ class FlashEmitter {
     turn("decay = tl.exp(best - shift)");
     turn("sum = sum * decay + tl.sum(weight, axis=1)[:, None]");
     value.begin_loop({FlashDim::kN});
-    const std::string v = operand(value, flat(flash_.value), {FlashDim::kN}, "[BLOCK_N, BLOCK_F]");
+    const std::string v = operand(value, flat(flash_.value), {FlashDim::kN}, "[BLOCK_N, BLOCK_F]", "values");
     take(value);
     std::string weight = type_ == DType::kF32 ? "weight" : fmt::format("weight.to({})", type_text(type_));
     if (precision_ == "tf32") weight = "round_to_tf32(weight)";

@@ -257,6 +257,7 @@ ExprId Exprs::rebuild(ExprId of, const std::function<ExprId(const Expr&)>& leaf,
   } else {
     made = expr.fn == Fn::kCast ? cast(args[0], expr.type) : apply(expr.fn, std::move(args));
   }
+  if (const auto named = names_.find(of); named != names_.end()) names_.emplace(made, named->second);
   return done[of] = made;
 }
 

@@ -8,6 +8,7 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -126,6 +127,14 @@ class Exprs {
   // Every load becomes what `by` says of it.
   ExprId replace_loads(ExprId of, const std::function<ExprId(const Expr& load)>& by);
 
+  // What a person calls the value: the variable or the operator that it was. The first name stays, and goes
+  // with the expression when it is rewritten.
+  void name(ExprId id, const std::string& name) { names_.emplace(id, name); }
+  std::string name_of(ExprId id) const {
+    const auto found = names_.find(id);
+    return found == names_.end() ? "" : found->second;
+  }
+
   // Every expression below `of` and itself, arguments before those who use them, each once.
   std::vector<ExprId> below(ExprId of) const;
   bool uses(ExprId of, int dimension) const;
@@ -138,6 +147,7 @@ class Exprs {
 
   std::vector<Expr> exprs_;
   std::map<Expr, ExprId> known_;
+  std::map<ExprId, std::string> names_;
 };
 
 // What values of a dtype are computed in.

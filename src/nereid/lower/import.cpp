@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "nereid/lower/constant_data.h"
+#include "nereid/lower/source_file.h"
 #include "nereid/trace/op_class.h"
 
 namespace nereid::lower {
@@ -65,21 +66,27 @@ std::string short_name(const std::string& op) {
   return name.substr(0, name.find('.'));
 }
 
-Result<Graph> import(const trace::Trace& trace) {
+Importer::Importer(const trace::Trace& trace, Graph& graph, const std::string& source)
+    : trace_(trace), graph_(graph), assigned_(assigned_names(source)) {}
+
+Result<Graph> import(const trace::Trace& trace, const std::string& source) {
   Graph graph;
-  NEREID_TRY_STATUS(Importer(trace, graph).run());
+  NEREID_TRY_STATUS(Importer(trace, graph, source).run());
   return graph;
 }
 
 Status Importer::run() {
   const trace::Phase* forward = last_forward(trace_);
   if (forward == nullptr) return input_error("the trace has no forward");
-  for (size_t i = 0; i < forward->steps.size(); ++i) {
-    const auto* call = std::get_if<trace::Call>(&forward->steps[i]);
-    if (call == nullptr)
+  std::vector<const trace::Call*> calls;
+  for (const auto& step : forward->steps) {
+    calls.push_back(std::get_if<trace::Call>(&step));
+    if (calls.back() == nullptr)
       return input_error("the module launches Triton kernels of its own: there is nothing to lower");
+  }
+  for (size_t i = 0; i < calls.size(); ++i) {
     const size_t before = graph_.nodes.size();
-    NEREID_TRY_STATUS(this->step(*call));
+    NEREID_TRY_STATUS(step(*calls[i], i + 1 < calls.size() ? calls[i + 1] : nullptr));
     for (size_t n = before; n < graph_.nodes.size(); ++n) graph_.nodes[n].steps = {static_cast<int>(i)};
   }
   return outputs(*forward);
@@ -119,8 +126,25 @@ TensorId Importer::dense(trace::ValueId id) {
   return graph_.add_node(std::move(copy), value(id).dtype, value(id).strides);
 }
 
-Status Importer::step(const trace::Call& call) {
+void Importer::name_results(const trace::Call* next, size_t first_node) {
+  const trace::Place& place = call_->place;
+  const auto line = static_cast<size_t>(std::max(place.line, 0));
+  const bool own = place.file == trace_.file && line < assigned_.size();
+  const bool last = next == nullptr || next->place.line != place.line || next->place.file != place.file;
+  for (const trace::ValueId id : results()) {
+    const auto found = current_.find(value(id).storage);
+    if (found == current_.end()) continue;
+    Tensor& made = graph_.tensors[static_cast<size_t>(found->second)];
+    if (made.node < static_cast<NodeId>(first_node)) continue;
+    if (own && last && !assigned_[line].empty()) made.name = assigned_[line];
+    const Node& node = graph_.nodes[static_cast<size_t>(made.node)];
+    if (!node.special() && node.reduction == Reduction::kNone) exprs().name(node.body, made.name);
+  }
+}
+
+Status Importer::step(const trace::Call& call, const trace::Call* next) {
   call_ = &call;
+  const size_t first_node = graph_.nodes.size();
   tf32_ = window_ = false;
   trouble_ = ok_status();
   if (call.op == "nereid::constant") return ok_status();
@@ -132,6 +156,7 @@ Status Importer::step(const trace::Call& call) {
   const auto found = operators().find(base_name(call.op));
   if (found == operators().end()) return keep(call);
   const Status done = found->second(*this);
+  if (done.ok()) name_results(next, first_node);
   if (done.ok() || !trouble_.ok()) return done;
   return keep(call);
 }
@@ -527,6 +552,7 @@ TensorId Importer::temporary(Reduction reduction, const Extents& sizes, const Ex
   node.place = call_->place;
   node.tf32 = tf32_ && reduction == Reduction::kSum;
   node.window = window_;
+  if (reduction == Reduction::kNone) exprs().name(body, node.name);
   return graph_.add_node(std::move(node), type);
 }
 

@@ -14,12 +14,13 @@
 namespace nereid::lower {
 
 // An error names the operator that has no expression here, and its line.
-Result<Graph> import(const trace::Trace& trace);
+// Tensors and values are named after the variables of `source` that they are assigned to, where it is given.
+Result<Graph> import(const trace::Trace& trace, const std::string& source = "");
 
 // What an operator's importer works with: one call, its arguments read and its results defined.
 class Importer {
  public:
-  Importer(const trace::Trace& trace, Graph& graph) : trace_(trace), graph_(graph) {}
+  Importer(const trace::Trace& trace, Graph& graph, const std::string& source);
 
   Status run();
   // Why nothing was defined; the importer of an operator says so where it meets arguments it does not know.
@@ -90,7 +91,9 @@ class Importer {
   void over_windows() { window_ = true; }
 
  private:
-  Status step(const trace::Call& call);
+  Status step(const trace::Call& call, const trace::Call* next);
+  // After the variable that the call's line assigns, where it is the last of the line.
+  void name_results(const trace::Call* next, size_t first_node);
   Status outputs(const trace::Phase& forward);
   Status leaf_of(trace::StorageId storage);
   // The tensor that a storage holds now.
@@ -104,6 +107,7 @@ class Importer {
 
   const trace::Trace& trace_;
   Graph& graph_;
+  std::vector<std::string> assigned_;  // of each line of the source: the variable, or nothing
   const trace::Call* call_ = nullptr;
   bool tf32_ = false, window_ = false;
   Status trouble_ = ok_status();

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "nereid/lower/channels_last.h"
@@ -23,7 +24,13 @@ constexpr size_t kLongName = 44;
 
 // After what it computes: "linear_gelu_kernel". Of a long list the first words and the last.
 std::string kernel_name(const Graph& graph, const TileKernel& kernel, std::set<std::string>& taken) {
-  const auto words = words_of(graph, kernel);
+  std::vector<std::string> words = words_of(graph, kernel);
+  // What is only on the way to something else names nothing where there is something else.
+  const auto on_the_way = [](const std::string& word) {
+    return std::ranges::any_of(std::array{"_rest", "_scale", "_max", "_sum", "_parts"},
+                               [&](const char* end) { return word.ends_with(end); });
+  };
+  if (!std::ranges::all_of(words, on_the_way)) std::erase_if(words, on_the_way);
   std::string name;
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string word = identifier(words[i]);
@@ -46,7 +53,8 @@ class ModuleWriter {
   Result<Module> run() {
     NEREID_TRY(const SourceFile file, read_source(trace_.file, source_, trace_.class_name, "ModelNew"));
     NEREID_TRY(target_, target_named(choices_.target));
-    NEREID_TRY(graph_, import(trace_));
+    NEREID_TRY(graph_, import(trace_, source_));
+    name_inputs(file);
     if (choices_.one_pass_attention) one_pass_attention(graph_);
     split_factors(graph_, choices_);
     if (choices_.channels_last) channels_last(graph_);
@@ -68,6 +76,17 @@ class ModuleWriter {
   }
 
  private:
+  // As forward calls them.
+  void name_inputs(const SourceFile& file) {
+    const auto* inputs = std::get_if<trace::List>(&trace_.phases.back().inputs.node);
+    for (size_t i = 0; inputs != nullptr && i < inputs->items.size() && i < file.parameters.size(); ++i) {
+      const auto* ref = std::get_if<trace::TensorRef>(&inputs->items[i].node);
+      if (ref == nullptr || file.parameters[i].rest) return;
+      for (Tensor& tensor : graph_.tensors)
+        if (tensor.leaf == ref->value) tensor.name = file.parameters[i].name;
+    }
+  }
+
   Status write_kernels() {
     std::set<std::string> names;
     for (const auto& kernel : fused_.kernels) {

@@ -192,6 +192,25 @@ ClassText class_text(const Block& block) {
 
 }  // namespace
 
+std::vector<std::string> assigned_names(const std::string& source) {
+  static const std::regex kAssignment(R"(^\s+(\w+)\s*(?:[-+*/@]|\*\*)?=[^=].*)");
+  static const std::regex kParameters(R"(def forward\(([^)]*))");
+  std::smatch match;
+  std::string parameters;
+  for (auto at = source.cbegin(); std::regex_search(at, source.cend(), match, kParameters);
+       at = match[0].second)
+    parameters += match[1].str() + ",";
+  std::vector<std::string> names(1);
+  for (std::string line : lines_of(source)) {
+    while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back())) != 0) line.pop_back();
+    const bool assigns = std::regex_match(line, match, kAssignment);
+    const std::string name = assigns ? match[1].str() : "";
+    const bool taken = !name.empty() && std::regex_search(parameters, std::regex("\\b" + name + "\\b"));
+    names.push_back(taken ? "" : name);
+  }
+  return names;
+}
+
 Result<SourceFile> read_source(const std::string& file, const std::string& source,
                                const std::string& class_name, const std::string& new_name) {
   const std::vector<Block> blocks = blocks_of(lines_of(source), 0);
