@@ -103,6 +103,7 @@ class SumSplitter {
              .reduction = Reduction::kSum,
              .name = node.name,
              .place = node.place};
+    sum.steps = node.steps;
     std::vector<Index> at = dimensions(rank);
     at.insert(at.begin(), Index::dimension(static_cast<int>(rank)));
     sum.body = exprs.load(parts, at, DType::kF32);
