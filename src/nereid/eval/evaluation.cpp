@@ -143,6 +143,7 @@ Result<TaskResult> result_from(const std::string& line) {
   NEREID_TRY_STATUS(number("seconds", seconds));
   NEREID_TRY_STATUS(number("dollars", dollars));
   r.seconds = seconds.value_or(0), r.dollars = dollars.value_or(0);
+  r.score.solved = r.word == "Verified";
   if (r.id.empty()) return root.expected("a task's id");
   return r;
 }
@@ -164,8 +165,8 @@ Json to_json(const Summary& s) {
 TaskResult result_of(const std::string& id, const search::Task& task, const search::Outcome& outcome) {
   TaskResult r{.id = id, .task = task.hash};
   r.seconds = outcome.seconds, r.dollars = outcome.cost.dollars;
-  r.score.samples = std::ssize(outcome.tried);
-  for (const auto& judged : outcome.tried) r.score.verified += judged.verified() ? 1 : 0;
+  for (const auto& judged : outcome.tried)
+    if (judged.sample) r.score.samples += 1, r.score.verified += judged.verified() ? 1 : 0;
   const auto* shown = outcome.best ? &*outcome.best : search::furthest(outcome);
   if (shown == nullptr) {
     r.word = "Declined";
@@ -174,6 +175,7 @@ TaskResult result_of(const std::string& id, const search::Task& task, const sear
     return r;
   }
   r.word = shown->word, r.reason = shown->reason, r.proposer = shown->proposer, r.variant = shown->variant;
+  r.score.solved = outcome.best.has_value();
   if (!outcome.best) return r;
   if (shown->times) {
     r.reference_ms = shown->times->reference_ms, r.candidate_ms = shown->times->candidate_ms;

@@ -40,7 +40,7 @@ Summary summarize(const std::vector<Score>& scores) {
   if (scores.empty()) return summary;
   int64_t fewest = INT64_MAX;
   for (const auto& score : scores) {
-    if (score.verified > 0) ++summary.verified;
+    if (score.solved || score.verified > 0) ++summary.verified;
     fewest = std::min(fewest, std::max<int64_t>(score.samples, 1));
   }
   speeds(scores, &Score::over_eager, summary.fast_p, summary.geomean);

@@ -17,7 +17,8 @@ double pass_at_k(int64_t n, int64_t c, int64_t k);
 // Of one task. A speed-up is the reference's time over the candidate's; nullopt where nothing was verified or
 // nothing was measured.
 struct Score {
-  int64_t samples = 0, verified = 0;
+  int64_t samples = 0, verified = 0;                   // of the proposers' own answers
+  bool solved = false;                                 // by one of them, or by what a search made of them
   std::optional<double> over_eager{}, over_compile{};  // by a clock
   std::optional<double> modelled{};                    // over eager, by the cost model
 };

@@ -2,7 +2,7 @@
 
 #include <exception>
 
-#include "nereid/lower/module.h"
+#include "nereid/policy/compiler_tuner.h"
 
 namespace nereid::policy {
 
@@ -10,15 +10,9 @@ Result<Answer> CompilerProposer::propose(const Request& request, Deadline /*dead
   const Stopwatch watch;
   Answer answer;
   try {
-    auto module = lower::lower_module(*request.trace, request.source);
+    const auto module = lower::lower_module(*request.trace, request.source);
     if (module.ok()) {
-      std::string plan = std::move(module->plan);
-      for (const auto& kept : module->kept) plan += "PyTorch's: " + kept + "\n";
-      std::vector<Region> regions;
-      for (const auto& kernel : module->kernels)
-        regions.push_back({kernel.name, {kernel.covers.begin(), kernel.covers.end()}});
-      answer.proposals.push_back(
-          {.text = std::move(module->text), .plan = std::move(plan), .regions = std::move(regions)});
+      answer.proposals.push_back(compiler_proposal(*module));
     } else {
       answer.declined = module.error().message;
     }
@@ -27,6 +21,10 @@ Result<Answer> CompilerProposer::propose(const Request& request, Deadline /*dead
   }
   answer.cost.seconds = watch.seconds();
   return answer;
+}
+
+std::unique_ptr<Tuner> CompilerProposer::tuner(const Request& request, double ms) {
+  return std::make_unique<CompilerTuner>(*request.trace, request.source, ms);
 }
 
 }  // namespace nereid::policy

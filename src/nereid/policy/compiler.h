@@ -9,6 +9,7 @@ class CompilerProposer : public Proposer {
  public:
   std::string_view name() const override { return "compiler"; }
   Result<Answer> propose(const Request& request, Deadline deadline) override;
+  std::unique_ptr<Tuner> tuner(const Request& request, double ms) override;
 };
 
 }  // namespace nereid::policy

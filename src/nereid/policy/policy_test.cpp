@@ -1,5 +1,7 @@
 #include <gmock/gmock.h>
 
+#include <set>
+
 #include "nereid/base/json.h"
 #include "nereid/policy/compiler.h"
 #include "nereid/policy/inductor.h"
@@ -84,6 +86,30 @@ TEST(Proposers, CompilerAndInductor) {
     ASSERT_THAT(answer.proposals, SizeIs(1)) << answer.declined;
     EXPECT_THAT(answer.proposals[0].text, HasSubstr("class ModelNew"));
     EXPECT_THAT(answer.proposals[0].plan, Not(IsEmpty()));
+  }
+  {
+    // Each turn is another text; what was faster stays for the next.
+    const auto traced = (*tracer)->trace({.source = kMlp}, deadline);
+    const auto& trace = std::get<trace::Trace>(*traced);
+    const auto tuner = compiler.tuner({.source = kMlp, .trace = &trace}, 100);
+    std::set<std::string> texts = {ask(compiler, kMlp).proposals[0].text};
+    std::string kept;
+    for (int turn = 0; turn < 40; ++turn) {
+      const auto proposal = tuner->next();
+      if (!proposal) break;
+      EXPECT_TRUE(texts.insert(proposal->text).second) << proposal->variant;
+      EXPECT_THAT(proposal->text, HasSubstr("class ModelNew"));
+      if (kept.empty() && proposal->variant.find("warps=") != std::string::npos) {
+        kept = proposal->variant.substr(0, proposal->variant.find(':'));
+        tuner->told(50);
+      } else if (turn % 2 == 0) {
+        tuner->told(std::nullopt);
+      } else {
+        tuner->told(49.9);  // no faster than a clock can tell
+      }
+    }
+    EXPECT_THAT(kept, Not(IsEmpty()));
+    EXPECT_GT(texts.size(), 4U);
   }
   {
     const Answer answer = ask(**inductor, kMlp);

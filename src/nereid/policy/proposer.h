@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,6 +59,15 @@ struct Answer {
   Cost cost{};
 };
 
+// One proposal done otherwise in one respect after another, where a clock can tell what is better. Used by
+// one thread.
+class Tuner {
+ public:
+  virtual ~Tuner() = default;
+  virtual std::optional<Proposal> next() = 0;       // nothing: all was tried
+  virtual void told(std::optional<double> ms) = 0;  // of the last; nothing where it was not verified
+};
+
 // Thread-safe.
 class Proposer {
  public:
@@ -68,6 +78,9 @@ class Proposer {
   virtual std::string identity() const { return std::string(name()); }
   virtual bool repairs() const { return false; }  // looks at `attempts`
   virtual bool samples() const { return false; }  // another `sample` is another answer
+  // For what it proposed to this request first, which took `ms`; null where there is nothing to turn. Refers
+  // to the request's trace.
+  virtual std::unique_ptr<Tuner> tuner(const Request& /*request*/, double /*ms*/) { return nullptr; }
   // An Error where it could not be asked (a lost worker, no network): no word about the task.
   virtual Result<Answer> propose(const Request& request, Deadline deadline) = 0;
 };

@@ -24,6 +24,7 @@ struct Judged {
   std::vector<policy::Region> regions{};
   int rank = 0;             // of its proposer: 0 was named first
   bool remembered = false;  // found in the store
+  bool sample = true;       // a proposer's own answer; false: what the search made of one
   bool broken_off = false;  // there was no time for a verdict
   double seconds = 0;       // that judging took
 

@@ -32,13 +32,37 @@ class Run {
     }
   }
 
+  // The winner's proposer turns what can be turned about it, where a clock tells what is better.
+  void tune(const std::vector<policy::Proposer*>& proposers) {
+    if (!outcome_.best || !outcome_.best->times || !outcome_.best->variant.empty()) return;
+    for (size_t i = 0; i < proposers.size(); ++i) {
+      const std::string name(proposers[i]->name());
+      if (name != outcome_.best->proposer) continue;
+      const auto tuner = proposers[i]->tuner(
+          {.name = task_.name, .source = task_.source, .trace = &task_.trace}, *outcome_.best->ms());
+      while (tuner && go_on()) {
+        const auto proposal = tuner->next();
+        if (!proposal) return;
+        event({Event::Kind::kSaid, name, proposal->variant});
+        auto judged = judge(name, *proposal, static_cast<int>(i));
+        if (!judged) return;
+        tuner->told(judged->verified() ? judged->ms() : std::nullopt);
+        judged->sample = false;
+        take(*std::move(judged));
+      }
+      return;
+    }
+  }
+
   // Programs put together from fragments, where whole ones leave something to gain.
   void with_fragments(const std::vector<policy::Proposer*>& proposers) {
     const bool one_kernel = outcome_.best && outcome_.best->work && outcome_.best->work->steps.size() <= 1;
     if (!go_on() || one_kernel) return;
     const auto whole = [&](const policy::Proposal& proposal) {
       auto judged = judge("fragments", proposal, static_cast<int>(proposers.size()));
-      if (judged) take(*std::move(judged));
+      if (!judged) return;
+      judged->sample = false;
+      take(*std::move(judged));
     };
     const auto to_beat = [&] {
       const std::lock_guard lock(mutex_);
@@ -166,6 +190,7 @@ Outcome search(Bench& bench, const Task& task, const std::vector<policy::Propose
   for (size_t i = 0; i < proposers.size(); ++i)
     threads.emplace_back([&run, proposer = proposers[i], i] { run.with(*proposer, static_cast<int>(i)); });
   for (auto& thread : threads) thread.join();
+  run.tune(proposers);
   if (options.fragments) run.with_fragments(proposers);
   return run.finish();
 }

@@ -24,7 +24,7 @@ using verify::FactsBuilder;
 // A session in which everything agrees, after so many seconds a trial.
 class AgreeingSession : public replay::Session {
  public:
-  explicit AgreeingSession(double seconds) : seconds_(seconds) {}
+  AgreeingSession(double seconds, double ms) : seconds_(seconds), ms_(ms) {}
   const replay::SessionFacts& facts() const override { return facts_; }
   Result<replay::TrialReport> trial(const replay::Trial& trial, const replay::Tolerance&,
                                     Deadline deadline) override {
@@ -47,11 +47,15 @@ class AgreeingSession : public replay::Session {
     return trial({}, t, d);
   }
   Result<replay::TimeReport> time(const replay::TimeRequest&, const replay::Tolerance&, Deadline) override {
-    return our_error("no clock here");
+    if (ms_ <= 0) return our_error("no clock here");
+    replay::TimeReport report;
+    report.counted = {.reference_ms = 10, .candidate_ms = ms_, .speedup = 10 / ms_, .converged = true};
+    report.method = "graph";
+    return report;
   }
 
  private:
-  double seconds_;
+  double seconds_, ms_;
   replay::SessionFacts facts_;
 };
 
@@ -62,6 +66,13 @@ class Scripted : public policy::Proposer {
       : name_(std::move(name)), answers_(std::move(answers)), repairs_(repairs) {}
   std::string_view name() const override { return name_; }
   bool repairs() const override { return repairs_; }
+  std::unique_ptr<policy::Tuner> tuner(const policy::Request&, double ms) override {
+    told.push_back(ms);
+    return std::make_unique<Turns>(*this);
+  }
+  // What a tuner proposes, one by one, and what it was told first and after each; -1: not verified.
+  std::vector<std::string> turns;
+  std::vector<double> told;
   Result<policy::Answer> propose(const policy::Request& request, Deadline) override {
     requests.push_back(request);
     const size_t round = std::min(requests.size(), answers_.size()) - 1;
@@ -70,6 +81,16 @@ class Scripted : public policy::Proposer {
   std::vector<policy::Request> requests;
 
  private:
+  struct Turns : policy::Tuner {
+    explicit Turns(Scripted& of) : of_(of) {}
+    std::optional<policy::Proposal> next() override {
+      if (at_ == of_.turns.size()) return std::nullopt;
+      return policy::Proposal{.text = of_.turns[at_++], .variant = "turned"};
+    }
+    void told(std::optional<double> ms) override { of_.told.push_back(ms.value_or(-1)); }
+    Scripted& of_;
+    size_t at_ = 0;
+  };
   std::string name_;
   std::vector<policy::Answer> answers_;
   bool repairs_;
@@ -120,8 +141,11 @@ struct SearchTest : testing::Test {
     };
     equipment.replay = [](const trace::Trace&, const trace::Trace& candidate, const replay::SessionOptions&,
                           Deadline) -> Result<std::unique_ptr<replay::Session>> {
-      const bool slow = candidate.notes.front().find("SLOW") != std::string::npos;
-      return std::unique_ptr<replay::Session>(std::make_unique<AgreeingSession>(slow ? 0.05 : 0));
+      const std::string& source = candidate.notes.front();
+      const bool slow = source.find("SLOW") != std::string::npos;
+      const size_t ms = source.find("MS ");
+      return std::unique_ptr<replay::Session>(std::make_unique<AgreeingSession>(
+          slow ? 0.05 : 0, ms == source.npos ? 0 : std::stod(source.substr(ms + 3))));
     };
   }
 
@@ -225,6 +249,24 @@ TEST_F(SearchTest, OnceSomethingIsVerifiedTheDeadlineBreaksOff) {
   const Outcome again = run(*b, {&one}, {.fragments = false});
   EXPECT_EQ(again.best->source, "SLOW BYTES 1e12");
   EXPECT_FALSE(again.best->remembered);
+}
+
+TEST_F(SearchTest, WhereThereIsAClockTheWinnerIsTurned) {
+  Scripted one("one", {proposing({"MS 5"})}), two("two", {proposing({"MS 7"})});
+  one.turns = {"MS 6", "raise", "MS 3", "MS 4"}, two.turns = {"MS 1"};
+  Bench timed(equipment, BenchOptions{.settings = {.device = replay::Device::kCuda, .time = true}});
+  const Outcome outcome = run(timed, {&one, &two});
+  ASSERT_TRUE(outcome.best);
+  EXPECT_EQ(outcome.best->source, "MS 3");
+  EXPECT_EQ(outcome.best->ms(), 3);
+  EXPECT_THAT(one.told, ElementsAre(5, 6, -1, 3, 4));
+  EXPECT_THAT(two.told, IsEmpty());  // it did not win
+  EXPECT_EQ(
+      std::count_if(outcome.tried.begin(), outcome.tried.end(), [](const Judged& j) { return j.sample; }), 2);
+  // Without a clock there is nothing to tell by.
+  Scripted three("three", {proposing({"BYTES 1e12"})});
+  three.turns = {"BYTES 1e9"};
+  EXPECT_EQ(run(*bench(), {&three}).best->source, "BYTES 1e12");
 }
 
 TEST_F(SearchTest, WhatWasJudgedOnceIsRemembered) {
