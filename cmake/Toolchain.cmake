@@ -26,7 +26,9 @@ if(NEREID_FUZZ)
   add_link_options(-fsanitize=address,undefined)
 endif()
 
-# The built program finds its own libraries beside it when it travels in a wheel.
+# The built program finds its own libraries beside it when it travels in a wheel, and so do those libraries (libcurl's own,
+# for one): what is found by RPATH may itself look there, what is found by RUNPATH may not.
+add_link_options(LINKER:--disable-new-dtags)
 set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
 set(CMAKE_BUILD_RPATH "$ORIGIN/../lib")
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib")
