@@ -4,9 +4,10 @@
 # unnamed namespaces must differ within a folder; -DCMAKE_UNITY_BUILD=OFF compiles single files again while one works on them.
 #
 # Every *.cpp becomes part of `nereid_NAME`, every *_test.cpp part of `NAME_test` (one ctest entry per test case),
-# every *_fuzz.cpp a fuzz target, *_main.cpp is left to the folder. PCH names headers to precompile instead of those all share, TEST_DEPS what only tests link.
+# every *_fuzz.cpp a fuzz target, *_main.cpp is left to the folder. PCH names headers to precompile instead of those all share, TEST_DEPS what only tests link;
+# OPTIMIZED_TESTS is for tests that compute much themselves.
 function(nereid_folder name)
-  cmake_parse_arguments(arg "" "" "DEPS;PCH;TEST_DEPS" ${ARGN})
+  cmake_parse_arguments(arg "OPTIMIZED_TESTS" "" "DEPS;PCH;TEST_DEPS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
@@ -35,12 +36,12 @@ function(nereid_folder name)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE nereid_${name} ${arg_TEST_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
     target_compile_definitions(${name}_test PRIVATE NEREID_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-    if(NOT arg_PCH)
-      target_link_libraries(${name}_test PRIVATE nereid_test_flags)
-      target_precompile_headers(${name}_test REUSE_FROM nereid_precompiled_test)
-    else()
+    if(arg_PCH)
       target_precompile_headers(${name}_test REUSE_FROM nereid_${name})
       target_compile_options(${name}_test PRIVATE -fPIC)  # as what was precompiled
+    elseif(NOT arg_OPTIMIZED_TESTS)
+      target_link_libraries(${name}_test PRIVATE nereid_test_flags)
+      target_precompile_headers(${name}_test REUSE_FROM nereid_precompiled_test)
     endif()
     include(GoogleTest)
     gtest_discover_tests(${name}_test DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300 LABELS ${name})

@@ -45,7 +45,7 @@ Result<Written> lower_file(tracer::Tracer& tracer, const std::string& file, cons
 Status write(const LowerOptions& options, const std::string& file, const std::string& text) {
   if (options.output.empty()) return write_stdout(text);
   std::filesystem::path path = options.output;
-  if (options.files.size() > 1) {
+  if (options.files.size() > 1 || std::filesystem::is_directory(path)) {
     std::filesystem::create_directories(path);
     path /= std::filesystem::path(file).filename();
   }
