@@ -58,10 +58,14 @@ class Killer(threading.Thread):
             found = generations(self.process.pid, "nereid.zygote")
             if len(found) <= CHILD or found[self.generation][0] in self.killed:
                 continue
-            time.sleep(0.2)  # into its work
+            pid = found[self.generation][0]
+            time.sleep(1)  # into its work; what is gone by then was no trace but the zygote's own housekeeping
+            found = generations(self.process.pid, "nereid.zygote")
+            if len(found) <= CHILD or found[self.generation][0] != pid:
+                continue
             try:
-                os.kill(found[self.generation][0], signal.SIGKILL)
-                self.killed.append(found[self.generation][0])
+                os.kill(pid, signal.SIGKILL)
+                self.killed.append(pid)
             except ProcessLookupError:
                 pass
 
@@ -82,7 +86,7 @@ class Faults(unittest.TestCase):
 
     def killed(self, generation, kills, *arguments):
         """(exit status, what it wrote) of a command under which a generation is killed."""
-        process = self.start(self.module(seconds=1.5), "-o", str(self.kept), *arguments)
+        process = self.start(self.module(seconds=4), "-o", str(self.kept), *arguments)
         killer = Killer(process, generation, kills)
         out, errors = process.communicate(timeout=240)
         killer.join()
