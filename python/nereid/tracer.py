@@ -301,6 +301,14 @@ _last = None
 
 
 def handle(request):
+    """One file, or `several` of one author in one process: as much as they could do to each other, they could do to themselves."""
+    if "several" not in request:
+        return _handle_one(request)
+    with triton_front_end.remembering():
+        return {"several": [_handle_one(each) for each in request["several"]]}
+
+
+def _handle_one(request):
     global _last
     install()
     collects = gc.isenabled()

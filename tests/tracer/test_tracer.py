@@ -1,11 +1,14 @@
 """What the tracer answers: phases, state, known values, randomness, torch.cuda, and what goes wrong."""
 import json
+import pathlib
 import unittest
 
 from identity import HEAD, count_inputs, source_of, trace
 
+from nereid import tracer
 from nereid.command import reference_inputs
 
+MODULES = pathlib.Path(__file__).parent / "modules"
 CANDIDATE_HEAD = HEAD + "import triton\nimport triton.language as tl\n"
 
 
@@ -128,6 +131,17 @@ class KnownValues(Case):
             refusal = self.refused("self.w = nn.Parameter(torch.randn(3))", forward)
             self.assertEqual(("forward", 12), (refusal["phase"], refusal["line"]), forward)
             self.assertIn("reads", refusal["message"], forward)
+
+    def test_several_files_are_traced_as_each_alone(self):
+        source = (MODULES / "softmax_candidate.py").read_text().replace("class ModelNew(", "class Model(")
+        requests = [{"source": text, "path": "same_name.py", "class": "Model", "draw": 0, "globals": {}, "calls": 2, "reference": None}
+                    for text in (source, source.replace("tl.max(", "tl.min("), "\n" + source, source)]  # fmt: skip
+        alone = [tracer.handle(request)["trace"] for request in requests]
+        together = [answer["trace"] for answer in tracer.handle({"several": requests})["several"]]
+        for one, other in zip(alone, together):
+            self.assertEqual({**one, "seconds": 0}, {**other, "seconds": 0})
+        ttir = [trace["kernels"][0]["ttir"] for trace in together]
+        self.assertEqual(len(set(ttir)), 3)  # another text, and the same at another line
 
     def test_constants_are_in_the_trace(self):
         answer = self.module("self.t = torch.tensor([1.0, 2.5])", "a[:, :2] * self.t * torch.tensor(3)")

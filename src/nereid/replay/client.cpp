@@ -45,6 +45,7 @@ class WorkerServer : public Server {
       : cpu_(options.program, options, {}),
         cuda_(options.cuda_program, options,
               {"--sessions", std::to_string(std::max(1, options.cuda_sessions))}),
+        one_author_(options.one_author),
         slots_(std::make_shared<Slots>(std::max(1, options.cuda_sessions))) {}
 
   // The CPU's workers are ready afterwards; those of a GPU are made in the background.
@@ -78,7 +79,9 @@ class WorkerServer : public Server {
       return open_session(reference, candidate, options, make, *cuda_.memory, deadline);
     }
     NEREID_TRY(const auto cpu, cpu_.running());
-    const auto make = [&](const char* role, int threads) { return cpu->worker(role, threads); };
+    const auto make = [&](const char* role, int threads) {
+      return cpu->worker(role, threads, one_author_ || role == std::string_view("reference"));
+    };
     return open_session(reference, candidate, options, make, *cpu_.memory, deadline);
   }
 
@@ -116,6 +119,7 @@ class WorkerServer : public Server {
   };
 
   Workers cpu_, cuda_;
+  const bool one_author_;
   std::shared_ptr<Slots> slots_;
   std::future<void> starting_;
 };

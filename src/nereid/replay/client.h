@@ -25,6 +25,9 @@ struct ServerOptions {
   std::string program = {};  // nereid-replay; empty: beside the running program
   bool jail = true;
   bool accept_weak_walls = false;  // run even where the kernel lets too few walls stand
+  // CPU: candidates of one author, who could tell each of them whatever it can learn. A worker then serves one
+  // after the other, up to a limit, as the reference's does.
+  bool one_author = false;
   std::string cuda_program = {};   // nereid-replay-cuda; likewise
   // On a GPU at a time; others wait. Their processes are made at once, in the background. 0: one, with the
   // first CUDA session.

@@ -123,36 +123,36 @@ Result<std::shared_ptr<Worker>> ForkServer::fork(const char* role, int threads) 
       shared_from_this(), std::move(ends.first), std::move(position), answer.at("pid").get<pid_t>()));
 }
 
-Result<std::shared_ptr<Worker>> ForkServer::worker(const std::string& role, int threads) {
-  if (role != "reference") return fork(role.c_str(), threads);
-  Idle taken{nullptr, threads, 0};
+Result<std::shared_ptr<Worker>> ForkServer::worker(const std::string& role, int threads, bool again) {
+  if (!again) return fork(role.c_str(), threads);
+  Idle taken{nullptr, role, threads, 0};
   {
     std::lock_guard lock(idle_mutex_);
     for (auto it = idle_.begin(); it != idle_.end(); ++it)
-      if (it->threads == threads) {
+      if (it->threads == threads && it->role == role) {
         taken = std::move(*it);
         idle_.erase(it);
         break;
       }
   }
   if (!taken.worker) {
-    NEREID_TRY(taken.worker, fork("reference", threads));
+    NEREID_TRY(taken.worker, fork(role.c_str(), threads));
   }
-  const int sessions = taken.sessions + 1;
+  ++taken.sessions;
+  Worker* worker = taken.worker.get();
   // It comes back by itself while the server lives; idle workers do not keep the server alive.
-  auto back = [self = weak_from_this(), worker = taken.worker, threads, sessions](Worker*) mutable {
-    if (auto server = self.lock()) server->give_back(std::move(worker), threads, sessions);
-    worker.reset();
-  };
-  return std::shared_ptr<Worker>(taken.worker.get(), std::move(back));
+  return std::shared_ptr<Worker>(worker, [self = weak_from_this(), taken](Worker*) mutable {
+    if (auto server = self.lock()) server->give_back(std::move(taken));
+    taken.worker.reset();
+  });
 }
 
-void ForkServer::give_back(std::shared_ptr<Worker> worker, int threads, int sessions) {
+void ForkServer::give_back(Idle back) {
   constexpr int kMostSessions = 256;  // so that nothing in it grows for ever
-  if (!worker->alive() || sessions >= kMostSessions) return;
-  if (!worker->ask({{"do", "forget"}}, {}, Deadline::after(10)).answer) return;
+  if (!back.worker->alive() || back.sessions >= kMostSessions) return;
+  if (!back.worker->ask({{"do", "forget"}}, {}, Deadline::after(10)).answer) return;
   std::lock_guard lock(idle_mutex_);
-  idle_.push_back({std::move(worker), threads, sessions});
+  idle_.push_back(std::move(back));
 }
 
 std::string describe_end(int status) {

@@ -71,21 +71,22 @@ class ForkServer : public std::enable_shared_from_this<ForkServer> {
   const std::string& walls() const { return walls_; }
   // `role`: "reference" or "candidate". Thread-safe.
   Result<std::shared_ptr<Worker>> fork(const char* role, int threads);
-  // A candidate gets a worker of its own. A reference's worker serves one session after another, up to a
-  // limit.
-  Result<std::shared_ptr<Worker>> worker(const std::string& role, int threads);
+  // A worker of its own, or (`again`) one that serves one session after another, up to a limit.
+  Result<std::shared_ptr<Worker>> worker(const std::string& role, int threads, bool again);
 
  private:
   friend class ForkedWorker;
   ForkServer(Fd socket, pid_t pid) : socket_(std::move(socket)), pid_(pid) {}
   Status wait_ready();
   Result<Json> ask(const Json& request, const std::vector<int>& descriptors = {});
-  void give_back(std::shared_ptr<Worker> worker, int threads, int sessions);
 
   struct Idle {
     std::shared_ptr<Worker> worker;
+    std::string role;
     int threads = 1, sessions = 0;
   };
+  void give_back(Idle back);
+
   std::mutex mutex_;
   Fd socket_;
   const pid_t pid_;

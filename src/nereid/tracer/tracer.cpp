@@ -51,8 +51,7 @@ Result<TraceAnswer> decode_compile_failed(const JsonField& field) {
   return TraceAnswer(std::move(told));
 }
 
-Result<TraceAnswer> decode_document(std::string_view bytes) {
-  NEREID_TRY(const Json document, parse_json(bytes, "the tracer's answer"));
+Result<TraceAnswer> decode_document(const Json& document) {
   const JsonField answer(document, "answer");
   if (document.is_object() && document.contains("trace")) {
     NEREID_TRY(auto trace, trace::decode(document["trace"]));
@@ -71,21 +70,47 @@ Result<TraceAnswer> decode_document(std::string_view bytes) {
   return input_error("{}", failed.empty() ? "neither a trace nor a reason why there is none" : failed);
 }
 
-}  // namespace
+TraceAnswer proper_or_nonsense(Result<TraceAnswer> answer) {
+  if (!answer.ok()) return nonsense(answer.error());
+  return std::move(answer).value();
+}
 
-std::string encode_request(const TraceRequest& request) {
+Json json_of(const TraceRequest& request) {
   Json json = {{"source", request.source}, {"path", request.path},       {"class", request.class_name},
                {"draw", request.draw},     {"globals", request.globals}, {"calls", request.calls},
                {"reference", nullptr}};
   if (request.reference != nullptr) json["reference"] = reference_inputs(*request.reference);
-  // A source that is not UTF-8 is the file's fault, and Python says so where it reads the replaced character.
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json;
 }
 
+// A source that is not UTF-8 is the file's fault, and Python says so where it reads the replaced character.
+std::string text_of(const Json& request) {
+  return request.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::string encode_request(const TraceRequest& request) { return text_of(json_of(request)); }
+
 TraceAnswer decode_answer(std::string_view bytes) {
-  auto answer = decode_document(bytes);
-  if (!answer.ok()) return nonsense(answer.error());
-  return std::move(answer).value();
+  const auto document = parse_json(bytes, "the tracer's answer");
+  return document.ok() ? proper_or_nonsense(decode_document(*document)) : nonsense(document.error());
+}
+
+std::string encode_requests(const std::vector<TraceRequest>& requests) {
+  Json all = Json::array();
+  for (const auto& request : requests) all.push_back(json_of(request));
+  return text_of({{"several", std::move(all)}});
+}
+
+std::optional<std::vector<TraceAnswer>> decode_answers(std::string_view bytes, size_t count) {
+  const auto document = parse_json(bytes, "the tracer's answers");
+  if (!document.ok() || !document->is_object() || !document->contains("several")) return std::nullopt;
+  const Json& all = (*document)["several"];
+  if (!all.is_array() || all.size() != count) return std::nullopt;
+  std::vector<TraceAnswer> answers;
+  for (const auto& one : all) answers.push_back(proper_or_nonsense(decode_document(one)));
+  return answers;
 }
 
 Result<std::unique_ptr<Tracer>> Tracer::start(TracerOptions options) {
@@ -105,6 +130,22 @@ Result<TraceAnswer> Tracer::trace(const TraceRequest& request, Deadline deadline
   if (auto* killed = std::get_if<sandbox::Killed>(&outcome))
     return TraceAnswer(Killed{std::move(killed->limit)});
   return decode_answer(std::get<sandbox::Answer>(outcome).bytes);
+}
+
+Result<std::vector<TraceAnswer>> Tracer::trace_several(const std::vector<TraceRequest>& requests,
+                                                       Deadline deadline) {
+  if (requests.empty()) return std::vector<TraceAnswer>();
+  double seconds = 0;
+  for (const auto& request : requests) seconds += request.seconds;
+  NEREID_TRY(const auto outcome, zygote_->run(encode_requests(requests), seconds, deadline));
+  if (const auto* answer = std::get_if<sandbox::Answer>(&outcome))
+    if (auto all = decode_answers(answer->bytes, requests.size())) return *std::move(all);
+  std::vector<TraceAnswer> alone;
+  for (const auto& request : requests) {
+    NEREID_TRY(auto answer, trace(request, deadline));
+    alone.push_back(std::move(answer));
+  }
+  return alone;
 }
 
 }  // namespace nereid::tracer

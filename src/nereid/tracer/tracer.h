@@ -9,6 +9,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -73,6 +74,12 @@ class Tracer {
 
   Result<TraceAnswer> trace(const TraceRequest& request, Deadline deadline);
 
+  // Files of one author, one after the other in one child: a fork for all of them, and a kernel that several
+  // of them share goes through Triton once. None of them is kept from the others: what one does to the process
+  // it does to those that come after it. Where the child does not answer for all of them (one takes too long,
+  // or ends it), each is traced in a child of its own. Answers are in the order of the requests.
+  Result<std::vector<TraceAnswer>> trace_several(const std::vector<TraceRequest>& requests, Deadline deadline);
+
   // Waits until the worker is warm. Which walls stand around a traced file.
   Result<sandbox::Walls> walls(Deadline deadline) { return zygote_->walls(deadline); }
   int workers() const { return zygote_->children(); }
@@ -85,5 +92,8 @@ class Tracer {
 // A request as the worker reads it, and an answer as it came.
 std::string encode_request(const TraceRequest& request);
 TraceAnswer decode_answer(std::string_view bytes);
+std::string encode_requests(const std::vector<TraceRequest>& requests);
+// Nothing where they are not as many as were asked for.
+std::optional<std::vector<TraceAnswer>> decode_answers(std::string_view bytes, size_t count);
 
 }  // namespace nereid::tracer

@@ -18,6 +18,9 @@ constexpr const char* kModule = R"(
 def warm():
     pass
 def handle(request):
+    if "several" in request:
+        answers = [handle(each) for each in request["several"]]
+        return {"several": answers if "one too few" not in str(request) else answers[1:]}
     scope = {"request": request}
     exec(request["source"], scope)
     return scope["answer"]
@@ -78,6 +81,35 @@ TEST_F(TracerTest, SaysHowAProcessEnded) {
   const auto crashed = trace({.source = "import ctypes; ctypes.string_at(8)"});
   ASSERT_TRUE(std::holds_alternative<Killed>(crashed));
   EXPECT_NE(std::get<Killed>(crashed).limit.find("signal 11"), std::string::npos);
+}
+
+TEST_F(TracerTest, TracesSeveralInOneChild) {
+  // How many were traced in that process so far.
+  const std::string told =
+      "import os\nn = os.environ['TRACED'] = str(int(os.environ.get('TRACED', '0')) + 1)\n"
+      "answer = {'malformed': {'message': n + ' ' + request['class']}}";
+  const auto several = [&](const std::vector<std::string>& sources) {
+    std::vector<TraceRequest> requests;
+    for (const auto& source : sources)
+      requests.push_back({.source = source, .class_name = std::to_string(requests.size()), .seconds = 5});
+    return tracer_->trace_several(requests, Deadline::after(120)).value();
+  };
+  const auto message = [](const TraceAnswer& answer) { return std::get<Malformed>(answer).message; };
+  const auto two = several({told, told});
+  ASSERT_EQ(two.size(), 2);
+  EXPECT_EQ(message(two[0]), "1 0");
+  EXPECT_EQ(message(two[1]), "2 1");
+
+  // One that ends the process, or an answer short: each in a child of its own.
+  const auto killed = several({told, "import os; os._exit(3)", told});
+  ASSERT_EQ(killed.size(), 3);
+  EXPECT_TRUE(std::holds_alternative<Killed>(killed[1]));
+  EXPECT_EQ(message(killed[0]), "1 0");
+  EXPECT_EQ(message(killed[2]), "1 2");
+  const auto short_by_one = several({told, told + "  # one too few"});
+  ASSERT_EQ(short_by_one.size(), 2);
+  EXPECT_EQ(message(short_by_one[1]), "1 1");
+  EXPECT_TRUE(several({}).empty());
 }
 
 TEST_F(TracerTest, TakesNonsenseForWhatItIs) {

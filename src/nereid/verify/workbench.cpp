@@ -29,7 +29,8 @@ Result<std::unique_ptr<Workbench>> Workbench::open(const WorkbenchOptions& optio
   constexpr int kMostOnGpu = 6;
   const bool gpu = options.device == replay::Device::kCuda;
   NEREID_TRY(bench->replay_,
-             replay::Server::start({.cuda_sessions = gpu ? std::min(options.jobs, kMostOnGpu) : 0}));
+             replay::Server::start({.one_author = options.one_author,
+                                    .cuda_sessions = gpu ? std::min(options.jobs, kMostOnGpu) : 0}));
   if (options.device == replay::Device::kCuda) NEREID_TRY_STATUS(bench->open_gpu(installation));
   return bench;
 }

@@ -16,6 +16,10 @@ namespace nereid::verify {
 struct WorkbenchOptions {
   int jobs = 1;  // pairs judged at the same time
   replay::Device device = replay::Device::kCpu;
+  // All candidates are: they share processes that others' do not (tracer::Tracer::trace_several,
+  // replay::ServerOptions). A verdict is then as good as it would be if one author had written them all into
+  // one file.
+  bool one_author = false;
 };
 
 class Workbench {
@@ -24,6 +28,7 @@ class Workbench {
   static Result<std::unique_ptr<Workbench>> open(const WorkbenchOptions& options);
 
   Equipment equipment();  // refers to this workbench
+  tracer::Tracer& tracer() { return *tracer_; }
 
  private:
   Status open_gpu(const Installation& installation);
