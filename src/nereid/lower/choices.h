@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,8 @@ struct Choices {
   bool channels_last = true;       // convolutions in TF32 read rows of channels (channels_last.h)
   bool split_products = true;      // large float32 products on the tensor cores of float16 (split_factors.h)
   bool split_sums = true;          // products of few tiles and long sums in two stages (split_sum.h)
+  // Steps of the traced forward: no kernel does one of them, or a later one, together with an earlier one.
+  std::set<int> cuts = {};
   std::map<std::string, KernelChoice> kernels =
       {};  // by the kernel's name; those that are not here: as the model has it
 };

@@ -21,7 +21,8 @@ std::vector<Index> identity_map(size_t count) {
 // Puts nodes into kernels, one after the other.
 class Fuser {
  public:
-  explicit Fuser(Graph& graph) : graph_(graph), made_in_(graph.nodes.size(), -1) {}
+  Fuser(Graph& graph, const std::set<int>& cuts)
+      : graph_(graph), cuts_(cuts), made_in_(graph.nodes.size(), -1) {}
 
   Fused run() {
     const std::vector<bool> live = live_nodes(graph_);
@@ -113,7 +114,8 @@ class Fuser {
 
   bool joins(TileKernel& kernel, int k, NodeId id) {
     if (kernel.kept >= 0 || kernel.members.size() >= kMostMembers) return false;
-    if (node(kernel.members.front().node).special()) return false;
+    const Node& first = node(kernel.members.front().node);
+    if (first.special() || part_of(first, cuts_) != part_of(node(id), cuts_)) return false;
     const auto map = mapping(kernel, k, id);
     if (!map) return false;
     // What the kernel makes is read back only where it was made.
@@ -261,6 +263,7 @@ class Fuser {
   }
 
   Graph& graph_;
+  const std::set<int>& cuts_;
   Fused fused_;
   std::vector<int> made_in_;  // of each node: its kernel
 };
@@ -290,9 +293,9 @@ double identity(Reduction reduction) {
   }
 }
 
-Fused fuse(Graph& graph, const Target& target, bool split_sums) {
-  prepare(graph, target, split_sums);
-  return Fuser(graph).run();
+Fused fuse(Graph& graph, const Target& target, bool split_sums, const std::set<int>& cuts) {
+  prepare(graph, target, split_sums, cuts);
+  return Fuser(graph, cuts).run();
 }
 
 }  // namespace nereid::lower

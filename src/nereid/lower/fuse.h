@@ -6,6 +6,7 @@
 // kernel.
 #pragma once
 
+#include <set>
 #include <vector>
 
 #include "nereid/lower/choices.h"
@@ -44,6 +45,7 @@ double identity(Reduction reduction);
 bool is_contraction(const Graph& graph, const Node& node);
 
 // Changes the graph's bodies: maps are inlined, long reductions of few rows are split in two.
-Fused fuse(Graph& graph, const Target& target = targets()[1], bool split_sums = true);
+Fused fuse(Graph& graph, const Target& target = targets()[1], bool split_sums = true,
+           const std::set<int>& cuts = {});
 
 }  // namespace nereid::lower

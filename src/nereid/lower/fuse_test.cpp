@@ -51,6 +51,22 @@ TEST(Fuse, AChainOfMapsIsOne) {
   EXPECT_EQ(s.fused(), Sizes{1});
 }
 
+TEST(Fuse, ACutEndsKernels) {
+  const auto kernels = [](const std::set<int>& cuts) {
+    Sketch s;
+    const TensorId x = s.leaf({8, 9}), y = s.map({8, 9}, s.element(x) * 2),
+                   sum = s.reduce({8}, {9}, s.element(y)), z = s.map({8}, s.element(sum) + 1);
+    s.graph.outputs = {z};
+    for (size_t n = 0; n < 3; ++n) s.graph.nodes[n].steps = {static_cast<int>(10 * n)};
+    return fuse(s.graph, targets()[1], true, cuts).kernels.size();
+  };
+  EXPECT_EQ(kernels({}), 1);
+  EXPECT_EQ(kernels({0}), 1);   // nothing lies before it
+  EXPECT_EQ(kernels({10}), 2);  // the map, then the sum and what follows it
+  EXPECT_EQ(kernels({15}), 2);
+  EXPECT_EQ(kernels({10, 20}), 3);
+}
+
 TEST(Fuse, MapsOfOneShapeShareALaunch) {
   Sketch s;
   const TensorId x = s.leaf({8, 9});

@@ -58,7 +58,7 @@ class ModuleWriter {
     if (choices_.one_pass_attention) one_pass_attention(graph_);
     split_factors(graph_, choices_);
     if (choices_.channels_last) channels_last(graph_);
-    fused_ = fuse(graph_, *target_, choices_.split_sums);
+    fused_ = fuse(graph_, *target_, choices_.split_sums, choices_.cuts);
     NEREID_TRY_STATUS(write_kernels());
     NEREID_TRY(const std::string forward, forward_text(trace_, graph_, fused_, texts_, file));
     module_.plan = plan_text(trace_, graph_, fused_, module_, *target_);
@@ -105,6 +105,9 @@ class ModuleWriter {
       module_.seconds += cost.seconds;
       module_.kernels.push_back({name, text.comment, text.choice, alternatives(kernel, text, *target_), cost,
                                  text.programs, text.steps, {}});
+      module_.kernels.back().rows = kernel.rows, module_.kernels.back().columns = kernel.columns;
+      module_.kernels.back().reduces = std::ranges::any_of(
+          kernel.members, [](const Member& m) { return m.reduction != Reduction::kNone; });
       for (const Member& member : kernel.members) {
         const auto& steps = graph_.nodes[static_cast<size_t>(member.node)].steps;
         module_.kernels.back().covers.insert(steps.begin(), steps.end());

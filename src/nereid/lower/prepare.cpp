@@ -77,8 +77,8 @@ void unroll(Graph& graph, Node& node) {
 // Takes maps into those who read them.
 class Inliner {
  public:
-  explicit Inliner(Graph& graph)
-      : graph_(graph), places_(graph.tensors.size()), pinned_(graph.tensors.size(), false) {}
+  Inliner(Graph& graph, const std::set<int>& cuts)
+      : graph_(graph), cuts_(cuts), places_(graph.tensors.size()) {}
 
   void run() {
     count();
@@ -164,7 +164,7 @@ class Inliner {
   bool stays(const Node& reader, TensorId tensor) const {
     const Node* made = graph_.maker(tensor);
     if (made == nullptr || made->special() || made->reduction != Reduction::kNone || made->whole ||
-        !made->at.empty())
+        !made->at.empty() || part_of(*made, cuts_) != part_of(reader, cuts_))
       return true;
     const Places& places = places_[static_cast<size_t>(tensor)];
     const size_t length = graph_.exprs.below(made->body).size();
@@ -210,8 +210,8 @@ class Inliner {
   ExprId rounded(ExprId body, const Expr& load) { return graph_.exprs.cast(body, load.type); }
 
   Graph& graph_;
+  const std::set<int>& cuts_;
   std::vector<Places> places_;  // of each tensor
-  std::vector<bool> pinned_;
 };
 
 // sum over c of body becomes sum over s of (sum over c' of body at s * chunk + c').
@@ -362,12 +362,17 @@ bool is_contraction(const Graph& graph, const Node& node) {
   return left_only > 1 && right_only > 1;
 }
 
-void prepare(Graph& graph, const Target& target, bool split_sums) {
+int part_of(const Node& node, const std::set<int>& cuts) {
+  if (node.steps.empty()) return 0;
+  return static_cast<int>(std::distance(cuts.begin(), cuts.upper_bound(*node.steps.rbegin())));
+}
+
+void prepare(Graph& graph, const Target& target, bool split_sums, const std::set<int>& cuts) {
   for (auto& node : graph.nodes)
     if (node.window && node.reduction != Reduction::kNone && element_count(node.reduced) <= kWindow &&
         !is_contraction(graph, node))
       unroll(graph, node);
-  Inliner(graph).run();
+  Inliner(graph, cuts).run();
   if (split_sums) split_long_sums(graph, target);
   RowSplitter(graph, target).run();
 }

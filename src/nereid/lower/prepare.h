@@ -2,6 +2,7 @@
 // taken into those who read them, long reductions of few rows and products of few tiles are split in two.
 #pragma once
 
+#include <set>
 #include <vector>
 
 #include "nereid/lower/choices.h"
@@ -9,7 +10,10 @@
 
 namespace nereid::lower {
 
-void prepare(Graph& graph, const Target& target, bool split_sums);
+void prepare(Graph& graph, const Target& target, bool split_sums, const std::set<int>& cuts = {});
+
+// How many cuts lie before what the node does.
+int part_of(const Node& node, const std::set<int>& cuts);
 
 // Nodes whose result reaches one of the graph's.
 std::vector<bool> live_nodes(const Graph& graph);
