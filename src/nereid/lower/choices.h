@@ -36,6 +36,7 @@ std::string to_string(const KernelChoice& choice);  // "m=64, n=128, k=32, warps
 
 struct Choices {
   std::string target = "sm_90";
+  bool algebra = true;             // rewrites that change the cost (algebra.h)
   bool one_pass_attention = true;  // scores are never stored (flash.h)
   bool channels_last = true;       // convolutions in TF32 read rows of channels (channels_last.h)
   bool split_products = true;      // large float32 products on the tensor cores of float16 (split_factors.h)

@@ -106,6 +106,7 @@ struct Graph {
   std::vector<Node> nodes;        // each after those it reads
   std::vector<TensorId> outputs;  // of the tensors in the forward's output, in their order
   std::vector<Update> updates;
+  std::vector<std::string> rewrites;  // algebra that changed the cost, in words (algebra.h)
 
   // What must exist in memory when all has run.
   std::vector<TensorId> results() const;

@@ -6,6 +6,7 @@
 #include <array>
 #include <set>
 
+#include "nereid/lower/algebra.h"
 #include "nereid/lower/channels_last.h"
 #include "nereid/lower/emit_expr.h"
 #include "nereid/lower/emit_reduction.h"
@@ -55,6 +56,7 @@ class ModuleWriter {
     NEREID_TRY(target_, target_named(choices_.target));
     NEREID_TRY(graph_, import(trace_, source_));
     name_inputs(file);
+    if (choices_.algebra) rewrite_algebra(graph_, *target_);
     if (choices_.one_pass_attention) one_pass_attention(graph_);
     split_factors(graph_, choices_);
     if (choices_.channels_last) channels_last(graph_);

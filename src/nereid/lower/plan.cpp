@@ -126,6 +126,7 @@ std::string plan_text(const trace::Trace& trace, const Graph& graph, const Fused
                     quantity(lowered.estimate.flops, "FLOP")),
         "   ");
   }
+  for (const auto& rewrite : graph.rewrites) text += wrapped("Rewritten: " + rewrite + ".", "   ");
   for (const auto& kept : module.kept)
     text += wrapped(fmt::format("Left to PyTorch: {}; there is no kernel for it here.", kept), "   ");
   return text;
