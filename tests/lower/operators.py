@@ -27,7 +27,7 @@ REDUCE = """x.sum() x.sum(-1) x.sum(0) x.sum((0,-1)) x.sum(-1,keepdim=True) x.me
     x.amax(-1) x.amax(0) x.amin((0,-1)) x.max() x.min() x.max(-1).values x.max(0) x.min(-1) x.argmax(-1) x.argmax(0) x.argmin(-1) x.argmax() x.argmin()
     (x/3).prod(-1) x.var(-1) x.var(0) x.var() x.std(-1) x.std(0,unbiased=False) torch.var_mean(x,-1) torch.std_mean(x,0)
     x.norm() x.norm(dim=-1) x.norm(p=1,dim=0) x.norm(p=3,dim=-1) torch.linalg.vector_norm(x,dim=-1,ord=float('inf'))
-    torch.logsumexp(x,-1) torch.logsumexp(x,0) (x>2).any(-1) (x>-2).all(-1) (x>100).any() torch.count_nonzero(x,-1) (x>0).sum(-1) torch.aminmax(x,dim=-1) x.nansum(-1)
+    torch.logsumexp(x,-1) torch.logsumexp(x,0) (x>3).any(-1) (x>-2).all(-1) (x>100).any() torch.count_nonzero(x,-1) (x>0).sum(-1) torch.aminmax(x,dim=-1) x.nansum(-1)
     F.softmax(x,-1) F.softmax(x,0) F.log_softmax(x,-1) F.log_softmax(x,0) F.softmin(x,-1) F.normalize(x,dim=-1)
     F.normalize(x,p=1,dim=0) x-x.mean(-1,keepdim=True) x/x.abs().amax(0,keepdim=True).add(1) (x*x).mean(-1).sqrt() torch.median(x,-1).values""".split()
 SCAN = """x.cumsum(-1) x.cumsum(0) (x/2).cumprod(-1) (x/2).cumprod(0) x.cummax(-1) x.cummax(0) x.cummin(-1).values x.logcumsumexp(-1)
@@ -316,18 +316,30 @@ def cases():
     yield from LAYERS
 
 
+# PyTorch has no kernel for halves of these on the CPU; and forwards that are no such thing for three dimensions, or a transposed x.
+NO_HALVES = ("multi_margin", "local_response_norm", "avg_pool3d", "torch_trace")
+ONLY_MATRICES = ("sum(x.split(5", "torch.eye(", "torch.cdist(", "mode='re", "mode='circular")
+ONLY_PLAIN = ("torch.kron(",)
+
+
 def variants(case):
     """The case in other types, shapes and layouts."""
     for dtype in ("float16", "bfloat16"):
+        if case.name.startswith(NO_HALVES):
+            continue
         yield dataclasses.replace(case, name=f"{case.name}_{dtype}", dtype=dtype)
     if case.family == "layer":
         return
     shapes = {"unary": ((1000,), (2, 3, 8, 9)), "binary": ((1000,), (2, 3, 8, 9)),
               "reduce": ((5, 7, 9), (4, 3, 1025)), "scan": ((5, 7, 9), (3, 1500)), "shape": ((5, 7, 9),)}
     for shape in shapes[case.family]:
+        if len(shape) > 2 and any(text in case.forward for text in ONLY_MATRICES):
+            continue
         name = f"{case.name}_{'x'.join(map(str, shape))}"
         yield dataclasses.replace(case, name=name, inputs=tuple((n, shape) for n, _ in case.inputs))
     for layout in ("transposed", "sliced"):
+        if layout == "transposed" and any(text in case.forward for text in ONLY_PLAIN):
+            continue
         yield dataclasses.replace(case, name=f"{case.name}_{layout}", layout=layout)
     if case.family == "binary":
         for shape in ((65,), (33, 1), (1,)):
@@ -338,9 +350,14 @@ def variants(case):
 PAIR_FIRST = ["x.relu()", "x * 2 + 1", "x.softmax(-1)", "x.cumsum(0)", "x.transpose(0, 1)", "self.f(x)", "x - x.mean(0, keepdim=True)",
               "torch.cat([x, x.sin()], 0)", "F.layer_norm(x, (40,))", "F.avg_pool1d(x, 2)", "x @ x.t()", "x.flip(0)", "x[:, ::2]"]
 PAIR_SECOND = ["F.gelu(a)", "a.sum(-1)", "a.mean()", "a.softmax(0)", "a.t() @ a", "a.cummax(-1)", "F.pad(a, (1, 1))", "a.std(0)", "torch.stack([a, -a])",
-               "F.max_pool1d(a, 3)", "a.argmax(-1)", "torch.tril(a)", "a.permute(1, 0).reshape(-1)", "F.conv1d(a[None], a[None, :, :3].transpose(0, 1))"]
+               "F.max_pool1d(a, 3)", "a.argmax(-1)", "torch.tril(a)", "a.permute(1, 0).reshape(-1)", "F.conv1d(a[None], a[None, :, :3])"]
+# Equal up to rounding are the elements of which the second names the largest.
+UNDECIDED = {("x.softmax(-1)", "a.cummax(-1)"), ("x.softmax(-1)", "a.argmax(-1)"),
+             ("x - x.mean(0, keepdim=True)", "a.cummax(-1)"), ("x - x.mean(0, keepdim=True)", "a.argmax(-1)")}
 
 
 def pairs():
     for (i, first), (j, second) in itertools.product(enumerate(PAIR_FIRST), enumerate(PAIR_SECOND)):
+        if (first, second) in UNDECIDED:
+            continue
         yield Case(f"pair_{i}_{j}", f"a = {first}\n{second}", (("x", (33, 40)),), "self.f = nn.Linear(40, 40)", family="pair")

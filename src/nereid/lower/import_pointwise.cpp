@@ -410,7 +410,8 @@ void add_pointwise(OperatorTable& table) {
   table["aten::hypot"] = binary([](Importer&, Value a, Value b) { return (a * a + b * b).apply(Fn::kSqrt); });
   table["aten::copysign"] = binary([](Importer&, Value a, Value b) {
     const Value size = a.apply(Fn::kAbs);
-    return (b < 0).where(-size, size);
+    const Value minus_zero = equal(b, 0) & ((b.constant(1) / b) < 0);
+    return ((b < 0) | minus_zero).where(-size, size);
   });
   table["aten::fmax"] = number_of_two(Fn::kMax);
   table["aten::fmin"] = number_of_two(Fn::kMin);

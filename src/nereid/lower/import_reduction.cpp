@@ -42,6 +42,20 @@ Status mean(Importer& import) {
   return reduction(Reduction::kSum, "mean", nullptr, finish)(import);
 }
 
+// A product of some elements may leave float32's range where that of all does not.
+Status product(Importer& import) {
+  const DType type = compute_type(import.result().dtype);
+  if (type != DType::kF32) return reduction(Reduction::kProd, "product")(import);
+  const auto x = import.tensor(import.arg(0, "self"));
+  if (!x) return import.cannot("expected one tensor");
+  const Axes axes(import.value(*x).sizes, axes_of(import, 1, "dim"));
+  Reducer reduce(import);
+  const TensorId all = reduce.reduce(Reduction::kProd, axes,
+                                     import.exprs().cast(reduce.element(*x, axes), DType::kF64), "product");
+  return import.define_reduction(import.results()[0], Reduction::kNone, axes.kept, {},
+                                 import.exprs().cast(reduce.kept(all, axes), type), "product");
+}
+
 // max.dim and its kin: values and where they stand.
 OperatorImport extremum(Reduction value, Reduction position, const char* name) {
   return [=](Importer& import) -> Status {
@@ -244,7 +258,7 @@ Status logsumexp(Importer& import) {
 void add_reductions(OperatorTable& table) {
   table["aten::sum"] = reduction(Reduction::kSum, "sum");
   table["aten::mean"] = mean;
-  table["aten::prod"] = reduction(Reduction::kProd, "product");
+  table["aten::prod"] = product;
   table["aten::amax"] = reduction(Reduction::kMax, "max");
   table["aten::amin"] = reduction(Reduction::kMin, "min");
   table["aten::max"] = extremum(Reduction::kMax, Reduction::kArgMax, "max");

@@ -1,0 +1,49 @@
+"""Every rewrite of `lower/algebra.h` where it applies, and where its precondition does not hold: cases with what their
+plans must tell, and must not. The sizes are those from which the cost model sees a gain.
+"""
+from operators import Case
+
+SUM, ONE, DIAGONAL, SCALE = "one of the product's factors is summed", "one reduction over both", "with a diagonal", "a factor's scale"
+LINEAR = "self.f = nn.Linear({}, {})"
+
+
+def case(name, forward, *shapes, init="", tells=None, never=None, **more):
+    return Case("algebra_" + name, forward, tuple(zip("xyz", shapes)), init, family="algebra", **more), tells, never
+
+
+CASES = [
+    case("sum_of_linear", "self.f(x).sum(1)", (129, 128), init=LINEAR.format(128, 1030), tells=SUM),
+    case("scaled_sum_of_linear", "((self.f(x) - 1) / 2).sum(-1, keepdim=True) * 1.5", (128, 128), init=LINEAR.format(128, 1024), tells=SUM),
+    case("mean_of_batch", "self.f(x).mean(0)", (2050, 256), init=LINEAR.format(256, 300), tells=SUM),
+    case("mean_of_all", "(x @ y).mean()", (1024, 300), (300, 1030), tells=SUM),
+    case("weighted_sum", "((x @ y) * z).sum(1)", (128, 128), (128, 1024), (1024,), tells=SUM),
+    case("difference_of_products", "(x @ y - 2 * (x @ z)).sum(1)", (512, 256), (256, 2048), (256, 2048), tells=SUM),
+    case("sum_of_batches", "torch.bmm(x, y).sum((0, 2))", (8, 256, 128), (8, 128, 512), tells=SUM),
+    case("mean_of_area", "self.f(x).mean((2, 3))", (2, 64, 28, 30), init="self.f = nn.Conv2d(64, 512, 1)", tells=SUM),
+    case("mean_of_area_padded", "F.adaptive_avg_pool2d(self.f(x), 1)", (1, 64, 18, 19),
+         init="self.f = nn.Conv2d(64, 1024, 3, padding=1, stride=2)", tells=SUM),
+    case("two_linears", "self.g(self.f(x))", (8192, 16), init=LINEAR.format(16, 1024) + "\nself.g = nn.Linear(1024, 8)", tells=SUM),
+    case("sum_of_linear_half", "self.f(x).sum(1)", (256, 256), init=LINEAR.format(256, 2048), dtype="bfloat16", tells=SUM),
+    # Nothing is gained, or something is in the way.
+    case("small_sum", "(x @ y).sum(1)", (33, 65), (65, 20), never=SUM),
+    case("maximum_between", "(x @ y).relu().sum(1)", (128, 128), (128, 1024), never=SUM),
+    case("read_twice", "a = x @ y\na.sum(1), a", (128, 128), (128, 1024), never=SUM),
+    case("square", "a = x @ y\n(a * a).sum(1)", (128, 128), (128, 1024), never=SUM),
+    case("sum_of_sum", "(x.sum(-1) * 0.5).sum(0)", (7, 33, 65), tells=ONE),
+    case("mean_of_mean", "x.mean(-1).mean(-1)", (40, 33, 65), tells=ONE),
+    case("max_of_max", "x.amax(0).amax(-1)", (7, 33, 65), tells=ONE),
+    case("max_of_min", "x.amin(0).amax(-1)", (7, 33, 65), never=ONE),
+    case("max_of_scaled_max", "(-x.amax(0)).amax(-1)", (7, 33, 65), never=ONE),
+    case("sum_of_pool", "F.avg_pool1d(x, 5, stride=1).sum(-1)", (4, 8, 300), never=ONE),
+    case("reduction_of_one", "x.sum(1, keepdim=True).amax(1).relu()", (33, 65)),
+    case("diagonal_left", "torch.diag(x) @ y", (130,), (130, 70), tells=DIAGONAL),
+    case("diagonal_right", "y @ torch.diag(x) + 1", (70,), (130, 70), tells=DIAGONAL),
+    case("diagonal_shifted", "torch.diag(x, 3) @ y", (60,), (63, 70), tells=DIAGONAL),
+    case("diagonal_batches", "torch.diag_embed(x) @ y", (3, 50), (3, 50, 20), tells=DIAGONAL),
+    case("diagonal_read_twice", "a = torch.diag(x)\na @ y, a", (50,), (50, 20), never=DIAGONAL),
+    case("scaled_query", "(x * 0.125) @ y.t()", (100, 64), (90, 64), tells=SCALE),
+    case("normalised_rows", "(x / 3) @ (y * z[:, None])", (100, 64), (64, 90), (64,), tells=SCALE),
+    case("scaled_rows", "(x * z[:, None]) @ y", (100, 64), (64, 90), (100,), tells=SCALE),
+    case("scaled_terms", "(x * z) @ y", (100, 64), (64, 90), (64,), never=SCALE),
+    case("huge_scale", "(x * 1e20) @ y * 1e-20", (100, 64), (64, 90), never=SCALE),
+]
