@@ -3,7 +3,8 @@ plans must tell, and must not. The sizes are those from which the cost model see
 """
 from operators import Case
 
-SUM, ONE, DIAGONAL, SCALE = "one of the product's factors is summed", "one reduction over both", "with a diagonal", "a factor's scale"
+SUM, ONE, DIAGONAL, SCALE, SHIFT, TRIANGLE = "one of the product's factors is summed", "one reduction over both", "with a diagonal", "a factor's scale", \
+    "added to a whole row changes nothing", "in which its triangle is not zero"
 LINEAR = "self.f = nn.Linear({}, {})"
 
 
@@ -45,5 +46,17 @@ CASES = [
     case("normalised_rows", "(x / 3) @ (y * z[:, None])", (100, 64), (64, 90), (64,), tells=SCALE),
     case("scaled_rows", "(x * z[:, None]) @ y", (100, 64), (64, 90), (100,), tells=SCALE),
     case("scaled_terms", "(x * z) @ y", (100, 64), (64, 90), (64,), never=SCALE),
+    case("softmax_of_sum", "F.softmax(x + 3, -1), F.log_softmax(1 - x, 0)", (33, 65), tells=SHIFT),
+    case("softmax_of_distance", "F.softmax(x - x.max(-1, keepdim=True).values, -1)", (33, 65), tells=SHIFT),
+    case("softmax_of_parameter", "F.softmax(self.p + x.transpose(1, 2), 1)", (3, 33, 65), init="self.p = nn.Parameter(torch.randn(3, 1, 33))", tells=SHIFT),
+    case("softmax_from_least", "F.softmax(x - x.amin(-1, keepdim=True), -1)", (33, 65), never=SHIFT),
+    case("softmax_from_other_axis", "F.softmax(x - x.amax(0, keepdim=True), -1)", (65, 65), never=SHIFT),
+    case("softmax_of_rows", "F.softmax(x + y, -1)", (33, 65), (33, 1), never=SHIFT),
+    case("triangle_left", "torch.tril(x) @ y", (200, 200), (200, 70), tells=TRIANGLE),
+    case("triangle_right", "y @ torch.triu(x, 2) + 1", (200, 190), (70, 200), tells=TRIANGLE),
+    case("triangles", "torch.tril(x, -1) @ torch.tril(y), torch.triu(x) @ torch.triu(y, 3), torch.triu(x) @ torch.tril(y).t()", (200, 200), (200, 200), tells=TRIANGLE),
+    case("triangles_batch", "torch.bmm(torch.tril(x, 5), torch.triu(y, -7))", (3, 130, 140), (3, 140, 150), tells=TRIANGLE),
+    case("chains", "x.relu().relu().clamp(-1, 2).clamp(-0.5, 3), x.exp().relu().abs().abs(), x.sigmoid().clamp(0, 1), -(-x).floor().round()", (33, 65)),
+    case("clamps_beyond", "x.clamp(max=-0.5).clamp(min=0.5), x.tanh().clamp(min=-0.3).clamp(-1, 1)", (33, 65)),
     case("huge_scale", "(x * 1e20) @ y * 1e-20", (100, 64), (64, 90), never=SCALE),
 ]

@@ -200,7 +200,10 @@ class Rewriter {
       scale = exprs().apply(divides ? Fn::kDiv : Fn::kMul, {one, by});
       factor = expr.args[of];
     }
-    if (scale < 0 || exprs()[factor].kind != Expr::Kind::kLoad) return std::nullopt;
+    // What a kernel makes is scaled where it is made, for nothing.
+    if (scale < 0 || exprs()[factor].kind != Expr::Kind::kLoad ||
+        graph_.maker(exprs()[factor].tensor) != nullptr)
+      return std::nullopt;
     return Scaled{scale, exprs().cast(factor, DType::kF32)};
   }
 

@@ -16,8 +16,8 @@
 //
 // Scales out of products. sum over k of (s x) y is s (sum over k of x y), so that x is read as it lies.
 // Precondition: s does not change with k; where it is a constant it lies in [2^-20, 2^20], so that no product
-// leaves the number range that did not; x is then one load; nobody else reads s x. An infinite s times an x
-// of 0 is NaN before, and s times the sum after.
+// leaves the number range that did not; x is then an input or a parameter; nobody else reads s x. An infinite
+// s times an x of 0 is NaN before, and s times the sum after.
 //
 // Products with diagonals. sum over k of (k = f(others) ? x : 0) y is x y at that k, or 0 where f lies
 // outside. Precondition: the condition is an equation with k in it once. 0 times an infinite y is NaN before,

@@ -59,7 +59,8 @@ class ContractionEmitter {
                                            {"batch", batch_, true},
                                            {"k", k_, k_ % block_k_ == 0},
                                            {"tap", taps_, true}};
-    names_.taken.insert({"start", "total", "pid", "segment", "part", "step", "k_left", "k_right"});
+    names_.taken.insert({"start", "total", "pid", "segment", "part", "step", "k_left", "k_right", "first_m",
+                         "first_n", "begin", "end"});
     ExprWriter write(graph_, names_, dimensions);
     const std::vector<Index> by = coordinates(write.extents());
     const auto flat = [&](ExprId id) { return graph_.exprs.substitute(id, by, write.extents()); };
@@ -69,7 +70,9 @@ class ContractionEmitter {
     // A small product takes no time in either precision.
     const bool tf32 = first().tf32 && static_cast<double>(element_count(kernel_.extents())) >= kLargeProduct;
     if (choice_.precision.empty()) choice_.precision = split_ ? "fp16x3" : tf32 ? "tf32" : "tf32x3";
-    for (const auto& [l, r] : first().low) add_product(write, dimensions, flat(l), flat(r), {.sum = "total"});
+    const auto [begin, end] = bounds(write, flat(of_.left), flat(of_.right));
+    for (const auto& [l, r] : first().low)
+      add_product(write, dimensions, flat(l), flat(r), {.sum = "total", .begin = begin, .end = end});
     if (split_) {
       // Where a factor is infinite or NaN, the high product alone says what comes of it.
       write.line(fmt::format("total = tl.where(tl.abs(total) < float(\"inf\"), total * {}, 0.0)",
@@ -78,12 +81,13 @@ class ContractionEmitter {
       write.line("    part = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)");
       add_product(write, dimensions, flat(of_.left), flat(of_.right),
                   {.sum = "part",
-                   .begin = "segment",
-                   .end = fmt::format("min(segment + {}, {})", kSegment, k_),
+                   .begin = begin == "0" ? "segment" : "max(segment, begin)",
+                   .end = fmt::format("min(segment + {}, {})", kSegment, end),
                    .indent = "    "});
       write.line("    total += part");
     } else {
-      add_product(write, dimensions, flat(of_.left), flat(of_.right), {.sum = "total"});
+      add_product(write, dimensions, flat(of_.left), flat(of_.right),
+                  {.sum = "total", .begin = begin, .end = end});
     }
     NEREID_TRY_STATUS(epilogue(write, by));
     out_.constants = {{"BLOCK_M", block_m_}, {"BLOCK_N", block_n_}, {"BLOCK_K", block_k_}};
@@ -150,15 +154,15 @@ class ContractionEmitter {
     const char* cast = wide ? ".to(tl.int64)" : "";
     const int64_t group = std::min<int64_t>(8, tiles_m());
     if (group > 1 && tiles_m() % group == 0) {
-      write.line(fmt::format("m = (pid // {} * {} + pid % {}){} * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]",
-                             group * tiles_n(), group, group, cast));
-      write.line(fmt::format("n = (pid % {} // {}){} * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]",
-                             group * tiles_n(), group, cast));
+      write.line(fmt::format("first_m = (pid // {} * {} + pid % {}){} * BLOCK_M", group * tiles_n(), group,
+                             group, cast));
+      write.line(fmt::format("first_n = (pid % {} // {}){} * BLOCK_N", group * tiles_n(), group, cast));
     } else {
-      write.line(
-          fmt::format("m = (pid // {}){} * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]", tiles_n(), cast));
-      write.line(fmt::format("n = (pid % {}){} * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]", tiles_n(), cast));
+      write.line(fmt::format("first_m = (pid // {}){} * BLOCK_M", tiles_n(), cast));
+      write.line(fmt::format("first_n = (pid % {}){} * BLOCK_N", tiles_n(), cast));
     }
+    write.line("m = first_m + tl.arange(0, BLOCK_M)[:, None]");
+    write.line("n = first_n + tl.arange(0, BLOCK_N)[None, :]");
   }
 
   // where(the place lies in the tensor, load, 0) is what a load gives whose mask says so.
@@ -180,6 +184,65 @@ class ContractionEmitter {
       if (!implied) return std::nullopt;
     }
     return padded.args[1];
+  }
+
+  // Of k: what lies before `begin` or from `end` on is multiplied by zero in every element of this program's
+  // tile, as in a product with a triangle. Empty where nothing is known.
+  struct Reach {
+    std::vector<std::string> begin = {}, end = {};
+  };
+  // `factor` is where(low <= +-k +- m + c < high, ..., 0), with `rows` (kM or kN) for m.
+  void reach_of(ExprId factor, int rows, Reach& reach) const {
+    const Expr& cast = graph_.exprs[factor];
+    if (cast.kind == Expr::Kind::kApply && cast.fn == Fn::kCast) return reach_of(cast.args[0], rows, reach);
+    if (cast.kind != Expr::Kind::kApply || cast.fn != Fn::kWhere) return;
+    const Expr &condition = graph_.exprs[cast.args[0]], &otherwise = graph_.exprs[cast.args[2]];
+    if (otherwise.kind != Expr::Kind::kConstant || otherwise.number != 0 ||
+        condition.kind != Expr::Kind::kWithin)
+      return;
+    const auto of_k = condition.index.stride(kK), of_m = condition.index.stride(rows);
+    const size_t terms = (of_k.value_or(0) != 0 ? 1 : 0) + (of_m.value_or(0) != 0 ? 1 : 0);
+    if (!of_k || !of_m || std::abs(*of_k) != 1 || std::abs(*of_m) != 1 ||
+        condition.index.terms().size() != terms)
+      return;
+    const bool is_m = rows == kM;
+    const int64_t m = is_m ? m_ : n_, block = is_m ? block_m_ : block_n_, c = condition.index.constant();
+    const std::string first = is_m ? "first_m" : "first_n";
+    // k goes with -+m: the least of it is at one end of the tile, the most at the other.
+    const int64_t with = *of_k == 1 ? -*of_m : *of_m;
+    const int64_t low = *of_k == 1 ? condition.low - c : c - condition.high + 1,
+                  high = *of_k == 1 ? condition.high - c : c - condition.low + 1;
+    const auto text = [&](int64_t constant) {
+      return fmt::format("{}{} {} {}", with < 0 ? "-" : "", first, constant < 0 ? "-" : "+",
+                         std::abs(constant));
+    };
+    const int64_t least = low + (with < 0 ? -(block - 1) : 0), most = high + (with > 0 ? block - 1 : 0);
+    if (least + (with < 0 ? -m : m) > 0) reach.begin.push_back(text(least));
+    if (most + (with < 0 ? -m : 0) < k_) reach.end.push_back(text(most));
+  }
+
+  // The bounds of the loops over k, in blocks.
+  std::pair<std::string, std::string> bounds(ExprWriter& write, ExprId left, ExprId right) {
+    Reach reach;
+    reach_of(left, kM, reach);
+    reach_of(right, kN, reach);
+    std::string begin = "0", end = fmt::format("{}", k_);
+    if (first().taps || (reach.begin.empty() && reach.end.empty())) return {begin, end};
+    write.line("# Beyond these a triangle has nothing but zeros.");
+    graph_.rewrites.push_back(fmt::format(
+        "{} (line {}): a program goes over that part of the sum in which its triangle is not zero", out_.name,
+        first().place.line));
+    if (!reach.begin.empty()) {
+      for (const auto& each : reach.begin) begin = fmt::format("max({}, {})", begin, each);
+      write.line(fmt::format("begin = {} // BLOCK_K * BLOCK_K", begin));
+      begin = "begin";
+    }
+    if (!reach.end.empty()) {
+      for (const auto& each : reach.end) end = fmt::format("min({}, {})", end, each);
+      write.line(fmt::format("end = {}", end));
+      end = "end";
+    }
+    return {begin, end};
   }
 
   struct Loop {

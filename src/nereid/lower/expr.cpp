@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "nereid/base/check.h"
@@ -191,8 +192,86 @@ std::optional<double> Exprs::number_of(ExprId id) const {
   return trace::is_floating(expr.type) ? expr.number : static_cast<double>(expr.integer);
 }
 
+std::pair<double, double> Exprs::range(ExprId id) const {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const Expr& expr = (*this)[id];
+  if (const auto number = number_of(id); number && !std::isnan(*number)) return {*number, *number};
+  if (expr.kind != Expr::Kind::kApply || !trace::is_floating(expr.type)) return {-kInfinity, kInfinity};
+  const auto of = [&](size_t i) { return range(expr.args[i]); };
+  switch (expr.fn) {
+    case Fn::kExp:
+    case Fn::kExp2:
+    case Fn::kAbs:
+    case Fn::kSqrt:
+    case Fn::kRsqrt:
+      return {0, kInfinity};
+    case Fn::kSigmoid:
+      return {0, 1};
+    case Fn::kTanh:
+    case Fn::kErf:
+      return {-1, 1};
+    case Fn::kMul:
+      return {expr.args[0] == expr.args[1] ? 0 : -kInfinity, kInfinity};
+    case Fn::kNeg:
+      return {-of(0).second, -of(0).first};
+    case Fn::kMax:
+      return {std::max(of(0).first, of(1).first), std::max(of(0).second, of(1).second)};
+    case Fn::kMin:
+      return {std::min(of(0).first, of(1).first), std::min(of(0).second, of(1).second)};
+    case Fn::kWhere:
+      return {std::min(of(1).first, of(2).first), std::max(of(1).second, of(2).second)};
+    default:
+      return {-kInfinity, kInfinity};
+  }
+}
+
+std::optional<ExprId> Exprs::absorbed(Fn fn, const std::vector<ExprId>& args) {
+  const Expr first = (*this)[args[0]];
+  const auto inner = [&](Fn wanted) { return first.kind == Expr::Kind::kApply && first.fn == wanted; };
+  switch (fn) {
+    case Fn::kMax:
+    case Fn::kMin: {
+      if (args[0] == args[1]) return args[0];
+      const auto number = number_of(args[1]);
+      if (!number || !trace::is_floating(first.type)) return std::nullopt;
+      const auto [low, high] = range(args[0]);
+      if (fn == Fn::kMax ? low >= *number : high <= *number) return args[0];
+      if (!inner(fn)) return std::nullopt;
+      const auto before = number_of(first.args[1]);
+      if (!before) return std::nullopt;
+      const double both = fn == Fn::kMax ? std::max(*before, *number) : std::min(*before, *number);
+      return apply(fn, {first.args[0], constant(both, first.type)});
+    }
+    case Fn::kAbs:
+      if (inner(Fn::kAbs)) return args[0];
+      return inner(Fn::kNeg) ? std::optional(apply(Fn::kAbs, {first.args[0]})) : std::nullopt;
+    case Fn::kNeg:
+      return inner(Fn::kNeg) ? std::optional(first.args[0]) : std::nullopt;
+    case Fn::kFloor:
+    case Fn::kCeil:
+    case Fn::kTrunc:
+    case Fn::kRound:
+      for (const Fn whole : {Fn::kFloor, Fn::kCeil, Fn::kTrunc, Fn::kRound})
+        if (inner(whole)) return args[0];
+      return std::nullopt;
+    case Fn::kWhere: {
+      // Under its own condition a condition is known.
+      const Expr then = (*this)[args[1]], otherwise = (*this)[args[2]];
+      const auto asks = [&](const Expr& expr) {
+        return expr.kind == Expr::Kind::kApply && expr.fn == Fn::kWhere && expr.args[0] == args[0];
+      };
+      if (asks(then)) return apply(fn, {args[0], then.args[1], args[2]});
+      if (asks(otherwise)) return apply(fn, {args[0], args[1], otherwise.args[2]});
+      return std::nullopt;
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
 ExprId Exprs::apply(Fn fn, std::vector<ExprId> args) {
   NEREID_CHECK(static_cast<int>(args.size()) == info(fn).arity, "as many arguments as the function takes");
+  if (const auto known = absorbed(fn, args)) return *known;
   const double none = std::nan("");  // equal to nothing
   const double a = number_of(args[0]).value_or(none);
   const double b = args.size() > 1 ? number_of(args[1]).value_or(none) : none;

@@ -141,6 +141,10 @@ class Exprs {
 
  private:
   ExprId intern(Expr expr);
+  // What of chains of extrema, roundings and signs changes nothing (each holds for infinities and NaN too).
+  std::optional<ExprId> absorbed(Fn fn, const std::vector<ExprId>& args);
+  // Between which all its numbers lie.
+  std::pair<double, double> range(ExprId id) const;
   std::optional<ExprId> gain(const Index& index, const std::vector<ExprId>& further);
   ExprId rebuild(ExprId of, const std::function<ExprId(const Expr&)>& leaf, std::map<ExprId, ExprId>& done);
   std::optional<double> number_of(ExprId id) const;

@@ -1,5 +1,7 @@
 #include "nereid/lower/import.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -367,6 +369,56 @@ ExprId Importer::read(trace::ValueId id, const std::vector<Index>& at, std::vect
   }
   static_cast<void>(extents);
   return exprs().cast(exprs().load(tensor, at, view.dtype, std::move(further)), type);
+}
+
+ExprId Importer::without_shift(trace::ValueId id, size_t axis, ExprId element) {
+  const Extents sizes = value(id).sizes;
+  const auto found = current_.find(value(id).storage);
+  if (found == current_.end()) return element;
+  const Tensor& made = graph_.tensors[static_cast<size_t>(found->second)];
+  const Node* maker = graph_.maker(found->second);
+  if (maker == nullptr || maker->special() || maker->reduction != Reduction::kNone || !maker->at.empty() ||
+      made.sizes != sizes || made.strides != value(id).strides || made.type != DType::kF32)
+    return element;
+  const auto dimension = static_cast<int>(axis);
+  const auto largest_of = [&](const Expr& load, ExprId of) {
+    const Node* reduction = graph_.maker(load.tensor);
+    if (reduction == nullptr || reduction->special() || reduction->reduction != Reduction::kMax ||
+        reduction->scan || reduction->reduced != Extents{sizes[axis]} ||
+        reduction->sizes.size() + 1 != sizes.size())
+      return false;
+    std::vector<Index> by, in_body;
+    for (size_t d = 0, next = 0; d < sizes.size(); ++d) {
+      const bool reduced = d == axis;
+      in_body.push_back(Index::dimension(static_cast<int>(reduced ? sizes.size() - 1 : next++)));
+      if (!reduced) by.push_back(sizes[d] == 1 ? Index() : Index::dimension(static_cast<int>(d)));
+    }
+    return load.at == by && exprs().substitute(of, in_body, reduction->extents()) == reduction->body;
+  };
+  const auto harmless = [&](ExprId shift, ExprId of) {
+    const Expr expr = exprs()[shift];
+    if (expr.kind == Expr::Kind::kConstant) return std::isfinite(expr.number);
+    if (expr.kind != Expr::Kind::kLoad || !expr.args.empty() || exprs().uses(shift, dimension)) return false;
+    const Tensor& from = graph_.tensors[static_cast<size_t>(expr.tensor)];
+    if (from.node >= 0) return largest_of(expr, of);
+    const trace::Value& leaf = value(from.leaf);
+    return trace_.storages[static_cast<size_t>(leaf.storage)].role == trace::Role::kParameter;
+  };
+  ExprId left = maker->body;
+  bool changed = false;
+  for (Expr expr = exprs()[left];
+       expr.kind == Expr::Kind::kApply && (expr.fn == Fn::kAdd || expr.fn == Fn::kSub);
+       expr = exprs()[left]) {
+    const bool second = harmless(expr.args[1], expr.args[0]);
+    if (!second && (expr.fn == Fn::kSub || !harmless(expr.args[0], expr.args[1]))) break;
+    left = expr.args[second ? 0 : 1];
+    changed = true;
+  }
+  if (!changed) return element;
+  graph_.rewrites.push_back(
+      fmt::format("{} (line {}): what is added to a whole row changes nothing and is left out",
+                  short_name(call_->op), call_->place.line));
+  return left;
 }
 
 ExprId Importer::operand(trace::ValueId id, const Extents& sizes, DType type) {

@@ -51,6 +51,10 @@ class Importer {
               const Extents& extents);
   // An operand, broadcast to dimensions 0 to sizes.size() - 1, in `type`.
   ExprId operand(trace::ValueId id, const Extents& sizes, DType type);
+  // `element`, a value over its own dimensions, less what was added to it that is the same all along `axis`
+  // and finite: a number, a parameter, or its own largest along that axis (an infinite one makes NaN of all
+  // either way).
+  ExprId without_shift(trace::ValueId id, size_t axis, ExprId element);
   // A tensor or a number as an operand.
   ExprId operand(const trace::Arg* arg, const Extents& sizes, DType type);
 

@@ -45,10 +45,10 @@ Status mean(Importer& import) {
 // A product of some elements may leave float32's range where that of all does not.
 Status product(Importer& import) {
   const DType type = compute_type(import.result().dtype);
-  if (type != DType::kF32) return reduction(Reduction::kProd, "product")(import);
   const auto x = import.tensor(import.arg(0, "self"));
   if (!x) return import.cannot("expected one tensor");
   const Axes axes(import.value(*x).sizes, axes_of(import, 1, "dim"));
+  if (axes.count() <= 4 || type != DType::kF32) return reduction(Reduction::kProd, "product")(import);
   Reducer reduce(import);
   const TensorId all = reduce.reduce(Reduction::kProd, axes,
                                      import.exprs().cast(reduce.element(*x, axes), DType::kF64), "product");
@@ -218,12 +218,14 @@ OperatorImport softmax(bool logarithm) {
     const Axes axes(import.value(x.value()).sizes, {import.integer(import.arg(1, "dim"), 0)});
     Reducer reduce(import);
     const std::string name = logarithm ? "log_softmax" : "softmax";
-    const ExprId element = reduce.element(*x, axes);
+    const size_t axis = axes.gone_dims.at(0);
+    const ExprId whole = import.without_shift(*x, axis, reduce.element_of_whole(*x));
+    const ExprId element = import.exprs().substitute(whole, axes.in_body(), axes.extents());
     const TensorId most = reduce.reduce(Reduction::kMax, axes, element, name + "_max");
     const ExprId exponential =
         reduce.apply(Fn::kExp, reduce.apply(Fn::kSub, element, reduce.kept(most, axes)));
     const TensorId sum = reduce.reduce(Reduction::kSum, axes, exponential, name + "_sum");
-    const ExprId shifted = reduce.apply(Fn::kSub, reduce.element_of_whole(*x), reduce.of_whole(most, axes));
+    const ExprId shifted = reduce.apply(Fn::kSub, whole, reduce.of_whole(most, axes));
     const ExprId total = reduce.of_whole(sum, axes);
     return import.define(results.at(0),
                          logarithm ? reduce.apply(Fn::kSub, shifted, reduce.apply(Fn::kLog, total))
