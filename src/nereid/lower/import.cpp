@@ -30,6 +30,8 @@ const OperatorTable& operators() {
     add_scans(made);
     add_attention(made);
     add_recurrent(made);
+    add_sorts(made);
+    add_scatters(made);
     return made;
   }();
   return table;
@@ -369,6 +371,27 @@ ExprId Importer::read(trace::ValueId id, const std::vector<Index>& at, std::vect
   }
   static_cast<void>(extents);
   return exprs().cast(exprs().load(tensor, at, view.dtype, std::move(further)), type);
+}
+
+std::optional<int64_t> Importer::regular_steps(trace::ValueId id) {
+  const auto found = current_.find(value(id).storage);
+  const Node* maker = found == current_.end() ? nullptr : graph_.maker(found->second);
+  if (maker == nullptr || maker->special() || maker->reduction != Reduction::kNone ||
+      maker->sizes.size() != 1)
+    return std::nullopt;
+  ExprId body = maker->body;
+  while (exprs()[body].kind == Expr::Kind::kApply && exprs()[body].fn == Fn::kCast)
+    body = exprs()[body].args[0];
+  int64_t scale = 1;
+  if (const Expr product = exprs()[body]; product.kind == Expr::Kind::kApply && product.fn == Fn::kMul &&
+                                          exprs()[product.args[1]].kind == Expr::Kind::kConstant) {
+    scale = exprs()[product.args[1]].integer;
+    body = product.args[0];
+  }
+  const Expr& index = exprs()[body];
+  if (index.kind != Expr::Kind::kIndex || index.index.constant() != 0) return std::nullopt;
+  const auto stride = index.index.stride(0);
+  return stride ? std::optional(*stride * scale) : std::nullopt;
 }
 
 ExprId Importer::without_shift(trace::ValueId id, size_t axis, ExprId element) {

@@ -55,6 +55,8 @@ class Importer {
   // and finite: a number, a parameter, or its own largest along that axis (an infinite one makes NaN of all
   // either way).
   ExprId without_shift(trace::ValueId id, size_t axis, ExprId element);
+  // The step s of a vector of integers that is known to be 0, s, 2 s and so on.
+  std::optional<int64_t> regular_steps(trace::ValueId id);
   // A tensor or a number as an operand.
   ExprId operand(const trace::Arg* arg, const Extents& sizes, DType type);
 
@@ -137,6 +139,8 @@ void add_losses(OperatorTable& table);
 void add_scans(OperatorTable& table);
 void add_attention(OperatorTable& table);
 void add_recurrent(OperatorTable& table);
+void add_sorts(OperatorTable& table);
+void add_scatters(OperatorTable& table);
 
 // "softmax" of "aten::softmax.int"
 std::string short_name(const std::string& op);
