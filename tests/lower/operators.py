@@ -179,7 +179,7 @@ LAYERS = [
     # Which of several equal elements an index names is for PyTorch to say, where it does not promise to keep their order.
     layer("sort_columns", "", (65, 33), forward="torch.sort(x, dim=0, descending=True, stable=True)"),
     layer("sort_ties", "", (33, 65), forward="torch.sort((x * 2).round(), dim=-1, stable=True)"),
-    layer("argsort", "", (4, 33, 65), forward="x.argsort(1, stable=True)"),
+    layer("argsort", "", (4, 33, 65), forward="torch.argsort(x, dim=1, stable=True)"),
     layer("topk_both", "", (5, 200, 3), forward="a = torch.topk(x, 7, 1)\na.values, x.gather(1, a.indices)"),
     layer("topk_smallest", "", (33, 65), forward="torch.topk(x, 5, -1, largest=False).values"),
     layer("topk_long", "", (3, 5000), forward="torch.topk(x, 40, -1).values, x.gather(1, torch.topk(x, 3, -1, largest=False).indices)"),
