@@ -13,7 +13,9 @@ namespace {
 
 constexpr int64_t kMostColumns = 8192;  // of one block; a longer row is gone over in a loop
 constexpr int64_t kTile = 2048;         // elements of a block
-constexpr int kRow = 0, kColumn = 1;    // the two dimensions that a kernel's indices are written in
+// Where rows lie beside each other: of a block of many, and columns that are read but once.
+constexpr int64_t kMostRows = 256, kLeastColumns = 8, kWholeColumns = 256;
+constexpr int kRow = 0, kColumn = 1;  // the two dimensions that a kernel's indices are written in
 
 // Votes for rows (positive) or columns lying beside each other in memory.
 int rows_are_inner(const Graph& graph, const TileKernel& kernel) {
@@ -30,9 +32,13 @@ int rows_are_inner(const Graph& graph, const TileKernel& kernel) {
       Index address;
       for (size_t d = 0; d < expr.at.size(); ++d)
         address = address + expr.at[d] * graph.tensors[static_cast<size_t>(expr.tensor)].strides[d];
-      const auto rows = rank == 0 ? std::nullopt : address.stride(rank - 1);
-      const auto columns = address.stride(rank + static_cast<int>(kernel.columns.size()) - 1);
-      votes += (rows == 1 && columns != 1 ? 1 : 0) - (columns == 1 ? 1 : 0);
+      const int64_t rows = rank == 0 ? 0 : address.stride(rank - 1).value_or(0);
+      const int64_t columns = address.stride(rank + static_cast<int>(kernel.columns.size()) - 1).value_or(0);
+      // Of a window both: then the longer.
+      const bool window = rows == 1 && columns == 1 && kernel.rows.back() > kernel.columns.back();
+      // What is the same for all rows that lie beside each other is read once for them.
+      const int weight = rows == 0 ? 1 : 2;
+      votes += weight * ((rows == 1 && (columns != 1 || window) ? 1 : 0) - (columns == 1 && !window ? 1 : 0));
     }
   return votes;
 }
@@ -59,15 +65,39 @@ struct Tile {
                                [](const Member& m) { return m.reduction == Reduction::kNone && !m.scan; });
   }
 
+  // Its reductions need no finished result of each other, and nothing is written for each column.
+  static bool in_one_turn(const Graph& graph, const TileKernel& kernel) {
+    return std::ranges::none_of(kernel.members, [&](const Member& m) {
+      if (m.reduction == Reduction::kNone) return m.whole;
+      const auto reads = graph.reads(graph.nodes[static_cast<size_t>(m.node)]);
+      return m.scan || std::ranges::any_of(kernel.members, [&](const Member& other) {
+               const TensorId made = graph.nodes[static_cast<size_t>(other.node)].out;
+               return std::ranges::find(reads, made) != reads.end();
+             });
+    });
+  }
+
   void by_default(const Graph& graph, const TileKernel& kernel) {
     const int64_t all_rows = kernel.row_count(), all_columns = kernel.column_count();
     if (kernel.columns.empty()) {
       rows = std::min<int64_t>(power_of_two(all_rows), 1024);
       return;
     }
-    if (only_maps(kernel) || rows_are_inner(graph, kernel) > 0) {
+    const bool maps = only_maps(kernel);
+    if (maps || rows_are_inner(graph, kernel) > 0) {
       columns = std::min<int64_t>(power_of_two(all_columns), 64);
       rows = std::min<int64_t>(power_of_two(all_rows), kTile / columns);
+      if (maps) return;
+      if (in_one_turn(graph, kernel)) {
+        // Rows in the lanes and columns in the registers of one: nothing is exchanged for a sum.
+        for (; rows < kMostRows && columns > kLeastColumns && all_rows / (2 * rows) >= 4 * kProcessors;
+             rows *= 2)
+          columns /= 2;
+      } else if (all_columns <= kWholeColumns) {
+        // Else every turn would read it again.
+        columns = power_of_two(all_columns);
+        rows = std::min<int64_t>(power_of_two(all_rows), 2 * kTile / columns);
+      }
     } else {
       columns =
           std::min<int64_t>(power_of_two(all_columns), all_columns > kMostColumns ? 2048 : kMostColumns);

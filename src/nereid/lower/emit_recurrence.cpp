@@ -50,11 +50,13 @@ class StepEmitter {
       indent_ = "    ";
     }
     line(fmt::format("before = {} + (step.to(tl.int64) * {} + sample) * {}", states, of_.batch, of_.hidden));
+    from_inputs();
     if (on_device_)
       products_of_registers();
     else
       products();
-    from_inputs();
+    if (of_.bias >= 0)
+      for (const auto& gate : gates_) line(fmt::format("from_{0} += bias_{0}", gate));
     next_state();
     line(fmt::format("tl.store(before + {} + unit, hidden{})", of_.batch * of_.hidden,
                      where_text({sample_mask(), unit_mask()})));
@@ -77,7 +79,8 @@ class StepEmitter {
     const bool half = stored_ == DType::kF16 || stored_ == DType::kBF16;
     on_device_ = of_.hidden <= (half ? 2 * kInRegisters : kInRegisters);
     if (on_device_) block_n_ = std::max<int64_t>(power_of_two(of_.hidden), 16);
-    block_k_ = std::clamp<int64_t>(power_of_two(of_.hidden), 16, half ? 128 : 64);
+    // Few turns: what a step waits for is the way to memory and back.
+    block_k_ = std::clamp<int64_t>(power_of_two(of_.hidden), 16, half ? 256 : 128);
     const auto programs = [&] {
       return ((of_.batch + block_m_ - 1) / block_m_) * ((of_.hidden + block_n_ - 1) / block_n_);
     };
@@ -125,6 +128,7 @@ class StepEmitter {
       line(fmt::format("    from_{} = {}", gates_[g], dot(g, mask({unit_mask(), inside}))));
   }
 
+  // Asked for before the products, so that both are under way at once.
   void from_inputs() {
     const int64_t wide = static_cast<int64_t>(gates_.size()) * of_.hidden;
     const std::string time =
@@ -134,12 +138,20 @@ class StepEmitter {
     };
     if (of_.bias >= 0)
       for (size_t g = 0; g < gates_.size(); ++g)
-        line(fmt::format("from_{} += tl.load({} + unit{}{})", gates_[g], pointer(of_.bias), shift(g),
+        line(fmt::format("bias_{} = tl.load({} + unit{}{})", gates_[g], pointer(of_.bias), shift(g),
                          mask({unit_mask()})));
     line(fmt::format("gates = {} + ({} * {} + sample) * {} + unit", pointer(of_.gates), time, of_.batch,
                      wide));
     for (size_t g = 0; g < gates_.size(); ++g)
       line(fmt::format("{} = tl.load(gates{}{})", gates_[g], shift(g), mask({sample_mask(), unit_mask()})));
+    const std::string inside = mask({sample_mask(), unit_mask()});
+    if (of_.cell == Cell::kGru)
+      line(fmt::format("hidden = {}.to(tl.float32)",
+                       on_device_ ? "h" : fmt::format("tl.load(before + unit{})", inside)));
+    if (of_.cell == Cell::kLstm && !on_device_) {
+      line("cell_at = " + at_unit(of_.cell_state));
+      line(fmt::format("cell = tl.load(cell_at{}).to(tl.float32)", inside));
+    }
   }
 
   void next_state() {
@@ -154,19 +166,12 @@ class StepEmitter {
         for (const char* gate : {"reset_gate", "update_gate"})
           line(fmt::format("{0} = tl.sigmoid({0} + from_{0})", gate));
         line("candidate = libdevice.tanh(candidate + reset_gate * from_candidate)");
-        line(fmt::format(
-            "hidden = {}.to(tl.float32)",
-            on_device_ ? "h" : fmt::format("tl.load(before + unit{})", mask({sample_mask(), unit_mask()}))));
         line("hidden = (hidden - candidate) * update_gate + candidate");
         break;
       case Cell::kLstm:
         for (const char* gate : {"in_gate", "forget_gate", "out_gate"})
           line(fmt::format("{0} = tl.sigmoid({0} + from_{0})", gate));
         line("candidate = libdevice.tanh(candidate + from_candidate)");
-        if (!on_device_) {
-          line("cell_at = " + at_unit(of_.cell_state));
-          line(fmt::format("cell = tl.load(cell_at{}).to(tl.float32)", mask({sample_mask(), unit_mask()})));
-        }
         line("cell = forget_gate * cell + in_gate * candidate");
         if (!on_device_)
           line(fmt::format("tl.store(cell_at, cell{})", where_text({sample_mask(), unit_mask()})));

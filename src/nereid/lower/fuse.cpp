@@ -94,6 +94,14 @@ class Fuser {
     return std::nullopt;
   }
 
+  // A dimension with one element is always at the first.
+  static Index without_ones(const Index& index, const Extents& extents) {
+    std::vector<Index> by = identity_map(extents.size());
+    for (size_t d = 0; d < extents.size(); ++d)
+      if (extents[d] == 1) by[d] = Index();
+    return substitute(index, by, extents);
+  }
+
   // The node as a member of a kernel, its own dimension d being map[d].
   Member member(const TileKernel& kernel, NodeId id, const std::vector<Index>& map) {
     const Node& each = node(id);
@@ -102,7 +110,8 @@ class Fuser {
     made.body = exprs().substitute(each.body, map, kernel.extents());
     const std::vector<Index> at =
         each.at.empty() ? identity_map(each.sizes.size() + (each.scan ? 1 : 0)) : each.at;
-    for (const Index& index : at) made.at.push_back(substitute(index, map, kernel.extents()));
+    for (const Index& index : at)
+      made.at.push_back(without_ones(substitute(index, map, kernel.extents()), kernel.extents()));
     const auto uses_columns = [&](const Index& index) {
       for (size_t c = 0; c < kernel.columns.size(); ++c)
         if (index.uses(static_cast<int>(kernel.rows.size() + c))) return true;
@@ -125,7 +134,8 @@ class Fuser {
       const Member* maker = made_by(kernel, expr.tensor);
       if (maker == nullptr) continue;
       std::vector<Index> at;
-      for (const Index& index : expr.at) at.push_back(substitute(index, *map, kernel.extents()));
+      for (const Index& index : expr.at)
+        at.push_back(without_ones(substitute(index, *map, kernel.extents()), kernel.extents()));
       if (at != maker->at || !expr.args.empty()) return false;
     }
     static_cast<void>(k);
@@ -182,25 +192,41 @@ class Fuser {
         if (expr.at[d] == maker->at[d]) {
           if (expr.at[d].is_constant()) continue;
         }
-        const auto dimension = plain_dimension(expr.at[d]);
-        if (!dimension) {
-          if (expr.at[d].is_constant() && graph_.tensors[static_cast<size_t>(expr.tensor)].sizes[d] == 1)
-            continue;
-          return std::nullopt;
+        const int64_t size = graph_.tensors[static_cast<size_t>(expr.tensor)].sizes[d];
+        if (expr.at[d].is_constant() && size == 1) continue;
+        const auto digits = digits_of(expr.at[d], each.sizes, size);
+        if (digits.empty()) return std::nullopt;
+        for (const auto& [dimension, stride] : digits) {
+          const int64_t extent = each.sizes[static_cast<size_t>(dimension)];
+          Index own = quotient(maker->at[d], stride, kernel.extents());
+          if (stride * extent < size) own = remainder(own, extent, kernel.extents());
+          auto& place = known[static_cast<size_t>(dimension)];
+          if (place && !(*place == own)) return std::nullopt;
+          place = own;
         }
-        auto& place = known[static_cast<size_t>(*dimension)];
-        if (place && !(*place == maker->at[d])) return std::nullopt;
-        place = maker->at[d];
       }
     }
     return follows ? complete(kernel, each, std::move(known), k) : beside(kernel, each, after_contraction);
   }
 
-  static std::optional<int> plain_dimension(const Index& index) {
-    if (index.terms().size() != 1 || index.constant() != 0 || index.terms()[0].second != 1 ||
-        index.terms()[0].first.kind != Atom::Kind::kDimension)
-      return std::nullopt;
-    return index.terms()[0].first.dimension;
+  // The dimensions whose digits an index is, which goes over all of `size`, each with its stride: of a
+  // reshape several. Empty where it is something else.
+  static std::vector<std::pair<int, int64_t>> digits_of(const Index& index, const Extents& sizes,
+                                                        int64_t size) {
+    std::vector<std::pair<int, int64_t>> digits;
+    if (index.constant() != 0) return {};
+    for (const auto& [atom, stride] : index.terms()) {
+      if (atom.kind != Atom::Kind::kDimension) return {};
+      digits.emplace_back(atom.dimension, stride);
+    }
+    std::ranges::sort(digits, {}, [](const auto& digit) { return digit.second; });
+    int64_t below = 1;
+    for (const auto& [dimension, stride] : digits) {
+      if (stride != below) return {};
+      below *= sizes[static_cast<size_t>(dimension)];
+    }
+    if (digits.size() > 1 && below != size) return {};
+    return digits;
   }
 
   // Dimensions that do not follow from what is read are the kernel's columns, and all rows must be covered.

@@ -115,7 +115,19 @@ class SumPusher {
         collect(expr.args[0], factor, extents, found);
         return collect(expr.args[1], expr.fn == Fn::kSub ? negative(factor) : factor, extents, found);
       case Fn::kMul:
-        if (lead(0) && lead(1)) return collect(expr.args[0], times(factor, expr.args[1]), extents, found);
+        if (lead(0) && lead(1)) {
+          // Sums on both sides: that of a product, the other as it stands.
+          for (const size_t side : {0, 1}) {
+            Linear tried;
+            const auto steps = steps_;
+            collect(expr.args[side], times(factor, exprs().cast(expr.args[1 - side], type_)), extents, tried);
+            if (std::ranges::any_of(tried.terms,
+                                    [&](const Term& t) { return is_contraction(graph_, *own(t.tensor)); }))
+              return merge(found, std::move(tried));
+            steps_ = steps;
+          }
+          return opaque();
+        }
         return collect(expr.args[lead(0) ? 0 : 1],
                        times(factor, exprs().cast(expr.args[lead(0) ? 1 : 0], type_)), extents, found);
       case Fn::kDiv:
@@ -127,6 +139,11 @@ class SumPusher {
       default:
         return opaque();
     }
+  }
+  static void merge(Linear& into, Linear from) {
+    std::ranges::move(from.terms, std::back_inserter(into.terms));
+    std::ranges::move(from.rest, std::back_inserter(into.rest));
+    into.walked.merge(from.walked);
   }
   ExprId negative(ExprId factor) {
     return factor < 0 ? exprs().constant(-1, type_) : exprs().apply(Fn::kNeg, {factor});
