@@ -17,6 +17,7 @@
 #include "nereid/lower/plan.h"
 #include "nereid/lower/source_file.h"
 #include "nereid/lower/split_factors.h"
+#include "nereid/lower/thin_channels.h"
 
 namespace nereid::lower {
 namespace {
@@ -59,7 +60,10 @@ class ModuleWriter {
     if (choices_.algebra) rewrite_algebra(graph_, *target_);
     if (choices_.one_pass_attention) one_pass_attention(graph_);
     split_factors(graph_, choices_);
-    if (choices_.channels_last) channels_last(graph_);
+    if (choices_.channels_last) {
+      thin_channels(graph_);
+      channels_last(graph_);
+    }
     fused_ = fuse(graph_, *target_, choices_.split_sums, choices_.cuts);
     NEREID_TRY_STATUS(write_kernels());
     NEREID_TRY(const std::string forward, forward_text(trace_, graph_, fused_, texts_, file));
