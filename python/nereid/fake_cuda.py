@@ -365,11 +365,21 @@ def _answers():
     }  # fmt: skip
 
 
+def _own(value):
+    """A function of a name's own: torch._dynamo tells names apart by what they name."""
+    if not isinstance(value, types.FunctionType):
+        return value
+    copy = types.FunctionType(value.__code__, value.__globals__, value.__name__, value.__defaults__, value.__closure__)
+    copy.__kwdefaults__ = value.__kwdefaults__
+    return copy
+
+
 def install():
     torch._C._ensureCUDADeviceGuardSet()
     answers = _answers()
     submodules = [torch.cuda.memory, torch.cuda.random, torch.cuda.streams, torch.cuda.graphs]
     for name, value in answers.items():
+        value = _own(value)
         setattr(torch.cuda, name, value)
         for module in submodules:
             if hasattr(module, name):
@@ -380,7 +390,7 @@ def install():
         "_cuda_maybeExchangeDevice": _zero, "_cuda_getDeviceCount": lambda: 1, "_cuda_synchronize": _nothing,
         "_cuda_isCurrentStreamCapturing": lambda: False, "_cuda_init": _nothing, "_cuda_emptyCache": _nothing,
     }.items():  # fmt: skip
-        setattr(torch._C, name, value)
+        setattr(torch._C, name, _own(value))
     torch.Generator = Generator
     torch.Stream, torch.Event = Stream, Event
     default = DefaultGenerator()
@@ -388,13 +398,13 @@ def install():
     torch.default_generator = torch.random.default_generator = default
     torch.cuda.default_generators = (default,)
     for name in ("range_push", "range_pop", "mark", "range_start", "range_end", "range"):
-        setattr(torch.cuda.nvtx, name, _inert_context if name == "range" else _zero)
+        setattr(torch.cuda.nvtx, name, _own(_inert_context if name == "range" else _zero))
     for name, value in {
         "is_available": lambda: True, "device_count": lambda: 1, "current_device_index": _zero, "synchronize": _nothing,
         "current_accelerator": lambda *args, **kwargs: torch.device("cuda"), "set_device_index": _nothing,
         "current_stream": lambda *args: _current, "set_stream": _nothing,
     }.items():  # fmt: skip
-        setattr(torch.accelerator, name, value)
+        setattr(torch.accelerator, name, _own(value))
     _install_seeding()
 
 

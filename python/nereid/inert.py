@@ -6,8 +6,10 @@ import types
 import zlib
 
 import torch
+from torch._decomp import decomposition_table
+from torch.autograd import forward_ad
 
-from . import grad_modes, tracing
+from . import grad_modes, light_modules, tracing
 from .errors import Untraceable
 
 
@@ -27,6 +29,23 @@ def _identity_compile(model=None, *args, **kwargs):
     if model is None:
         return lambda model: model
     return model
+
+
+def _scripting(script, load):
+    """`load`, which scripts the formulas of forward-mode derivatives when one is first asked for, as it is before anything is inert."""
+
+    def wrapped():
+        # The reference's decomposition of trace, imported with fake tensors, cannot be scripted; the one that `load` has can.
+        inert, torch.jit.script = torch.jit.script, script
+        trace = decomposition_table.pop(torch.ops.aten.trace.default, None)
+        try:
+            load()
+        finally:
+            torch.jit.script = inert
+            if trace is not None:
+                decomposition_table[torch.ops.aten.trace.default] = trace
+
+    return wrapped
 
 
 def _identity_trace(function, *args, **kwargs):
@@ -77,6 +96,7 @@ def _distribution(self, batch_shape=torch.Size(), event_shape=torch.Size(), vali
 
 def install():
     torch.compile = _identity_compile
+    forward_ad._maybe_load_decompositions = _scripting(torch.jit.script, forward_ad._maybe_load_decompositions)
     torch.jit.script = torch.jit.script_method = torch.jit.ignore = torch.jit.export = torch.jit.freeze = _identity_compile
     torch.jit.optimize_for_inference = _identity_compile
     torch.jit.trace = torch.jit.trace_module = _identity_trace
@@ -93,12 +113,11 @@ def install():
 
 def _refuse_compilers():
     """C++ and CUDA compilers take minutes to fail here; what they would build could not be traced."""
-    import torch.utils.cpp_extension as cpp_extension
 
     def refuse(*args, **kwargs):
         raise Untraceable("C++ and CUDA extensions: only what PyTorch and Triton do is traced")
 
-    cpp_extension.load = cpp_extension.load_inline = refuse
+    light_modules.stand_in("torch.utils.cpp_extension", {"load": refuse, "load_inline": refuse}, lasting=True)
 
 
 class _NothingAmiss:

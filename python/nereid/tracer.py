@@ -9,8 +9,11 @@ import warnings
 from time import perf_counter  # the function itself: a traced file may patch the module
 
 import torch
-import torch._dynamo  # noqa: F401  imported lazily by FakeTensorMode otherwise
-import torch._decomp.decompositions_for_jvp  # noqa: F401  scripts its functions, so it comes before inert.install
+
+from . import light_modules
+
+light_modules.install()  # before anything imports what they stand for
+
 import torch.func  # noqa: F401
 from torch._subclasses.fake_tensor import FakeTensorMode
 
