@@ -277,6 +277,8 @@ LAYERS = [
     layer("conv_thin_even", "nn.Conv2d(3, 33, 4, padding=(1, 2), bias=False)", (3, 3, 65, 64), forward="self.f(x).relu()"),
     layer("conv_thin1d", "nn.Conv1d(6, 64, 9, padding=4, stride=3)", (4, 6, 8000)),
     layer("conv_thin3d", "nn.Conv3d(2, 16, (2, 3, 5), padding=(0, 1, 2), dilation=(2, 2, 1))", (2, 2, 9, 40, 41)),
+    layer("conv_thin_one", "nn.Conv3d(8, 1, 5, padding=2)", (6, 8, 7, 11, 50)),
+    layer("conv_one", "nn.Conv2d(40, 1, 3, padding=1)", (5, 40, 64, 64)),
     layer("long_sum_conv", "nn.Conv2d(512, 24, 3, padding=1)", (1, 512, 5, 6)),
     layer("columns_in_parts", "", (3000, 200), forward="x.sum(0), x.var(0), x.argmax(0), torch.softmax(x, 0)"),
     layer("transposes", "", (3, 70, 90), (130, 130), forward="x.mT.contiguous(), x.permute(2, 0, 1).contiguous() + 1, (y.t() + y).relu()"),

@@ -22,7 +22,7 @@ class Rearranger {
     std::vector<Node> before = std::move(graph_.nodes);
     graph_.nodes.clear();
     for (Node& node : before) {
-      if (is_contraction(graph_, node)) forget_ones(node);
+      if (is_contraction(graph_, node) || may_be_by_taps(graph_, node)) forget_ones(node);
       if (const auto channel = channel_of(node)) rearrange(node, *channel);
       append(graph_, std::move(node));
     }
@@ -40,7 +40,7 @@ class Rearranger {
 
   // Which of the reduced dimensions both factors have as it stands: the longest.
   std::optional<size_t> channel_of(const Node& node) const {
-    if (!is_contraction(graph_, node) || !node.tf32 || !node.low.empty()) return std::nullopt;
+    if (!may_be_by_taps(graph_, node)) return std::nullopt;
     if (static_cast<double>(element_count(node.extents())) < kLeastProducts) return std::nullopt;
     const Expr& body = graph_.exprs[node.body];
     const auto left = factor_load(graph_, body.args[0]), right = factor_load(graph_, body.args[1]);

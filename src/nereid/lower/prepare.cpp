@@ -355,18 +355,35 @@ std::vector<bool> live_nodes(const Graph& graph) {
   return live;
 }
 
-bool is_contraction(const Graph& graph, const Node& node) {
-  if (node.call != nullptr || node.reduction != Reduction::kSum || node.scan) return false;
+namespace {
+
+// Elements of the dimensions that one factor of a sum of products has alone, and the other.
+std::optional<std::pair<int64_t, int64_t>> sides(const Graph& graph, const Node& node) {
+  if (node.call != nullptr || node.reduction != Reduction::kSum || node.scan) return std::nullopt;
   const Expr& body = graph.exprs[node.body];
-  if (body.kind != Expr::Kind::kApply || body.fn != Fn::kMul || body.type != DType::kF32) return false;
-  int64_t left_only = 1, right_only = 1;
+  if (body.kind != Expr::Kind::kApply || body.fn != Fn::kMul || body.type != DType::kF32) return std::nullopt;
+  std::pair<int64_t, int64_t> only{1, 1};
   for (size_t d = 0; d < node.sizes.size(); ++d) {
     const bool left = graph.exprs.uses(body.args[0], static_cast<int>(d)),
                right = graph.exprs.uses(body.args[1], static_cast<int>(d));
-    if (left && !right) left_only *= node.sizes[d];
-    if (right && !left) right_only *= node.sizes[d];
+    if (left && !right) only.first *= node.sizes[d];
+    if (right && !left) only.second *= node.sizes[d];
   }
-  return left_only > 1 && right_only > 1;
+  return only;
+}
+
+}  // namespace
+
+bool is_contraction(const Graph& graph, const Node& node) {
+  const auto only = sides(graph, node);
+  if (!only) return false;
+  return std::min(only->first, only->second) > 1 || (node.taps && std::max(only->first, only->second) > 1);
+}
+
+bool may_be_by_taps(const Graph& graph, const Node& node) {
+  if (!node.tf32 || node.window || node.taps || !node.low.empty()) return false;
+  const auto only = sides(graph, node);
+  return only && std::max(only->first, only->second) > 1;
 }
 
 int part_of(const Node& node, const std::set<int>& cuts) {

@@ -43,7 +43,7 @@ class LineBuilder {
   Exprs& exprs() { return graph_.exprs; }
 
   std::optional<Lines> lines_of(Node& node) {
-    if (!is_contraction(graph_, node) || !node.tf32 || node.taps || !node.low.empty()) return std::nullopt;
+    if (!may_be_by_taps(graph_, node)) return std::nullopt;
     if (static_cast<double>(element_count(node.extents())) < kLeastElements) return std::nullopt;
     const Extents extents = node.extents();
     std::vector<Index> by = dimensions(extents.size());
