@@ -305,6 +305,7 @@ LAYERS = [
     layer("long_logsumexp", "", (3, 40000), forward="torch.logsumexp(x, -1)"),
     layer("long_var", "", (3, 40000), forward="x.var(-1)"),
     layer("long_cumsum", "", (3, 9000), forward="x.cumsum(-1)"),
+    layer("long_scans", "", (3, 40001), forward="x.cumsum(-1) + 1, (x.sigmoid() + 0.5).t().contiguous().cumprod(0), x.flatten().cumsum(0)"),
     layer("all_argmax", "", (60000,), forward="x.argmax()"),
     layer("several", "", (33, 40), forward="[x.sin(), x.cos(), (x * 2, x.sum(-1))]"),
     layer("dict", "", (33, 40), forward="{'a': x.sin(), 'b': x.mean(-1)}"),

@@ -7,6 +7,7 @@
 #include "nereid/lower/flash.h"
 #include "nereid/lower/fuse.h"
 #include "nereid/lower/import.h"
+#include "nereid/lower/split_scan.h"
 #include "nereid/lower/split_sum.h"
 #include "nereid/lower/value.h"
 
@@ -399,6 +400,7 @@ void prepare(Graph& graph, const Target& target, bool split_sums, const std::set
   Inliner(graph, cuts).run();
   if (split_sums) split_long_sums(graph, target);
   RowSplitter(graph, target).run();
+  split_long_scans(graph, target);
 }
 
 }  // namespace nereid::lower
