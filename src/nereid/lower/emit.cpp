@@ -99,8 +99,10 @@ struct Tile {
         rows = std::min<int64_t>(power_of_two(all_rows), 2 * kTile / columns);
       }
     } else {
+      // A few hundred programs must have much under way each.
+      const int64_t turn = all_rows < 4 * kProcessors ? kMostColumns : kTile;
       columns =
-          std::min<int64_t>(power_of_two(all_columns), all_columns > kMostColumns ? 2048 : kMostColumns);
+          std::min<int64_t>(power_of_two(all_columns), all_columns > kMostColumns ? turn : kMostColumns);
       rows = std::clamp<int64_t>(kTile / columns, 1, power_of_two(all_rows));
     }
   }
@@ -375,7 +377,10 @@ class TileEmitter {
       out_.constants.emplace_back("BLOCK_COLUMNS", tile_.columns);
     }
     out_.programs = (rows_ + tile_.rows - 1) / tile_.rows * tile_.column_tiles;
-    out_.num_warps = choice_.warps > 0 ? choice_.warps : tile_.rows * tile_.columns >= 4096 ? 8 : 4;
+    out_.num_warps = choice_.warps > 0                            ? choice_.warps
+                     : tile_.rows * tile_.columns >= kMostColumns ? 16
+                     : tile_.rows * tile_.columns >= 4096         ? 8
+                                                                  : 4;
     out_.choice = {.rows = tile_.rows, .columns = has_columns_ ? tile_.columns : 0, .warps = out_.num_warps};
     close_kernel(out_, graph_, names_, kernel_, write_.take_lines());
   }

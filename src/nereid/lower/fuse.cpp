@@ -199,7 +199,7 @@ class Fuser {
         for (const auto& [dimension, stride] : digits) {
           const int64_t extent = each.sizes[static_cast<size_t>(dimension)];
           Index own = quotient(maker->at[d], stride, kernel.extents());
-          if (stride * extent < size) own = remainder(own, extent, kernel.extents());
+          if (digits.size() > 1 && stride * extent < size) own = remainder(own, extent, kernel.extents());
           auto& place = known[static_cast<size_t>(dimension)];
           if (place && !(*place == own)) return std::nullopt;
           place = own;

@@ -21,9 +21,6 @@ constexpr int64_t kWindow = 32;       // elements of a window that is written ou
 constexpr int64_t kFewRows = 128;     // fewer programs than this leave most of a GPU idle
 constexpr int64_t kLongRow = 16384;   // elements that are worth a second stage
 constexpr int64_t kSplits = 256;
-// Elements of a tensor, of its rows, and of a part, with which two stages are worth it for some hundred rows
-// too.
-constexpr int64_t kLargeTensor = 1 << 21, kShortRow = 4096, kLeastPart = 1024;
 // Where rows lie beside each other in memory, a program takes so many of them at once.
 constexpr int64_t kRowsAtOnce = 32, kLongColumn = 1024, kLeastChunk = 128;
 
@@ -241,10 +238,6 @@ class RowSplitter {
       return 1;
     const int64_t rows = element_count(node.sizes), count = element_count(node.reduced);
     if (rows < kFewRows && count > kLongRow) return kSplits;
-    // A few hundred programs keep too little under way.
-    const int64_t wanted = 8 * target_.multiprocessors / rows;
-    if (rows < 4 * target_.multiprocessors && rows * count >= kLargeTensor && count > kShortRow)
-      return std::min(wanted, count / kLeastPart);
     const int64_t programs = (rows + kRowsAtOnce - 1) / kRowsAtOnce;
     if (count < kLongColumn || programs > target_.multiprocessors || !rows_are_inner(node)) return 1;
     return std::min(4 * target_.multiprocessors / programs, count / kLeastChunk);
