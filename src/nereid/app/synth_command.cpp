@@ -12,6 +12,7 @@
 
 #include "nereid/app/command.h"
 #include "nereid/app/output.h"
+#include "nereid/app/synth_options.h"
 #include "nereid/base/deadline.h"
 #include "nereid/base/file.h"
 #include "nereid/base/interrupt.h"
@@ -31,6 +32,7 @@ constexpr const char* kSynthHelp = R"(Examples:
   nereid synth --level 3 --count 50 --ops softmax,matmul,relu,sum -o few
   nereid synth --level 20 --count 100 --uniform programs --max-elements 2^20 -o small
   nereid synth --level 2 --count 500 --held-out 0.05 --split held-out -o test
+  nereid synth --level 3 --count 10000 --pairs -o pairs.jsonl     task, plan, code and verdict a line; resumable
 
 A program of level L is a graph of L operators (`nereid ops` lists them) that PyTorch runs: class Model,
 get_inputs() and get_init_inputs(), in the manner of one of many authors. What is drawn with which probability
@@ -38,76 +40,8 @@ is in docs/synth.md. The same options give the same programs on every machine an
 interrupted run loses nothing: the same command writes the same files again. Duplicates are dropped by a hash of
 the graph; the side of the held-out split follows from the graph without its sizes, whatever the seed.)";
 
-struct SynthOptions {
-  int level = 0;
-  uint64_t count = 100, seed = 0;
-  std::vector<std::string> ops;
-  std::string uniform = "sequences", split = "all", output, max_elements = "2^24", max_work = "2^30";
-  double held_out = 0;
-  int later_sizes = 0, threads = 0;
-};
-
 constexpr int kBatch = 2'048;
 constexpr int kMostLaterSizes = 64;
-// Draws in a row that give nothing new before the space is called exhausted.
-constexpr uint64_t kPatience = 200'000;
-
-// "2^20" or "1048576" as a bound of the space: the largest e with 8^e at most that.
-Result<int> size_bound(const std::string& option, const std::string& text) {
-  double value = 0;
-  try {
-    size_t used = 0;
-    const size_t hat = text.find('^');
-    value = std::stod(text, &used);
-    if (hat != text.npos && used == hat) {
-      size_t rest = 0;
-      value = std::pow(value, std::stod(text.substr(hat + 1), &rest));
-      used = hat + 1 + rest;
-    }
-    if (used != text.size()) value = 0;
-  } catch (const std::exception&) {
-    value = 0;
-  }
-  if (!(value >= 8 && value <= 0x1p45))
-    return input_error("{}: expected a number from 8 to 2^45, like 2^20, got '{}'", option, text);
-  return static_cast<int>(std::log2(value) / synth::kBitsPerClass + 1e-9);
-}
-
-Result<std::vector<const ops::Operator*>> operators_of(const SynthOptions& options) {
-  std::vector<const ops::Operator*> chosen;
-  const auto add = [&](const ops::Operator* op) {
-    if (std::find(chosen.begin(), chosen.end(), op) == chosen.end()) chosen.push_back(op);
-  };
-  std::vector<std::string> names = options.ops;
-  if (names.empty()) names = {"all"};
-  for (const std::string& name : names) {
-    if (name == "all" || name == "drtriton") {
-      for (const auto& op : ops::catalogue())
-        if (name == "all" || op.drtriton) add(&op);
-      continue;
-    }
-    NEREID_TRY(const ops::Operator* op, find_operator(name));
-    add(op);
-  }
-  return chosen;
-}
-
-Json line_of(const SynthOptions& options, const synth::Made& made, double held_out) {
-  Json operators = Json::array();
-  for (const auto& step : made.program.steps) operators.push_back(step.applied.op->name);
-  const synth::ProgramCost cost = cost_of(made.program);
-  return {{"level", options.level},
-          {"seed", options.seed},
-          {"index", made.index},
-          {"sizes", made.sizes},
-          {"hash", fmt::format("{:016x}", made.hashes.program)},
-          {"structure", fmt::format("{:016x}", made.hashes.structure)},
-          {"split", synth::held_out(made.hashes.structure, held_out) ? "held-out" : "train"},
-          {"operators", std::move(operators)},
-          {"flops", cost.flops},
-          {"bytes", cost.bytes}};
-}
-
 // Where programs go: a folder of files with an index, one file of lines, or stdout.
 class Sink {
  public:
@@ -216,12 +150,8 @@ class Run {
         pool_(options.threads),
         coverage_(space.operators()),
         sink_(std::move(sink)) {
-    const synth::MakerConfig config{
-        .level = options.level,
-        .uniform = options.uniform == "programs" ? synth::Uniform::kPrograms : synth::Uniform::kSequences,
-        .seed = options.seed};
     for (int t = 0; t < pool_.threads(); ++t)
-      makers_.push_back(std::make_unique<synth::Maker>(space_, config));
+      makers_.push_back(std::make_unique<synth::Maker>(space_, maker_config(options)));
   }
 
   Status make() {
@@ -266,7 +196,7 @@ class Run {
           synth::Maker& maker = *makers_[static_cast<size_t>(thread)];
           const auto place = static_cast<uint64_t>(i);
           maker.draw(next_ + place / per_index, static_cast<int>(place % per_index), made);
-          if (made.outcome == synth::Outcome::kMade && on_my_side(made)) maker.write(made);
+          if (made.outcome == synth::Outcome::kMade && on_my_side(options_, made)) maker.write(made);
         },
         64);
     for (size_t i = 0; i < size; ++i) {
@@ -280,21 +210,17 @@ class Run {
       ++counts_.drawn;
       if (!is_wanted(batch_[i])) continue;
       if (i % per_index == 0) kept_ = true, ++counts_.made;
-      NEREID_TRY_STATUS(sink_.add(batch_[i], line_of(options_, batch_[i], options_.held_out)));
+      NEREID_TRY_STATUS(sink_.add(batch_[i], line_of(options_, batch_[i])));
       coverage_.add(batch_[i].program);
     }
     next_ += size / per_index;
     return ok_status();
   }
 
-  bool on_my_side(const synth::Made& made) const {
-    return options_.split == "all" ||
-           synth::held_out(made.hashes.structure, options_.held_out) == (options_.split == "held-out");
-  }
   bool is_wanted(const synth::Made& made) {
     if (made.outcome == synth::Outcome::kNoSize) return ++counts_.no_size, false;
     if (made.outcome == synth::Outcome::kDegenerate) return ++counts_.degenerate, false;
-    if (!on_my_side(made)) return ++counts_.other_split, false;
+    if (!on_my_side(options_, made)) return ++counts_.other_split, false;
     if (!seen_.insert(made.hashes.program).second) return ++counts_.duplicates, false;
     return true;
   }
@@ -343,11 +269,8 @@ Status check(const SynthOptions& options) {
 
 Result<Answer> run(const SynthOptions& options, bool json) {
   NEREID_TRY_STATUS(check(options));
-  NEREID_TRY(const auto operators, operators_of(options));
-  synth::Bounds bounds;
-  NEREID_TRY(bounds.elements, size_bound("--max-elements", options.max_elements));
-  NEREID_TRY(bounds.work, size_bound("--max-work", options.max_work));
-  const synth::Space space(operators, bounds);
+  if (options.pairs) return make_pairs(options, json);
+  NEREID_TRY(const synth::Space space, space_of(options));
   NEREID_TRY(Sink sink, Sink::open(options, json));
   const bool to_stdout = sink.to_stdout();
   Stopwatch watch;
@@ -405,13 +328,14 @@ void add_synth_command(CLI::App& app, Chosen& chosen) {
   command->add_option(
       "-o,--output", options->output,
       "A folder (a file for each program, index.jsonl, coverage.json) or FILE.jsonl; without it, stdout");
-  command
-      ->add_option("--max-elements", options->max_elements, "No tensor has more (taken down to a power of 8)")
-      ->capture_default_str();
-  command
-      ->add_option("--max-work", options->max_work,
-                   "No contraction or convolution has more multiply-adds (likewise)")
-      ->capture_default_str();
+  command->add_option("--max-elements", options->max_elements,
+                      fmt::format("No tensor has more, taken down to a power of 8 (default: {}; of pairs {})",
+                                  kMaxElements, kMaxElementsOfPairs));
+  command->add_option(
+      "--max-work", options->max_work,
+      fmt::format("No contraction or convolution has more multiply-adds, likewise (default: {}; of "
+                  "pairs {})",
+                  kMaxWork, kMaxWorkOfPairs));
   command
       ->add_option("--later-sizes", options->later_sizes,
                    "So many more files of each program, at other sizes")
@@ -421,6 +345,26 @@ void add_synth_command(CLI::App& app, Chosen& chosen) {
   command->add_option("--split", options->split, "Which side of the split to make")
       ->check(CLI::IsMember({"all", "train", "held-out"}))
       ->capture_default_str();
+  auto* pairs = command->add_flag(
+      "--pairs", options->pairs,
+      "Training pairs instead of programs: what the compiler writes, each verified, with a plan "
+      "in words. The same command goes on in the file of -o");
+  command
+      ->add_option("--variants", options->variants,
+                   "Of --pairs: ways of writing each task at most, the compiler's own first")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str()
+      ->needs(pairs);
+  command
+      ->add_option("--wordings", options->wordings,
+                   "Of --pairs: plans in words for each of them, and comments")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str()
+      ->needs(pairs);
+  command->add_option("--policy", options->policy, "Of --pairs: as in `nereid verify`")
+      ->check(CLI::IsMember({"strict", "mostly", "hybrid"}))
+      ->capture_default_str()
+      ->needs(pairs);
   command->add_option("--threads", options->threads, "0: one a core")->check(CLI::Range(0, 256));
   add_json_flag(*command, chosen,
                 "Without -o: one object a program, with its code; with -o: one object, the coverage report");

@@ -1,0 +1,43 @@
+// What `nereid synth` is told, and what both of its ways (programs, pairs) make of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "nereid/app/command.h"
+#include "nereid/base/json.h"
+#include "nereid/synth/maker.h"
+
+namespace nereid::app {
+
+struct SynthOptions {
+  int level = 0;
+  uint64_t count = 100, seed = 0;
+  std::vector<std::string> ops{};
+  std::string uniform = "sequences", split = "all", output{}, max_elements{},
+              max_work{};  // empty: by default
+  double held_out = 0;
+  int later_sizes = 0, threads = 0;
+  bool pairs = false;
+  int variants = 4, wordings = 4;
+  std::string policy = "strict";
+};
+
+inline constexpr const char* kMaxElements = "2^24";
+inline constexpr const char* kMaxWork = "2^30";
+// What every variant of a task is tried on many times over, on a CPU.
+inline constexpr const char* kMaxElementsOfPairs = "2^15";
+inline constexpr const char* kMaxWorkOfPairs = "2^21";
+// Draws in a row that give nothing new before the space is called exhausted.
+inline constexpr uint64_t kPatience = 200'000;
+
+Result<synth::Space> space_of(const SynthOptions& options);
+synth::MakerConfig maker_config(const SynthOptions& options);
+bool on_my_side(const SynthOptions& options, const synth::Made& made);
+// What is said of a program beside its text.
+Json line_of(const SynthOptions& options, const synth::Made& made);
+
+Result<Answer> make_pairs(const SynthOptions& options, bool json);
+
+}  // namespace nereid::app

@@ -1,0 +1,206 @@
+#include "nereid/pairs/maker.h"
+
+#include <fmt/format.h>
+
+#include "nereid/base/hash.h"
+#include "nereid/base/json.h"
+#include "nereid/pairs/normal_form.h"
+#include "nereid/pairs/wording.h"
+
+namespace nereid::pairs {
+namespace {
+
+constexpr uint32_t kVariantStream = 2, kWordingStream = 3;
+constexpr const char* kTaskFile = "model.py";
+constexpr const char* kAnswerFile = "model_new.py";
+constexpr double kTraceSeconds = 60;
+
+// Several sizes of one program are different programs here.
+uint64_t number_of(const synth::Made& made) { return made.index * 64 + static_cast<uint64_t>(made.sizes); }
+
+std::string key_of(const tracer::TraceRequest& request) {
+  return fmt::format("{} {} {}", request.class_name, request.draw, request.source);
+}
+
+// What a reader of the pair needs of its verdict. Nothing that depends on the machine.
+Json verdict_of(const verify::Verdict& verdict, const Variant& variant, bool as_it_is) {
+  const auto& c = verdict.coverage;
+  Json json = {{"verdict", verify::to_string(verdict.word)},
+               {"policy", verdict.policy},
+               {"device", c.device},
+               {"seed", verdict.seed},
+               {"trials", c.trials},
+               {"inputs", c.inputs},
+               {"perturbed", c.perturbed},
+               {"not_perturbed", c.not_perturbed},
+               {"kernels", c.kernels},
+               {"launches", c.launches},
+               {"left_out", c.left_out},
+               {"sanitized", c.sanitized},
+               {"triton_share", c.triton_share},
+               {"normal_form", sha256_hex(variant.normal_form)},
+               {"as_written", as_it_is}};
+  if (verdict.errors)
+    json["error"] = {{"max", verdict.errors->max_error}, {"allowed", verdict.errors->max_tolerance}};
+  return json;
+}
+
+Json kernels_of(const lower::Module& module) {
+  Json kernels = Json::array();
+  for (const auto& kernel : module.kernels)
+    kernels.push_back(
+        {{"name", kernel.name}, {"does", kernel.does}, {"choice", lower::to_string(kernel.choice)}});
+  return kernels;
+}
+
+}  // namespace
+
+struct PairMaker::Task {
+  const synth::Made* made = nullptr;
+  const Json* about = nullptr;
+  TaskFacts facts{};
+  trace::Trace trace{};
+  std::vector<Variant> variants{};
+  Yield yield{};
+};
+
+PairMaker::PairMaker(verify::Workbench& bench, const Options& options)
+    : bench_(bench),
+      options_(options),
+      equipment_(bench.equipment()),
+      judge_(
+          [&] {
+            verify::Equipment equipment = equipment_;
+            equipment.trace = [this](const tracer::TraceRequest& request, Deadline deadline) {
+              return trace(request, deadline);
+            };
+            equipment.walls = {};  // what stands here is no fact of the pair
+            return equipment;
+          }(),
+          {.policy = options.policy, .trials = options.trials, .seed = options.seed, .threads = 1}) {}
+
+// The judge asks for one file at a time; what was traced among several is handed out here.
+Result<tracer::TraceAnswer> PairMaker::trace(const tracer::TraceRequest& request, Deadline deadline) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (auto found = traced_.extract(key_of(request)); !found.empty()) return std::move(found.mapped());
+  }
+  return equipment_.trace(request, deadline);
+}
+
+Status PairMaker::trace_references(std::vector<Task>& tasks) {
+  std::vector<tracer::TraceRequest> requests;
+  for (const Task& task : tasks)
+    requests.push_back({.source = task.made->code,
+                        .path = kTaskFile,
+                        .class_name = "Model",
+                        .draw = options_.seed & 0x7fffffff,
+                        .seconds = kTraceSeconds});
+  NEREID_TRY(auto answers, bench_.tracer().trace_several(requests, Deadline::never()));
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    const auto* trace = std::get_if<trace::Trace>(&answers[i]);
+    if (trace == nullptr) {
+      tasks[i].yield.not_lowered = "the task could not be traced";
+      continue;
+    }
+    tasks[i].trace = *trace;
+    const std::lock_guard lock(mutex_);
+    traced_.insert_or_assign(key_of(requests[i]), std::move(answers[i]));
+  }
+  return ok_status();
+}
+
+Status PairMaker::trace_variants(std::vector<Task>& tasks) {
+  std::vector<tracer::TraceRequest> requests;
+  for (const Task& task : tasks)
+    for (const Variant& variant : task.variants)
+      requests.push_back({.source = variant.normal_form,
+                          .path = kAnswerFile,
+                          .class_name = "ModelNew",
+                          .draw = options_.seed & 0x7fffffff,
+                          .reference = &task.trace,
+                          .seconds = kTraceSeconds});
+  NEREID_TRY(auto answers, bench_.tracer().trace_several(requests, Deadline::never()));
+  const std::lock_guard lock(mutex_);
+  for (size_t i = 0; i < answers.size(); ++i)
+    traced_.insert_or_assign(key_of(requests[i]), std::move(answers[i]));
+  return ok_status();
+}
+
+Status PairMaker::judge(Task& task) {
+  const synth::Made& made = *task.made;
+  std::vector<std::string> lines;
+  for (size_t v = 0; v < task.variants.size(); ++v) {
+    const Variant& variant = task.variants[v];
+    const verify::Pair pair{.reference_name = kTaskFile,
+                            .reference_source = made.code,
+                            .candidate_name = kAnswerFile,
+                            .candidate_text = variant.normal_form,
+                            .form = verify::Pair::Form::kSource};
+    verify::Verdict verdict = judge_.judge(pair);
+    verdict.policy = verify::to_string(options_.policy);
+    const std::string id = fmt::format("{}-v{}", task.about->at("id").get<std::string>(), v);
+    ++task.yield.verdicts[std::string(verify::to_string(verdict.word))];
+    if (!verdict.coverage.degenerate.empty()) {
+      task.yield.degenerate = verdict.coverage.degenerate;
+      return ok_status();
+    }
+    if (verdict.word != verify::Word::kVerified) {
+      if (task.yield.first_refused.empty())
+        task.yield.first_refused = fmt::format("{}: {}", id, verify::headline(verdict));
+      continue;
+    }
+    Json choices = Json::array();
+    for (const Choice& choice : variant.choices) choices.push_back(to_string(choice));
+    synth::Dice dice(options_.seed, number_of(made) * 64 + v, kWordingStream);
+    std::vector<std::pair<std::string, std::string>> said;
+    for (int w = 0; w < options_.wordings; ++w) {
+      const Wording wording = worded(task.facts, variant, w, dice);
+      if (normal_form(wording.code) != variant.normal_form)
+        return our_error("{}: wording {} is another program", id, w);
+      std::pair<std::string, std::string> both = {wording.plan, wording.code};
+      if (std::ranges::find(said, both) != said.end()) continue;
+      said.push_back(std::move(both));
+      Json line = *task.about;
+      line["id"] = fmt::format("{}-w{}", id, w);
+      line["proposer"] = "compiler";
+      line["choices"] = choices;
+      line["kernels"] = kernels_of(variant.module);
+      line["task"] = made.code;
+      line["plan"] = wording.plan;
+      line["code"] = wording.code;
+      line["verdict"] = verdict_of(verdict, variant, wording.code == variant.normal_form);
+      lines.push_back(line.dump());
+    }
+  }
+  task.yield.lines = std::move(lines);
+  return ok_status();
+}
+
+Result<std::vector<Yield>> PairMaker::make(const std::vector<synth::Made>& programs,
+                                           const std::vector<Json>& about) {
+  std::vector<Task> tasks(programs.size());
+  for (size_t i = 0; i < programs.size(); ++i) tasks[i].made = &programs[i], tasks[i].about = &about[i];
+  NEREID_TRY_STATUS(trace_references(tasks));
+  for (Task& task : tasks) {
+    if (!task.yield.not_lowered.empty()) continue;
+    std::vector<std::string> operators;
+    for (const auto& step : task.made->program.steps) operators.emplace_back(step.applied.op->name);
+    task.facts = facts_of(task.trace, std::move(operators));
+    synth::Dice dice(options_.seed, number_of(*task.made), kVariantStream);
+    auto variants = variants_of(task.trace, task.made->code, dice, options_.variants);
+    if (variants.ok())
+      task.variants = *std::move(variants);
+    else
+      task.yield.not_lowered = variants.error().message;
+  }
+  NEREID_TRY_STATUS(trace_variants(tasks));
+  std::vector<Yield> yields;
+  for (Task& task : tasks) {
+    NEREID_TRY_STATUS(judge(task));
+    yields.push_back(std::move(task.yield));
+  }
+  return yields;
+}
+
+}  // namespace nereid::pairs
