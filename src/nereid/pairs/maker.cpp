@@ -23,7 +23,7 @@ std::string key_of(const tracer::TraceRequest& request) {
 }
 
 // What a reader of the pair needs of its verdict. Nothing that depends on the machine.
-Json verdict_of(const verify::Verdict& verdict, const Variant& variant, bool as_it_is) {
+Json verdict_of(const verify::Verdict& verdict, const Variant& variant) {
   const auto& c = verdict.coverage;
   Json json = {{"verdict", verify::to_string(verdict.word)},
                {"policy", verdict.policy},
@@ -38,8 +38,7 @@ Json verdict_of(const verify::Verdict& verdict, const Variant& variant, bool as_
                {"left_out", c.left_out},
                {"sanitized", c.sanitized},
                {"triton_share", c.triton_share},
-               {"normal_form", sha256_hex(variant.normal_form)},
-               {"as_written", as_it_is}};
+               {"normal_form", sha256_hex(variant.normal_form)}};
   if (verdict.errors)
     json["error"] = {{"max", verdict.errors->max_error}, {"allowed", verdict.errors->max_tolerance}};
   return json;
@@ -169,7 +168,7 @@ Status PairMaker::judge(Task& task) {
       line["task"] = made.code;
       line["plan"] = wording.plan;
       line["code"] = wording.code;
-      line["verdict"] = verdict_of(verdict, variant, wording.code == variant.normal_form);
+      line["verdict"] = verdict_of(verdict, variant);
       lines.push_back(line.dump());
     }
   }

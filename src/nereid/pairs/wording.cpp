@@ -72,8 +72,7 @@ class Teller {
   }
 
   std::string headline() {
-    return fmt::format("{} in {} Triton kernel{}.",
-                       capital(fmt::format("{}", fmt::join(task_.operators, ", "))),
+    return fmt::format("{} in {} Triton kernel{}.", fmt::join(task_.operators, ", "),
                        in_words(kernels_.size()), kernels_.size() == 1 ? "" : "s");
   }
 
@@ -106,8 +105,8 @@ class Teller {
             "What there is to do: {}. Each operator alone would read and write memory again: {} in all.", ops,
             moved);
       default:
-        return fmt::format("{}. In PyTorch that is {} operator call{} and {} moved.", capital(ops),
-                           task_.calls, task_.calls == 1 ? "" : "s", moved);
+        return fmt::format("{}. In PyTorch that is {} operator call{} and {} moved.", ops, task_.calls,
+                           task_.calls == 1 ? "" : "s", moved);
     }
   }
 
@@ -175,11 +174,10 @@ class Teller {
                            "a product of tiles whose neighbours need no launch of their own"})
                  : one_of({"a product of tiles", "a matrix product in tiles, accumulated in registers"});
     if (kernel.reduces)
-      return several(kernel)
-                 ? one_of({"a program holds rows and does everything to them before it stores",
-                           "elements are computed while they are reduced",
-                           "the rows are read once, and all that is done to them is done in registers"})
-                 : one_of({"a reduction of rows", "each program reduces some of the rows"});
+      return several(kernel) ? one_of({"a program holds rows and does everything to them before it stores",
+                                       "elements are computed while they are reduced",
+                                       "all that is done to a row is done by one program"})
+                             : one_of({"a reduction of rows", "each program reduces some of the rows"});
     return several(kernel)
                ? one_of({"elementwise throughout, so nothing between is stored",
                          "a chain of elementwise steps, held in registers from load to store",
@@ -215,7 +213,7 @@ class Teller {
         case Choice::Kind::kCut:
           text += fmt::format("For {} I take {}{}. ", named(choice.kernel), choice.text,
                               one_of({"", " instead of the cost model's first choice",
-                                      ", not the size that the cost model ranks first"}));
+                                      ", not what the cost model ranks first"}));
           break;
         case Choice::Kind::kFusion:
           text += fmt::format(
