@@ -232,6 +232,14 @@ def _new_context():
     return context
 
 
+def _context():
+    if _texts is None:
+        return _contexts.pop() if _contexts else _new_context()
+    if not _contexts:
+        _contexts.append(_new_context())
+    return _contexts[-1]  # many kernels in one: dialects take as long to load as a small kernel
+
+
 def make_contexts(count=4):
     _contexts.extend(_new_context() for _ in range(count - len(_contexts)))
 
@@ -265,7 +273,7 @@ def compile(src, target=None, options=None, _env_vars=None):
     key = (src.hash(), display_name(get_jit_fn_file_line(src.fn)[0]), options.hash()) if _texts is not None else None
     if key is not None and key in _texts:
         return Kernel(src, _texts[key], options)
-    context = _contexts.pop() if _contexts else _new_context()
+    context = _context()
     try:
         module = src.make_ir(TARGET, options, backend.get_codegen_implementation(options), backend.get_module_map(), context)
         module = backend.make_ttir(module, {}, options, TARGET.arch)

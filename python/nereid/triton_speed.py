@@ -10,6 +10,7 @@ import types
 from triton import knobs
 from triton.compiler import code_generator
 from triton.compiler.errors import CompilationError
+from triton.language import core
 from triton.runtime import jit
 
 _trees = {}
@@ -75,7 +76,42 @@ def _signature(function):
         return inspect.signature(function)
 
 
+class _TypeWhenAsked:
+    """The type of Triton's tuples, which shapes are: each was made at once, with a name, and next to none is asked for."""
+
+    def __get__(self, instance, owner=None):
+        if instance is None:
+            return self
+        found = instance.__dict__.get("_type")
+        if found is None:
+            found = instance.__dict__["_type"] = core._type_for_tuple_values(instance.values)
+        return found
+
+    def __set__(self, instance, value):
+        instance.__dict__["_type"] = value
+
+
+def _tuple_init(self, args, type=None):
+    self.values = list(args)
+    if type is not None:
+        self.type = type if isinstance(type, core.tuple_type) else core.tuple_type(type)
+
+
+def _with_element_ty(self, scalar_ty):
+    """A block of the same shape, which was looked at when the first was made."""
+    made = object.__new__(core.block_type)
+    shape_text = self.__dict__.get("_shape_text")
+    if shape_text is None:
+        shape_text = self._shape_text = str(self.shape)
+    made.element_ty, made.shape, made.numel, made._shape_text = scalar_ty, self.shape, self.numel, shape_text
+    made.name = f"<{shape_text}, {scalar_ty}>"
+    return made
+
+
 def install():
+    core.tuple.type = _TypeWhenAsked()
+    core.tuple.__init__ = _tuple_init
+    core.block_type.with_element_ty = _with_element_ty
     jit.JITCallable.parse = _parse
     code_generator.CodeGenerator.visit = _visit
     shim = types.SimpleNamespace(**{name: getattr(inspect, name) for name in dir(inspect) if not name.startswith("__")})

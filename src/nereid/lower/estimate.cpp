@@ -148,6 +148,7 @@ std::vector<KernelChoice> alternatives(const TileKernel& kernel, const KernelTex
     return found;
   }
   if (kernel.columns.empty()) {
+    if (kernel.row_count() == 1) return found;  // a number has no block
     for (const int64_t rows : {256, 512, 1024, 2048, 4096})
       for (const int warps : {4, 8}) add({.rows = rows, .warps = warps});
     return found;
