@@ -19,6 +19,7 @@
 #include "nereid/base/json.h"
 #include "nereid/base/progress.h"
 #include "nereid/base/thread_pool.h"
+#include "nereid/pairs/weak_task.h"
 #include "nereid/synth/coverage.h"
 #include "nereid/synth/maker.h"
 
@@ -41,6 +42,7 @@ interrupted run loses nothing: the same command writes the same files again. Dup
 the graph; the side of the held-out split follows from the graph without its sizes, whatever the seed.)";
 
 constexpr int kBatch = 2'048;
+constexpr size_t kCheckedTogether = 8;  // traced in one child
 constexpr int kMostLaterSizes = 64;
 // Where programs go: a folder of files with an index, one file of lines, or stdout.
 class Sink {
@@ -139,6 +141,7 @@ class Sink {
 
 struct Counts {
   uint64_t made = 0, drawn = 0, duplicates = 0, other_split = 0, no_size = 0, degenerate = 0;
+  uint64_t degenerate_by_replay = 0, not_replayed = 0;
   bool exhausted = false, interrupted = false;
 };
 
@@ -158,6 +161,9 @@ class Run {
     if (makers_[0]->sampler().empty())
       return input_error("no program of level {} is made of these operators within these bounds",
                          options_.level);
+    if (options_.check == "replay") {
+      NEREID_TRY(bench_, verify::Workbench::open({.jobs = pool_.threads(), .one_author = true}));
+    }
     Progress progress("programs", static_cast<int64_t>(options_.count));
     uint64_t in_vain = 0;
     const uint64_t per_index = 1 + static_cast<uint64_t>(options_.later_sizes);
@@ -167,9 +173,14 @@ class Run {
         break;
       }
       const uint64_t wanted = (options_.count - counts_.made) * 5 / 4 + 16;
-      const auto batch = static_cast<size_t>(std::min<uint64_t>(kBatch, wanted) * per_index);
+      const uint64_t most = bench_ ? kCheckedTogether * 4 * static_cast<uint64_t>(pool_.threads()) : kBatch;
+      const auto batch = static_cast<size_t>(std::min<uint64_t>(most, wanted) * per_index);
       const uint64_t before = counts_.made;
-      NEREID_TRY_STATUS(batch_of(batch, per_index));
+      if (const Status done = batch_of(batch, per_index); !done.ok()) {
+        if (!interrupted()) return done.error();
+        counts_.interrupted = true;
+        break;
+      }
       progress.advance(static_cast<int64_t>(counts_.made - before));
       in_vain = counts_.made > before ? 0 : in_vain + batch;
       if (in_vain > kPatience) {
@@ -199,6 +210,7 @@ class Run {
           if (made.outcome == synth::Outcome::kMade && on_my_side(options_, made)) maker.write(made);
         },
         64);
+    if (bench_) NEREID_TRY_STATUS(check_batch(size));
     for (size_t i = 0; i < size; ++i) {
       // Later sizes belong to a program that was kept.
       if (i % per_index == 0) {
@@ -208,13 +220,44 @@ class Run {
         continue;
       }
       ++counts_.drawn;
-      if (!is_wanted(batch_[i])) continue;
+      if (!is_wanted(batch_[i]) || !is_checked(i)) continue;
       if (i % per_index == 0) kept_ = true, ++counts_.made;
       NEREID_TRY_STATUS(sink_.add(batch_[i], line_of(options_, batch_[i])));
       coverage_.add(batch_[i].program);
     }
     next_ += size / per_index;
     return ok_status();
+  }
+
+  // Replays what was drawn, some programs at a time.
+  Status check_batch(size_t size) {
+    checked_.assign(size, {});
+    std::vector<size_t> all;
+    for (size_t i = 0; i < size; ++i)
+      if (batch_[i].outcome == synth::Outcome::kMade && on_my_side(options_, batch_[i])) all.push_back(i);
+    std::optional<Error> failure;
+    std::mutex mutex;
+    pool_.parallel_for(static_cast<int64_t>((all.size() + kCheckedTogether - 1) / kCheckedTogether),
+                       [&](int64_t group, int) {
+                         const size_t first = static_cast<size_t>(group) * kCheckedTogether,
+                                      last = std::min(first + kCheckedTogether, all.size());
+                         std::vector<std::string> sources;
+                         for (size_t i = first; i < last; ++i) sources.push_back(batch_[all[i]].code);
+                         auto checked = pairs::check_tasks(*bench_, sources, options_.seed);
+                         const std::lock_guard lock(mutex);
+                         if (!checked.ok()) failure = checked.error();
+                         for (size_t i = first; i < last && checked.ok(); ++i)
+                           checked_[all[i]] = std::move((*checked)[i - first]);
+                       });
+    if (failure) return *failure;
+    return ok_status();
+  }
+
+  bool is_checked(size_t i) {
+    if (!bench_) return true;
+    if (!checked_[i].weak.empty()) return ++counts_.degenerate_by_replay, false;
+    if (!checked_[i].trouble.empty()) return ++counts_.not_replayed, false;
+    return true;
   }
 
   bool is_wanted(const synth::Made& made) {
@@ -232,6 +275,8 @@ class Run {
   Sink sink_;
   std::vector<std::unique_ptr<synth::Maker>> makers_;
   std::vector<synth::Made> batch_;
+  std::unique_ptr<verify::Workbench> bench_;  // where what is drawn is replayed
+  std::vector<pairs::Checked> checked_;
   std::unordered_set<uint64_t> seen_;
   uint64_t next_ = 0;
   bool kept_ = false;
@@ -250,6 +295,8 @@ Json report_of(const SynthOptions& options, const Counts& counts, const synth::C
            {{"duplicates", counts.duplicates},
             {"degenerate", counts.degenerate},
             {"no_size", counts.no_size},
+            {"degenerate_by_replay", counts.degenerate_by_replay},
+            {"not_replayed", counts.not_replayed},
             {"other_split", counts.other_split}}},
           {"exhausted", counts.exhausted},
           {"interrupted", counts.interrupted},
@@ -287,8 +334,13 @@ Result<Answer> run(const SynthOptions& options, bool json) {
     if (json) NEREID_TRY_STATUS(write_stdout(report.dump() + "\n"));
   }
   if (!json || to_stdout) {
-    fmt::print(stderr, "{} programs of level {}; dropped: {} duplicates, {} degenerate, {} without sizes\n",
-               counts.made, options.level, counts.duplicates, counts.degenerate, counts.no_size);
+    const std::string replayed =
+        options.check != "replay"
+            ? ""
+            : fmt::format(", {} degenerate when replayed, {} that could not be replayed",
+                          counts.degenerate_by_replay, counts.not_replayed);
+    fmt::print(stderr, "{} programs of level {}; dropped: {} duplicates, {} degenerate, {} without sizes{}\n",
+               counts.made, options.level, counts.duplicates, counts.degenerate, counts.no_size, replayed);
     if (!to_stdout) fmt::print(stderr, "{}", run.coverage().to_text());
   }
   if (counts.interrupted)
@@ -344,6 +396,13 @@ void add_synth_command(CLI::App& app, Chosen& chosen) {
                       "The share of all graphs that is held out of training");
   command->add_option("--split", options->split, "Which side of the split to make")
       ->check(CLI::IsMember({"all", "train", "held-out"}))
+      ->capture_default_str();
+  command
+      ->add_option("--check", options->check,
+                   "estimate: programs that would be degenerate are dropped by an estimate of their values; "
+                   "replay: those that "
+                   "are, run on the CPU at their sizes, besides (pairs always are)")
+      ->check(CLI::IsMember({"estimate", "replay"}))
       ->capture_default_str();
   auto* pairs = command->add_flag(
       "--pairs", options->pairs,

@@ -21,7 +21,7 @@ struct SynthOptions {
   int later_sizes = 0, threads = 0;
   bool pairs = false;
   int variants = 4, wordings = 4;
-  std::string policy = "strict";
+  std::string policy = "strict", check = "estimate";
 };
 
 inline constexpr const char* kMaxElements = "2^24";

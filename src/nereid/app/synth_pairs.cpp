@@ -288,10 +288,10 @@ Result<Answer> make_pairs(const SynthOptions& options, bool json) {
     for (const auto& why : run.refused()) fmt::print(stderr, "  not written: {}\n", why);
     if (!options.output.empty()) fmt::print(stderr, "{}", run.coverage().to_text());
   }
-  if (interrupted())
-    return Error{fmt::format("interrupted: pairs of {} of {} programs are written{}", done.programs,
-                             options.count, options.output.empty() ? "" : "; the same command goes on"),
-                 Blame::kInterrupted};
+  if (interrupted()) {
+    if (!options.output.empty()) fmt::print(stderr, "The same command goes on in {}.\n", options.output);
+    return Error{"interrupted", Blame::kInterrupted};
+  }
   if (run.exhausted()) {
     fmt::print(
         stderr,

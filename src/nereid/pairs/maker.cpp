@@ -5,6 +5,7 @@
 #include "nereid/base/hash.h"
 #include "nereid/base/json.h"
 #include "nereid/pairs/normal_form.h"
+#include "nereid/pairs/weak_task.h"
 #include "nereid/pairs/wording.h"
 
 namespace nereid::pairs {
@@ -186,6 +187,8 @@ Result<std::vector<Yield>> PairMaker::make(const std::vector<synth::Made>& progr
     std::vector<std::string> operators;
     for (const auto& step : task.made->program.steps) operators.emplace_back(step.applied.op->name);
     task.facts = facts_of(task.trace, std::move(operators));
+    NEREID_TRY(task.yield.degenerate, why_weak(equipment_, task.trace, options_.seed));
+    if (!task.yield.degenerate.empty()) continue;
     synth::Dice dice(options_.seed, number_of(*task.made), kVariantStream);
     auto variants = variants_of(task.trace, task.made->code, dice, options_.variants);
     if (variants.ok())

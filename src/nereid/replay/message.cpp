@@ -36,6 +36,8 @@ Json to_json(const OutputComparison& o) {
           {"norm_limit", number(o.norm_limit)},
           {"max_absolute_error", number(o.max_absolute_error)},
           {"max_relative_error", number(o.max_relative_error)},
+          {"constant", o.constant},
+          {"insensitive", o.insensitive},
           {"first_wrong", o.first_wrong},
           {"worst", o.worst},
           {"first_got", number(o.first_got)},
@@ -62,6 +64,8 @@ OutputComparison output_from_json(const Json& j) {
   o.norm_limit = number_at(j, "norm_limit");
   o.max_absolute_error = number_at(j, "max_absolute_error");
   o.max_relative_error = number_at(j, "max_relative_error");
+  j.at("constant").get_to(o.constant);
+  j.at("insensitive").get_to(o.insensitive);
   j.at("first_wrong").get_to(o.first_wrong);
   j.at("worst").get_to(o.worst);
   o.first_got = number_at(j, "first_got");

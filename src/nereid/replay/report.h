@@ -97,6 +97,10 @@ struct OutputComparison {
   double norm_error = 0, own_norm_error = 0, norm_limit = 0;
   double max_absolute_error = 0, max_relative_error = 0;  // plain |got-want| and |got-want|/|want|
 
+  // For the report of degenerate tasks, within the tolerance: elements that are all one number, and elements
+  // that are the first trial's.
+  bool constant = false, insensitive = false;
+
   std::vector<int64_t> first_wrong, worst;  // positions; empty where nothing is wrong
   double first_got = 0, first_want = 0, worst_got = 0, worst_want = 0;
 };

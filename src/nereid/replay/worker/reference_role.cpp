@@ -397,9 +397,14 @@ class ReferenceRole : public Role {
     for (size_t i = 0; i < outputs.size(); ++i) {
       bytes += static_cast<int64_t>(outputs[i].truth.nbytes());
       if (outputs[i].own.numel() == 0) continue;
+      auto& told = comparison.outputs[i];
+      const auto& truth = outputs[i].truth;
+      const auto flat = truth.reshape({-1});
       comparison.constant &= is_constant(outputs[i].own);
-      if (!earlier_.empty() && comparison.insensitive)
-        comparison.insensitive = is_close(outputs[i].truth, earlier_[i], comparison.outputs[i].error_limit);
+      told.constant =
+          flat.numel() > 1 && is_close(flat, flat.narrow(0, 0, 1).expand_as(flat), told.error_limit);
+      if (!earlier_.empty()) told.insensitive = is_close(truth, earlier_[i], told.error_limit);
+      comparison.insensitive &= told.insensitive;
     }
     if (!earlier_.empty() || bytes > kMaxRemembered) return;
     for (const auto& output : outputs) {

@@ -1,0 +1,205 @@
+"""`nereid synth --pairs`: what is written is verified, as `nereid verify` finds too; plans say what the code is; wordings of one
+variant are one program.
+
+    synth_pairs_test.py NEREID           a few pairs (make test)
+    synth_pairs_test.py NEREID --long    also: any number of threads and any number of runs write the same bytes; --check replay
+"""
+import argparse
+import ast
+import json
+import random
+import re
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import synth_test
+
+NUMBERS = {"no": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9}
+
+
+def pairs(nereid, output, *arguments, check=True):
+    done = subprocess.run([nereid, "synth", "--pairs", "-o", str(output), "--json", *map(str, arguments)], capture_output=True, text=True, timeout=280)
+    if check:
+        assert done.returncode == 0, (arguments, done.returncode, done.stderr)
+    return done
+
+
+def lines_of(path):
+    return [json.loads(line) for line in Path(path).read_text().splitlines()]
+
+
+def program_of(code):
+    """The syntax tree without the module's docstring: what two wordings have in common."""
+    tree = ast.parse(code)
+    first = tree.body[0]
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+        tree.body.pop(0)
+    return ast.dump(tree)
+
+
+def launched(code):
+    """Names of the kernels that forward launches, each once, in their order."""
+    tree = ast.parse(code)
+    (model,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "ModelNew")
+    kernels = {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and any("jit" in ast.unparse(d) for d in node.decorator_list)}
+    names = []
+    for node in ast.walk(model):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript) and isinstance(node.func.value, ast.Name):
+            names.append((node.lineno, node.func.value.id))
+    found = [name for _, name in sorted(names)]
+    assert set(found) <= kernels, (found, kernels)
+    return list(dict.fromkeys(found))
+
+
+def claimed_kernels(plan):
+    """The number of kernels that a plan speaks of."""
+    if "All of it becomes one kernel" in plan or "One kernel does everything" in plan:
+        return 1
+    found = re.search(r"\b(\d+|\w+) kernels?\b(?!\s+for it)", plan)
+    number = found.group(1).lower()
+    return int(number) if number.isdigit() else NUMBERS[number]
+
+
+def plans_are_true(lines):
+    for line in lines:
+        names = launched(line["code"])
+        plan = " ".join(line["plan"].split())
+        assert names == [kernel["name"] for kernel in line["kernels"]], (line["id"], names, line["kernels"])
+        assert claimed_kernels(plan) == len(names) == line["verdict"]["kernels"], (line["id"], plan, names)
+        for kernel in line["kernels"]:
+            assert kernel["name"] in plan and kernel["does"] in plan, (line["id"], kernel, plan)
+        launches = [node for node in ast.walk(ast.parse(line["code"])) if isinstance(node, ast.keyword) and node.arg.startswith("BLOCK")]
+        for tile in re.findall(r"(?:Tiles of|Tile size:|Blocks of) (\d+) x (\d+) with steps of (\d+)", plan):
+            values = {int(ast.unparse(node.value)) for node in launches}
+            assert {int(size) for size in tile} <= values, (line["id"], tile, values)
+
+
+def variants_are_what_they_say(lines):
+    by_task = {}
+    for line in lines:
+        by_task.setdefault(line["hash"], {}).setdefault(line["id"].rsplit("-w", 1)[0], []).append(line)
+    several, fused = 0, 0
+    for variants in by_task.values():
+        programs = {}
+        for name, wordings in variants.items():
+            assert len({program_of(line["code"]) for line in wordings}) == 1, name
+            assert len({(line["plan"], line["code"]) for line in wordings}) == len(wordings), name
+            assert len({line["verdict"]["normal_form"] for line in wordings}) == 1
+            programs[name] = program_of(wordings[0]["code"])
+        assert len(set(programs.values())) == len(programs), "two variants are one program"
+        several += len(programs) > 1
+        own = [wordings[0] for wordings in variants.values() if not wordings[0]["choices"]]
+        for wordings in variants.values():
+            if own and any("not fused" in choice for choice in wordings[0]["choices"]):
+                fused += 1
+                assert len(wordings[0]["kernels"]) >= len(own[0]["kernels"]), wordings[0]["id"]
+    return several, fused
+
+
+def verified_again(nereid, lines, folder, count):
+    chosen = random.Random(5).sample(lines, count)
+    batch = folder / "again.jsonl"
+    with open(batch, "w") as file:
+        for line in chosen:
+            file.write(json.dumps({"id": line["id"], "reference_source": line["task"], "candidate_source": line["code"], "policy": "strict"}) + "\n")
+    done = subprocess.run([nereid, "verify", "--batch", batch, "--device", "cpu", "--seed", "11"], capture_output=True, text=True, timeout=280)
+    verdicts = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(verdicts) == count
+    for verdict in verdicts:
+        assert verdict["verdict"] == "Verified", verdict
+
+
+def a_few(nereid, folder):
+    path = folder / "pairs.jsonl"
+    report = json.loads(pairs(nereid, path, "--level", 3, "--count", 7, "--variants", 3, "--wordings", 3, "--threads", 2, "--seed", 6).stdout)
+    lines = lines_of(path)
+    assert report["made"] == 7 == len({line["hash"] for line in lines}) and report["pairs"] == len(lines)
+    assert report["verdicts"]["Verified"] * 3 >= len(lines) > 30, report
+    assert all(line["verdict"]["verdict"] == "Verified" and line["verdict"]["policy"] == "strict" for line in lines)
+    plans_are_true(lines)
+    several, fused = variants_are_what_they_say(lines)
+    assert several >= 4 and fused >= 1, (several, fused)
+    verified_again(nereid, lines, folder, 6)
+    # Nothing left to do takes no worker.
+    started = path.read_bytes()
+    again = json.loads(pairs(nereid, path, "--level", 3, "--count", 7, "--variants", 3, "--wordings", 3, "--seed", 6).stdout)
+    assert again["pairs"] == len(lines) and again["verdicts"] == report["verdicts"] and path.read_bytes() == started
+    other = pairs(nereid, path, "--level", 4, "--count", 7, check=False)
+    assert other.returncode == 2 and "other options" in other.stderr
+
+
+# With a single number that lies anywhere, a maximum or a minimum of the two is often that number everywhere.
+LIKELY = ["--ops", "maximum,minimum,softsign,abs", "--level", 3, "--seed", 2, "--max-elements", "2^12", "--max-work", "2^12"]
+
+
+def check_by_replay_drops_what_is_degenerate(nereid):
+    def made(*arguments):
+        done = subprocess.run([nereid, "synth", "--json", *map(str, LIKELY), *map(str, arguments)], capture_output=True, text=True, timeout=280)
+        assert done.returncode == 0, done.stderr
+        return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
+
+    estimated, _ = made("--count", 150)
+    replayed, said = made("--count", 150, "--check", "replay")
+    kept = {line["hash"] for line in replayed}
+    dropped = [line for line in estimated if line["hash"] not in kept and line["index"] <= max(line["index"] for line in replayed)]
+    assert len(replayed) == 150 and f"{len(dropped)} degenerate when replayed" in said, (len(dropped), said)
+    assert dropped, "none of these was degenerate: the test shows nothing"
+
+    def share(code):
+        """Of twelve draws of its inputs, how many find it degenerate."""
+        return sum(synth_test.trouble_of(code, (seed, seed + 1)) is not None for seed in range(1, 13)) / 12
+
+    shares = [share(line["code"]) for line in dropped]
+    assert min(shares) >= 0.5, (shares, dropped[shares.index(min(shares))]["code"])
+    left = [line["code"] for line in replayed if synth_test.trouble_of(line["code"]) and share(line["code"]) == 1]
+    assert not left, left[0]
+
+
+def the_same_bytes(nereid, folder):
+    """However many threads and runs, one of them killed and one interrupted."""
+    common = ["--level", 2, "--seed", 4, "--variants", 3, "--wordings", 2, "--held-out", 0.3, "--split", "train", "--later-sizes", 1]
+    whole, parts = folder / "whole.jsonl", folder / "parts.jsonl"
+    pairs(nereid, whole, *common, "--count", 40, "--threads", 1)
+    pairs(nereid, parts, *common, "--count", 5, "--threads", 2)
+    assert whole.read_bytes().startswith(parts.read_bytes())
+    for how in (signal.SIGKILL, signal.SIGINT):
+        before = parts.stat().st_size
+        command = [nereid, "synth", "--pairs", "-o", str(parts), *map(str, common), "--count", "40", "--threads", "3"]
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        while parts.stat().st_size == before and process.poll() is None:
+            time.sleep(0.05)
+        assert process.poll() is None, "it was done before it could be stopped"
+        process.send_signal(how)
+        _, said = process.communicate(timeout=60)
+        if how == signal.SIGINT:
+            assert process.returncode == 130 and "The same command goes on" in said, (process.returncode, said)
+            assert whole.read_bytes().startswith(parts.read_bytes()) and parts.read_bytes().endswith(b"\n")
+    with open(parts, "a") as file:
+        file.write('{"cut": "sho')
+    pairs(nereid, parts, *common, "--count", 40, "--threads", 2)
+    assert whole.read_bytes() == parts.read_bytes()
+    lines = lines_of(whole)
+    assert {line["split"] for line in lines} == {"train"} and any(line["sizes"] == 1 for line in lines)
+    plans_are_true(lines)
+    variants_are_what_they_say(lines)
+    verified_again(nereid, lines, folder, 40)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("nereid", type=Path)
+    parser.add_argument("--long", action="store_true")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        a_few(arguments.nereid.resolve(), Path(name))
+        if arguments.long:
+            check_by_replay_drops_what_is_degenerate(arguments.nereid.resolve())
+            the_same_bytes(arguments.nereid.resolve(), Path(name))
+    print("ok")
+
+
+if __name__ == "__main__":
+    main()
