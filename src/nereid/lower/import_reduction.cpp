@@ -43,7 +43,7 @@ Status mean(Importer& import) {
 }
 
 // A product of some elements may leave float32's range where that of all does not.
-Status product(Importer& import) {
+Status product_of_elements(Importer& import) {
   const DType type = compute_type(import.result().dtype);
   const auto x = import.tensor(import.arg(0, "self"));
   if (!x) return import.cannot("expected one tensor");
@@ -260,7 +260,7 @@ Status logsumexp(Importer& import) {
 void add_reductions(OperatorTable& table) {
   table["aten::sum"] = reduction(Reduction::kSum, "sum");
   table["aten::mean"] = mean;
-  table["aten::prod"] = product;
+  table["aten::prod"] = product_of_elements;
   table["aten::amax"] = reduction(Reduction::kMax, "max");
   table["aten::amin"] = reduction(Reduction::kMin, "min");
   table["aten::max"] = extremum(Reduction::kMax, Reduction::kArgMax, "max");

@@ -8,7 +8,7 @@
 namespace nereid::lower {
 namespace {
 
-constexpr double kMostPairs = double{1 << 30} * 64;  // places times what may come to each
+constexpr double kMostLooks = double{1 << 30} * 64;  // places times what may come to each
 
 // Sources along one axis of a tensor, and where each goes.
 class Scatter {
@@ -24,7 +24,7 @@ class Scatter {
     extents_.push_back(count_);
   }
 
-  bool small() const { return static_cast<double>(element_count(extents_)) <= kMostPairs; }
+  bool small() const { return static_cast<double>(element_count(extents_)) <= kMostLooks; }
   const Extents& sizes() const { return sizes_; }
   int64_t count() const { return count_; }
 

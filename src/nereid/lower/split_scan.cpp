@@ -12,7 +12,7 @@
 namespace nereid::lower {
 namespace {
 
-constexpr int64_t kLongRow = 16384, kLeastChunk = 1024, kMostParts = 1024;
+constexpr int64_t kLongScan = 16384, kLeastPart = 1024, kMostParts = 1024;
 
 class ScanSplitter {
  public:
@@ -34,11 +34,11 @@ class ScanSplitter {
   Exprs& exprs() { return graph_.exprs; }
 
   int64_t parts_of(const Node& node) const {
-    if (node.special() || !node.scan || node.reduced.size() != 1 || node.reduced[0] < kLongRow) return 1;
+    if (node.special() || !node.scan || node.reduced.size() != 1 || node.reduced[0] < kLongScan) return 1;
     if (node.reduction != Reduction::kSum) return 1;
     const int64_t rows = element_count(node.sizes);
     if (rows > target_.multiprocessors) return 1;
-    return std::min({8 * target_.multiprocessors / rows, node.reduced[0] / kLeastChunk, kMostParts});
+    return std::min({8 * target_.multiprocessors / rows, node.reduced[0] / kLeastPart, kMostParts});
   }
 
   void split(Node node, int64_t parts) {
