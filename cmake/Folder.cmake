@@ -5,10 +5,9 @@
 #
 # Every *.cpp becomes part of `nereid_NAME`, every *_test.cpp part of `NAME_test` (one ctest entry per test case),
 # every *_fuzz.cpp a fuzz target, *_main.cpp is left to the folder. PCH names headers to precompile instead of those all share, TEST_DEPS what only tests link;
-# OPTIMIZED_TESTS is for tests that compute much themselves, WAITS for a folder whose code waits for others and computes little:
-# it is compiled a quarter sooner.
+# OPTIMIZED_TESTS is for tests that compute much themselves.
 function(nereid_folder name)
-  cmake_parse_arguments(arg "OPTIMIZED_TESTS;WAITS" "" "DEPS;PCH;TEST_DEPS" ${ARGN})
+  cmake_parse_arguments(arg "OPTIMIZED_TESTS" "" "DEPS;PCH;TEST_DEPS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
@@ -20,9 +19,6 @@ function(nereid_folder name)
     add_library(nereid_${name} STATIC ${sources})
     target_include_directories(nereid_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
     target_link_libraries(nereid_${name} PUBLIC ${arg_DEPS})
-    if(arg_WAITS)
-      target_compile_options(nereid_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
-    endif()
     if(arg_PCH)
       target_precompile_headers(nereid_${name} PRIVATE ${arg_PCH})
       set_target_properties(nereid_${name} PROPERTIES NEREID_PRECOMPILED nereid_${name})
