@@ -43,8 +43,8 @@ class Rearranger {
     if (!may_be_by_taps(graph_, node)) return std::nullopt;
     if (static_cast<double>(element_count(node.extents())) < kLeastProducts) return std::nullopt;
     const Expr& body = graph_.exprs[node.body];
-    const auto left = factor_load(graph_, body.args[0]), right = factor_load(graph_, body.args[1]);
-    if (!left || !right) return std::nullopt;
+    const auto left = load_of(body.args[0]), right = load_of(body.args[1]);
+    if (!left || !right || graph_.exprs[*left].type != graph_.exprs[*right].type) return std::nullopt;
     std::optional<size_t> best;
     for (size_t r = 0; r < node.reduced.size(); ++r) {
       if (node.reduced[r] < kLeastChannels || (best && node.reduced[r] <= node.reduced[*best])) continue;
@@ -52,6 +52,11 @@ class Rearranger {
       if (place_of(*left, as_it_stands) && place_of(*right, as_it_stands)) best = r;
     }
     return best;
+  }
+
+  std::optional<ExprId> load_of(ExprId factor) const {
+    const auto found = factor_load(graph_, factor);
+    return found ? found : half_factor_load(graph_, factor);
   }
 
   // The tensor's dimension that an index is of.
@@ -74,10 +79,11 @@ class Rearranger {
     }
     at[last] = Index::dimension(static_cast<int>(sizes.size()));
     sizes.push_back(of.sizes[last]);
-    const Value x(graph_.exprs, graph_.exprs.load(tensor, at, DType::kF32));
-    Node map{.sizes = sizes, .body = x.apply(Fn::kTf32).id(), .name = "channels_last", .place = reader.place};
+    const Value x(graph_.exprs, graph_.exprs.load(tensor, at, of.type));
+    const Value body = of.type == DType::kF32 ? x.apply(Fn::kTf32) : x.cast(DType::kF32);
+    Node map{.sizes = sizes, .body = body.id(), .name = "channels_last", .place = reader.place};
     map.whole = true;
-    const TensorId made = append(graph_, std::move(map), DType::kF32);
+    const TensorId made = append(graph_, std::move(map), of.type);
     made_[{tensor, last}] = made;
     return made;
   }
@@ -89,15 +95,14 @@ class Rearranger {
     std::vector<Index> at = of.at;
     at.erase(at.begin() + static_cast<ptrdiff_t>(last));
     at.push_back(channel);
-    return graph_.exprs.replace_loads(
-        factor, [&](const Expr&) { return graph_.exprs.load(tensor, at, DType::kF32); });
+    return factor_with(graph_, factor, graph_.exprs.load(tensor, at, of.type));
   }
 
   void rearrange(Node& node, size_t channel) {
     const Expr body = graph_.exprs[node.body];
     const Index index = Index::dimension(static_cast<int>(node.sizes.size() + channel));
-    const ExprId left = with_channels_last(body.args[0], *factor_load(graph_, body.args[0]), index, node);
-    const ExprId right = with_channels_last(body.args[1], *factor_load(graph_, body.args[1]), index, node);
+    const ExprId left = with_channels_last(body.args[0], *load_of(body.args[0]), index, node);
+    const ExprId right = with_channels_last(body.args[1], *load_of(body.args[1]), index, node);
     // The channels become the last of the reduced dimensions.
     std::vector<Index> by = dimensions(node.sizes.size());
     Extents reduced;

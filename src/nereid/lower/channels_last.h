@@ -6,9 +6,11 @@
 // window one tap at a time, over the channels in blocks (Node::taps). Whoever makes a factor element by
 // element, a convolution before it for instance, writes it so at once.
 //
-// Precondition: such a contraction, large, each factor one load (also where a padding's condition holds, else
-// zero) with one dimension that is a summed one as it stands, the same in both and at least kLeastChannels
-// long.
+// Halves are written so too, as they are.
+//
+// Precondition: such a contraction, or one of halves over several dimensions, large, each factor one load
+// (also where a padding's condition holds, else zero) with one dimension that is a summed one as it stands,
+// the same in both and at least kLeastChannels long.
 #pragma once
 
 #include "nereid/lower/graph.h"

@@ -292,7 +292,7 @@ class ContractionEmitter {
     if (const auto bare = bare_load(narrow)) narrow = *bare;
     std::string value = write.value(narrow);
     const bool plain = graph_.exprs[narrow].kind == Expr::Kind::kLoad;
-    if (choice_.precision == "tf32" && !first().taps)
+    if (choice_.precision == "tf32" && !first().taps && operand_ == DType::kF32)
       value = write.let(wish, fmt::format("round_to_tf32({})", value));
     // Beyond the last k both factors are nothing.
     if (!plain && k_ % block_k_ != 0)

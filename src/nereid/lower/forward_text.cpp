@@ -181,8 +181,9 @@ class ForwardWriter {
     const trace::Value& view = value(id);
     const Tensor& of = tensor(holder);
     if (of.sizes == view.sizes && of.strides == view.strides && of.offset == view.offset) return name;
-    return fmt::format("{}.as_strided({}, {}, {})", name, tuple_text(view.sizes), tuple_text(view.strides),
-                       view.offset - of.offset);
+    const int64_t further = view.offset - of.offset;
+    return fmt::format("{}.as_strided({}, {}{})", name, tuple_text(view.sizes), tuple_text(view.strides),
+                       further == 0 ? "" : fmt::format(", {}.storage_offset() + {}", name, further));
   }
 
   Status keep(const Node& node) {
@@ -203,8 +204,9 @@ class ForwardWriter {
   // The tree that forward returned, its tensors by name.
   Result<std::string> output() {
     std::vector<std::string> results;
-    for (const TensorId id : graph_.outputs) {
-      NEREID_TRY(auto name, name_of(id));
+    for (size_t i = 0; i < graph_.outputs.size(); ++i) {
+      const trace::ValueId as = i < graph_.looks.size() ? graph_.looks[i] : -1;
+      NEREID_TRY(auto name, as < 0 ? name_of(graph_.outputs[i]) : look(as, graph_.outputs[i]));
       results.push_back(std::move(name));
     }
     size_t next = 0;

@@ -43,8 +43,9 @@ double identity(Reduction reduction);
 
 // A sum of products of two factors, each of which has dimensions of its own.
 bool is_contraction(const Graph& graph, const Node& node);
-// A sum of products in TF32, one at least of whose factors has: what channels_last.h and thin_channels.h make
-// a contraction of, be it of a convolution with one channel.
+// A sum of products in TF32, or over several dimensions of halves, one at least of whose factors has
+// dimensions of its own: what channels_last.h and thin_channels.h make a contraction of, be it of a
+// convolution with one channel.
 bool may_be_by_taps(const Graph& graph, const Node& node);
 
 // Changes the graph's bodies: maps are inlined, long reductions of few rows are split in two.

@@ -105,6 +105,8 @@ struct Graph {
   std::vector<Tensor> tensors;
   std::vector<Node> nodes;        // each after those it reads
   std::vector<TensorId> outputs;  // of the tensors in the forward's output, in their order
+  // As which value each of these is looked at; -1, or nothing: as it lies.
+  std::vector<trace::ValueId> looks;
   std::vector<Update> updates;
   std::vector<std::string> rewrites;  // algebra that changed the cost, in words (algebra.h)
 

@@ -105,9 +105,15 @@ Status Importer::outputs(const trace::Phase& forward) {
       if (now.sizes != was.sizes || now.strides != was.strides) from = dense(was.leaf);
       graph_.updates.push_back({leaf, from});
     }
+  const auto views = views_among(trace::tensors_in(forward.output));
   for (const auto id : trace::tensors_in(forward.output)) {
     const auto found = current(value(id).storage);
     if (!found) return std::exchange(trouble_, ok_status());
+    graph_.looks.push_back(views.contains(id) ? id : -1);
+    if (views.contains(id)) {
+      graph_.outputs.push_back(*found);
+      continue;
+    }
     // What is handed out has the shape of the value; a view of something larger is written out. What forward
     // has changed in place it may hand out itself.
     const Tensor& made = graph_.tensors[static_cast<size_t>(*found)];
@@ -121,6 +127,40 @@ Status Importer::outputs(const trace::Phase& forward) {
     graph_.outputs.push_back(made.node >= 0 && whole ? *found : dense(id));
   }
   return ok_status();
+}
+
+std::set<trace::ValueId> Importer::views_among(const std::vector<trace::ValueId>& outputs) {
+  std::set<trace::ValueId> views;
+  std::map<trace::StorageId, int64_t> handed_out;
+  bool computed = false;
+  for (const trace::ValueId id : outputs) {
+    const auto found = current(value(id).storage);
+    if (!found) return {};
+    handed_out[value(id).storage] += element_count(value(id).sizes);
+    computed = computed || (graph_.maker(*found) != nullptr && trace::is_floating(value(id).dtype));
+  }
+  if (!computed) return {};
+  for (const trace::ValueId id : outputs) {
+    const trace::Value& view = value(id);
+    const TensorId holder = *current(view.storage);
+    const Tensor& of = graph_.tensors[static_cast<size_t>(holder)];
+    const bool updated = std::ranges::any_of(
+        graph_.updates, [&](const Update& u) { return u.leaf == holder || u.from == holder; });
+    if (updated || of.type != view.dtype || of.offset > view.offset) continue;
+    if (of.node < 0) {
+      const auto role = trace_.storages[static_cast<size_t>(view.storage)].role;
+      if (role == trace::Role::kInput) views.insert(id);
+      continue;
+    }
+    const bool alone = std::ranges::count_if(outputs, [&](trace::ValueId other) {
+                         return value(other).storage == view.storage;
+                       }) == 1;
+    const bool whole = of.sizes == view.sizes && of.strides == view.strides;
+    if (!alone && !whole && !graph_.maker(holder)->special() &&
+        handed_out[view.storage] >= element_count(of.sizes))
+      views.insert(id);
+  }
+  return views;
 }
 
 // The value written out as it lies.

@@ -101,6 +101,9 @@ class Importer {
   // After the variable that the call's line assigns, where it is the last of the line.
   void name_results(const trace::Call* next, size_t first_node);
   Status outputs(const trace::Phase& forward);
+  // Outputs that are handed out as views, for nothing would be computed by writing them: of what forward is
+  // given, beside others that are computed; and of a tensor of which all is handed out.
+  std::set<trace::ValueId> views_among(const std::vector<trace::ValueId>& outputs);
   Status leaf_of(trace::StorageId storage);
   // The tensor that a storage holds now.
   std::optional<TensorId> current(trace::StorageId storage);

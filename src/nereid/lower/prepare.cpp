@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "nereid/lower/factor.h"
 #include "nereid/lower/flash.h"
 #include "nereid/lower/fuse.h"
 #include "nereid/lower/import.h"
@@ -375,8 +376,14 @@ bool is_contraction(const Graph& graph, const Node& node) {
 }
 
 bool may_be_by_taps(const Graph& graph, const Node& node) {
-  if (!node.tf32 || node.window || node.taps || !node.low.empty()) return false;
+  if (node.special() || node.window || node.taps || !node.low.empty()) return false;
   const auto only = sides(graph, node);
+  if (only && !node.tf32) {
+    // Several reduced dimensions: no product of matrices, which read rows as it is.
+    const Expr& body = graph.exprs[node.body];
+    const bool halves = half_factor_load(graph, body.args[0]) && half_factor_load(graph, body.args[1]);
+    if (!halves || node.reduced.size() < 2) return false;
+  }
   return only && std::max(only->first, only->second) > 1;
 }
 

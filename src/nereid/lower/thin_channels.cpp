@@ -51,12 +51,24 @@ class LineBuilder {
       if (extents[d] == 1) by[d] = Index();
     const Expr body = exprs()[exprs().substitute(node.body, by, extents)];
     for (const size_t side : {0, 1}) {
-      const auto x = factor_load(graph_, body.args[side]), weight = factor_load(graph_, body.args[1 - side]);
-      if (!x || !weight || *weight != body.args[1 - side]) return std::nullopt;
-      if (auto found = matched(node, *x, *weight); found && only_padded(body.args[side], *found, extents))
+      const auto x = load_of(body.args[side]), weight = load_of(body.args[1 - side]);
+      if (!x || !weight || exprs()[*x].type != exprs()[*weight].type) return std::nullopt;
+      if (auto found = matched(node, *x, *weight);
+          found && only_padded(body.args[side], *found, extents) && !padded_at_all(body.args[1 - side]))
         return found;
     }
     return std::nullopt;
+  }
+
+  std::optional<ExprId> load_of(ExprId factor) const {
+    const auto found = factor_load(graph_, factor);
+    return found ? found : half_factor_load(graph_, factor);
+  }
+
+  bool padded_at_all(ExprId factor) {
+    return std::ranges::any_of(exprs().below(factor), [&](ExprId id) {
+      return exprs()[id].kind == Expr::Kind::kApply && exprs()[id].fn == Fn::kWhere;
+    });
   }
 
   static std::optional<size_t> plain(const Expr& load, int dimension) {
@@ -112,8 +124,11 @@ class LineBuilder {
     const Expr& load = exprs()[lines.x];
     const Extents& sizes = graph_.tensors[static_cast<size_t>(load.tensor)].sizes;
     std::vector<bool> guarded(sizes.size(), false);
-    if (factor != lines.x)
-      for (const ExprId under : exprs().below(exprs()[factor].args[0])) {
+    ExprId where = -1;
+    for (const ExprId id : exprs().below(factor))
+      if (exprs()[id].kind == Expr::Kind::kApply && exprs()[id].fn == Fn::kWhere) where = id;
+    if (where >= 0)
+      for (const ExprId under : exprs().below(exprs()[where].args[0])) {
         const Expr& condition = exprs()[under];
         if (condition.kind == Expr::Kind::kApply && condition.fn == Fn::kAnd) continue;
         if (condition.kind != Expr::Kind::kWithin) return false;
@@ -174,14 +189,14 @@ class LineBuilder {
     Value inside(exprs(), exprs().integer(1, DType::kBool));
     for (size_t d = 0; d < of.size(); ++d)
       inside = inside & Value(exprs(), exprs().within(at[d], 0, of[d], sizes));
-    const Value x(exprs(), exprs().load(tensor, at, DType::kF32));
-    Node map{.sizes = sizes,
-             .body = inside.where(x.apply(Fn::kTf32), x.constant(0)).id(),
-             .name = name,
-             .place = reader.place};
+    const DType type = graph_.tensors[static_cast<size_t>(tensor)].type;
+    const Value stored(exprs(), exprs().load(tensor, at, type));
+    const Value x = type == DType::kF32 ? stored.apply(Fn::kTf32) : stored.cast(DType::kF32);
+    Node map{
+        .sizes = sizes, .body = inside.where(x, x.constant(0)).id(), .name = name, .place = reader.place};
     map.whole = true;
     map.steps = reader.steps;
-    return append(graph_, std::move(map), DType::kF32);
+    return append(graph_, std::move(map), type);
   }
 
   void rearrange(Node& node, const Lines& lines) {
@@ -214,8 +229,10 @@ class LineBuilder {
       if (d != lines.weight_channel && d != lines.weight_along)
         at_weight.push_back(substitute(of_weight.at[d], by, extents));
     at_weight.push_back(row);
-    node.body = exprs().apply(
-        Fn::kMul, {exprs().load(x, at_x, DType::kF32), exprs().load(weight, at_weight, DType::kF32)});
+    const auto factor = [&](TensorId tensor, std::vector<Index> at) {
+      return exprs().cast(exprs().load(tensor, std::move(at), of_x.type), DType::kF32);
+    };
+    node.body = exprs().apply(Fn::kMul, {factor(x, at_x), factor(weight, at_weight)});
     node.reduced = reduced;
     node.taps = true;
   }

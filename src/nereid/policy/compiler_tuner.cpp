@@ -41,6 +41,7 @@ CompilerTuner::CompilerTuner(const trace::Trace& trace, std::string source, doub
   way("attention as products", &lower::Choices::one_pass_attention);
   way("convolutions as they lie", &lower::Choices::channels_last);
   way("products of float32 as a whole", &lower::Choices::split_products);
+  way("sums and products as they are written", &lower::Choices::algebra);
   way("sums in one stage", &lower::Choices::split_sums);
   plan_cuts(*module);
 }
