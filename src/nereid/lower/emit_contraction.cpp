@@ -40,13 +40,13 @@ class ContractionEmitter {
     block_n_ = std::clamp<int64_t>(power_of_two(n_), 16, narrow_ ? 128 : 64);
     block_k_ = std::clamp<int64_t>(power_of_two(k_), 16, narrow_ ? 64 : 32);
     if (split_ && n_ >= 512) block_n_ = 256;
-    // Rather small tiles than idle processors.
-    const int64_t least = split_ || first().taps ? 64 : 32;
-    while (tiles_m() * tiles_n() * batch_ < kProcessors && std::max(block_m_, block_n_) > least)
-      (block_m_ > block_n_ ? block_m_ : block_n_) /= 2;
     if (first().taps)
       block_m_ = std::clamp<int64_t>(power_of_two(m_), 16, 128),
       block_n_ = std::clamp<int64_t>(power_of_two(n_), 16, 128);
+    // Rather small tiles than idle processors.
+    const int64_t least = split_ ? 64 : 32;
+    while (tiles_m() * tiles_n() * batch_ < kProcessors && std::max(block_m_, block_n_) > least)
+      (block_m_ > block_n_ ? block_m_ : block_n_) /= 2;
     if (choice.m > 0) block_m_ = std::max<int64_t>(power_of_two(choice.m), 16);
     if (choice.n > 0) block_n_ = std::max<int64_t>(power_of_two(choice.n), 16);
     if (choice.k > 0) block_k_ = std::max<int64_t>(power_of_two(choice.k), 16);
