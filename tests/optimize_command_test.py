@@ -103,10 +103,10 @@ class Optimize(unittest.TestCase):
         self.assertGreaterEqual(kinds["run"], 2)
 
     def test_nothing_verified_writes_nothing(self):
-        out = self.folder / "sort.py"
-        answer = self.optimize(TASKS / "sort.py", "-o", out, "--proposers", "compiler", "--policy", "strict", code=1)
+        out = self.folder / "mode.py"
+        answer = self.optimize(TASKS / "mode.py", "-o", out, "--proposers", "compiler", "--policy", "strict", code=1)
         self.assertFalse(out.exists())
-        self.assertIn("sort", answer.stdout)
+        self.assertIn("mode", answer.stdout)
         self.assertIn("nothing is written", answer.stdout)
         answer = self.optimize(TASKS / "topk.py", "-o", out, "--proposers", "inductor", "--json", code=1)
         result = json.loads(answer.stdout)
