@@ -1,4 +1,7 @@
-// Sequences of operators that some wiring fits, counted and drawn uniformly.
+// Sequences of operators that some wiring fits whose branches are of one step, counted and drawn uniformly.
+//
+// With branches of two steps not many more are counted (3.5 % at level 5), for which the automaton would need
+// 404,000 states at level 5 instead of 5,600.
 //
 // What a prefix of a sequence leaves open is the set of types (rank, domain, run) that its value may have
 // under some wiring, and, in case its last operator is a branch, the sets that a join would add. These are

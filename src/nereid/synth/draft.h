@@ -12,10 +12,18 @@ namespace nereid::synth {
 struct DraftStep {
   const ops::Operator* op = nullptr;
   Way way;
-  bool branch = false;  // its result waits for the next step, which joins it
+  bool branch = false;  // of a branch: what comes before it waits until the step after the branch joins both
   std::array<int32_t, ops::kMaxBorn> born{};
   bool operator==(const DraftStep&) const = default;
 };
+// The step whose result step `i` takes as the current value: the one before it, or before the branch that it
+// joins.
+inline size_t step_before(const std::vector<DraftStep>& steps, size_t i) {
+  size_t before = i - 1;
+  if (steps[i].way.feed.b >= 0)
+    while (steps[before].branch) --before;
+  return before;
+}
 struct Draft {
   std::vector<DraftStep> steps;
   ops::Shape result;

@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -71,8 +74,22 @@ class Enumerator {
       : operators_(std::move(operators)), bounds_(bounds), level_(static_cast<size_t>(level)) {}
 
   std::vector<EnumeratedProgram> programs() {
+    complete_ = [this] { sizes(); };
     extend({});
     return std::move(found_);
+  }
+
+  // The sequences that are drawn: of some wiring whose branches are of one step, if sizes fit each of its
+  // forms (though perhaps not all of them together).
+  std::set<std::string> sequences() {
+    std::set<std::string> sequences;
+    longest_branch_ = 1;
+    complete_ = [&] {
+      if (std::all_of(steps_.begin(), steps_.end(), [this](EnumeratedStep step) { return has_sizes(step); }))
+        sequences.insert(EnumeratedProgram{steps_, {}}.sequence());
+    };
+    extend({});
+    return sequences;
   }
 
  private:
@@ -92,59 +109,75 @@ class Enumerator {
       for (const ops::Form& form : ops::forms(op->rule)) visit(*op, form);
   }
 
+  using Then = std::function<void(const EnumeratedStep&, const Value&)>;
+
   void extend(const std::optional<Value>& value) {
-    if (steps_.size() == level_) return sizes();
-    for_each_form([&](const ops::Operator& op, const ops::Form& form) {
-      if (!value) {  // the first step
-        steps_.push_back({.op = &op, .form = &form});
-        extend(Value{form.out_rank, ops::domain_of_leaves(op.domain), form.preserving ? 1 : 0});
-        steps_.pop_back();
-        return;
-      }
-      for (int a = 0; a < form.slots; ++a) continue_with(op, form, a, *value);
-      if (steps_.size() + 2 > level_) return;
-      const ops::Domain branch_domain = ops::domain_of_leaves(op.domain);
-      for_each_form([&](const ops::Operator& joining, const ops::Form& join) {
-        for (int a = 0; a < join.slots; ++a)
-          for (int b = 0; b < join.slots; ++b)
-            join_with(op, form, branch_domain, joining, join, a, b, *value);
+    if (steps_.size() == level_) return complete_();
+    if (value) {
+      continue_with(*value, [&](const EnumeratedStep& step, const Value& result) {
+        with(step, [&] { extend(result); });
       });
+      if (steps_.size() + 2 > level_) return;
+    }
+    for_each_form([&](const ops::Operator& op, const ops::Form& form) {
+      const Value made{form.out_rank, ops::domain_of_leaves(op.domain), form.preserving ? 1 : 0};
+      with({.op = &op, .form = &form, .branch = value.has_value()},
+           [&] { value ? extend_branch(*value, made, 1) : extend(made); });
     });
   }
 
-  void continue_with(const ops::Operator& op, const ops::Form& form, int a, const Value& value) {
-    if (!computed(form, a) || form.slot[a].rank != value.rank) return;
-    if (a == 1 && op.commutes && alike(form)) return;
-    const int kept = !form.preserving ? 0 : a == 0 ? value.kept + 1 : 1;
-    ops::Domain result{};
-    if (ops::domain_of(op.domain, {.first = value.domain, .slot = static_cast<uint8_t>(a)}, result))
-      push({.op = &op, .form = &form, .a = a}, {form.out_rank, result, kept});
-    if (a != 0 || !form.preserving || !alike(form) || !computed(form, 1)) return;
-    if (!ops::domain_of(op.domain, {.first = value.domain, .second = ops::Domain::kWide, .two = true},
-                        result))
-      return;
-    for (int tap = 1; tap <= std::min(value.kept, 2); ++tap)
-      push({.op = &op, .form = &form, .a = 0, .tap = tap}, {form.out_rank, result, kept});
+  // `waiting` is joined with the branch, or the branch goes on.
+  void extend_branch(const Value& waiting, const Value& branch, int length) {
+    if (steps_.size() == level_) return;
+    join(waiting, branch,
+         [&](const EnumeratedStep& step, const Value& result) { with(step, [&] { extend(result); }); });
+    if (length == longest_branch_) return;
+    continue_with(branch, [&](EnumeratedStep step, const Value& result) {
+      step.branch = true;
+      with(step, [&] { extend_branch(waiting, result, length + 1); });
+    });
   }
 
-  void join_with(const ops::Operator& op, const ops::Form& form, ops::Domain branch,
-                 const ops::Operator& joining, const ops::Form& join, int a, int b, const Value& value) {
-    if (a == b || !computed(join, a) || !computed(join, b)) return;
-    if (join.slot[a].rank != value.rank || join.slot[b].rank != form.out_rank) return;
-    if (a > b && joining.commutes && alike(join)) return;
-    const ops::Operands operands{
-        .first = a < b ? value.domain : branch, .second = a < b ? branch : value.domain, .two = true};
-    ops::Domain result{};
-    if (!ops::domain_of(joining.domain, operands, result)) return;
-    steps_.push_back({.op = &op, .form = &form, .branch = true});
-    const int kept = !join.preserving ? 0 : a == 0 ? value.kept + 1 : 1;
-    push({.op = &joining, .form = &join, .a = a, .b = b}, {join.out_rank, result, kept});
-    steps_.pop_back();
+  void continue_with(const Value& value, const Then& then) const {
+    for_each_form([&](const ops::Operator& op, const ops::Form& form) {
+      for (int a = 0; a < form.slots; ++a) {
+        if (!computed(form, a) || form.slot[a].rank != value.rank) continue;
+        if (a == 1 && op.commutes && alike(form)) continue;
+        const int kept = !form.preserving ? 0 : a == 0 ? value.kept + 1 : 1;
+        ops::Domain result{};
+        if (ops::domain_of(op.domain, {.first = value.domain, .slot = static_cast<uint8_t>(a)}, result))
+          then({.op = &op, .form = &form, .a = a}, {form.out_rank, result, kept});
+        if (a != 0 || !form.preserving || !alike(form) || !computed(form, 1)) continue;
+        if (!ops::domain_of(op.domain, {.first = value.domain, .second = ops::Domain::kWide, .two = true},
+                            result))
+          continue;
+        for (int tap = 1; tap <= std::min(value.kept, 2); ++tap)
+          then({.op = &op, .form = &form, .a = 0, .tap = tap}, {form.out_rank, result, kept});
+      }
+    });
   }
 
-  void push(const EnumeratedStep& step, const Value& value) {
+  void join(const Value& value, const Value& branch, const Then& then) const {
+    for_each_form([&](const ops::Operator& op, const ops::Form& form) {
+      for (int a = 0; a < form.slots; ++a)
+        for (int b = 0; b < form.slots; ++b) {
+          if (a == b || !computed(form, a) || !computed(form, b)) continue;
+          if (form.slot[a].rank != value.rank || form.slot[b].rank != branch.rank) continue;
+          if (a > b && op.commutes && alike(form)) continue;
+          const ops::Operands operands{.first = a < b ? value.domain : branch.domain,
+                                       .second = a < b ? branch.domain : value.domain,
+                                       .two = true};
+          ops::Domain result{};
+          if (!ops::domain_of(op.domain, operands, result)) continue;
+          const int kept = !form.preserving ? 0 : a == 0 ? value.kept + 1 : 1;
+          then({.op = &op, .form = &form, .a = a, .b = b}, {form.out_rank, result, kept});
+        }
+    });
+  }
+
+  void with(const EnumeratedStep& step, const std::function<void()>& visit) {
     steps_.push_back(step);
-    extend(value);
+    visit();
     steps_.pop_back();
   }
 
@@ -208,7 +241,8 @@ class Enumerator {
 
   void sizes() {
     Sized result;
-    for_each_bounded(steps_.back().form->out_rank, result, [&] { backwards(level_, result, result); });
+    for_each_bounded(steps_.back().form->out_rank, result,
+                     [&] { backwards(level_, result, [&] { keep(result); }); });
   }
   // Shapes within the bound, without walking all that are not.
   void for_each_bounded(size_t rank, Sized& made, const std::function<void()>& visit) const {
@@ -222,21 +256,27 @@ class Enumerator {
       }
   }
 
-  // The sizes of steps up to `count`, whose value is of the shape `out`; `result` is the program's.
-  void backwards(size_t count, const Sized& out, const Sized& result) {
-    if (count == 0) return;
+  // The sizes of the steps that the value of the first `count` steps takes, which is of the shape `out`.
+  void backwards(size_t count, const Sized& out, const std::function<void()>& then) {
     EnumeratedStep& step = steps_[count - 1];
     for_each_operands(step, out, [&](const std::vector<Sized>& operands) {
-      if (step.a < 0) {
-        if (count == 1) keep(result);
-        return;
-      }
-      if (step.b < 0) return backwards(count - 1, operands[static_cast<size_t>(step.a)], result);
-      EnumeratedStep& branch = steps_[count - 2];
-      for_each_operands(branch, operands[static_cast<size_t>(step.b)], [&](const std::vector<Sized>&) {
-        backwards(count - 2, operands[static_cast<size_t>(step.a)], result);
-      });
+      if (step.a < 0) return then();
+      const Sized& current = operands[static_cast<size_t>(step.a)];
+      if (step.b < 0) return backwards(count - 1, current, then);
+      size_t before = count - 1;
+      while (steps_[before - 1].branch) --before;
+      backwards(count - 1, operands[static_cast<size_t>(step.b)], [&] { backwards(before, current, then); });
     });
+  }
+
+  bool has_sizes(EnumeratedStep step) {
+    if (const auto known = has_sizes_.find(step.form); known != has_sizes_.end()) return known->second;
+    bool any = false;
+    Sized result;
+    for_each_bounded(step.form->out_rank, result, [&] {
+      if (!any) for_each_operands(step, result, [&](const std::vector<Sized>&) { any = true; });
+    });
+    return has_sizes_[step.form] = any;
   }
 
   void for_each_operands(EnumeratedStep& step, const Sized& out,
@@ -274,6 +314,9 @@ class Enumerator {
   std::vector<const ops::Operator*> operators_;
   Bounds bounds_;
   size_t level_;
+  int longest_branch_ = 4;
+  std::function<void()> complete_;  // for every wiring
+  std::map<const ops::Form*, bool> has_sizes_;
   std::vector<EnumeratedStep> steps_;
   std::vector<EnumeratedProgram> found_;
 };

@@ -61,30 +61,30 @@ uint64_t known_hash_of(const ops::Form& form) {
   return all->at(&form);
 }
 
+// Walking backwards from step `last`, whose result has that shape, to where its value began.
+void resolve_steps(const Draft& draft, const Space& space, size_t last, ops::Shape shape, Program& program) {
+  for (size_t i = last;; i = step_before(draft.steps, i)) {
+    const DraftStep& step = draft.steps[i];
+    program.steps[i].applied = ops::apply(*step.op, space.form(step.way.form), shape, step.born);
+    const Feed feed = step.way.feed;
+    if (feed.a < 0) return;
+    const auto& operands = program.steps[i].applied.operands;
+    if (feed.b >= 0) resolve_steps(draft, space, i - 1, operands[static_cast<size_t>(feed.b)], program);
+    shape = operands[static_cast<size_t>(feed.a)];
+  }
+}
+
 }  // namespace
 
 void resolve(const Draft& draft, const Space& space, Program& program) {
   const size_t count = draft.steps.size();
   program.inputs.clear();
   program.steps.resize(count);
-  ops::Shape shape = draft.result;  // of the current value, walking backwards
-  for (size_t i = count; i-- > 0;) {
-    const DraftStep& step = draft.steps[i];
-    program.steps[i].applied = ops::apply(*step.op, space.form(step.way.form), shape, step.born);
-    const auto& operands = program.steps[i].applied.operands;
-    const Feed feed = step.way.feed;
-    if (feed.b >= 0) {
-      const DraftStep& branch = draft.steps[i - 1];
-      program.steps[i - 1].applied = ops::apply(*branch.op, space.form(branch.way.form),
-                                                operands[static_cast<size_t>(feed.b)], branch.born);
-      --i;
-    }
-    if (feed.a >= 0) shape = operands[static_cast<size_t>(feed.a)];
-  }
+  resolve_steps(draft, space, count - 1, draft.result, program);
   for (size_t i = 0; i < count; ++i) {
     Step& step = program.steps[i];
     const Way& way = draft.steps[i].way;
-    const auto current = static_cast<uint16_t>(way.feed.b >= 0 ? i - 2 : i - 1);
+    const auto current = static_cast<uint16_t>(way.feed.a >= 0 ? step_before(draft.steps, i) : 0);
     step.tap = way.tap;
     const int operands = ops::operand_count(step.applied);
     step.operands.clear();

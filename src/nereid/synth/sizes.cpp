@@ -50,7 +50,7 @@ bool Sizes<Number>::count(const std::vector<DraftStep>& steps) {
     if (way.feed.a < 0) {
       counts_[i] = &of_start(way.form);
     } else if (way.feed.b >= 0) {
-      counts_[i] = through(way, counts_[i - 2], counts_[i - 1], storage_[i]);
+      counts_[i] = through(way, counts_[step_before(steps, i)], counts_[i - 1], storage_[i]);
     } else {
       counts_[i] = through(way, counts_[i - 1], nullptr, storage_[i]);
     }
@@ -104,8 +104,14 @@ bool Sizes<Number>::draw(Dice& dice, Draft& draft) {
   int vector = choose(dice, std::span<const Number>(weights_));
   if (vector == kUndecided) return false;
   draft.result = draw_shape(dice, rank, vector);
-  for (size_t i = draft.steps.size(); i-- > 0;) {
-    DraftStep& step = draft.steps[i];
+  return draw_steps(dice, draft.steps, draft.steps.size() - 1, vector);
+}
+
+// From step `last`, whose result has the classes `vector`, back to where its value began.
+template <typename Number>
+bool Sizes<Number>::draw_steps(Dice& dice, std::vector<DraftStep>& steps, size_t last, int vector) {
+  for (size_t i = last;; i = step_before(steps, i)) {
+    DraftStep& step = steps[i];
     const Way& way = step.way;
     if (way.feed.a < 0) return draw_start(dice, vector, step);
     const Edges& edges = space_.edges(way.form, way.feed);
@@ -114,9 +120,10 @@ bool Sizes<Number>::draw(Dice& dice, Draft& draft) {
     const auto choices = edges.of(vector);
     size_t chosen = 0;
     if (choices.size() > 1) {
+      const Counts& before = *counts_[step_before(steps, i)];
       weights_.clear();
       for (const Edge& edge : choices) {
-        Number weight = number<Number>(edge.ways) * (*counts_[i - (joins ? 2 : 1)])[edge.spine];
+        Number weight = number<Number>(edge.ways) * before[edge.spine];
         if (joins) weight = weight * (*counts_[i - 1])[edge.branch];
         weights_.push_back(std::move(weight));
       }
@@ -125,12 +132,9 @@ bool Sizes<Number>::draw(Dice& dice, Draft& draft) {
       chosen = static_cast<size_t>(picked);
     }
     draw_born(dice, choices[chosen], step);
+    if (joins && !draw_steps(dice, steps, i - 1, choices[chosen].branch)) return false;
     vector = choices[chosen].spine;
-    if (!joins) continue;
-    if (!draw_start(dice, choices[chosen].branch, draft.steps[i - 1])) return false;
-    --i;
   }
-  return true;
 }
 
 // The class vectors that each type's value can have after each step, under any wiring: no counts, so sets are
@@ -144,27 +148,38 @@ bool some_program(const Space& space, const std::vector<int>& groups) {
       if (other[v] != 0) set[v] = 1;
   };
   const auto any = [](const Set& set) { return std::find(set.begin(), set.end(), 1) != set.end(); };
-  std::vector<std::array<Set, kTypes>> reached(groups.size());
-  std::vector<std::array<Set, kKinds>> branches(groups.size());
+  using Sets = std::array<Set, kTypes>;
+  std::vector<Sets> reached(groups.size());
+  std::vector<std::array<Sets, kLongestBranch + 1>> branches(groups.size());  // [step][length]
   Set made;
+  const auto arrive = [&](Sets& sets, const Way& way, int run, const Set& spine, const Set* branch) {
+    if (spine.empty() || (branch != nullptr && branch->empty())) return;
+    unite(sets[static_cast<size_t>(type_after(way, run))], *sizes.through(way, &spine, branch, made));
+  };
+  const auto go_on = [&](const Group& group, const Sets& before, Sets& after) {
+    for (int type = 0; type < kTypes; ++type)
+      for (const Way& way : group.onwards[static_cast<size_t>(type / kRuns)])
+        if (way.tap <= type % kRuns)
+          arrive(after, way, type % kRuns, before[static_cast<size_t>(type)], nullptr);
+  };
+  const auto join = [&](const Group& group, const Sets& before, const Sets& branch, Sets& after) {
+    for (int type = 0; type < kTypes; ++type)
+      for (int other = 0; other < kTypes; ++other)
+        for (const Way& way :
+             group.joins[static_cast<size_t>(type / kRuns)][static_cast<size_t>(other / kRuns)])
+          arrive(after, way, type % kRuns, before[static_cast<size_t>(type)],
+                 &branch[static_cast<size_t>(other)]);
+  };
   for (size_t i = 0; i < groups.size(); ++i) {
     const Group& group = space.groups()[static_cast<size_t>(groups[i])];
-    for (const Way& way : group.starts) {
-      unite(branches[i][way.kind], sizes.of_start(way.form));
-      if (i == 0) unite(reached[0][static_cast<size_t>(type_after(way, 0))], sizes.of_start(way.form));
-    }
-    const auto arrive = [&](const Way& way, int run, const Set& spine, const Set* branch) {
-      if (spine.empty() || (branch != nullptr && branch->empty())) return;
-      unite(reached[i][static_cast<size_t>(type_after(way, run))], *sizes.through(way, &spine, branch, made));
-    };
-    for (int type = 0; type < kTypes && i > 0; ++type) {
-      const auto t = static_cast<size_t>(type), kind = static_cast<size_t>(type / kRuns);
-      const int run = type % kRuns;
-      for (const Way& way : group.onwards[kind])
-        if (way.tap <= run) arrive(way, run, reached[i - 1][t], nullptr);
-      for (size_t branch = 0; branch < kKinds && i > 1; ++branch)
-        for (const Way& way : group.joins[kind][branch])
-          arrive(way, run, reached[i - 2][t], &branches[i - 1][branch]);
+    for (const Way& way : group.starts)
+      unite((i == 0 ? reached[0] : branches[i][1])[static_cast<size_t>(type_after(way, 0))],
+            sizes.of_start(way.form));
+    if (i == 0) continue;
+    go_on(group, reached[i - 1], reached[i]);
+    for (size_t length = 1; length <= kLongestBranch; ++length) {
+      if (length < kLongestBranch) go_on(group, branches[i - 1][length], branches[i][length + 1]);
+      if (i > length) join(group, reached[i - 1 - length], branches[i - 1][length], reached[i]);
     }
   }
   return std::any_of(reached.back().begin(), reached.back().end(), any);

@@ -34,6 +34,8 @@ class Sizes {
   bool draw_start(Dice& dice, int vector, DraftStep& step);
 
  private:
+  bool draw_steps(Dice& dice, std::vector<DraftStep>& steps, size_t last, int vector);
+
   const Space& space_;
   std::vector<Counts> starts_;                    // [form]: of a step of fresh inputs alone
   std::array<Counts, ops::kMaxRank + 1> shapes_;  // [rank]: how many shapes have a class vector

@@ -76,6 +76,8 @@ struct Way {
   bool keeps = false;  // the form keeps the shape of slot 0
 };
 inline constexpr int kLongestTap = 2;
+// Steps of a branch: a start and what goes on from it.
+inline constexpr int kLongestBranch = 4;
 // Steps behind a result that kept its shape.
 inline int run_after(const Way& way, int run) {
   if (!way.keeps) return 0;

@@ -26,7 +26,14 @@ template <typename Number>
 Programs<Number>::Programs(const Space& space, int level) : space_(space), level_(level), sizes_(space) {
   gather_way_sets();
   counts_.resize(static_cast<size_t>(level) + 1);
-  for (int step = 1; step <= level; ++step) count_step(step);
+  branches_.resize(kLongestBranch + 1), branch_kinds_.resize(kLongestBranch + 1);
+  for (int steps = 1; steps <= std::min(level - 2, kLongestBranch); ++steps) {
+    count_steps(steps, true);
+    for (int type = 0; type < kTypes; ++type)
+      if (const Counts& counts = made_in(steps, true)[static_cast<size_t>(type)]; !counts.empty())
+        add(branch_kinds_[static_cast<size_t>(steps)][static_cast<size_t>(type / kRuns)], counts, 1);
+  }
+  for (int steps = 1; steps <= level; ++steps) count_steps(steps, false);
   results_.resize(kTypes);
   for (int type = 0; type < kTypes; ++type) {
     const Counts& last = counts_.back()[static_cast<size_t>(type)];
@@ -50,8 +57,6 @@ void Programs<Number>::gather_way_sets() {
           gather(arriving_[way.kind], way, kind, branch, group.members);
     }
   }
-  for (const WaySet& set : starts_)
-    add(branches_[set.way.kind], sizes_.of_start(set.way.form), set.members.size());
 }
 
 template <typename Number>
@@ -60,10 +65,31 @@ void Programs<Number>::add(Counts& sums, const Counts& counts, size_t times) con
   for (size_t v = 0; v < counts.size(); ++v) sums[v] += counts[v] * number<Number>(times);
 }
 
+// Visits how a value can come of its last step: what that is, and the counts before it.
 template <typename Number>
-void Programs<Number>::count_step(int step) {
-  auto& now = counts_[static_cast<size_t>(step)];
-  if (step == 1) {
+template <typename Visit>
+void Programs<Number>::for_each_arrival(int steps, bool branch, const std::vector<WaySet>& sets,
+                                        const Visit& visit) const {
+  for (const WaySet& set : sets) {
+    const bool joins = set.branch >= 0;
+    if (joins && branch) continue;
+    for (int length = joins ? 1 : 0; length <= (joins ? kLongestBranch : 0) && steps - 1 - length > 0;
+         ++length) {
+      if (joins && branch_kinds_[static_cast<size_t>(length)][static_cast<size_t>(set.branch)].empty())
+        continue;
+      for (int run = set.way.tap; run < kRuns; ++run) {
+        const Counts& before =
+            made_in(steps - 1 - length, branch)[static_cast<size_t>(type_of(set.from, run))];
+        if (!before.empty()) visit(Arrival{&set, run, length}, before);
+      }
+    }
+  }
+}
+
+template <typename Number>
+void Programs<Number>::count_steps(int steps, bool branch) {
+  auto& now = (branch ? branches_ : counts_)[static_cast<size_t>(steps)];
+  if (steps == 1) {
     for (const WaySet& set : starts_)
       add(now[static_cast<size_t>(type_after(set.way, 0))], sizes_.of_start(set.way.form),
           set.members.size());
@@ -71,59 +97,58 @@ void Programs<Number>::count_step(int step) {
   }
   Counts made;
   for (const auto& sets : arriving_)
-    for (const WaySet& set : sets) {
-      const bool joins = set.branch >= 0;
-      if (joins && (step < 3 || branches_[static_cast<size_t>(set.branch)].empty())) continue;
-      for (int run = set.way.tap; run < kRuns; ++run) {
-        const Counts& before = counts(step - (joins ? 2 : 1), set.from, run);
-        if (before.empty()) continue;
-        const Counts* branch = joins ? &branches_[static_cast<size_t>(set.branch)] : nullptr;
-        const Counts* result = sizes_.through(set.way, &before, branch, made);
-        add(now[static_cast<size_t>(type_after(set.way, run))], *result, set.members.size());
-      }
-    }
+    for_each_arrival(steps, branch, sets, [&](const Arrival& arrival, const Counts& before) {
+      const WaySet& set = *arrival.set;
+      const Counts* other =
+          set.branch < 0
+              ? nullptr
+              : &branch_kinds_[static_cast<size_t>(arrival.length)][static_cast<size_t>(set.branch)];
+      add(now[static_cast<size_t>(type_after(set.way, arrival.run))],
+          *sizes_.through(set.way, &before, other, made), set.members.size());
+    });
 }
 
 template <typename Number>
-Number Programs<Number>::weight(const WaySet& set, const Edge& edge, const Counts& before) const {
+Number Programs<Number>::weight(const Arrival& arrival, const Edge& edge, const Counts& before) const {
   Number ways = number<Number>(edge.ways) * before[edge.spine];
-  if (set.branch >= 0) ways = ways * branches_[static_cast<size_t>(set.branch)][edge.branch];
+  if (arrival.length > 0)
+    ways = ways * branch_kinds_[static_cast<size_t>(arrival.length)][static_cast<size_t>(arrival.set->branch)]
+                               [edge.branch];
   return ways;
 }
 
 template <typename Number>
-const typename Programs<Number>::Arrivals& Programs<Number>::arrivals_at(int step, int type, int vector) {
-  const uint64_t key = (static_cast<uint64_t>(step) * kTypes + static_cast<uint64_t>(type)) << 16 |
-                       static_cast<uint64_t>(vector);
+const typename Programs<Number>::Arrivals& Programs<Number>::arrivals_at(int steps, bool branch, int type,
+                                                                         int vector) {
+  const uint64_t key =
+      ((static_cast<uint64_t>(steps) * 2 + (branch ? 1 : 0)) * kTypes + static_cast<uint64_t>(type)) << 16 |
+      static_cast<uint64_t>(vector);
   const auto known = arrivals_.find(key);
   if (known != arrivals_.end()) return known->second;
   if (remembered_ > kMostArrivals) arrivals_.clear(), remembered_ = 0;
   Arrivals& made = arrivals_[key];
-  for (const WaySet& set : arriving_[static_cast<size_t>(type / kRuns)]) {
-    if (set.branch >= 0 && (step < 3 || branches_[static_cast<size_t>(set.branch)].empty())) continue;
-    for (int run = set.way.tap; run < kRuns; ++run) {
-      if (type_after(set.way, run) != type) continue;
-      const Counts& before = counts(step - (set.branch >= 0 ? 2 : 1), set.from, run);
-      if (before.empty()) continue;
-      Number sum = number<Number>(0);
-      for (const Edge& edge : space_.edges(set.way.form, set.way.feed).of(vector))
-        sum += weight(set, edge, before);
-      if (is_zero(sum)) continue;
-      made.from.push_back({&set, run});
-      made.choices.add(sum * number<Number>(set.members.size()));
-    }
-  }
+  for_each_arrival(steps, branch, arriving_[static_cast<size_t>(type / kRuns)],
+                   [&](const Arrival& arrival, const Counts& before) {
+                     const WaySet& set = *arrival.set;
+                     if (type_after(set.way, arrival.run) != type) return;
+                     Number sum = number<Number>(0);
+                     for (const Edge& edge : space_.edges(set.way.form, set.way.feed).of(vector))
+                       sum += weight(arrival, edge, before);
+                     if (is_zero(sum)) return;
+                     made.from.push_back(arrival);
+                     made.choices.add(sum * number<Number>(set.members.size()));
+                   });
   remembered_ += made.from.size();
   return made;
 }
 
-// A step of fresh inputs whose result is of the type (or, of a branch, of the kind) and has these classes.
+// A step of fresh inputs whose result is of the type and has these classes.
 template <typename Number>
-bool Programs<Number>::draw_start(Dice& dice, int wanted, bool whole_type, int vector, DraftStep& step) {
+bool Programs<Number>::draw_start(Dice& dice, int type, int vector, DraftStep& step) {
   std::vector<const WaySet*> sets;
   weights_.clear();
   for (const WaySet& set : starts_) {
-    if ((whole_type ? type_after(set.way, 0) : set.way.kind) != wanted) continue;
+    if (type_after(set.way, 0) != type) continue;
     sets.push_back(&set);
     weights_.push_back(sizes_.of_start(set.way.form)[static_cast<size_t>(vector)] *
                        number<Number>(set.members.size()));
@@ -136,40 +161,57 @@ bool Programs<Number>::draw_start(Dice& dice, int wanted, bool whole_type, int v
   return sizes_.draw_start(dice, vector, step);
 }
 
+// A value's steps, from `first` on, backwards.
 template <typename Number>
-bool Programs<Number>::draw(Dice& dice, Draft& draft) {
-  draft.steps.assign(static_cast<size_t>(level_), {});
-  int type = totals_.choose(dice);
-  if (type == kUndecided) return false;
-  int vector = results_[static_cast<size_t>(type)].choose(dice);
-  if (vector == kUndecided) return false;
-  draft.result = sizes_.draw_shape(dice, rank_of(type / kRuns), vector);
-  for (int number_of_steps = level_; number_of_steps > 1;) {
-    DraftStep& step = draft.steps[static_cast<size_t>(number_of_steps - 1)];
-    const Arrivals& arrivals = arrivals_at(number_of_steps, type, vector);
+bool Programs<Number>::draw_steps(Dice& dice, int first, int steps, bool branch, int type, int vector,
+                                  Draft& draft) {
+  const auto at = [&](int step) -> DraftStep& { return draft.steps[static_cast<size_t>(step)]; };
+  if (branch)
+    for (int step = first; step < first + steps; ++step) at(step).branch = true;
+  while (steps > 1) {
+    DraftStep& step = at(first + steps - 1);
+    const Arrivals& arrivals = arrivals_at(steps, branch, type, vector);
     int chosen = arrivals.choices.choose(dice);
     if (chosen == kUndecided) return false;
-    const auto [set, run] = arrivals.from[static_cast<size_t>(chosen)];
-    step.way = set->way;
-    step.op = set->members[dice.below(static_cast<uint32_t>(set->members.size()))];
-    const bool joins = set->branch >= 0;
-    const Counts& before = counts(number_of_steps - (joins ? 2 : 1), set->from, run);
+    const Arrival arrival = arrivals.from[static_cast<size_t>(chosen)];
+    const WaySet& set = *arrival.set;
+    step.way = set.way;
+    step.op = set.members[dice.below(static_cast<uint32_t>(set.members.size()))];
+    const int before = steps - 1 - arrival.length;
+    const Counts& counts = made_in(before, branch)[static_cast<size_t>(type_of(set.from, arrival.run))];
     const auto edges = space_.edges(step.way.form, step.way.feed).of(vector);
     weights_.clear();
-    for (const Edge& edge : edges) weights_.push_back(weight(*set, edge, before));
+    for (const Edge& edge : edges) weights_.push_back(weight(arrival, edge, counts));
     chosen = choose(dice, std::span<const Number>(weights_));
     if (chosen == kUndecided) return false;
     const Edge& edge = edges[static_cast<size_t>(chosen)];
     sizes_.draw_born(dice, edge, step);
-    type = type_of(set->from, run), vector = edge.spine;
-    --number_of_steps;
-    if (!joins) continue;
-    DraftStep& branch = draft.steps[static_cast<size_t>(number_of_steps - 1)];
-    branch.branch = true;
-    if (!draw_start(dice, set->branch, false, edge.branch, branch)) return false;
-    --number_of_steps;
+    if (arrival.length > 0) {
+      weights_.clear();
+      for (int run = 0; run < kRuns; ++run) {
+        const Counts& other = made_in(arrival.length, true)[static_cast<size_t>(type_of(set.branch, run))];
+        weights_.push_back(other.empty() ? number<Number>(0) : other[edge.branch]);
+      }
+      chosen = choose(dice, std::span<const Number>(weights_));
+      if (chosen == kUndecided) return false;
+      if (!draw_steps(dice, first + before, arrival.length, true, type_of(set.branch, chosen), edge.branch,
+                      draft))
+        return false;
+    }
+    type = type_of(set.from, arrival.run), vector = edge.spine, steps = before;
   }
-  return draw_start(dice, type, true, vector, draft.steps[0]);
+  return draw_start(dice, type, vector, at(first));
+}
+
+template <typename Number>
+bool Programs<Number>::draw(Dice& dice, Draft& draft) {
+  draft.steps.assign(static_cast<size_t>(level_), {});
+  const int type = totals_.choose(dice);
+  if (type == kUndecided) return false;
+  const int vector = results_[static_cast<size_t>(type)].choose(dice);
+  if (vector == kUndecided) return false;
+  draft.result = sizes_.draw_shape(dice, rank_of(type / kRuns), vector);
+  return draw_steps(dice, 0, level_, false, type, vector, draft);
 }
 
 template class Programs<double>;

@@ -28,31 +28,37 @@ class Programs {
   };
   struct Arrival {
     const WaySet* set;
-    int run;  // of the value before
+    int run;     // of the value before
+    int length;  // steps of the branch; 0: none
   };
   struct Arrivals {
     std::vector<Arrival> from;
     Choices<Number> choices;
   };
   void gather_way_sets();
-  void count_step(int step);
+  void count_steps(int steps, bool branch);
   void add(Counts& sums, const Counts& counts, size_t times) const;
-  const Counts& counts(int steps, int kind, int run) const {
-    return counts_[static_cast<size_t>(steps)][static_cast<size_t>(type_of(kind, run))];
+  using ByType = std::array<Counts, kTypes>;
+  // Of a value made in so many steps: the current one, or a branch.
+  const ByType& made_in(int steps, bool branch) const {
+    return (branch ? branches_ : counts_)[static_cast<size_t>(steps)];
   }
-  Number weight(const WaySet& set, const Edge& edge, const Counts& before) const;
-  const Arrivals& arrivals_at(int step, int type, int vector);
-  bool draw_start(Dice& dice, int type_or_kind, bool whole_type, int vector, DraftStep& step);
+  template <typename Visit>
+  void for_each_arrival(int steps, bool branch, const std::vector<WaySet>& sets, const Visit& visit) const;
+  Number weight(const Arrival& arrival, const Edge& edge, const Counts& before) const;
+  const Arrivals& arrivals_at(int steps, bool branch, int type, int vector);
+  bool draw_steps(Dice& dice, int first, int steps, bool branch, int type, int vector, Draft& draft);
+  bool draw_start(Dice& dice, int type, int vector, DraftStep& step);
 
   const Space& space_;
   const int level_;
   Sizes<Number> sizes_;
   std::vector<WaySet> starts_;
-  std::array<std::vector<WaySet>, kKinds> arriving_;  // by the kind of the result
-  std::array<Counts, kKinds> branches_;               // of one step of fresh inputs
-  std::vector<std::array<Counts, kTypes>> counts_;    // [step]; empty where there is none
-  Choices<Number> totals_;                            // by type
-  std::vector<Choices<Number>> results_;              // [type]: by class vector
+  std::array<std::vector<WaySet>, kKinds> arriving_;      // by the kind of the result
+  std::vector<ByType> counts_, branches_;                 // [steps]; empty where there is none
+  std::vector<std::array<Counts, kKinds>> branch_kinds_;  // [steps]: likewise, whatever the run
+  Choices<Number> totals_;                                // by type
+  std::vector<Choices<Number>> results_;                  // [type]: by class vector
   std::unordered_map<uint64_t, Arrivals> arrivals_;
   size_t remembered_ = 0;
   std::vector<Number> weights_;
