@@ -132,7 +132,7 @@ def a_few(nereid, folder):
 
 
 # With a single number that lies anywhere, a maximum or a minimum of the two is often that number everywhere.
-LIKELY = ["--ops", "maximum,minimum,softsign,abs", "--level", 3, "--seed", 2, "--max-elements", "2^12", "--max-work", "2^12"]
+LIKELY = ["--ops", "maximum,minimum,sum,softsign", "--level", 4, "--seed", 3, "--max-elements", "2^12", "--max-work", "2^12"]
 
 
 def check_by_replay_drops_what_is_degenerate(nereid):
@@ -153,7 +153,7 @@ def check_by_replay_drops_what_is_degenerate(nereid):
         return sum(synth_test.trouble_of(code, (seed, seed + 1)) is not None for seed in range(1, 13)) / 12
 
     shares = [share(line["code"]) for line in dropped]
-    assert min(shares) >= 0.5, (shares, dropped[shares.index(min(shares))]["code"])
+    assert min(shares) >= 0.25, (shares, dropped[shares.index(min(shares))]["code"])
     left = [line["code"] for line in replayed if synth_test.trouble_of(line["code"]) and share(line["code"]) == 1]
     assert not left, left[0]
 
