@@ -1,0 +1,40 @@
+"""How many training pairs a second one thread makes: bench/synth_pairs.py LEVEL,LEVEL,... [options of nereid synth]
+
+Of 16 and of 116 programs of each level, the difference, so that starting the workers does not count. By the wall clock, and by the
+processor time of all processes.
+"""
+import json
+import pathlib
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+
+NEREID = pathlib.Path(__file__).resolve().parent.parent / "build/release/bin/nereid"
+
+
+def spent():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def run(level, count, options):
+    with tempfile.TemporaryDirectory() as folder:
+        before, started = spent(), time.time()
+        command = [NEREID, "synth", "--level", level, "--count", str(count), "--pairs", "--threads", "1", "-o", f"{folder}/pairs.jsonl", "--json", *options]
+        report = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+        return time.time() - started, spent() - before, report["pairs"], sum(report["verdicts"].values()), report["verdicts"]
+
+
+def main():
+    for level in sys.argv[1].split(","):
+        wall, cpu, pairs, variants, _ = run(level, 16, sys.argv[2:])
+        wall2, cpu2, pairs2, variants2, verdicts = run(level, 116, sys.argv[2:])
+        made, judged = pairs2 - pairs, variants2 - variants
+        print(json.dumps({"level": int(level), "pairs_per_second": round(made / (wall2 - wall), 1), "pairs_per_cpu_second": round(made / (cpu2 - cpu), 1),
+                          "cpu_ms_a_variant": round(1000 * (cpu2 - cpu) / judged, 1), "pairs_a_program": made / 100, "verdicts": verdicts}), flush=True)  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
