@@ -116,7 +116,7 @@ std::vector<KernelChoice> alternatives(const TileKernel& kernel, const KernelTex
   if (text.steps > 0) {
     for (const int64_t m : {16, 32, 64})
       for (const int64_t n : {16, 32, 64})
-        for (const int64_t k : {32, 64, 128, 256})
+        for (const int64_t k : {32, 64, 128})
           add({.m = m, .n = n, .k = k, .warps = 4, .stages = 3, .precision = text.choice.precision});
     return found;
   }
