@@ -44,7 +44,8 @@ CASES = [
     case("diagonal_read_twice", "a = torch.diag(x)\na @ y, a", (50,), (50, 20), never=DIAGONAL),
     case("scaled_query", "(x * 0.125) @ y.t()", (100, 64), (90, 64), tells=SCALE),
     case("normalised_rows", "(x / 3) @ (y * z[:, None])", (100, 64), (64, 90), (64,), tells=SCALE),
-    case("scaled_rows", "(x * z[:, None]) @ y", (100, 64), (64, 90), (100,), tells=SCALE),
+    case("scaled_rows", "(x * z[:, None]) @ y", (100, 64), (64, 90), (100,), never=SCALE),
+    case("scale_that_overflows", "(x * z.exp().mean()) @ y", (100, 64), (64, 90), (100,), never=SCALE),
     case("scaled_terms", "(x * z) @ y", (100, 64), (64, 90), (64,), never=SCALE),
     case("softmax_of_sum", "F.softmax(x + 3, -1), F.log_softmax(1 - x, 0)", (33, 65), tells=SHIFT),
     case("softmax_of_distance", "F.softmax(x - x.max(-1, keepdim=True).values, -1)", (33, 65), tells=SHIFT),
@@ -58,5 +59,7 @@ CASES = [
     case("triangles_batch", "torch.bmm(torch.tril(x, 5), torch.triu(y, -7))", (3, 130, 140), (3, 140, 150), tells=TRIANGLE),
     case("chains", "x.relu().relu().clamp(-1, 2).clamp(-0.5, 3), x.exp().relu().abs().abs(), x.sigmoid().clamp(0, 1), -(-x).floor().round()", (33, 65)),
     case("clamps_beyond", "x.clamp(max=-0.5).clamp(min=0.5), x.tanh().clamp(min=-0.3).clamp(-1, 1)", (33, 65)),
+    case("row_times_column", "(x * 2) @ y", (33, 1), (1, 70), tells=SCALE),
+    case("one_term_of_maxima", "x.amax(-1) @ y", (3, 33, 1, 40), (3, 1, 3)),
     case("huge_scale", "(x * 1e20) @ y * 1e-20", (100, 64), (64, 90), never=SCALE),
 ]

@@ -158,16 +158,11 @@ class Rewriter {
 
   // ---- Scales
 
-  bool varies_with_sum(const Node& node, ExprId id) const {
-    for (size_t r = 0; r < node.reduced.size(); ++r)
-      if (graph_.exprs.uses(id, static_cast<int>(node.sizes.size() + r))) return true;
-    return false;
-  }
-  bool harmless(const Node& node, ExprId id, bool divides) {
-    const Expr& expr = exprs()[id];
-    if (expr.kind != Expr::Kind::kConstant) return !divides && !varies_with_sum(node, id);
+  // Only a number: of a scale that turns out infinite every term is infinite or NaN, but the sum may be zero.
+  bool harmless(ExprId id) const {
+    const Expr& expr = graph_.exprs[id];
     const double size = std::abs(expr.number);
-    return size >= 1 / kLargestScale && size <= kLargestScale;
+    return expr.kind == Expr::Kind::kConstant && size >= 1 / kLargestScale && size <= kLargestScale;
   }
 
   // A factor as scale x load.
@@ -193,8 +188,8 @@ class Rewriter {
       if (expr.kind != Expr::Kind::kApply || (expr.fn != Fn::kMul && expr.fn != Fn::kDiv))
         return std::nullopt;
       const bool divides = expr.fn == Fn::kDiv;
-      const size_t of = !divides && harmless(node, expr.args[0], false) ? 1 : 0;
-      if (!harmless(node, expr.args[1 - of], divides)) return std::nullopt;
+      const size_t of = !divides && harmless(expr.args[0]) ? 1 : 0;
+      if (!harmless(expr.args[1 - of])) return std::nullopt;
       const ExprId by = exprs().cast(expr.args[1 - of], DType::kF32);
       const ExprId one = scale < 0 ? exprs().constant(1, DType::kF32) : scale;
       scale = exprs().apply(divides ? Fn::kDiv : Fn::kMul, {one, by});

@@ -291,7 +291,11 @@ class ContractionEmitter {
       narrow = expr.args[0];
     if (const auto bare = bare_load(narrow)) narrow = *bare;
     std::string value = write.value(narrow);
-    const bool plain = graph_.exprs[narrow].kind == Expr::Kind::kLoad;
+    // A load at k is zero beyond the last of them by its mask.
+    const Expr& load = graph_.exprs[narrow];
+    const bool plain = load.kind == Expr::Kind::kLoad &&
+                       std::any_of(load.at.begin(), load.at.end(),
+                                   [](const Index& at) { return at.stride(kK).value_or(1) != 0; });
     if (choice_.precision == "tf32" && !first().taps && operand_ == DType::kF32)
       value = write.let(wish, fmt::format("round_to_tf32({})", value));
     // Beyond the last k both factors are nothing.
