@@ -4,7 +4,8 @@ SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 PRESET ?= release
 BUILD := build/$(PRESET)
-CTEST := ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j $(JOBS)
+# One test more than there are cores: some of them wait.
+CTEST := ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j $(shell expr $(JOBS) + 1)
 
 .PHONY: setup setup-tests build demo test slow dist sanitize clean
 setup: ; @tools/setup

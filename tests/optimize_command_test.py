@@ -1,6 +1,6 @@
 """`nereid optimize` as a command: what it writes verifies, what it says is so, what it refuses, and Ctrl-C.
 
-    tests/optimize_command_test.py PATH/TO/nereid
+    tests/optimize_command_test.py PATH/TO/nereid [--long]     --long: also against torch.compile, which compiles C++ on a CPU
 """
 import http.server
 import json
@@ -15,6 +15,7 @@ import time
 import unittest
 
 NEREID = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build/release/bin/nereid").resolve()
+LONG = "--long" in sys.argv
 TASKS = pathlib.Path(__file__).resolve().parent / "tasks"
 
 
@@ -70,37 +71,48 @@ class Optimize(unittest.TestCase):
 
     def test_what_it_writes_verifies(self):
         out = self.folder / "mlp.py"
-        answer = self.optimize(TASKS / "mlp.py", "-o", out, "--policy", "strict", "--whole-only", "--against-compile", "--json", "--report",
+        answer = self.optimize(TASKS / "mlp.py", "-o", out, "--policy", "strict", "--whole-only", "--proposers", "compiler", "--json", "--report",
                                self.folder / "mlp.html")
         result = json.loads(answer.stdout)
         self.assertEqual((result["verdict"], result["output"]), ("Verified", str(out)))
-        self.assertEqual({tried["proposer"] for tried in result["tried"]}, {"compiler", "inductor"})
+        self.assertEqual({tried["proposer"] for tried in result["tried"]}, {"compiler"})
         self.assertGreater(result["modelled_ms"], 0)
         self.assertGreater(result["reference_modelled_ms"], result["modelled_ms"])
-        self.assertEqual(result["against_compile"]["verdict"], "Verified")
-        self.assertEqual(set(result["baselines"]), {"eager", "compile"})
-        self.assertGreater(result["baselines"]["eager"]["call_ms"], 0)
         self.assertIsNone(result["times"])
         self.assertEqual([line for line in answer.stderr.splitlines() if line.startswith("compiler: Verified")][:1],
                          [line for line in answer.stderr.splitlines() if "compiler" in line][:1])
         page = (self.folder / "mlp.html").read_text()
-        for word in ("<svg", "mlp.py", "Verified", "torch.compile", "class ModelNew"):
+        for word in ("<svg", "mlp.py", "Verified", "class ModelNew"):
             self.assertIn(word, page)
         text = out.read_text()
         head = text[:text.index("\n\n")]
-        for word in ("mlp.py", result["proposer"], "Verified on cpu", "`strict`", "cost model", "torch.compile"):
+        for word in ("mlp.py", result["proposer"], "Verified on cpu", "`strict`", "cost model"):
             self.assertIn(word, head)
         verdict = subprocess.run([NEREID, "verify", TASKS / "mlp.py", out, "--policy", "strict", "--device", "cpu"], capture_output=True,
                                  text=True, timeout=200)
         self.assertEqual(verdict.returncode, 0, verdict.stdout)
         # The same again is remembered, and gives the same file.
         out.unlink()
-        again = json.loads(self.optimize(TASKS / "mlp.py", "-o", out, "--policy", "strict", "--whole-only", "--json").stdout)
+        again = json.loads(self.optimize(TASKS / "mlp.py", "-o", out, "--policy", "strict", "--whole-only", "--proposers", "compiler",
+                                         "--json").stdout)
         self.assertTrue(all(tried["remembered"] for tried in again["tried"]))
         self.assertEqual(out.read_text().split("\n\n", 1)[1], text.split("\n\n", 1)[1])
         kinds = json.loads(subprocess.run([NEREID, "store", "--json"], capture_output=True, text=True, env=self.environment).stdout)["records"]
-        self.assertGreaterEqual(kinds["verdict"], 3)
+        self.assertGreaterEqual(kinds["verdict"], 1)
         self.assertGreaterEqual(kinds["run"], 2)
+
+    @unittest.skipUnless(LONG, "compiles C++ (--long)")
+    def test_against_torch_compile(self):
+        out = self.folder / "compared.py"
+        result = json.loads(self.optimize(TASKS / "mlp.py", "-o", out, "--policy", "strict", "--whole-only", "--against-compile", "--json", "--report",
+                                          self.folder / "compared.html").stdout)
+        self.assertEqual({tried["proposer"] for tried in result["tried"]}, {"compiler", "inductor"})
+        self.assertEqual(result["against_compile"]["verdict"], "Verified")
+        self.assertEqual(set(result["baselines"]), {"eager", "compile"})
+        self.assertGreater(result["baselines"]["eager"]["call_ms"], 0)
+        self.assertIn("torch.compile", (self.folder / "compared.html").read_text())
+        text = out.read_text()
+        self.assertIn("torch.compile", text[:text.index("\n\n")])
 
     def test_nothing_verified_writes_nothing(self):
         out = self.folder / "mode.py"

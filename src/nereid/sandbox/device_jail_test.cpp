@@ -126,7 +126,9 @@ std::string name_threads() {
 // A driver fails to start where it cannot do these before the second step, and some libraries name their
 // threads after it.
 TEST_P(DeviceJail, LetsADriverFindAndNameItsThreads) {
-  const std::string said = said_in_jail(jail(), [](const Jail& jail, int report) -> std::string {
+  // Walls without a network of their own share such names with the test beside this one.
+  const std::string place = fmt::format("nereid-test-{}", ::getpid());
+  const std::string said = said_in_jail(jail(), [&place](const Jail& jail, int report) -> std::string {
     if (const auto begun = jail.begin({report}); !begun.ok()) return begun.error().message;
     std::string wrong = name_threads();
     for (const char* path :
@@ -136,9 +138,10 @@ TEST_P(DeviceJail, LetsADriverFindAndNameItsThreads) {
     if (::readlink("/proc/self", target, sizeof target - 1) < 0 || std::atoi(target) != ::getpid())
       wrong += fmt::format("/proc/self leads to {}, this is {}; ", target, ::getpid());
     // Its place for handing over descriptors, by an abstract name.
-    sockaddr_un name{.sun_family = AF_UNIX, .sun_path = "\0nereid-test"};
+    sockaddr_un name{.sun_family = AF_UNIX, .sun_path = {}};
+    place.copy(name.sun_path + 1, sizeof name.sun_path - 1);
     const int socket = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    if (::bind(socket, reinterpret_cast<sockaddr*>(&name), sizeof(sa_family_t) + 13) != 0 ||
+    if (::bind(socket, reinterpret_cast<sockaddr*>(&name), sizeof(sa_family_t) + 1 + place.size()) != 0 ||
         ::listen(socket, 1) != 0)
       wrong += fmt::format("a socket of an abstract name: {}; ", strerror(errno));
     if (const auto finished = jail.finish(); !finished.ok()) return wrong + finished.error().message;
@@ -256,7 +259,8 @@ TEST_P(DeviceJail, SaysWhatWasRefusedWhereItIsAsked) {
     header->cmsg_level = SOL_SOCKET, header->cmsg_type = SCM_RIGHTS, header->cmsg_len = CMSG_LEN(sizeof(int));
     std::memcpy(CMSG_DATA(header), &asker, sizeof asker);
     if (::sendmsg(channel[1], &message, 0) != 1) return "sendmsg";
-    sockaddr_un name{.sun_family = AF_UNIX, .sun_path = "\0nereid-test"};
+    sockaddr_un name{.sun_family = AF_UNIX, .sun_path = {}};
+    place.copy(name.sun_path + 1, sizeof name.sun_path - 1);
     (void)::bind(-1, reinterpret_cast<sockaddr*>(&name), sizeof(sa_family_t) + 12);
     name.sun_path[0] = '/';
     (void)::connect(-1, reinterpret_cast<sockaddr*>(&name), sizeof(sa_family_t) + 13);
