@@ -259,8 +259,7 @@ TEST_P(DeviceJail, SaysWhatWasRefusedWhereItIsAsked) {
     header->cmsg_level = SOL_SOCKET, header->cmsg_type = SCM_RIGHTS, header->cmsg_len = CMSG_LEN(sizeof(int));
     std::memcpy(CMSG_DATA(header), &asker, sizeof asker);
     if (::sendmsg(channel[1], &message, 0) != 1) return "sendmsg";
-    sockaddr_un name{.sun_family = AF_UNIX, .sun_path = {}};
-    place.copy(name.sun_path + 1, sizeof name.sun_path - 1);
+    sockaddr_un name{.sun_family = AF_UNIX, .sun_path = "\0nereid-test"};
     (void)::bind(-1, reinterpret_cast<sockaddr*>(&name), sizeof(sa_family_t) + 12);
     name.sun_path[0] = '/';
     (void)::connect(-1, reinterpret_cast<sockaddr*>(&name), sizeof(sa_family_t) + 13);
