@@ -1,6 +1,6 @@
 """`nereid eval` as a command: figures, files, resumption, a model behind HTTP, what it refuses.
 
-    tests/eval_command_test.py PATH/TO/nereid
+    tests/eval_command_test.py PATH/TO/nereid [--long]     --long: also against torch.compile, which compiles C++ on a CPU
 """
 import http.server
 import json
@@ -16,6 +16,7 @@ import time
 import unittest
 
 NEREID = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build/release/bin/nereid").resolve()
+LONG = "--long" in sys.argv
 ROOT = pathlib.Path(__file__).resolve().parent
 HONEST = (ROOT.parent / "examples" / "layer_norm_gelu" / "honest.py").read_text()
 WRONG = (ROOT.parent / "examples" / "layer_norm_gelu" / "wrong.py").read_text()
@@ -99,6 +100,28 @@ class Eval(unittest.TestCase):
         self.assertIn("verified  2 of 3", text)
         # Another question is another folder.
         self.assertIn("another question", self.eval(*arguments[:-2], "--trials", "1", code=2).stderr)
+
+    def test_pytorch_is_timed_beside_and_remembered(self):
+        for name in ("relu", "softmax"):
+            self.task(name)
+        ways = {"eager", "compile", "inductor"} if LONG else {"eager", "graph"}
+        arguments = [self.tasks, "-o", self.out, "--proposer", "compiler", "--once", "--jobs", "2", "--json"]
+        with_ways = [*arguments, "--baselines", ",".join(sorted(ways))]
+        results = json.loads(self.eval(*with_ways).stdout)["results"]
+        self.assertEqual(len(results), 2)
+        for result in results:
+            self.assertEqual(set(result["baselines"]), ways)
+            for way in ways - {"graph", "inductor"}:
+                self.assertGreater(result["baselines"][way]["call_ms"], 0, result)
+            if LONG:
+                self.assertEqual(result["baselines"]["inductor"]["verdict"], "Verified")
+            else:
+                self.assertIn("GPU", result["baselines"]["graph"]["declined"])
+        # The same question goes on with or without them, and nothing is timed twice.
+        self.assertEqual([r["baselines"] for r in json.loads(self.eval(*arguments).stdout)["results"]], [{}, {}])
+        again = json.loads(self.eval(*with_ways).stdout)["results"]
+        self.assertEqual([r["baselines"] for r in again], [r["baselines"] for r in results])
+        self.assertIn("warp", self.eval(*arguments, "--baselines", "eager,warp", code=2).stderr)
 
     def test_a_model_behind_http_is_told_and_repairs(self):
         shutil.copy(ROOT.parent / "examples" / "layer_norm_gelu" / "reference.py", self.tasks / "task.py")

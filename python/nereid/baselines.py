@@ -2,13 +2,15 @@
 
     python -m nereid.baselines PROGRAM.py WAY [--device cuda] [--seconds 2]
 
-WAY: eager, graph (eager as a CUDA graph), compile (torch.compile), max-autotune (torch.compile, mode="max-autotune"). Prints one JSON
+(`nereid optimize` and `eval` ask baseline_server.py, which forks for each program.) WAY: eager, graph (eager as a CUDA graph), compile (torch.compile), max-autotune (torch.compile, mode="max-autotune"). Prints one JSON
 object: {"call_ms": of a call until its result is there, "gpu_ms": between events on the GPU while calls queue up, "samples": n,
 "first_seconds": of the first call} or {"declined": why}. Medians; before every call the GPU's L2 cache is overwritten.
 
 The program is not the reference's own Python: it is written from its trace, and its steps have run in a jailed replay before.
 """
 import argparse
+import contextlib
+import functools
 import importlib.util
 import json
 import statistics
@@ -78,45 +80,119 @@ def captured(call):
     return lambda: (graph.replay(), kept)
 
 
-def way_of(name, model, inputs):
-    """What is called again and again."""
-    import torch
+class Turns:
+    """Who may use the GPU: nobody else is there. baseline_server.py asks somebody who knows."""
 
-    if name in ("compile", "max-autotune"):
-        compiled = torch.compile(model, mode="max-autotune" if name == "max-autotune" else "default")
-        return lambda: compiled(*inputs)
-    eager = lambda: model(*inputs)
-    return captured(eager) if name == "graph" else eager
+    share = alone = staticmethod(contextlib.nullcontext)
+    waited = 0.0  # seconds
 
 
-def measure(path, way, device, seconds):
-    if device == "cpu" and way == "graph":
-        return {"declined": "a CUDA graph needs a GPU"}
-    import torch
+def gated(turns):
+    """torch.compile as it is, but that its graphs' first runs, and what it times while it compiles, have the GPU to themselves."""
+    from torch._inductor import compile_fx
+    from torch._inductor.runtime import benchmarking
 
-    spec = importlib.util.spec_from_file_location("program", path)
-    program = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(program)
-    torch.manual_seed(0)
-    with torch.no_grad():
-        inputs, state = program.make()
-        model = program.Model(state).eval()
-        begin = time.perf_counter()
-        call = way_of(way, model, inputs)
-        for _ in range(3):  # torch.compile compiles, cuDNN chooses
-            call()
-        wait = torch.cuda.synchronize if device == "cuda" else lambda: None
-        wait()
-        answer = {"first_seconds": time.perf_counter() - begin}
-        before = lambda: None
-        if device == "cuda":
+    inner, within = compile_fx.compile_fx, []
+
+    def compile_and_wait(*args, **kwargs):
+        if within:  # it calls itself
+            return inner(*args, **kwargs)
+        within.append(True)
+        try:
+            run = inner(*args, **kwargs)
+        finally:
+            within.pop()
+        done = []
+
+        def first_alone(*args):
+            if done:
+                return run(*args)
+            done.append(True)
+            with turns.alone():  # Triton's configurations are tried now
+                return run(*args)
+
+        return first_alone
+
+    compile_fx.compile_fx = compile_and_wait
+    for kind in type(benchmarking.benchmarker).__mro__:
+        if "benchmark_gpu" in vars(kind):
+            kind.benchmark_gpu = alone_in(turns, kind.benchmark_gpu)
+
+
+def alone_in(turns, call):
+    @functools.wraps(call)
+    def wrapped(*args, **kwargs):
+        with turns.alone():
+            return call(*args, **kwargs)
+
+    return wrapped
+
+
+class Program:
+    """What baseline_text wrote, with its inputs and its weights."""
+
+    def __init__(self, path, device, turns=Turns):
+        import torch
+
+        spec = importlib.util.spec_from_file_location("program", path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        self.device, self.turns = device, turns
+        self.wait = torch.cuda.synchronize if device == "cuda" else lambda: None
+        torch.manual_seed(0)
+        with torch.no_grad(), turns.share():
+            self.inputs, state = module.make()
+            self.model = module.Model(state).eval()
+            self.wait()
+
+    def measure(self, way, seconds):
+        import torch
+
+        if way == "graph" and self.device == "cpu":
+            return {"declined": "a CUDA graph needs a GPU"}
+        with torch.no_grad():
+            begin, waited = time.perf_counter(), self.turns.waited
+            if way == "graph":
+                with self.turns.share():
+                    call = captured(lambda: self.model(*self.inputs))
+            elif way in ("compile", "max-autotune"):
+                torch._dynamo.reset()
+                call = self.compiled("max-autotune" if way == "max-autotune" else "default")
+            else:
+                call = lambda: self.model(*self.inputs)
+            with self.turns.share():
+                call()  # cuDNN chooses
+                self.wait()
+            first = time.perf_counter() - begin - (self.turns.waited - waited)
+            with self.turns.alone():
+                return {"first_seconds": first, **self.times(call, seconds)}
+
+    def compiled(self, mode):
+        import torch
+
+        model = torch.compile(self.model, mode=mode)
+        model(*self.inputs)
+        self.wait()
+        return lambda: model(*self.inputs)
+
+    def times(self, call, seconds):
+        flush, before = None, lambda: None
+        if self.device == "cuda":
             flush = cold_cache()
-            before = lambda: (flush(), wait())
-        times = Clock(before=before, after=wait).calls(call, seconds / 2)
-        answer.update(call_ms=statistics.median(times), samples=len(times))
-        if device == "cuda":
+            before = lambda: (flush(), self.wait())
+        for _ in range(2):
+            call()
+        self.wait()
+        times = Clock(before=before, after=self.wait).calls(call, seconds / 2)
+        answer = {"call_ms": statistics.median(times), "samples": len(times)}
+        if self.device == "cuda":
             answer["gpu_ms"] = statistics.median(gpu_times(call, seconds / 2))
-    return answer
+        return answer
+
+
+def why_not(error):
+    """What PyTorch does not compile or capture is an answer too."""
+    return {"declined": f"{type(error).__name__}: {error}"[:500]}
 
 
 def main():
@@ -127,9 +203,9 @@ def main():
     parser.add_argument("--seconds", type=float, default=2)
     options = parser.parse_args()
     try:
-        answer = measure(options.program, options.way, options.device, options.seconds)
-    except Exception as error:  # what PyTorch does not compile or capture is an answer too
-        answer = {"declined": f"{type(error).__name__}: {error}"[:500]}
+        answer = Program(options.program, options.device).measure(options.way, options.seconds)
+    except Exception as error:
+        answer = why_not(error)
     print(json.dumps(answer), flush=True)
 
 

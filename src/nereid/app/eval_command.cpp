@@ -19,6 +19,7 @@ constexpr const char* kEvalExamples = R"(Examples:
   nereid eval tasks/ -o results/ --proposer compiler --policy strict
   nereid eval tasks/ -o results/ --proposer http --samples 8 --repairs 0    pass@1, 2, 4 and 8 of a model
   nereid eval tasks/ -o results/ --json | jq .verified_share
+  nereid eval tasks/ -o results/ --once --baselines compile,inductor    beside torch.compile, called and replayed
 
 A task is a Python file with class Model, get_inputs() and get_init_inputs(). results/ gets results.jsonl (a line a
 task, as soon as it is judged), summary.json, page.html and solutions/ (the best verified candidate of each task).
@@ -26,6 +27,10 @@ The same command again goes on where it stopped. With a GPU fast_p and the geome
 a time; without, they are the cost model's and are named so.
 
 Exit code 0: every task was judged, whatever the verdicts; 1: some could not be judged (an Error).)";
+
+// PyTorch's times, of many tasks: a little of each way.
+constexpr double kBaselineSampling = 0.1, kBaselinePatience = 120;
+constexpr int64_t kNoted = 50;  // tasks between lines that stay
 
 struct EvalOptions {
   std::string tasks, output;
@@ -37,7 +42,7 @@ struct EvalOptions {
 std::string question_of(const SearchFlags& f, const std::string& hardware) {
   return fmt::format("{} on {}, policy {}, {} trials, {} samples, {} repairs, {} a task{}{}", f.proposers,
                      hardware, f.policy, f.trials, f.samples, f.repairs, f.budget, f.shrink ? ", shrunk" : "",
-                     f.against_compile ? ", against torch.compile" : "");
+                     f.once ? ", once" : "");
 }
 
 Result<Answer> run(const EvalOptions& options, bool json) {
@@ -47,28 +52,38 @@ Result<Answer> run(const EvalOptions& options, bool json) {
       options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   NEREID_TRY(const auto setup, SearchSetup::make(options.search, jobs));
   const std::string question = question_of(options.search, setup->hardware);
+  NEREID_TRY(const auto ways, ways_of(options.search, setup->bench->settings().device));
+  std::unique_ptr<search::BaselineClock> clock;
+  if (!ways.empty()) {
+    NEREID_TRY(
+        clock,
+        search::BaselineClock::make(
+            *setup->bench, setup->installation,
+            {.ways = ways, .seconds = kBaselineSampling, .patience = kBaselinePatience, .jobs = jobs}));
+  }
   Progress progress("eval " + options.tasks, std::ssize(tasks));
   Result<std::vector<eval::TaskResult>> results = Error{};
   {
     const Ticker ticker(progress);
-    results = eval::evaluate(*setup->bench, tasks, setup->proposers,
-                             {.folder = options.output,
-                              .question = question,
-                              .jobs = jobs,
-                              .budget = budget,
-                              .search = {.samples = options.search.samples,
-                                         .repairs = options.search.repairs,
-                                         .against_compile = options.search.against_compile,
-                                         .fragments = !options.search.whole_only},
-                              .tell = [&](const eval::TaskResult& r, int64_t, int64_t) {
-                                progress.say(r.id + " " + r.word);
-                                progress.advance(1);
-                              }});
+    results = eval::evaluate(
+        *setup->bench, tasks, setup->proposers,
+        {.folder = options.output,
+         .question = question,
+         .jobs = jobs,
+         .budget = budget,
+         .search = {.samples = options.search.samples,
+                    .repairs = options.search.once ? 0 : options.search.repairs,
+                    .fragments = !options.search.whole_only && !options.search.once,
+                    .tuning = !options.search.once},
+         .baselines = clock.get(),
+         .tell = [&](const eval::TaskResult& r, int64_t done, int64_t of) {
+           progress.say(r.id + " " + r.word);
+           progress.advance(1);
+           if (done % kNoted == 0 || done == of)
+             progress.note(fmt::format("{} of {} tasks, the last {}: {}", done, of, r.id, r.word));
+         }});
   }
   if (!results.ok()) return results.error();
-  if (options.search.against_compile)
-    NEREID_TRY_STATUS(eval::add_baselines(*setup->bench, setup->installation, tasks, *results,
-                                          [&](const std::string& text) { progress.say(text); }));
   if (!setup->bench->trouble().empty())
     fmt::print(stderr, "nereid: not all was remembered: {}\n", setup->bench->trouble());
   std::vector<eval::Score> scores;
@@ -78,7 +93,7 @@ Result<Answer> run(const EvalOptions& options, bool json) {
     scores.push_back(r.score);
     errors += r.word == "Error" ? 1 : 0;
     list.push_back(eval::to_json(r));
-    list.back()["baselines"] = search::to_json(r.baselines);
+    list.back()["baselines"] = eval::to_json(r.compared);
   }
   const auto summary = eval::summarize(scores);
   Json whole = eval::to_json(summary);

@@ -13,6 +13,7 @@
 #include "nereid/base/file.h"
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json.h"
+#include "nereid/search/baselines.h"
 #include "nereid/search/report.h"
 #include "nereid/search/result_file.h"
 #include "nereid/search/search.h"
@@ -144,27 +145,33 @@ Result<Answer> run(const OptimizeOptions& options, bool json) {
   NEREID_TRY_STATUS(writable("-o", options.output));
   if (!options.report.empty()) NEREID_TRY_STATUS(writable("--report", options.report));
   NEREID_TRY(const auto setup, SearchSetup::make(options.search, 1));
+  NEREID_TRY(const auto ways, ways_of(options.search, setup->bench->settings().device));
   const std::string name = std::filesystem::path(options.reference).filename().string();
   Progress progress("optimize " + name);
   const Ticker ticker(progress);
   NEREID_TRY(const auto task, setup->bench->trace(name, source, Deadline::after(std::max(budget, 60.0))));
-  const auto outcome = search::search(*setup->bench, *task, setup->proposers,
-                                      {.deadline = Deadline::after(budget),
-                                       .patience = Deadline::after(2 * budget + 120),
-                                       .samples = options.search.samples,
-                                       .repairs = options.search.repairs,
-                                       .against_compile = options.search.against_compile,
-                                       .fragments = !options.search.whole_only},
-                                      [&](const search::Event& event) { tell(*task, event, progress); });
+  auto outcome = search::search(*setup->bench, *task, setup->proposers,
+                                {.deadline = Deadline::after(budget),
+                                 .patience = Deadline::after(2 * budget + 120),
+                                 .samples = options.search.samples,
+                                 .repairs = options.search.once ? 0 : options.search.repairs,
+                                 .fragments = !options.search.whole_only && !options.search.once,
+                                 .tuning = !options.search.once},
+                                [&](const search::Event& event) { tell(*task, event, progress); });
   if (!setup->bench->trouble().empty())
     progress.note("nereid: not all was remembered: " + setup->bench->trouble());
   if (!outcome.best && interrupted())
     return Error{"interrupted before anything was verified", Blame::kInterrupted};
   search::Baselines baselines;
-  if (outcome.best && options.search.against_compile) {
-    progress.say("timing PyTorch as a user calls it");
-    baselines = search::measure_baselines(*setup->bench, setup->installation, *task,
-                                          Deadline::after(kBaselineSeconds));
+  if (outcome.best && !ways.empty() && !interrupted()) {
+    progress.say("timing PyTorch");
+    NEREID_TRY(const auto clock,
+               search::BaselineClock::make(*setup->bench, setup->installation, {.ways = ways}));
+    auto compared = clock->measure(*task, Deadline::after(kBaselineSeconds));
+    if (compared.ok())
+      baselines = std::move(compared->baselines), outcome.compiled = std::move(compared->kernels);
+    else if (!interrupted())  // the best is kept all the same
+      progress.note("nereid: PyTorch was not timed: " + compared.error().message);
   }
   if (outcome.best) {
     const search::Provenance provenance{.program = "nereid " NEREID_VERSION,

@@ -1,5 +1,8 @@
 #include "nereid/app/search_setup.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <set>
 
 #include "nereid/app/common.h"
@@ -7,6 +10,7 @@
 #include "nereid/policy/compiler.h"
 #include "nereid/policy/http.h"
 #include "nereid/policy/inductor.h"
+#include "nereid/search/baselines.h"
 #include "nereid/store/identity.h"
 
 namespace nereid::app {
@@ -51,6 +55,7 @@ verify::Settings settings_of(const SearchFlags& flags, replay::Device device, in
   settings.device = device;
   settings.time = device == replay::Device::kCuda;
   settings.threads = jobs > 1 ? 1 : 0;
+  if (jobs > 1) settings.timing_seconds = 0.1;  // of many, each is timed a little
   return settings;
 }
 
@@ -94,12 +99,28 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
   command.add_flag(
       "--against-compile", flags.against_compile,
       "Time PyTorch too: eager, as a CUDA graph, torch.compile, max-autotune, and Inductor's kernels "
-      "replayed");
+      "replayed (--baselines names some of them)");
+  command.add_option("--baselines", flags.baselines,
+                     "Time these alone: of eager, graph (eager as a CUDA graph), compile, max-autotune (as a "
+                     "user calls them), inductor (its kernels replayed); with commas");
   command.add_option("--store", flags.store,
                      "The file of what was found out before (see `nereid store --help`)");
   command.add_flag("--whole-only", flags.whole_only, "Do not cut the program into fragments");
+  command.add_flag("--once", flags.once,
+                   "What each proposer answers first, and no more: no repairs, fragments or tuning");
   command.add_flag("--fresh", flags.fresh, "Judge and ask anew, whatever the store knows");
   command.add_flag("--no-store", flags.forget, "Neither look anything up nor keep it");
+}
+
+Result<std::vector<std::string>> ways_of(const SearchFlags& flags, replay::Device device) {
+  const auto ways = words(flags.baselines);
+  const auto& all = search::baseline_ways();
+  for (const auto& way : ways)
+    if (std::find(all.begin(), all.end(), way) == all.end())
+      return input_error("--baselines: no way is called '{}': expected some of {}", way,
+                         fmt::join(all, ", "));
+  if (ways.empty() && !flags.baselines.empty()) return input_error("--baselines names no way");
+  return ways.empty() && flags.against_compile ? search::usual_ways(device) : ways;
 }
 
 Result<std::unique_ptr<SearchSetup>> SearchSetup::make(const SearchFlags& flags, int jobs) {
@@ -114,8 +135,6 @@ Result<std::unique_ptr<SearchSetup>> SearchSetup::make(const SearchFlags& flags,
     setup->owned.push_back(std::move(proposer));
   }
   if (named.empty()) return input_error("--proposers names nobody");
-  if (flags.against_compile && !named.contains("inductor"))
-    return input_error("--against-compile needs the proposer inductor");
   const bool cuda = device == replay::Device::kCuda;
   setup->hardware = cuda ? store::gpu_name() : "cpu";
   if (setup->hardware.empty()) setup->hardware = "an unnamed GPU";

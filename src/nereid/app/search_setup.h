@@ -20,9 +20,15 @@ struct SearchFlags {
   std::optional<uint64_t> seed;
   int trials = 3, samples = 1, repairs = 2;
   double time_limit = 30;
-  bool shrink = false, fresh = false, forget = false, against_compile = false, whole_only = false;
+  bool shrink = false, fresh = false, forget = false, against_compile = false, whole_only = false,
+       once = false;
+  std::string baselines;  // ways, with commas
 };
 void add_search_flags(CLI::App& command, SearchFlags& flags);
+
+// Of --baselines and --against-compile; empty where neither was given. An Error names a way that there is
+// not.
+Result<std::vector<std::string>> ways_of(const SearchFlags& flags, replay::Device device);
 
 // All of it lives as long as this.
 struct SearchSetup {

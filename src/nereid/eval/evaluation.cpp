@@ -22,6 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr double kBaselineSeconds = 1800;  // of one task, all ways together
+
 Json maybe(const std::optional<double>& number) { return number ? Json(*number) : Json(); }
 
 std::string line_of(const Json& json) {
@@ -180,14 +182,31 @@ TaskResult result_of(const std::string& id, const search::Task& task, const sear
   if (shown->times) {
     r.reference_ms = shown->times->reference_ms, r.candidate_ms = shown->times->candidate_ms;
     r.score.over_eager = shown->times->speedup;
-    if (outcome.compiled && outcome.compiled->times)
-      r.score.over_compile = outcome.compiled->times->candidate_ms / shown->times->candidate_ms;
   } else if (shown->work) {
     r.reference_ms = task.work.ms, r.candidate_ms = shown->work->ms;
   }
   if (shown->work && shown->work->ms > 0 && task.work.ms > 0)
     r.score.modelled = task.work.ms / shown->work->ms;
   return r;
+}
+
+Json to_json(const search::Compared& compared) {
+  Json json = search::to_json(compared.baselines);
+  if (const auto& kernels = compared.kernels) {
+    json["inductor"] = {{"verdict", kernels->word}};
+    if (kernels->times) json["inductor"]["replay_ms"] = kernels->times->candidate_ms;
+    if (!kernels->verified()) json["inductor"]["declined"] = kernels->reason;
+  } else if (!compared.declined.empty()) {
+    json["inductor"] = {{"declined", compared.declined}};
+  }
+  return json;
+}
+
+void compare(TaskResult& result, search::Compared compared) {
+  // Both by their times as graphs.
+  if (compared.kernels && compared.kernels->times && result.candidate_ms && result.score.over_eager)
+    result.score.over_compile = compared.kernels->times->candidate_ms / *result.candidate_ms;
+  result.compared = std::move(compared);
 }
 
 Result<std::vector<TaskResult>> evaluate(search::Bench& bench, const std::vector<TaskFile>& tasks,
@@ -203,9 +222,11 @@ Result<std::vector<TaskResult>> evaluate(search::Bench& bench, const std::vector
   size_t next = 0;
   int64_t done = 0;
 
+  const auto trace = [&](const TaskFile& task_file, const std::string& source) {
+    return bench.trace(task_file.path.filename().string(), source, Deadline::after(options.budget + 120));
+  };
   const auto judge = [&](const TaskFile& task_file, const std::string& source) -> Result<TaskResult> {
-    auto task =
-        bench.trace(task_file.path.filename().string(), source, Deadline::after(options.budget + 120));
+    auto task = trace(task_file, source);
     if (!task.ok()) {
       if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
       return TaskResult{
@@ -244,8 +265,17 @@ Result<std::vector<TaskResult>> evaluate(search::Bench& bench, const std::vector
     } else {
       NEREID_TRY(result, judge(task_file, source));
     }
+    if (!known) {  // a verdict is kept before anything else is asked
+      const std::lock_guard lock(mutex);
+      NEREID_TRY_STATUS(file.append(line_of(to_json(result))));
+    }
+    if (options.baselines != nullptr && result.word == "Verified") {
+      if (const auto task = trace(task_file, source); task.ok()) {
+        NEREID_TRY(auto compared, options.baselines->measure(**task, Deadline::after(kBaselineSeconds)));
+        compare(result, std::move(compared));
+      }
+    }
     const std::lock_guard lock(mutex);
-    if (!known) NEREID_TRY_STATUS(file.append(line_of(to_json(result))));
     results[index] = result;
     ++done;
     if (options.tell) options.tell(result, done, std::ssize(tasks));
@@ -273,24 +303,6 @@ Result<std::vector<TaskResult>> evaluate(search::Bench& bench, const std::vector
     return Error{"interrupted; the same command goes on where it stopped", Blame::kInterrupted};
   if (trouble) return *trouble;
   return results;
-}
-
-Status add_baselines(search::Bench& bench, const Installation& installation,
-                     const std::vector<TaskFile>& tasks, std::vector<TaskResult>& results,
-                     const std::function<void(const std::string&)>& say) {
-  constexpr double kSeconds = 1800;  // of one task, all ways together
-  for (size_t i = 0; i < tasks.size(); ++i) {
-    if (results[i].word != "Verified") continue;
-    if (interrupted())
-      return Error{"interrupted; the same command goes on where it stopped", Blame::kInterrupted};
-    say("timing PyTorch on " + tasks[i].id);
-    NEREID_TRY(const std::string source, read_file(tasks[i].path, size_t{16} << 20));
-    const auto task = bench.trace(tasks[i].path.filename().string(), source, Deadline::after(120));
-    if (task.ok())
-      results[i].baselines =
-          search::measure_baselines(bench, installation, **task, Deadline::after(kSeconds));
-  }
-  return ok_status();
 }
 
 }  // namespace nereid::eval

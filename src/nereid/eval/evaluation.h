@@ -22,9 +22,11 @@ struct TaskResult {
   std::string reason{}, proposer{}, variant{};
   std::optional<double> reference_ms{}, candidate_ms{};  // measured, else modelled
   double seconds = 0, dollars = 0;
-  search::Baselines baselines{};  // of the verified, where they were asked for; not part of results.jsonl
+  search::Compared compared{};  // of the verified, where that was asked for; not part of results.jsonl
 };
 nlohmann::json to_json(const TaskResult& result);
+// By way, with "inductor" for its kernels replayed: {"word": ..., "replay_ms": ...}.
+nlohmann::json to_json(const search::Compared& compared);
 Result<TaskResult> result_from(const std::string& line);
 nlohmann::json to_json(const Summary& summary);
 
@@ -35,6 +37,7 @@ struct EvaluationOptions {
   int jobs = 1;                    // tasks at a time
   double budget = 60;              // seconds for a task
   search::SearchOptions search{};  // its deadline is set for each task
+  search::BaselineClock* baselines = nullptr;  // PyTorch's times of every verified task too
   std::function<void(const TaskResult&, int64_t done, int64_t of)> tell{};  // called under a lock
 };
 
@@ -48,10 +51,7 @@ Result<std::vector<TaskResult>> evaluate(search::Bench& bench, const std::vector
                                          const std::vector<policy::Proposer*>& proposers,
                                          const EvaluationOptions& options);
 
-// PyTorch's own times of every verified task, one after the other, so that the clock is nobody else's. What
-// the store knows is not measured again.
-Status add_baselines(search::Bench& bench, const Installation& installation,
-                     const std::vector<TaskFile>& tasks, std::vector<TaskResult>& results,
-                     const std::function<void(const std::string&)>& say);
+// The speed-ups over torch.compile, where both times are there.
+void compare(TaskResult& result, search::Compared compared);
 
 }  // namespace nereid::eval

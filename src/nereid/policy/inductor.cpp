@@ -25,17 +25,18 @@ std::string inductor_request(const trace::Trace& trace, bool native_matmul) {
 }
 
 Result<std::unique_ptr<InductorProposer>> InductorProposer::start(const Installation& installation,
-                                                                  int workers) {
+                                                                  int workers, Asked asked) {
   sandbox::ZygoteOptions options{.installation = installation, .module = "nereid.inductor"};
   options.children = workers;
   options.needs_scratch = true;
   options.limits.memory_bytes = int64_t{8} << 30;
   options.max_answer_bytes = kMostText * 2;
   NEREID_TRY(auto zygote, sandbox::Zygote::start(std::move(options)));
-  return std::unique_ptr<InductorProposer>(new InductorProposer(std::move(zygote)));
+  return std::unique_ptr<InductorProposer>(new InductorProposer(std::move(zygote), asked));
 }
 
 Result<Answer> InductorProposer::propose(const Request& request, Deadline deadline) {
+  if (asked_ == Asked::kCompile) return ask(request, false, deadline);
   const Stopwatch watch;
   NEREID_TRY(Answer answer, ask(request, true, deadline));
   NEREID_TRY(Answer other, ask(request, false, deadline));

@@ -10,18 +10,25 @@ namespace nereid::policy {
 
 class InductorProposer : public Proposer {
  public:
+  // kBoth: two proposals where they differ, see `propose`. kCompile: what torch.compile runs by default,
+  // alone.
+  enum class Asked { kBoth, kCompile };
   // Starts the worker in the background (some 8 s until it is warm) and returns at once.
-  static Result<std::unique_ptr<InductorProposer>> start(const Installation& installation, int workers = 1);
+  static Result<std::unique_ptr<InductorProposer>> start(const Installation& installation, int workers = 1,
+                                                         Asked asked = Asked::kBoth);
 
   std::string_view name() const override { return "inductor"; }
+  std::string identity() const override { return asked_ == Asked::kBoth ? "inductor" : "torch.compile"; }
   // Two proposals where they differ: with matrix products in Triton too ("native_matmul"), and with
   // PyTorch's.
   Result<Answer> propose(const Request& request, Deadline deadline) override;
 
  private:
-  explicit InductorProposer(std::unique_ptr<sandbox::Zygote> zygote) : zygote_(std::move(zygote)) {}
+  InductorProposer(std::unique_ptr<sandbox::Zygote> zygote, Asked asked)
+      : zygote_(std::move(zygote)), asked_(asked) {}
   Result<Answer> ask(const Request& request, bool native_matmul, Deadline deadline);
   std::unique_ptr<sandbox::Zygote> zygote_;
+  const Asked asked_;
 };
 
 // The trace as the worker needs it: the last forward alone, and no data.

@@ -84,4 +84,10 @@ class GpuGate {
   bool timing_ = false;
 };
 
+// Of the one GPU that this process uses.
+inline GpuGate& gpu_gate() {
+  static GpuGate gate;
+  return gate;
+}
+
 }  // namespace nereid::replay

@@ -168,10 +168,6 @@ class WorkerSession : public Session {
   }
 
  private:
-  static GpuGate& gpu_gate() {
-    static GpuGate gate;
-    return gate;
-  }
   // Held for one step at a time, so that who wants to time does not wait long.
   GpuGate::Pass share_gpu() const {
     return options_.device == Device::kCuda ? gpu_gate().share() : GpuGate::Pass();

@@ -1,19 +1,16 @@
 #include "nereid/search/baselines.h"
 
-#include "nereid/base/file.h"
+#include <algorithm>
+
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json.h"
 #include "nereid/base/json_field.h"
-#include "nereid/sandbox/subprocess.h"
+#include "nereid/policy/inductor.h"
 #include "nereid/search/baseline_text.h"
 #include "nereid/search/result_file.h"
 
 namespace nereid::search {
 namespace {
-
-constexpr double kSeconds = 2;     // of sampling, each way
-constexpr double kPatience = 900;  // of one way: max-autotune tries many kernels
-constexpr size_t kMostAnswer = 1 << 20;
 
 Json json_of(const Baseline& b) {
   Json json = {{"first_seconds", b.first_seconds}};
@@ -45,74 +42,104 @@ Result<Baseline> baseline_from(const std::string& text) {
   return b;
 }
 
-class Measuring {
- public:
-  Measuring(Bench& bench, const Installation& installation, const Task& task, Deadline deadline)
-      : bench_(bench),
-        installation_(installation),
-        task_(task),
-        deadline_(deadline),
-        device_(bench.settings().device == replay::Device::kCuda ? "cuda" : "cpu") {}
-
-  Baseline one(const std::string& way) {
-    const store::Key key{.kind = store::Kind::kTime,
-                         .task = task_.hash,
-                         .subject = "baseline " + way,
-                         .question = fmt::format("{} s on {}", kSeconds, device_),
-                         .hardware = bench_.options().hardware,
-                         .versions = bench_.options().versions};
-    if (const auto known = bench_.look_up(key))
-      if (auto again = baseline_from(known->document); again.ok()) return *std::move(again);
-    auto measured = run(way);
-    if (!measured.ok()) return {.declined = measured.error().message};
-    bench_.keep({.key = key,
-                 .word = measured->call_ms ? "measured" : "declined",
-                 .milliseconds = measured->call_ms,
-                 .document = json_of(*measured).dump(-1, ' ', false, Json::error_handler_t::replace)},
-                {task_.source});
-    return *std::move(measured);
-  }
-
- private:
-  Result<Baseline> run(const std::string& way) {
-    NEREID_TRY(const std::string text, baseline_text(task_.trace, device_));
-    NEREID_TRY(const auto folder, TemporaryFolder::create());
-    const auto program = folder.path() / "program.py";
-    NEREID_TRY_STATUS(write_file_atomically(program, text));
-    auto environment = sandbox::own_environment();
-    environment.push_back("PYTHONPATH=" + installation_.package.parent_path().string());
-    environment.push_back("TORCHINDUCTOR_CACHE_DIR=" + (folder.path() / "inductor").string());
-    environment.push_back("TRITON_CACHE_DIR=" + (folder.path() / "triton").string());
-    NEREID_TRY(const std::string answer,
-               sandbox::run_program(
-                   {.words = {installation_.python.string(), "-m", "nereid.baselines", program.string(), way,
-                              "--device", device_, "--seconds", fmt::format("{}", kSeconds)},
-                    .environment = environment},
-                   Deadline::earlier(deadline_, Deadline::after(kPatience)), kMostAnswer));
-    // Libraries may talk before the answer, which is the last line.
-    const size_t end = answer.find_last_not_of('\n');
-    const size_t before = end == answer.npos ? answer.npos : answer.rfind('\n', end);
-    return baseline_from(before == answer.npos ? answer : answer.substr(before + 1));
-  }
-
-  Bench& bench_;
-  const Installation& installation_;
-  const Task& task_;
-  const Deadline deadline_;
-  const std::string device_;
-};
+bool is_called(const std::string& way) { return way != "inductor"; }
 
 }  // namespace
 
-Baselines measure_baselines(Bench& bench, const Installation& installation, const Task& task,
-                            Deadline deadline) {
-  Measuring measuring(bench, installation, task, deadline);
-  std::vector<std::string> ways = {"eager", "compile"};
-  if (bench.settings().device == replay::Device::kCuda) ways = {"eager", "graph", "compile", "max-autotune"};
-  Baselines baselines;
-  for (const auto& way : ways)
-    if (!interrupted() && !deadline.passed()) baselines[way] = measuring.one(way);
-  return baselines;
+const std::vector<std::string>& baseline_ways() {
+  static const std::vector<std::string> kWays = {"eager", "graph", "compile", "max-autotune", "inductor"};
+  return kWays;
+}
+
+std::vector<std::string> usual_ways(replay::Device device) {
+  if (device == replay::Device::kCuda) return baseline_ways();
+  return {"eager", "compile", "inductor"};
+}
+
+BaselineClock::BaselineClock(Bench& bench, const Installation& installation, BaselineOptions options)
+    : bench_(bench),
+      options_(std::move(options)),
+      device_(bench.settings().device == replay::Device::kCuda ? "cuda" : "cpu"),
+      server_(installation, std::any_of(options_.ways.begin(), options_.ways.end(), [](const auto& way) {
+                return way == "compile" || way == "max-autotune";
+              })) {
+  for (const auto& way : baseline_ways())
+    if (is_called(way) && std::count(options_.ways.begin(), options_.ways.end(), way) > 0)
+      called_.push_back(way);
+}
+
+Result<std::unique_ptr<BaselineClock>> BaselineClock::make(Bench& bench, const Installation& installation,
+                                                           BaselineOptions options) {
+  std::unique_ptr<BaselineClock> clock(new BaselineClock(bench, installation, std::move(options)));
+  const auto& ways = clock->options_.ways;
+  if (std::count(ways.begin(), ways.end(), "inductor") > 0) {
+    NEREID_TRY(clock->inductor_, policy::InductorProposer::start(installation, clock->options_.jobs,
+                                                                 policy::InductorProposer::Asked::kCompile));
+  }
+  return clock;
+}
+
+Result<Compared> BaselineClock::measure(const Task& task, Deadline deadline) {
+  Compared compared;
+  NEREID_TRY_STATUS(call(task, deadline, compared.baselines));
+  if (inductor_ && !interrupted() && !deadline.passed()) {
+    NEREID_TRY_STATUS(replay(task, deadline, compared));
+  }
+  if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
+  return compared;
+}
+
+store::Key BaselineClock::key_of(const Task& task, const std::string& way) const {
+  return {.kind = store::Kind::kTime,
+          .task = task.hash,
+          .subject = "baseline " + way,
+          .question = fmt::format("{} s on {}", options_.seconds, device_),
+          .hardware = bench_.options().hardware,
+          .versions = bench_.options().versions};
+}
+
+Status BaselineClock::call(const Task& task, Deadline deadline, Baselines& baselines) {
+  BaselineRequest request{.device = device_,
+                          .seconds = options_.seconds,
+                          .patience = options_.patience,
+                          .threads = options_.jobs > 1 ? 1 : 0};
+  for (const auto& way : called_) {
+    if (const auto known = bench_.look_up(key_of(task, way)))
+      if (auto again = baseline_from(known->document); again.ok()) {
+        baselines[way] = *std::move(again);
+        continue;
+      }
+    request.ways.push_back(way);
+  }
+  if (request.ways.empty() || deadline.passed()) return ok_status();
+  const auto take = [&](const std::string& way, const Json& answer) {
+    auto baseline = baseline_from(answer.dump(-1, ' ', false, Json::error_handler_t::replace));
+    if (!baseline.ok()) baseline = Baseline{.declined = baseline.error().message};
+    bench_.keep({.key = key_of(task, way),
+                 .word = baseline->call_ms ? "measured" : "declined",
+                 .milliseconds = baseline->call_ms,
+                 .document = json_of(*baseline).dump(-1, ' ', false, Json::error_handler_t::replace)},
+                {task.source});
+    baselines[way] = *std::move(baseline);
+  };
+  auto program = baseline_text(task.trace, device_);
+  if (!program.ok()) {
+    for (const auto& way : request.ways) take(way, Json{{"declined", program.error().message}});
+    return ok_status();
+  }
+  request.program = *std::move(program);
+  return server_.run(request, deadline, take);
+}
+
+Status BaselineClock::replay(const Task& task, Deadline deadline, Compared& compared) {
+  const auto answer = bench_.ask(*inductor_, task, 0, {}, deadline);
+  if (!answer.ok() || answer->proposals.empty()) {
+    compared.declined = answer.ok() ? answer->declined : answer.error().message;
+    return ok_status();
+  }
+  auto judged = bench_.measure(task, "inductor", answer->proposals[0], deadline);
+  if (!judged.broken_off) compared.kernels = std::move(judged);
+  return ok_status();
 }
 
 Json to_json(const Baselines& baselines) {

@@ -26,11 +26,12 @@ std::string refusal(const tracer::TraceAnswer& answer) {
 }
 
 // All that a verdict depends on besides both files. A seed is not part of it: trials are fresh by design.
-std::string question_of(const verify::Settings& s, const std::string& policy, bool answer) {
-  const Json question = {{"policy", policy.empty() ? std::string(to_string(s.policy)) : policy},
+std::string question_of(const verify::Settings& s, bool answer) {
+  const Json question = {{"policy", to_string(s.policy)},
                          {"device", s.device == replay::Device::kCuda ? "cuda" : "cpu"},
                          {"trials", s.trials},
-                         {"time", s.time},
+                         {"time", s.time ? s.timing_seconds : 0},
+                         {"few_kinds", s.few_kinds},
                          {"time_limit", s.time_limit},
                          {"shrink", s.shrink},
                          {"rtol", s.tolerance.rtol ? Json(*s.tolerance.rtol) : Json()},
@@ -38,6 +39,12 @@ std::string question_of(const verify::Settings& s, const std::string& policy, bo
                          {"allow_tf32", s.tolerance.allow_tf32},
                          {"answer", answer}};
   return question.dump();
+}
+
+verify::Settings comparing(verify::Settings settings) {
+  settings.policy = verify::Policy::kHybrid;
+  settings.trials = 1, settings.few_kinds = true;
+  return settings;
 }
 
 std::string attempts_hash(const std::vector<policy::Attempt>& attempts) {
@@ -49,7 +56,10 @@ std::string attempts_hash(const std::vector<policy::Attempt>& attempts) {
 }  // namespace
 
 Bench::Bench(verify::Equipment equipment, BenchOptions options)
-    : equipment_(equipment), options_(std::move(options)), judge_(std::move(equipment), options_.settings) {}
+    : equipment_(equipment),
+      options_(std::move(options)),
+      judge_(equipment, options_.settings),
+      measure_(std::move(equipment), comparing(options_.settings)) {}
 
 Result<std::unique_ptr<const Task>> Bench::trace(const std::string& name, const std::string& source,
                                                  Deadline deadline) {
@@ -70,9 +80,19 @@ Result<std::unique_ptr<const Task>> Bench::trace(const std::string& name, const 
 }
 
 Judged Bench::judge(const Task& task, const std::string& proposer, const policy::Proposal& proposal,
-                    Deadline deadline, const std::string& policy) {
+                    Deadline deadline) {
+  return judge_by(judge_, task, proposer, proposal, deadline);
+}
+
+Judged Bench::measure(const Task& task, const std::string& proposer, const policy::Proposal& proposal,
+                      Deadline deadline) {
+  return judge_by(measure_, task, proposer, proposal, deadline);
+}
+
+Judged Bench::judge_by(verify::Judge& judge, const Task& task, const std::string& proposer,
+                       const policy::Proposal& proposal, Deadline deadline) {
   const store::Key key{store::Kind::kVerdict,     task.hash,
-                       sha256_hex(proposal.text), question_of(judge_.settings(), policy, proposal.answer),
+                       sha256_hex(proposal.text), question_of(judge.settings(), proposal.answer),
                        options_.hardware,         options_.versions};
   const auto source =
       proposal.answer ? verify::read_answer(proposal.text) : verify::read_source(proposal.text);
@@ -87,10 +107,9 @@ Judged Bench::judge(const Task& task, const std::string& proposer, const policy:
                       .candidate_name = proposer + ".py",
                       .candidate_text = proposal.text,
                       .form = proposal.answer ? verify::Pair::Form::kAnswer : verify::Pair::Form::kSource,
-                      .policy = policy,
                       .deadline = deadline};
     const Stopwatch watch;
-    const verify::Verdict verdict = judge_.judge(pair);
+    const verify::Verdict verdict = judge.judge(pair);
     judged.word = verify::to_string(verdict.word), judged.reason = verify::reason(verdict);
     judged.verdict = verify::to_json(verdict).dump(-1, ' ', false, Json::error_handler_t::replace);
     judged.broken_off = verdict.word == verify::Word::kError && deadline.passed();

@@ -36,9 +36,13 @@ class Bench {
   // An Error (blamed on the input) where it cannot be traced, with the reason.
   Result<std::unique_ptr<const Task>> trace(const std::string& name, const std::string& source,
                                             Deadline deadline);
-  // Broken off at the deadline. `policy`: another than the settings' own ("hybrid"), or empty.
+  // Broken off at the deadline.
   Judged judge(const Task& task, const std::string& proposer, const policy::Proposal& proposal,
-               Deadline deadline, const std::string& policy = "");
+               Deadline deadline);
+  // How long it takes, whoever does the work (`hybrid`), after few comparisons: of what is only compared
+  // with.
+  Judged measure(const Task& task, const std::string& proposer, const policy::Proposal& proposal,
+                 Deadline deadline);
   Result<policy::Answer> ask(policy::Proposer& proposer, const Task& task, int sample,
                              const std::vector<policy::Attempt>& attempts, Deadline deadline);
 
@@ -51,12 +55,14 @@ class Bench {
   std::string trouble() const;
 
  private:
+  Judged judge_by(verify::Judge& judge, const Task& task, const std::string& proposer,
+                  const policy::Proposal& proposal, Deadline deadline);
   std::optional<Work> work_of_candidate(const Task& task, const std::string& source);
   void note(const Error& error);
 
   verify::Equipment equipment_;
   BenchOptions options_;
-  verify::Judge judge_;
+  verify::Judge judge_, measure_;
   mutable std::mutex mutex_;
   std::string trouble_;
 };

@@ -89,13 +89,12 @@ class Run {
   }
 
   // Nothing where there was no time for a verdict.
-  std::optional<Judged> judge(const std::string& name, const policy::Proposal& proposal, int rank,
-                              const std::string& policy = "") {
+  std::optional<Judged> judge(const std::string& name, const policy::Proposal& proposal, int rank) {
     std::unique_lock turn(turn_, std::defer_lock);
     if (bench_.settings().device == replay::Device::kCpu) turn.lock();
     const Deadline deadline = deadline_now();
     std::optional<Judged> judged;
-    if (!interrupted() && !deadline.passed()) judged = bench_.judge(task_, name, proposal, deadline, policy);
+    if (!interrupted() && !deadline.passed()) judged = bench_.judge(task_, name, proposal, deadline);
     if (!judged || judged->broken_off || (interrupted() && !judged->verified())) {
       if (!interrupted()) decline(name, "the time was over before what it proposed was judged");
       return std::nullopt;
@@ -124,7 +123,6 @@ class Run {
       repair = !judged->verified() && judged->word != "Error";
       if (repair) attempts.push_back({.text = proposal.text, .evidence = judged->evidence});
       take(*std::move(judged));
-      if (options_.against_compile && name == "inductor" && proposal.variant.empty()) compiled(proposal);
     }
     return repair;
   }
@@ -138,12 +136,6 @@ class Run {
       event_locked({Event::Kind::kBest, judged.proposer, {}, &judged});
     }
     outcome_.tried.push_back(std::move(judged));
-  }
-
-  void compiled(const policy::Proposal& proposal) {
-    auto judged = judge("inductor", proposal, 0, "hybrid");
-    const std::lock_guard lock(mutex_);
-    outcome_.compiled = std::move(judged);
   }
 
   void decline(const std::string& name, const std::string& why) {
@@ -190,7 +182,7 @@ Outcome search(Bench& bench, const Task& task, const std::vector<policy::Propose
   for (size_t i = 0; i < proposers.size(); ++i)
     threads.emplace_back([&run, proposer = proposers[i], i] { run.with(*proposer, static_cast<int>(i)); });
   for (auto& thread : threads) thread.join();
-  run.tune(proposers);
+  if (options.tuning) run.tune(proposers);
   if (options.fragments) run.with_fragments(proposers);
   return run.finish();
 }

@@ -17,10 +17,10 @@ struct SearchOptions {
   Deadline deadline = Deadline::after(60);
   // Until then what was proposed in time is judged all the same, while nothing is verified.
   Deadline patience = Deadline::after(180);
-  int samples = 1;               // answers asked of a proposer that samples
-  int repairs = 2;               // times that a proposer is told what was wrong with an answer
-  bool against_compile = false;  // what Inductor writes is measured too, whoever wins
-  bool fragments = true;         // after whole programs, fragments.h
+  int samples = 1;        // answers asked of a proposer that samples
+  int repairs = 2;        // times that a proposer is told what was wrong with an answer
+  bool fragments = true;  // after whole programs, fragments.h
+  bool tuning = true;     // the winner's choices are turned, where a clock tells what is better
 };
 
 // What a search has to tell while it goes on; called under a lock.
@@ -39,7 +39,7 @@ struct Outcome {
   std::optional<Judged> best;  // verified, the fastest
   std::vector<Judged> tried;   // all, in the order in which they were judged
   std::vector<Declined> declined;
-  std::optional<Judged> compiled;         // Inductor's, as torch.compile would run it: judged as `hybrid`
+  std::optional<Judged> compiled;         // Inductor's kernels, where they were measured (baselines.h)
   policy::Cost cost;                      // of all proposers together
   double seconds = 0, first_seconds = 0;  // of the search; until the first verified result
 };

@@ -1,0 +1,195 @@
+#include "nereid/search/baseline_server.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "nereid/base/interrupt.h"
+#include "nereid/base/json.h"
+#include "nereid/replay/gpu_gate.h"
+#include "nereid/sandbox/channel.h"
+#include "nereid/sandbox/subprocess.h"
+
+namespace nereid::search {
+namespace {
+
+constexpr double kStartSeconds = 300;  // imports from a cold disk
+constexpr int kControlThere = 3;
+
+enum class Came { kPacket, kClosed, kLate, kInterrupted };
+
+Came wait_for_packet(int fd, Deadline deadline) {
+  while (true) {
+    pollfd both[2] = {{fd, POLLIN, 0}, {interrupt_fd(), POLLIN, 0}};
+    const int ready = ::poll(both, 2, deadline.poll_milliseconds());
+    if (interrupted()) return Came::kInterrupted;
+    if (ready > 0 && both[0].revents != 0)
+      return (both[0].revents & POLLIN) != 0 ? Came::kPacket : Came::kClosed;
+    if (ready == 0) return Came::kLate;
+  }
+}
+
+Error interruption() { return Error{"interrupted", Blame::kInterrupted}; }
+
+void wait_until_closed(int fd) {
+  const Deadline deadline = Deadline::after(5);
+  while (!deadline.passed()) {
+    pollfd one{fd, POLLIN, 0};
+    if (::poll(&one, 1, deadline.poll_milliseconds()) <= 0) continue;
+    const auto packet = sandbox::receive_packet(fd);
+    if (!packet.ok() || !*packet) return;
+  }
+}
+
+// The end of what a child and its libraries wrote.
+std::string last_words(const std::filesystem::path& file) {
+  const auto text = read_file(file);
+  if (!text.ok()) return "";
+  const size_t end = text->find_last_not_of(" \n");
+  if (end == text->npos) return "";
+  const size_t line = text->rfind('\n', end);
+  return ": " + text->substr(line == text->npos ? 0 : line + 1, std::min<size_t>(end - line, 300));
+}
+
+// One child, from its order to its end: answers of as many ways as it lives for.
+class Child {
+ public:
+  Child(const BaselineRequest& request, Deadline deadline, const std::filesystem::path& folder)
+      : request_(request), deadline_(deadline), folder_(folder) {}
+
+  // How many of the ways were answered, or declined for it.
+  Result<size_t> listen(int channel, const std::function<void(const std::string&, const Json&)>& take) {
+    double left = request_.patience;
+    while (true) {
+      const Stopwatch watch;
+      const Came came = wait_for_packet(channel, Deadline::earlier(deadline_, Deadline::after(left)));
+      left -= watch.seconds();
+      if (came == Came::kInterrupted) return interruption();
+      if (came == Came::kLate && deadline_.passed())
+        return our_error("there was no time left for PyTorch's times");
+      std::string gone;
+      if (came == Came::kLate) {
+        gone = fmt::format("it took longer than {:g} s and was stopped", request_.patience);
+      } else {
+        NEREID_TRY(const auto packet,
+                   came == Came::kClosed ? std::optional<std::string>() : sandbox::receive_packet(channel));
+        if (packet) {
+          NEREID_TRY(const Json said, parse_json(*packet, "a baseline's process"));
+          if (said.contains("done")) return request_.ways.size();
+          if (said.contains("way")) left = request_.patience;
+          NEREID_TRY_STATUS(heard(said, channel, take));
+          continue;
+        }
+        gone = "its process ended" + last_words(folder_ / "words.txt");
+      }
+      const size_t at = std::min(answered_, request_.ways.size() - 1);
+      take(request_.ways[at], Json{{"declined", gone}});
+      return at + 1;
+    }
+  }
+
+ private:
+  Status heard(const Json& said, int channel,
+               const std::function<void(const std::string&, const Json&)>& take) {
+    if (const auto ask = said.find("ask"); ask != said.end()) {
+      turn_ = *ask == "alone" ? replay::gpu_gate().alone() : replay::gpu_gate().share();
+      return sandbox::send_packet(channel, "go");
+    }
+    if (said.contains("leave")) turn_ = {};
+    if (said.contains("way") && answered_ < request_.ways.size())
+      take(request_.ways[answered_++], said.value("answer", Json::object()));
+    return ok_status();
+  }
+
+  const BaselineRequest& request_;
+  const Deadline deadline_;
+  const std::filesystem::path& folder_;
+  replay::GpuGate::Pass turn_;
+  size_t answered_ = 0;
+};
+
+}  // namespace
+
+BaselineServer::~BaselineServer() { stop(); }
+
+Status BaselineServer::run(const BaselineRequest& request, Deadline deadline,
+                           const std::function<void(const std::string&, const Json&)>& take) {
+  BaselineRequest left = request;
+  while (!left.ways.empty()) {
+    NEREID_TRY(const auto folder, TemporaryFolder::create());
+    const auto program = folder.path() / "program.py";
+    NEREID_TRY_STATUS(write_file_atomically(program, left.program));
+    NEREID_TRY(auto channel, sandbox::make_channel());
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) return our_error("pipe: {}", strerror(errno));
+    Fd theirs(ends[0]), lifeline(ends[1]);
+    const Json packet = {{"program", program.string()}, {"ways", left.ways},
+                         {"device", left.device},       {"seconds", left.seconds},
+                         {"threads", left.threads},     {"folder", folder.path().string()}};
+    NEREID_TRY_STATUS(order(packet.dump(), {channel.second.get(), theirs.get()}));
+    channel.second.reset(), theirs.reset();
+    Child child(left, deadline, folder.path());
+    const auto answered = child.listen(channel.first.get(), take);
+    // Its end, whether it came by itself or the lifeline is cut, before its folder goes.
+    lifeline.reset();
+    wait_until_closed(channel.first.get());
+    NEREID_TRY(const size_t count, answered);
+    left.ways.erase(left.ways.begin(), left.ways.begin() + static_cast<std::ptrdiff_t>(count));
+  }
+  return ok_status();
+}
+
+Status BaselineServer::order(const std::string& packet, const std::vector<int>& descriptors) {
+  const std::lock_guard lock(mutex_);
+  if (!control_.valid()) {
+    NEREID_TRY_STATUS(start());
+  }
+  if (sandbox::send_packet(control_.get(), packet, descriptors).ok()) return ok_status();
+  NEREID_TRY_STATUS(start());  // it was lost
+  return sandbox::send_packet(control_.get(), packet, descriptors);
+}
+
+Status BaselineServer::start() {
+  stop();
+  const char* what = compile_ ? "compile" : "torch";
+  NEREID_TRY(auto channel, sandbox::make_channel());
+  auto environment = sandbox::own_environment();
+  environment.push_back("PYTHONPATH=" + installation_.package.parent_path().string());
+  NEREID_TRY(process_,
+             sandbox::spawn({.words = {installation_.python.string(), "-m", "nereid.baseline_server", what},
+                             .environment = std::move(environment),
+                             .descriptors = {{channel.second.get(), kControlThere}},
+                             .own_session = true}));
+  channel.second.reset();
+  control_ = std::move(channel.first);
+  const Came came = wait_for_packet(control_.get(), Deadline::after(kStartSeconds));
+  std::optional<std::string> ready;
+  if (came == Came::kPacket) {
+    NEREID_TRY(ready, sandbox::receive_packet(control_.get()));
+  }
+  if (ready) return ok_status();
+  stop();
+  if (came == Came::kInterrupted) return interruption();
+  return our_error("the process that times PyTorch did not start: see `{} -m nereid.baseline_server {}`",
+                   installation_.python.string(), what);
+}
+
+void BaselineServer::stop() {
+  control_.reset();
+  if (process_ == 0) return;
+  // It ends when its socket closes, and its children with it; it is killed where it does not.
+  const Deadline deadline = Deadline::after(5);
+  while (::waitpid(process_, nullptr, WNOHANG) == 0) {
+    if (deadline.passed()) ::kill(process_, SIGKILL);
+    ::usleep(5000);
+  }
+  process_ = 0;
+}
+
+}  // namespace nereid::search
