@@ -3,7 +3,7 @@
     python -m nereid.baseline_server WARM     control socket: descriptor 3 (SOCK_SEQPACKET); WARM: "torch", or "compile" too
 
 Once warm it sends {"ready": seconds}. An order is a request, {"program": path, "ways": [...], "device": "cuda", "seconds": 0.1, "folder": of
-its caches and its words, "threads": that compile, 0: PyTorch's own choice}, with two descriptors: the child's own socket, and the end of a
+its words, "caches": a folder that all share, "threads": that compile, 0: PyTorch's own choice}, with two descriptors: the child's own socket, and the end of a
 pipe. When the pipe's other end closes, the child and whatever it started are killed; when the control socket closes, all are.
 
 A child sends {"begin": way} and {"way": way, "answer": {...}} for each way, {"done": true} at the end, and before it uses the GPU
@@ -109,8 +109,8 @@ def run_child(channel, request, threads):
     from nereid import baselines
 
     turns = Asked(channel)
-    os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(request["folder"], "inductor")
-    os.environ["TRITON_CACHE_DIR"] = os.path.join(request["folder"], "triton")
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(request["caches"], "inductor")
+    os.environ["TRITON_CACHE_DIR"] = os.path.join(request["caches"], "triton")
     import torch
 
     torch.set_num_threads(threads)

@@ -132,7 +132,7 @@ Status BaselineServer::run(const BaselineRequest& request, Deadline deadline,
     const Json packet = {{"program", program.string()}, {"ways", left.ways},
                          {"device", left.device},       {"seconds", left.seconds},
                          {"threads", left.threads},     {"folder", folder.path().string()}};
-    NEREID_TRY_STATUS(order(packet.dump(), {channel.second.get(), theirs.get()}));
+    NEREID_TRY_STATUS(order(packet, {channel.second.get(), theirs.get()}));
     channel.second.reset(), theirs.reset();
     Child child(left, deadline, folder.path());
     const auto answered = child.listen(channel.first.get(), take);
@@ -145,8 +145,13 @@ Status BaselineServer::run(const BaselineRequest& request, Deadline deadline,
   return ok_status();
 }
 
-Status BaselineServer::order(const std::string& packet, const std::vector<int>& descriptors) {
+Status BaselineServer::order(Json request, const std::vector<int>& descriptors) {
   const std::lock_guard lock(mutex_);
+  if (!caches_) {
+    NEREID_TRY(caches_, TemporaryFolder::create());
+  }
+  request["caches"] = caches_->path().string();
+  const std::string packet = request.dump();
   if (!control_.valid()) {
     NEREID_TRY_STATUS(start());
   }

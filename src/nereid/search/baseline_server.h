@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,7 +45,7 @@ class BaselineServer {
 
  private:
   // Sends an order to the process, which is started where there is none.
-  Status order(const std::string& packet, const std::vector<int>& descriptors);
+  Status order(nlohmann::json request, const std::vector<int>& descriptors);
   Status start();
   void stop();
 
@@ -53,6 +54,7 @@ class BaselineServer {
   std::mutex mutex_;
   pid_t process_ = 0;
   Fd control_;
+  std::optional<TemporaryFolder> caches_;  // Triton's and Inductor's: what one program compiled, all can use
 };
 
 }  // namespace nereid::search
