@@ -17,7 +17,7 @@ CASES = [
     case("scaled_sum_of_linear", "((self.f(x) - 1) / 2).sum(-1, keepdim=True) * 1.5", (128, 128), init=LINEAR.format(128, 1024), tells=SUM),
     case("mean_of_batch", "self.f(x).mean(0)", (2050, 256), init=LINEAR.format(256, 300), tells=SUM),
     case("mean_of_all", "(x @ y).mean()", (1024, 300), (300, 1030), tells=SUM),
-    case("weighted_sum", "((x @ y) * z).sum(1)", (128, 128), (128, 1024), (1024,), tells=SUM),
+    case("weighted_sum", "((x @ y) * self.p).sum(1)", (128, 128), (128, 1024), init="self.p = nn.Parameter(torch.randn(1024))", tells=SUM),
     case("difference_of_products", "(x @ y - 2 * (x @ z)).sum(1)", (512, 256), (256, 2048), (256, 2048), tells=SUM),
     case("sum_of_batches", "torch.bmm(x, y).sum((0, 2))", (8, 256, 128), (8, 128, 512), tells=SUM),
     case("mean_of_area", "self.f(x).mean((2, 3))", (2, 64, 28, 30), init="self.f = nn.Conv2d(64, 512, 1)", tells=SUM),
@@ -26,6 +26,8 @@ CASES = [
     case("two_linears", "self.g(self.f(x))", (8192, 16), init=LINEAR.format(16, 1024) + "\nself.g = nn.Linear(1024, 8)", tells=SUM),
     case("sum_of_linear_half", "self.f(x).sum(1)", (256, 256), init=LINEAR.format(256, 2048), dtype="bfloat16", tells=SUM),
     # Nothing is gained, or something is in the way.
+    case("sum_weighted_by_input", "((x @ y) * z).sum(1)", (128, 128), (128, 1024), (1024,), never=SUM),
+    case("product_with_product", "torch.bmm(y, self.f(x)).cummax(0).values", (3, 16, 96), (3, 31, 12), init="self.f = nn.ConvTranspose1d(16, 12, 5, padding=2)", never=SUM),
     case("small_sum", "(x @ y).sum(1)", (33, 65), (65, 20), never=SUM),
     case("maximum_between", "(x @ y).relu().sum(1)", (128, 128), (128, 1024), never=SUM),
     case("read_twice", "a = x @ y\na.sum(1), a", (128, 128), (128, 1024), never=SUM),

@@ -265,6 +265,8 @@ LAYERS = [
     layer("attention_einsum", "", (2, 33, 3, 16), (2, 40, 3, 16), (2, 40, 3, 20), forward="torch.einsum('bhqk,bkhd->bqhd', F.softmax(torch.einsum('bqhd,bkhd->bhqk', x, y), -1), z)"),
     layer("index_two_buffers", "None\nrows, columns = torch.tril_indices(9, 9, offset=-1)\nself.register_buffer('rows', rows)\nself.register_buffer('columns', columns)", (5, 9, 9), forward="x[:, self.rows, self.columns]"),
     layer("gather_of_pad", "", (8,), "torch.randint(0, 16, (33,))", forward="F.pad(x, (0, 8)).index_select(0, y)"),
+    layer("pool_of_gather", "", (9, 40), "torch.randint(0, 4, (9, 10, 10))", forward="F.max_pool1d((x * 2).view(9, 4, 10).gather(1, y), 3, stride=2, padding=1)"),
+    layer("mean_of_infinite", "nn.BatchNorm1d(5)", (40, 5), forward="self.f(torch.maximum(x.exp(), x ** 3)).sum()"),
     layer("cumprod_overflows", "", (24, 70), (24, 70), forward="x.lerp(y, 0.3).cumprod(0)"),
     layer("cumsum_cancels", "", (200, 70), (200, 70), forward="torch.exp(-y.abs()) * (x * y.exp()).cumsum(0)"),
     layer("norm_of_constant_rows", "", (200, 127), forward="F.layer_norm(x.cummax(1).values.cummax(1).values, (127,))"),

@@ -413,6 +413,43 @@ std::vector<std::string> words_of(const Graph& graph, const TileKernel& kernel) 
   return words;
 }
 
+namespace {
+
+bool of_a_reduction(const Graph& graph, ExprId id) {
+  return std::ranges::any_of(graph.exprs.below(id), [&](ExprId under) {
+    const Expr& load = graph.exprs[under];
+    const Node* maker = load.kind == Expr::Kind::kLoad ? graph.maker(load.tensor) : nullptr;
+    return maker != nullptr && maker->reduction != Reduction::kNone;
+  });
+}
+
+// Whether what it computes must be what another kernel, or another line of its own, computes of the same, to the
+// last bit: extrema, and the distance from what a reduction gave.
+bool rounds_products(const Graph& graph, const TileKernel& kernel) {
+  const auto product = [&](ExprId id) {
+    return std::ranges::any_of(graph.exprs.below(id), [&](ExprId under) {
+      const Expr& expr = graph.exprs[under];
+      return expr.kind == Expr::Kind::kApply && (expr.fn == Fn::kMul || expr.fn == Fn::kDiv);
+    });
+  };
+  const auto distance = [&](ExprId id) {
+    const Expr& expr = graph.exprs[id];
+    return expr.kind == Expr::Kind::kApply && expr.fn == Fn::kSub &&
+           ((product(expr.args[0]) && of_a_reduction(graph, expr.args[1])) ||
+            (product(expr.args[1]) && of_a_reduction(graph, expr.args[0])));
+  };
+  return std::ranges::any_of(kernel.members, [&](const Member& member) {
+    const auto& flash = graph.nodes[static_cast<size_t>(member.node)].flash;
+    if (flash) return product(flash->score);
+    const bool sums = member.reduction == Reduction::kNone || member.reduction == Reduction::kSum ||
+                      member.reduction == Reduction::kProd;
+    return (!sums && product(member.body)) ||
+           std::ranges::any_of(graph.exprs.below(member.body), distance);
+  });
+}
+
+}  // namespace
+
 void close_kernel(KernelText& kernel, const Graph& graph, const KernelNames& names, const TileKernel& of,
                   const std::vector<std::string>& lines) {
   std::vector<std::string> parameters;
@@ -423,6 +460,7 @@ void close_kernel(KernelText& kernel, const Graph& graph, const KernelNames& nam
   if (kernel.steps > 0) parameters.emplace_back("step");
   for (const auto& constant : kernel.constants) parameters.push_back(constant.first + ": tl.constexpr");
   kernel.comment = fmt::format("{}", fmt::join(words_of(graph, of), ", "));
+  kernel.fused_multiply_add = !rounds_products(graph, of);
   std::string head = fmt::format("def {}({}):", kernel.name, fmt::join(parameters, ", "));
   if (head.size() > 110) head = fmt::format("def {}(\n    {},\n):", kernel.name, fmt::join(parameters, ", "));
   const char* jit = kernel.steps > 0 ? "@triton.jit(do_not_specialize=[\"step\"])" : "@triton.jit";

@@ -200,7 +200,7 @@ std::string ExprWriter::load(const Expr& expr) {
   const std::string pointer = names_.pointer(graph_, expr.tensor);
   const Tensor& from = graph_.tensors[static_cast<size_t>(expr.tensor)];
   const Index at = address(expr.tensor, expr.at);
-  std::string further;
+  std::string further, within_reach;
   std::vector<int> used;
   for (size_t d = 0; d < dimensions_.size(); ++d) {
     const auto dimension = static_cast<int>(d);
@@ -213,13 +213,23 @@ std::string ExprWriter::load(const Expr& expr) {
     const std::string amount = value(expr.args[d]);
     further += from.strides[d] == 1 ? fmt::format(" + {}", amount)
                                     : fmt::format(" + {} * {}", amount, from.strides[d]);
+    // A window at the border of what is gathered reaches beyond it, like one of anything else.
+    const bool moves = !expr.at[d].is_constant();
+    if (moves || expr.at[d].constant() < 0 || expr.at[d].constant() >= from.sizes[d]) {
+      const std::string place = names_.fresh("place");
+      line(fmt::format("{} = {} + {}", place, text(expr.at[d]), amount));
+      within_reach += fmt::format("{0}({1} >= 0) & ({1} < {2})", within_reach.empty() ? "" : " & ", place,
+                                  from.sizes[d]);
+    }
   }
   std::vector<Index> known = expr.at;  // what only the kernel knows is not looked at
   for (size_t d = 0; d < expr.args.size(); ++d)
     if (const Expr& each = graph_.exprs[expr.args[d]];
         each.kind != Expr::Kind::kConstant || each.integer != 0)
       known[d] = Index();
-  const std::string where = mask_of(used, beyond(expr.tensor, known));
+  std::string inside = beyond(expr.tensor, known);
+  if (!within_reach.empty()) inside += (inside.empty() ? "" : " & ") + within_reach;
+  const std::string where = mask_of(used, inside);
   return let(pointer.substr(0, pointer.size() - 4),
              fmt::format("tl.load({}{}{})", place(pointer, at), further,
                          where.empty() ? "" : fmt::format(", mask={}, other=0", where)));

@@ -160,6 +160,7 @@ class ForwardWriter {
     for (const auto& [name, number] : kernel.constants) args.push_back(fmt::format("{}={}", name, number));
     args.push_back(fmt::format("num_warps={}", kernel.num_warps));
     if (kernel.num_stages > 0) args.push_back(fmt::format("num_stages={}", kernel.num_stages));
+    if (!kernel.fused_multiply_add) args.emplace_back("enable_fp_fusion=False");
     const std::string head = fmt::format("{}[({},)]", kernel.name, kernel.programs);
     for (const StepStart& start : kernel.starts) {
       NEREID_TRY(const std::string into, name_of(start.into));

@@ -24,6 +24,7 @@ struct Tensor {
   int64_t shift = 0;             // elements from where the pointer of the leaf's value points
   NodeId node = -1;              // that makes it; -1: a leaf
   trace::ValueId leaf = -1;      // the trace's value that a leaf is
+  bool learned = false;          // a leaf that is a parameter: finite
   std::string name;              // for people: "x", "fc.weight", "softmax"
 };
 

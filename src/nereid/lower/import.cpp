@@ -290,6 +290,13 @@ std::string Importer::text(const trace::Arg* arg, std::string otherwise) const {
   return text == nullptr ? otherwise : text->text;
 }
 
+TensorId Importer::add_leaf(trace::ValueId id, const std::string& name) {
+  const TensorId leaf = graph_.add_leaf(value(id), id, name);
+  graph_.tensors.back().learned =
+      trace_.storages[static_cast<size_t>(value(id).storage)].role == trace::Role::kParameter;
+  return leaf;
+}
+
 // As the first value of the trace that shows all of it.
 Status Importer::leaf_of(trace::StorageId storage) {
   const auto& role = trace_.storages.at(static_cast<size_t>(storage));
@@ -311,7 +318,7 @@ Status Importer::leaf_of(trace::StorageId storage) {
       if (each.storage == storage && whole) found = static_cast<trace::ValueId>(id);
     }
   if (!found) return cannot(fmt::format("it reads {}, which is neither an input nor state", role.name));
-  current_[storage] = leaves_[storage] = graph_.add_leaf(value(*found), *found, role.name);
+  current_[storage] = leaves_[storage] = add_leaf(*found, role.name);
   return ok_status();
 }
 
@@ -353,7 +360,7 @@ TensorId Importer::leaf_around(const trace::Value& view, TensorId leaf) {
       continue;
     const auto known = parts_.find(id);
     if (known != parts_.end()) return known->second;
-    return parts_[id] = graph_.add_leaf(other, id, of.name);
+    return parts_[id] = add_leaf(id, of.name);
   }
   return leaf;
 }
@@ -404,6 +411,7 @@ ExprId Importer::read(trace::ValueId id, const std::vector<Index>& at, std::vect
     // else goes through a map of the view's shape.
     if (made.node < 0) {
       tensor = graph_.add_leaf(view, made.leaf, made.name);
+      graph_.tensors.back().learned = made.learned;
       graph_.tensors.back().shift = view.offset - made.offset;
     } else {
       tensor = dense(id);

@@ -105,6 +105,7 @@ class Importer {
   // given, beside others that are computed; and of a tensor of which all is handed out.
   std::set<trace::ValueId> views_among(const std::vector<trace::ValueId>& outputs);
   Status leaf_of(trace::StorageId storage);
+  TensorId add_leaf(trace::ValueId id, const std::string& name);
   // The tensor that a storage holds now.
   std::optional<TensorId> current(trace::StorageId storage);
   // The call as PyTorch's.

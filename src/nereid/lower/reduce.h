@@ -110,7 +110,8 @@ class Reducer {
     const double divided = 1 / std::max(axes.count() - correction, 0.0);
     const TensorId squares = reduce(Reduction::kSum, axes, (distance * divided * distance).id(), "variance");
     const Value rough(exprs_, kept(made.rough, axes)), rest(exprs_, kept(made.rest, axes));
-    made.mean = map(axes, (rough + rest).id(), "mean");
+    // Of an infinite element the distance is no number.
+    made.mean = map(axes, rough.apply(Fn::kIsInf).where(rough, rough + rest).id(), "mean");
     const Value all(exprs_, kept(squares, axes));
     const Value left = maximum(all - rest * (axes.count() * divided) * rest, 0);
     made.variance = map(axes, all.apply(Fn::kIsInf).where(all, left).id(), "variance");

@@ -295,6 +295,15 @@ class SumPusher {
     return element(planned(std::move(node)), rest);
   }
 
+  // Parameters are, as far as anybody can tell. An input may hold an infinity, which times a sum is one, and
+  // times terms of both signs none.
+  bool finite(ExprId factor) {
+    return std::ranges::all_of(exprs().below(factor), [&](ExprId id) {
+      const Expr& load = exprs()[id];
+      return load.kind != Expr::Kind::kLoad || tensor(load.tensor).learned;
+    });
+  }
+
   // What a term becomes; nothing where its dimensions do not let themselves be parted.
   std::optional<ExprId> term_of(const Node& node, const Term& term) {
     const Node maker = *own(term.tensor);
@@ -312,6 +321,7 @@ class SumPusher {
     ExprId outside = term.factor;
     const auto of_factor = used(term.factor, product->summed);
     if (!of_factor.empty()) {
+      if (!finite(term.factor)) return std::nullopt;
       if (std::ranges::includes(both(left_alone, shared), of_factor))
         product->left = exprs().apply(Fn::kMul, {product->left, term.factor});
       else if (std::ranges::includes(both(right_alone, shared), of_factor))
