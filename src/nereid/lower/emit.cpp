@@ -17,6 +17,15 @@ constexpr int64_t kTile = 2048;         // elements of a block
 constexpr int64_t kMostRows = 256, kLeastColumns = 8, kWholeColumns = 256;
 constexpr int kRow = 0, kColumn = 1;  // the two dimensions that a kernel's indices are written in
 
+// What a kernel of a few programs takes, which is neither bytes nor FLOPs. Fitted to tuned kernels of sampled
+// programs on an H200 whose caches are cold: an instruction that is fetched for the first time costs as much
+// as hundreds that are there, so that few elements a thread are the best.
+constexpr double kColdInstruction = 10e-9, kTurn = 1e-6, kProgram = 0.15e-6;  // s
+constexpr double kIssued = 7.2e9;      // instructions of a warp that a processor does a second
+constexpr double kCacheBytes = 4e12;   // a second, of all processors
+constexpr int64_t kFewElements = 256;  // of a map's block where blocks are few
+constexpr int kLoadWork = 8, kHardWork = 12, kWork = 2;  // instructions of an expression, about
+
 // Votes for rows (positive) or columns lying beside each other in memory.
 int rows_are_inner(const Graph& graph, const TileKernel& kernel) {
   int votes = 0;
@@ -47,9 +56,12 @@ struct Tile {
   int64_t rows = 1, columns = 1;  // of a block
   bool looped = false;            // a program goes over its columns in several blocks
   int64_t column_tiles = 1;       // programs that share a row: of maps, which need no whole row
+  int warps = 0;                  // 0: by the block's size
 
   Tile(const Graph& graph, const TileKernel& kernel, const KernelChoice& choice) {
     by_default(graph, kernel);
+    if (!kernel.columns.empty() && !only_maps(kernel)) of_few_programs(graph, kernel);
+    if (choice.rows > 0 || choice.columns > 0) warps = 0;
     if (choice.rows > 0) rows = power_of_two(choice.rows);
     if (choice.columns > 0 && !kernel.columns.empty()) columns = power_of_two(choice.columns);
     looped = !kernel.columns.empty() && columns < kernel.column_count();
@@ -81,13 +93,19 @@ struct Tile {
     const int64_t all_rows = kernel.row_count(), all_columns = kernel.column_count();
     if (kernel.columns.empty()) {
       rows = std::min<int64_t>(power_of_two(all_rows), 1024);
+      while (rows > kFewElements && all_rows / rows < 4 * kProcessors) rows /= 2;
       return;
     }
     const bool maps = only_maps(kernel);
     if (maps || rows_are_inner(graph, kernel) > 0) {
       columns = std::min<int64_t>(power_of_two(all_columns), 64);
       rows = std::min<int64_t>(power_of_two(all_rows), kTile / columns);
-      if (maps) return;
+      if (maps) {
+        while (rows * columns > 2 * kFewElements &&
+               (all_rows + rows - 1) / rows * ((all_columns + columns - 1) / columns) < kProcessors)
+          (rows > columns ? rows : columns) /= 2;
+        return;
+      }
       if (in_one_turn(graph, kernel)) {
         // Rows in the lanes and columns in the registers of one: nothing is exchanged for a sum.
         for (; rows < kMostRows && columns > kLeastColumns && all_rows / (2 * rows) >= 4 * kProcessors;
@@ -105,6 +123,79 @@ struct Tile {
           std::min<int64_t>(power_of_two(all_columns), all_columns > kMostColumns ? turn : kMostColumns);
       rows = std::clamp<int64_t>(kTile / columns, 1, power_of_two(all_rows));
     }
+  }
+
+  // What a kernel's elements cost, whichever way they are cut.
+  struct Work {
+    double instructions = 0;  // for one element
+    double bytes = 0;         // of all
+    int turns = 1;            // over the columns, where they do not fit one block
+    bool rows_inner = false;
+  };
+  static Work work_of(const Graph& graph, const TileKernel& kernel) {
+    Work work;
+    work.rows_inner = rows_are_inner(graph, kernel) > 0;
+    std::set<ExprId> seen;
+    std::vector<std::pair<TensorId, int>> finished;  // what a member makes, and after which turn
+    for (const Member& member : kernel.members) {
+      const Node& node = graph.nodes[static_cast<size_t>(member.node)];
+      int turn = 1;
+      const auto reads = graph.reads(node);
+      for (const auto& [made, after] : finished)
+        if (std::ranges::find(reads, made) != reads.end()) turn = std::max(turn, after + 1);
+      if (member.reduction != Reduction::kNone || member.whole) work.turns = std::max(work.turns, turn);
+      finished.emplace_back(node.out, member.reduction == Reduction::kNone && member.whole ? turn - 1 : turn);
+      work.instructions += kLoadWork;
+      for (const ExprId id : graph.exprs.below(member.body)) {
+        if (!seen.insert(id).second) continue;
+        const Expr& expr = graph.exprs[id];
+        if (expr.kind == Expr::Kind::kLoad) {
+          work.instructions += kLoadWork;
+          work.bytes += static_cast<double>(kernel.row_count() * kernel.column_count() *
+                                            trace::element_bytes(expr.type));
+        } else if (expr.kind == Expr::Kind::kApply) {
+          const bool hard = expr.fn >= Fn::kExp && expr.fn <= Fn::kSigmoid;
+          work.instructions += hard ? kHardWork : kWork;
+        }
+      }
+    }
+    return work;
+  }
+
+  static double seconds(const Work& work, const TileKernel& kernel, int64_t rows, int64_t columns,
+                        int warps) {
+    const auto programs = static_cast<double>((kernel.row_count() + rows - 1) / rows);
+    const auto loops = static_cast<double>((kernel.column_count() + columns - 1) / columns);
+    const double turns = loops > 1 ? work.turns : 1;
+    const double each = std::max(1.0, static_cast<double>(rows * columns) / (32.0 * warps));
+    const double in_turn = work.instructions * each;
+    const double a_processor = std::ceil(programs / static_cast<double>(kProcessors));
+    const double issue = a_processor * loops * turns * warps * in_turn / kIssued;
+    // A sector of 32 bytes has eight rows that lie beside each other.
+    const double waste = work.rows_inner ? std::max(1.0, 8.0 / static_cast<double>(rows)) : 1;
+    const double share = std::min(1.0, programs / static_cast<double>(kProcessors));
+    const double memory = work.bytes * waste * turns / (kCacheBytes * share);
+    const double at_once = std::max(1.0, std::floor(48.0 / warps));
+    return turns * in_turn * kColdInstruction + std::max(issue, memory) +
+           loops * turns * std::ceil(a_processor / at_once) * kTurn + a_processor * kProgram;
+  }
+
+  // Where there are few programs, whatever keeps each of them short.
+  void of_few_programs(const Graph& graph, const TileKernel& kernel) {
+    const int64_t all_rows = kernel.row_count(), all_columns = kernel.column_count();
+    if ((all_rows + rows - 1) / rows >= 2 * kProcessors) return;
+    const Work work = work_of(graph, kernel);
+    const int usual = rows * columns >= kMostColumns ? 16 : rows * columns >= 4096 ? 8 : 4;
+    double best = seconds(work, kernel, rows, columns, usual) * 0.95;
+    const int64_t whole = power_of_two(all_columns);
+    for (int64_t r = 1; r <= power_of_two(all_rows); r *= 2)
+      for (int64_t c = std::min<int64_t>(whole, kMostColumns); c >= std::min<int64_t>(whole, 64); c /= 2)
+        for (const int w : {1, 2, 4, 8, 16}) {
+          if (r * c > 512 * w || (r * c < 32 * w && w > 1)) continue;
+          const double cost = seconds(work, kernel, r, c, w);
+          if (cost >= best) continue;
+          best = cost, rows = r, columns = c, warps = w;
+        }
   }
 };
 
@@ -378,6 +469,7 @@ class TileEmitter {
     }
     out_.programs = (rows_ + tile_.rows - 1) / tile_.rows * tile_.column_tiles;
     out_.num_warps = choice_.warps > 0                            ? choice_.warps
+                     : tile_.warps > 0                            ? tile_.warps
                      : tile_.rows * tile_.columns >= kMostColumns ? 16
                      : tile_.rows * tile_.columns >= 4096         ? 8
                                                                   : 4;
@@ -423,8 +515,8 @@ bool of_a_reduction(const Graph& graph, ExprId id) {
   });
 }
 
-// Whether what it computes must be what another kernel, or another line of its own, computes of the same, to the
-// last bit: extrema, and the distance from what a reduction gave.
+// Whether what it computes must be what another kernel, or another line of its own, computes of the same, to
+// the last bit: extrema, and the distance from what a reduction gave.
 bool rounds_products(const Graph& graph, const TileKernel& kernel) {
   const auto product = [&](ExprId id) {
     return std::ranges::any_of(graph.exprs.below(id), [&](ExprId under) {
@@ -443,8 +535,7 @@ bool rounds_products(const Graph& graph, const TileKernel& kernel) {
     if (flash) return product(flash->score);
     const bool sums = member.reduction == Reduction::kNone || member.reduction == Reduction::kSum ||
                       member.reduction == Reduction::kProd;
-    return (!sums && product(member.body)) ||
-           std::ranges::any_of(graph.exprs.below(member.body), distance);
+    return (!sums && product(member.body)) || std::ranges::any_of(graph.exprs.below(member.body), distance);
   });
 }
 

@@ -14,6 +14,10 @@ constexpr int kM = 0, kN = 1, kBatch = 2, kK = 3,
               kTap = 4;  // the dimensions that a kernel's indices are written in
 
 constexpr double kLargeProduct = 1 << 24;
+constexpr int64_t kGatheredWaves = 8;
+constexpr int64_t kShortLoop = 8;     // turns
+constexpr int64_t kLongRows = 1024;   // terms of a product that does little else than read a matrix
+constexpr int64_t kRowsUnderWay = 2;  // programs a processor that then keep its memory busy
 
 class ContractionEmitter {
  public:
@@ -43,14 +47,27 @@ class ContractionEmitter {
     if (first().taps)
       block_m_ = std::clamp<int64_t>(power_of_two(m_), 16, 128),
       block_n_ = std::clamp<int64_t>(power_of_two(n_), 16, 128);
+    // Narrower ones of float32 take more instructions for less.
+    if (operand_ == DType::kF32 && !first().taps) block_n_ = std::max<int64_t>(block_n_, 32);
     // Rather small tiles than idle processors.
     const int64_t least = split_ ? 64 : 32;
-    while (tiles_m() * tiles_n() * batch_ < kProcessors && std::max(block_m_, block_n_) > least)
+    // What is gathered takes many instructions an element, and large tiles of it many that are new.
+    const bool gathered = operand_ == DType::kF32 && !first().taps && kernel.columns.size() > 1;
+    const int64_t programs = gathered ? kGatheredWaves * kProcessors : kProcessors;
+    while (tiles_m() * tiles_n() * batch_ < programs && std::max(block_m_, block_n_) > least)
       (block_m_ > block_n_ ? block_m_ : block_n_) /= 2;
+    if (!split_ && block_m_ == 32 && tiles_m() * tiles_n() * batch_ < kProcessors) block_m_ = 16;
+    read_once();
     if (choice.m > 0) block_m_ = std::max<int64_t>(power_of_two(choice.m), 16);
     if (choice.n > 0) block_n_ = std::max<int64_t>(power_of_two(choice.n), 16);
     if (choice.k > 0) block_k_ = std::max<int64_t>(power_of_two(choice.k), 16);
     choice_ = choice;
+    // A short loop of a few programs is over before its instructions are there: they are not made longer by
+    // loads ahead.
+    const int64_t turns = (k_ + block_k_ - 1) / block_k_ * taps_;
+    if (!split_ && choice_.stages == 0 && turns <= kShortLoop &&
+        tiles_m() * tiles_n() * batch_ <= 2 * kProcessors)
+      choice_.stages = 1;
   }
 
   Result<KernelText> run() {
@@ -117,6 +134,14 @@ class ContractionEmitter {
   const Node& first() const { return graph_.nodes[static_cast<size_t>(kernel_.members[0].node)]; }
   int64_t tiles_m() const { return (m_ + block_m_ - 1) / block_m_; }
   int64_t tiles_n() const { return (n_ + block_n_ - 1) / block_n_; }
+
+  // A product with a few rows takes as long as the other factor is read: long rows of it by many programs.
+  void read_once() {
+    if (first().taps || operand_ != DType::kF32 || std::min(m_, n_) > 16 || k_ < kLongRows) return;
+    int64_t& wide = m_ > n_ ? block_m_ : block_n_;
+    while (wide > 32 && tiles_m() * tiles_n() * batch_ < kRowsUnderWay * kProcessors) wide /= 2;
+    block_k_ = 128;
+  }
 
   // The kernel's dimensions as m, n, batch and k.
   std::vector<Index> coordinates(const Extents& extents) const {

@@ -218,8 +218,8 @@ std::string ExprWriter::load(const Expr& expr) {
     if (moves || expr.at[d].constant() < 0 || expr.at[d].constant() >= from.sizes[d]) {
       const std::string place = names_.fresh("place");
       line(fmt::format("{} = {} + {}", place, text(expr.at[d]), amount));
-      within_reach += fmt::format("{0}({1} >= 0) & ({1} < {2})", within_reach.empty() ? "" : " & ", place,
-                                  from.sizes[d]);
+      within_reach +=
+          fmt::format("{0}({1} >= 0) & ({1} < {2})", within_reach.empty() ? "" : " & ", place, from.sizes[d]);
     }
   }
   std::vector<Index> known = expr.at;  // what only the kernel knows is not looked at

@@ -80,7 +80,8 @@ class FlashEmitter {
     const int64_t most_n = half ? (wide ? 32 : 64) : (wide ? 16 : 32);
     block_m_ = std::clamp<int64_t>(power_of_two(m_), 16, most_m);
     if ((m_ + block_m_ - 1) / block_m_ * batches_ < kFewPrograms) block_m_ = std::min<int64_t>(block_m_, 64);
-    block_n_ = std::clamp<int64_t>(power_of_two(n_), 16, most_n);
+    while (block_m_ > 16 && (m_ + block_m_ - 1) / block_m_ * batches_ < kFewPrograms / 2) block_m_ /= 2;
+    block_n_ = std::clamp<int64_t>(power_of_two(n_), std::min<int64_t>(most_n, 32), most_n);
     if (choice_.m > 0) block_m_ = std::max<int64_t>(power_of_two(choice_.m), 16);
     if (choice_.n > 0) block_n_ = std::max<int64_t>(power_of_two(choice_.n), 16);
     const int64_t element = half ? 2 : 4, queries = block_m_ * block_e_ * element,

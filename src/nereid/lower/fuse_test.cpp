@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "nereid/lower/emit.h"
 #include "nereid/lower/import.h"
 #include "nereid/lower/prepare.h"
 
@@ -128,6 +129,45 @@ TEST(Fuse, WherePlacesAreAskedForEachStageKeepsThem) {
   const Fused fused = fuse(s.graph);
   ASSERT_GE(fused.kernels.size(), 2);
   EXPECT_EQ(fused.kernels[0].members.size(), 2);  // the best of each part, and where it stands
+}
+
+TEST(Fuse, ALongSumOfFewTilesTakesTwoStagesWhereverItsResultsGo) {
+  for (const bool elsewhere : {false, true}) {
+    Sketch s;
+    const TensorId a = s.leaf({8, 9000}), b = s.leaf({9000, 6});
+    s.product(a, b, 8, 6, 9000);
+    Node& product = s.graph.nodes.back();
+    if (elsewhere) product.at = {Sketch::d(1), Sketch::d(0)};
+    s.graph.tensors.back().sizes = elsewhere ? Extents{6, 8} : Extents{8, 6};
+    s.graph.outputs = {product.out};
+    EXPECT_EQ(s.fused(), (Sizes{1, 1})) << elsewhere;
+  }
+}
+
+TEST(Emit, ADistanceFromTheLargestIsOfRoundedProducts) {
+  Sketch s;
+  const TensorId x = s.leaf({8, 9});
+  const TensorId scaled = s.map({8, 9}, s.element(x) * 0.3 + 1);
+  const TensorId largest = s.reduce({8}, {9}, s.at(scaled, {Sketch::d(0), Sketch::d(1)}), Reduction::kMax);
+  const TensorId distance =
+      s.map({8, 9}, (s.element(scaled) - s.at(largest, {Sketch::d(0)})).apply(Fn::kExp));
+  const TensorId other = s.map({5}, s.at(x, {Sketch::d(0), Index(0)}) * 0.3 + 1);
+  s.graph.outputs = {distance, other};
+  const Fused fused = fuse(s.graph, targets()[1], false);
+  ASSERT_EQ(fused.kernels.size(), 2U);
+  for (const auto& kernel : fused.kernels)
+    EXPECT_EQ(emit(s.graph, fused, kernel, "k").value().fused_multiply_add, kernel.members.size() == 1);
+}
+
+TEST(Emit, FewRowsAreSharedOut) {
+  Sketch s;
+  const TensorId x = s.leaf({64, 32});
+  s.graph.outputs = {s.reduce({64}, {32}, s.element(x), Reduction::kMax)};
+  const Fused fused = fuse(s.graph, targets()[1], false);
+  const auto text = emit(s.graph, fused, fused.kernels.at(0), "k").value();
+  EXPECT_GE(text.programs, 16);
+  const auto asked = emit(s.graph, fused, fused.kernels.at(0), "k", {.rows = 64, .warps = 4}).value();
+  EXPECT_EQ(asked.programs, 1);
 }
 
 TEST(Prepare, ASmallWindowIsWrittenOut) {

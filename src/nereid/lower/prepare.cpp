@@ -250,7 +250,8 @@ class RowSplitter {
     const auto rank = static_cast<int>(node.sizes.size());
     for (const ExprId id : graph_.exprs.below(node.body)) {
       const Expr& load = graph_.exprs[id];
-      if (load.kind != Expr::Kind::kLoad || rank == 0) continue;
+      // A gather's places lie beside each other or not, whichever way it is cut.
+      if (load.kind != Expr::Kind::kLoad || !load.args.empty() || rank == 0) continue;
       Index address;
       for (size_t d = 0; d < load.at.size(); ++d)
         address = address + load.at[d] * graph_.tensors[static_cast<size_t>(load.tensor)].strides[d];
