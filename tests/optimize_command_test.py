@@ -120,6 +120,10 @@ class Optimize(unittest.TestCase):
         self.assertFalse(out.exists())
         self.assertIn("mode", answer.stdout)
         self.assertIn("nothing is written", answer.stdout)
+
+    @unittest.skipUnless(LONG, "Inductor is imported and compiles (--long)")
+    def test_inductor_without_a_kernel_is_told(self):
+        out = self.folder / "topk.py"
         answer = self.optimize(TASKS / "topk.py", "-o", out, "--proposers", "inductor", "--json", code=1)
         result = json.loads(answer.stdout)
         self.assertFalse(out.exists())
