@@ -8,6 +8,11 @@
 #include <unistd.h>
 
 namespace nereid::sandbox {
+namespace {
+
+constexpr size_t kMostDescriptors = 8;  // with one packet
+
+}  // namespace
 
 Result<std::pair<Fd, Fd>> make_channel() {
   int ends[2];
@@ -17,10 +22,10 @@ Result<std::pair<Fd, Fd>> make_channel() {
 }
 
 Status send_packet(int socket, std::string_view packet, const std::vector<int>& descriptors) {
-  constexpr size_t kMost = 8;
-  NEREID_CHECK(descriptors.size() <= kMost, "at most {} descriptors, got {}", kMost, descriptors.size());
+  NEREID_CHECK(descriptors.size() <= kMostDescriptors, "at most {} descriptors, got {}", kMostDescriptors,
+               descriptors.size());
   iovec piece{const_cast<char*>(packet.data()), packet.size()};
-  alignas(cmsghdr) char control[CMSG_SPACE(kMost * sizeof(int))] = {};
+  alignas(cmsghdr) char control[CMSG_SPACE(kMostDescriptors * sizeof(int))] = {};
   msghdr message{};
   message.msg_iov = &piece;
   message.msg_iovlen = 1;
@@ -40,12 +45,25 @@ Status send_packet(int socket, std::string_view packet, const std::vector<int>& 
   return ok_status();
 }
 
-Result<std::optional<std::string>> receive_packet(int socket) {
+Result<std::optional<std::string>> receive_packet(int socket, std::vector<Fd>* descriptors) {
   std::string packet(kMaxPacket, '\0');
+  iovec piece{packet.data(), packet.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(kMostDescriptors * sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &piece, message.msg_iovlen = 1;
+  if (descriptors != nullptr) message.msg_control = control, message.msg_controllen = sizeof control;
   ssize_t got;
-  while ((got = ::recv(socket, packet.data(), packet.size(), MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
-    continue;
+  while ((got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) continue;
   if (got < 0) return our_error("receive from a worker: {}", strerror(errno));
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); descriptors != nullptr && header != nullptr;
+       header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    for (size_t at = 0; CMSG_LEN(at + sizeof(int)) <= header->cmsg_len; at += sizeof(int)) {
+      int fd = -1;
+      memcpy(&fd, CMSG_DATA(header) + at, sizeof fd);
+      descriptors->emplace_back(fd);
+    }
+  }
   if (got == 0) return std::optional<std::string>();
   packet.resize(static_cast<size_t>(got));
   return std::optional<std::string>(std::move(packet));

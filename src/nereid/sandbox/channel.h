@@ -18,8 +18,9 @@ Result<std::pair<Fd, Fd>> make_channel();
 
 Status send_packet(int socket, std::string_view packet, const std::vector<int>& descriptors = {});
 
-// The next packet that is there; nothing when the other end is closed.
-Result<std::optional<std::string>> receive_packet(int socket);
+// The next packet that is there; nothing when the other end is closed. Descriptors that came with it are
+// dropped, or added to `descriptors`.
+Result<std::optional<std::string>> receive_packet(int socket, std::vector<Fd>* descriptors = nullptr);
 
 // A memory file holding `bytes`, at its start.
 Result<Fd> memory_file(std::string_view bytes, const char* name);

@@ -84,7 +84,7 @@ class RealZygote : public Zygote {
 
   Status open() {
     NEREID_TRY(home_, ask_python_home(options_.installation.python, Deadline::after(60)));
-    NEREID_TRY(process_, ZygoteProcess::spawn(options_, home_));
+    NEREID_TRY(process_, ZygoteProcess::start(options_, home_));
     return ok_status();
   }
 
@@ -224,7 +224,7 @@ class RealZygote : public Zygote {
     if (deadline.passed())
       return our_error("the {} worker was lost, and no time is left for another", options_.module);
     old = std::move(process_);
-    NEREID_TRY(process_, ZygoteProcess::spawn(options_, home_));
+    NEREID_TRY(process_, ZygoteProcess::start(options_, home_));
     return process_;
   }
 

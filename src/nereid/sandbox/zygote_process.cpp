@@ -3,17 +3,23 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <spdlog/spdlog.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "nereid/base/hash.h"
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json.h"
 #include "nereid/sandbox/channel.h"
 #include "nereid/sandbox/fork_loop.h"
+#include "nereid/sandbox/keeper.h"
 #include "nereid/sandbox/outer.h"
 #include "nereid/sandbox/subprocess.h"
 
@@ -23,6 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMostWords = 8192;
+constexpr double kSecondsToBeIdle = 0.5;  // before a worker that might be kept is given up
 
 std::vector<std::string> readable_trees(const ZygoteOptions& options, const PythonHome& home) {
   auto trees = system_trees();
@@ -96,6 +103,34 @@ Walls walls_from(const Json& json) {
   return walls;
 }
 
+// Whatever makes one worker another: what it is started with, and the files it is made of (their times and
+// sizes; of the installed packages the folders that hold them).
+std::string key_of(const SpawnSpec& spec, const ZygoteOptions& options,
+                   const std::vector<std::string>& trees) {
+  std::string all;
+  const auto add = [&](const std::string& word) { all += word, all += '\0'; };
+  const auto add_file = [&](const fs::path& path) {
+    struct stat info {};
+    if (::stat(path.c_str(), &info) != 0) return;
+    add(fmt::format("{} {} {} {}.{}", path.string(), info.st_ino, info.st_size, info.st_mtim.tv_sec,
+                    info.st_mtim.tv_nsec));
+  };
+  for (const auto& word : spec.words) add(word);
+  for (const auto& word : spec.environment) add(word);
+  for (const auto& tree : trees) add_file(tree);
+  std::vector<fs::path> ours = options.python_path;
+  ours.push_back(options.installation.package);
+  for (const auto& folder : ours) {
+    std::error_code unreadable;
+    std::vector<fs::path> files;
+    for (const auto& entry : fs::directory_iterator(folder, unreadable)) files.push_back(entry.path());
+    std::ranges::sort(files);
+    for (const auto& file : files) add_file(file);
+  }
+  for (const char* name : {"nereid-jail", "libnereid_jail.so"}) add_file(options.installation.bin / name);
+  return sha256_hex(all);
+}
+
 std::string_view bytes_of(const Order& order) {
   return {reinterpret_cast<const char*>(&order), sizeof order};
 }
@@ -108,15 +143,9 @@ Result<std::pair<Fd, Fd>> make_pipe() {
 
 }  // namespace
 
-Result<std::shared_ptr<ZygoteProcess>> ZygoteProcess::spawn(const ZygoteOptions& options,
+Result<std::shared_ptr<ZygoteProcess>> ZygoteProcess::start(const ZygoteOptions& options,
                                                             const PythonHome& home) {
   std::shared_ptr<ZygoteProcess> process(new ZygoteProcess());
-  NEREID_TRY(auto channel, make_channel());
-  NEREID_TRY(auto life, make_pipe());
-  NEREID_TRY(auto errors, make_pipe());
-  process->stop_ = Fd(::eventfd(0, EFD_CLOEXEC));
-  process->lost_event_ = Fd(::eventfd(0, EFD_CLOEXEC));
-
   if (options.needs_scratch) {
     NEREID_TRY(process->folder_, TemporaryFolder::create("nereid-scratch"));
   }
@@ -131,23 +160,78 @@ Result<std::shared_ptr<ZygoteProcess>> ZygoteProcess::spawn(const ZygoteOptions&
                 fs::absolute(options.installation.python).string(), "-m", "nereid.zygote", options.module,
                 settings_of(options, trees, process->folder_ ? process->folder_->path() : fs::path()).dump()},
       .environment = worker_environment(options),
-      .descriptors = {{errors.second.get(), 2}, {channel.second.get(), 3}, {life.first.get(), kLifeline}},
       .own_session = true};
-  NEREID_TRY(process->launcher_, sandbox::spawn(spec));
-  process->control_ = std::move(channel.first);
-  process->lifeline_ = std::move(life.second);
-  process->errors_ = std::move(errors.first);
+  process->installation_ = options.installation;
+  process->seconds_warm_ = process->folder_ ? 0 : seconds_kept_warm();  // the folder goes with this process
+  if (process->seconds_warm_ > 0) process->key_ = key_of(spec, options, trees);
+  process->stop_ = Fd(::eventfd(0, EFD_CLOEXEC));
+  process->lost_event_ = Fd(::eventfd(0, EFD_CLOEXEC));
+  if (!process->adopt()) NEREID_TRY_STATUS(process->spawn(std::move(spec)));
   process->listener_ = std::thread([raw = process.get()] { raw->listen(); });
   return process;
 }
 
-ZygoteProcess::~ZygoteProcess() {
-  lifeline_.reset();
-  if (launcher_ > 0)
-    while (::waitpid(launcher_, nullptr, 0) < 0 && errno == EINTR) continue;
+Status ZygoteProcess::spawn(SpawnSpec spec) {
+  NEREID_TRY(auto channel, make_channel());
+  NEREID_TRY(auto life, make_pipe());
+  NEREID_TRY(auto errors, make_pipe());
+  spec.descriptors = {{errors.second.get(), 2}, {channel.second.get(), 3}, {life.first.get(), kLifeline}};
+  NEREID_TRY(launcher_, sandbox::spawn(spec));
+  launcher_process_ = Fd(static_cast<int>(::syscall(SYS_pidfd_open, launcher_, 0)));
+  control_ = std::move(channel.first);
+  lifeline_ = std::move(life.second);
+  errors_ = std::move(errors.first);
+  return ok_status();
+}
+
+bool ZygoteProcess::adopt() {
+  if (!key_) return false;
+  auto worker = take_warm(*key_);
+  if (!worker || !take_ready(worker->ready)) return false;
+  launcher_ = worker->launcher, next_ = worker->next_child;
+  launcher_process_ = std::move(worker->process), control_ = std::move(worker->control);
+  lifeline_ = std::move(worker->lifeline), errors_ = std::move(worker->errors);
+  return true;
+}
+
+// Children that have answered are still on their way out.
+bool ZygoteProcess::idle_soon() {
+  std::unique_lock lock(mutex_);
+  const Deadline deadline = Deadline::after(kSecondsToBeIdle);
+  const auto alive = [&] { return std::ranges::any_of(requests_, [](auto& r) { return !r.second.gone; }); };
+  while (ready_ && !lost_ && alive() && !deadline.passed())
+    changed_.wait_for(lock, std::chrono::milliseconds(5));
+  return ready_ && !lost_ && !alive();
+}
+
+bool ZygoteProcess::leave() {
+  if (!key_ || !launcher_process_.valid() || interrupted() || !idle_soon()) return false;
+  stop_listening();
+  WarmWorker worker{.launcher = launcher_, .next_child = next_, .ready = first_packet_};
+  worker.control = std::move(control_), worker.lifeline = std::move(lifeline_);
+  worker.errors = std::move(errors_), worker.process = std::move(launcher_process_);
+  if (lost_) return true;  // it ended meanwhile, and its descriptors go here
+  const Status left = leave_warm(installation_, *key_, std::move(worker), seconds_warm_);
+  if (!left.ok()) spdlog::debug("no worker is kept warm: {}", left.error().message);
+  return true;
+}
+
+void ZygoteProcess::stop_listening() {
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t said = ::write(stop_.get(), &one, sizeof one);
   if (listener_.joinable()) listener_.join();
+}
+
+ZygoteProcess::~ZygoteProcess() {
+  if (leave()) return;
+  lifeline_.reset();
+  if (launcher_process_.valid()) {
+    pollfd gone{launcher_process_.get(), POLLIN, 0};
+    while (::poll(&gone, 1, -1) < 0 && errno == EINTR) continue;
+  }
+  if (launcher_ > 0)  // ours, if no other command's; then it is gone already where the kernel has pidfd
+    while (::waitpid(launcher_, nullptr, 0) < 0 && errno == EINTR) continue;
+  stop_listening();
 }
 
 void ZygoteProcess::listen() {
@@ -188,6 +272,7 @@ bool ZygoteProcess::take_ready(const std::string& packet) {
     const auto said = parse_json(packet, "a zygote's first packet");
     if (!said.ok()) return false;
     ready_ = Ready{walls_from(said->at("walls")), said->at("about").dump()};
+    first_packet_ = packet;
     return true;
   } catch (const nlohmann::json::exception&) {
     return false;

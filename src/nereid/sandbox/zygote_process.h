@@ -30,8 +30,10 @@ class ZygoteProcess {
     double cpu = 0;  // seconds of processor time
   };
 
-  static Result<std::shared_ptr<ZygoteProcess>> spawn(const ZygoteOptions& options, const PythonHome& home);
-  // Cuts the lifeline and waits until the launcher, and with it everything else, is gone.
+  // A new one, or one that an earlier command left (keeper.h).
+  static Result<std::shared_ptr<ZygoteProcess>> start(const ZygoteOptions& options, const PythonHome& home);
+  // Leaves an idle one to the next command where that is asked for. Else it cuts the lifeline and waits until
+  // the launcher, and with it everything else, is gone.
   ~ZygoteProcess();
 
   // Warm, or lost (an error with its last words), or past the deadline (an error), or Ctrl-C.
@@ -57,6 +59,11 @@ class ZygoteProcess {
   };
 
   ZygoteProcess() = default;
+  Status spawn(struct SpawnSpec spec);
+  bool adopt();
+  bool leave();
+  bool idle_soon();
+  void stop_listening();
   void listen();
   bool handle_packet();
   bool take_ready(const std::string& packet);     // false: it makes no sense
@@ -64,6 +71,10 @@ class ZygoteProcess {
   void become_lost();
 
   pid_t launcher_ = 0;
+  Fd launcher_process_;             // as pidfd_open gives it; it may be another command's child
+  std::optional<std::string> key_;  // what it may be kept warm under
+  double seconds_warm_ = 0;
+  Installation installation_;
   std::optional<TemporaryFolder>
       folder_;  // of the children's scratch folders, where there are no private ones
   Fd control_, lifeline_, errors_, stop_, lost_event_;
@@ -72,6 +83,7 @@ class ZygoteProcess {
   std::map<uint64_t, Request> requests_;
   uint64_t next_ = 1;
   std::optional<Ready> ready_;
+  std::string first_packet_;
   bool lost_ = false;
   std::string words_;
   std::thread listener_;

@@ -1,0 +1,112 @@
+#include "nereid/sandbox/keeper.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <thread>
+
+#include "nereid/sandbox/worst_worker.h"
+
+namespace nereid::sandbox {
+namespace {
+
+class KeeperTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ::setenv("XDG_RUNTIME_DIR", runtime_.path().c_str(), 1);
+    keep_for("20");
+  }
+  void TearDown() override { ::unsetenv("NEREID_KEEP_WARM"), ::unsetenv("XDG_RUNTIME_DIR"); }
+
+  static void keep_for(const char* seconds) { ::setenv("NEREID_KEEP_WARM", seconds, 1); }
+  // Of a command that runs `code` and ends: its worker's launcher.
+  static int command(WorstWorker& worker, const std::string& code = "result = 1") {
+    worker.result(code, 0.5);
+    const int launcher = worker.zygote().launcher_pid();
+    worker.stop();
+    return launcher;
+  }
+  static bool gone_soon(int pid) {
+    for (int i = 0; i < 1000; ++i) {
+      std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+      std::string number, name, state;
+      if (!(stat >> number >> name >> state) || state == "Z") return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return false;
+  }
+
+  TemporaryFolder runtime_ = TemporaryFolder::create("nereid-keeper").value();
+};
+
+TEST_F(KeeperTest, TheNextCommandTakesWhatTheLastOneLeft) {
+  WorstWorker worker;
+  const int first = command(worker, "result = 1");
+  ASSERT_GT(first, 0);
+  EXPECT_EQ(worker.result("result = 6 * 7"), 42);
+  EXPECT_EQ(worker.zygote().launcher_pid(), first);
+  EXPECT_TRUE(worker.zygote().walls(Deadline::after(60)).value().enough());
+  EXPECT_NE(worker.zygote().about(Deadline::after(60)).value().find("3."), std::string::npos);
+  // Nobody else gets it meanwhile.
+  auto other = Zygote::start(worker.options()).value();
+  EXPECT_NE(other->launcher_pid(), first);
+  other.reset();
+  EXPECT_EQ(command(worker, "os._exit(3)"), first);
+  keep_for("0");
+  EXPECT_NE(command(worker), first);
+}
+
+TEST_F(KeeperTest, AChildThatWasEndedByForceIsNoReasonNotToKeep) {
+  WorstWorker worker;
+  const int first = command(worker, "while True: pass");
+  EXPECT_EQ(command(worker), first);
+}
+
+TEST_F(KeeperTest, OtherFilesAreAnotherWorker) {
+  WorstWorker worker;
+  const int first = command(worker);
+  std::ofstream(worker.options().python_path[0] / "worst.py", std::ios::app) << "# changed\n";
+  EXPECT_NE(command(worker), first);
+}
+
+TEST_F(KeeperTest, ALostWorkerIsNotKept) {
+  WorstWorker worker;
+  EXPECT_EQ(worker.result("result = 1"), 1);
+  const int first = worker.zygote().launcher_pid();
+  ::kill(first, SIGKILL);
+  EXPECT_EQ(worker.result("result = 2"), 2);
+  const int second = worker.zygote().launcher_pid();
+  EXPECT_NE(second, first);
+  worker.stop();
+  // ... nor one that is lost while it waits.
+  ::kill(second, SIGKILL);
+  EXPECT_EQ(worker.result("result = 3"), 3);
+  EXPECT_NE(worker.zygote().launcher_pid(), second);
+}
+
+TEST_F(KeeperTest, NobodyStaysLongerThanAsked) {
+  keep_for("0.3");
+  WorstWorker worker;
+  EXPECT_TRUE(gone_soon(command(worker)));
+}
+
+TEST_F(KeeperTest, AFolderThatOthersMayEnterIsNotUsed) {
+  ::mkdir((runtime_.path() / "nereid").c_str(), 0700);
+  ASSERT_EQ(::chmod((runtime_.path() / "nereid").c_str(), 0755), 0);
+  WorstWorker worker;
+  EXPECT_TRUE(gone_soon(command(worker)));
+}
+
+TEST_F(KeeperTest, OnlyANumberOfSecondsKeeps) {
+  for (const char* no : {"", "0", "-1", "soon", "1e9", "60s"}) {
+    keep_for(no);
+    EXPECT_EQ(seconds_kept_warm(), 0) << no;
+  }
+  keep_for("1.5");
+  EXPECT_EQ(seconds_kept_warm(), 1.5);
+}
+
+}  // namespace
+}  // namespace nereid::sandbox
