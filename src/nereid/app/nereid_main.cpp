@@ -16,7 +16,8 @@ using nereid::Error;
 
 constexpr const char* kFooter =
     R"(Exit codes: 0 yes or done, 1 the answer is no, 2 bad usage or input, 3 an error of our own, 130 interrupted.
-Data goes to stdout, all else to stderr. `nereid COMMAND --help` explains a command, with examples.)";
+Data goes to stdout, all else to stderr. `nereid COMMAND --help` explains a command, with examples.
+NEREID_KEEP_WARM=SECONDS in the environment leaves the warm tracer to the next command, which then starts at once.)";
 
 int tell(const Error& error, bool json) {
   fmt::print(stderr, "nereid: {}\n", error.message);
