@@ -35,6 +35,7 @@ std::string to_string(const KernelChoice& choice) {
   add("warps", choice.warps);
   add("stages", choice.stages);
   if (!choice.precision.empty()) parts.push_back("precision=" + choice.precision);
+  if (choice.persistent) parts.emplace_back("persistent");
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 

@@ -58,7 +58,8 @@ struct Tile {
   int64_t column_tiles = 1;       // programs that share a row: of maps, which need no whole row
   int warps = 0;                  // 0: by the block's size
 
-  Tile(const Graph& graph, const TileKernel& kernel, const KernelChoice& choice) {
+  Tile(const Graph& graph, const TileKernel& kernel, const KernelChoice& choice, int64_t processors)
+      : processors_(processors) {
     by_default(graph, kernel);
     if (!kernel.columns.empty() && !only_maps(kernel)) of_few_programs(graph, kernel);
     if (choice.rows > 0 || choice.columns > 0) warps = 0;
@@ -93,7 +94,7 @@ struct Tile {
     const int64_t all_rows = kernel.row_count(), all_columns = kernel.column_count();
     if (kernel.columns.empty()) {
       rows = std::min<int64_t>(power_of_two(all_rows), 1024);
-      while (rows > kFewElements && all_rows / rows < 4 * kProcessors) rows /= 2;
+      while (rows > kFewElements && all_rows / rows < 4 * processors_) rows /= 2;
       return;
     }
     const bool maps = only_maps(kernel);
@@ -102,13 +103,13 @@ struct Tile {
       rows = std::min<int64_t>(power_of_two(all_rows), kTile / columns);
       if (maps) {
         while (rows * columns > 2 * kFewElements &&
-               (all_rows + rows - 1) / rows * ((all_columns + columns - 1) / columns) < kProcessors)
+               (all_rows + rows - 1) / rows * ((all_columns + columns - 1) / columns) < processors_)
           (rows > columns ? rows : columns) /= 2;
         return;
       }
       if (in_one_turn(graph, kernel)) {
         // Rows in the lanes and columns in the registers of one: nothing is exchanged for a sum.
-        for (; rows < kMostRows && columns > kLeastColumns && all_rows / (2 * rows) >= 4 * kProcessors;
+        for (; rows < kMostRows && columns > kLeastColumns && all_rows / (2 * rows) >= 4 * processors_;
              rows *= 2)
           columns /= 2;
       } else if (all_columns <= kWholeColumns) {
@@ -118,7 +119,7 @@ struct Tile {
       }
     } else {
       // A few hundred programs must have much under way each.
-      const int64_t turn = all_rows < 4 * kProcessors ? kMostColumns : kTile;
+      const int64_t turn = all_rows < 4 * processors_ ? kMostColumns : kTile;
       columns =
           std::min<int64_t>(power_of_two(all_columns), all_columns > kMostColumns ? turn : kMostColumns);
       rows = std::clamp<int64_t>(kTile / columns, 1, power_of_two(all_rows));
@@ -162,18 +163,17 @@ struct Tile {
     return work;
   }
 
-  static double seconds(const Work& work, const TileKernel& kernel, int64_t rows, int64_t columns,
-                        int warps) {
+  double seconds(const Work& work, const TileKernel& kernel, int64_t rows, int64_t columns, int warps) const {
     const auto programs = static_cast<double>((kernel.row_count() + rows - 1) / rows);
     const auto loops = static_cast<double>((kernel.column_count() + columns - 1) / columns);
     const double turns = loops > 1 ? work.turns : 1;
     const double each = std::max(1.0, static_cast<double>(rows * columns) / (32.0 * warps));
     const double in_turn = work.instructions * each;
-    const double a_processor = std::ceil(programs / static_cast<double>(kProcessors));
+    const double a_processor = std::ceil(programs / static_cast<double>(processors_));
     const double issue = a_processor * loops * turns * warps * in_turn / kIssued;
     // A sector of 32 bytes has eight rows that lie beside each other.
     const double waste = work.rows_inner ? std::max(1.0, 8.0 / static_cast<double>(rows)) : 1;
-    const double share = std::min(1.0, programs / static_cast<double>(kProcessors));
+    const double share = std::min(1.0, programs / static_cast<double>(processors_));
     const double memory = work.bytes * waste * turns / (kCacheBytes * share);
     const double at_once = std::max(1.0, std::floor(48.0 / warps));
     return turns * in_turn * kColdInstruction + std::max(issue, memory) +
@@ -183,7 +183,7 @@ struct Tile {
   // Where there are few programs, whatever keeps each of them short.
   void of_few_programs(const Graph& graph, const TileKernel& kernel) {
     const int64_t all_rows = kernel.row_count(), all_columns = kernel.column_count();
-    if ((all_rows + rows - 1) / rows >= 2 * kProcessors) return;
+    if ((all_rows + rows - 1) / rows >= 2 * processors_) return;
     const Work work = work_of(graph, kernel);
     const int usual = rows * columns >= kMostColumns ? 16 : rows * columns >= 4096 ? 8 : 4;
     double best = seconds(work, kernel, rows, columns, usual) * 0.95;
@@ -197,15 +197,17 @@ struct Tile {
           best = cost, rows = r, columns = c, warps = w;
         }
   }
+
+  int64_t processors_;
 };
 
 class TileEmitter {
  public:
   TileEmitter(Graph& graph, const Fused& fused, const TileKernel& kernel, const std::string& name,
-              const KernelChoice& choice)
+              const KernelChoice& choice, const Target& target)
       : graph_(graph),
         fused_(fused),
-        tile_(graph, kernel, choice),
+        tile_(graph, kernel, choice, target.multiprocessors),
         choice_(choice),
         kernel_(kernel),
         rows_(kernel.row_count()),
@@ -263,12 +265,13 @@ class TileEmitter {
   }
   DType type_of(const Member& member) const { return graph_.exprs[member.body].type; }
   std::string nothing(const Member& member) const { return nothing_text(member.reduction, type_of(member)); }
+  bool grows(const Member& member) const { return member.scan && trace::is_floating(type_of(member)); }
   const char* keep() const { return tile_.rows == 1 ? "" : "[:, None]"; }
   int axis() const { return tile_.rows == 1 ? 0 : 1; }
   std::string row_shape() const { return tile_.rows == 1 ? "[]" : "[BLOCK_ROWS, 1]"; }
 
   std::string reduced(const Member& member, const std::string& text) {
-    return reduced_text(member.reduction, text, axis(), out_.helpers) + keep();
+    return reduced_text(member.reduction, text, axis(), out_.helpers, grows(member)) + keep();
   }
 
   // What lies beyond the last column does not count.
@@ -338,14 +341,15 @@ class TileEmitter {
         continue;
       }
       if (member.scan)
-        keep_scanned(member, scanned_text(member.reduction, masked(member, block), axis(), out_.helpers));
+        keep_scanned(member, scanned_text(member.reduction, masked(member, block), axis(), type_of(member),
+                                          out_.helpers));
       else
         keep_result(member, write_.let(wish, reduced(member, masked(member, block))));
     }
   }
 
   std::string helper(const Member& member) {
-    std::string name = combine_name(member.reduction, member.scan);
+    std::string name = combine_name(member.reduction, member.scan);  // of places and extrema
     if (member.reduction == Reduction::kSum || member.reduction == Reduction::kProd) return name;
     if (std::ranges::find(out_.helpers, name) == out_.helpers.end()) out_.helpers.push_back(name);
     return name;
@@ -432,10 +436,10 @@ class TileEmitter {
       return;
     }
     const std::string kept = write_.let("block", inside);
-    const std::string scanned = scanned_text(member.reduction, kept, axis(), out_.helpers);
-    keep_scanned(member, combined(member.reduction, carried.value, scanned));
+    const std::string scanned = scanned_text(member.reduction, kept, axis(), type_of(member), out_.helpers);
+    keep_scanned(member, combined(member.reduction, carried.value, scanned, grows(member)));
     write_.line(fmt::format("{} = {}", carried.value,
-                            combined(member.reduction, carried.value, reduced(member, kept))));
+                            combined(member.reduction, carried.value, reduced(member, kept), grows(member))));
   }
 
   void one_loop(const std::vector<size_t>& turn) {
@@ -561,14 +565,23 @@ void close_kernel(KernelText& kernel, const Graph& graph, const KernelNames& nam
     if (kernel.text.find(helper + "(") != std::string::npos) kernel.helpers.push_back(helper);
 }
 
+void spread(std::vector<Index>& by, const Extents& sizes, const std::vector<int>& dims, int dimension,
+            const Extents& extents) {
+  Extents own;
+  for (const int d : dims) own.push_back(sizes[static_cast<size_t>(d)]);
+  const auto parts = unravel(Index::dimension(dimension), own, extents);
+  for (size_t i = 0; i < dims.size(); ++i)
+    by[static_cast<size_t>(dims[i])] = own[i] == 1 ? Index() : parts[i];
+}
+
 Result<KernelText> emit(Graph& graph, const Fused& fused, const TileKernel& kernel, const std::string& name,
-                        const KernelChoice& choice) {
+                        const KernelChoice& choice, const Target& target) {
   const Node& first = graph.nodes[static_cast<size_t>(kernel.members.front().node)];
-  if (first.flash) return emit_flash(graph, fused, kernel, name, choice);
-  if (first.recurrence) return emit_recurrence(graph, kernel, name, choice);
+  if (first.flash) return emit_flash(graph, fused, kernel, name, choice, target);
+  if (first.recurrence) return emit_recurrence(graph, kernel, name, choice, target);
   if (const auto contraction = as_contraction(graph, kernel))
-    return emit_contraction(graph, fused, kernel, *contraction, name, choice);
-  return TileEmitter(graph, fused, kernel, name, choice).run();
+    return emit_contraction(graph, fused, kernel, *contraction, name, choice, target);
+  return TileEmitter(graph, fused, kernel, name, choice, target).run();
 }
 
 }  // namespace nereid::lower

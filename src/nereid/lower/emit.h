@@ -10,8 +10,6 @@
 
 namespace nereid::lower {
 
-inline constexpr int64_t kProcessors = 132;  // of the GPU that tiles are chosen for
-
 // What a launch passes for a parameter that is a pointer.
 struct PointerParameter {
   std::string name;
@@ -38,8 +36,8 @@ struct KernelText {
   int64_t steps = 0;  // launches one after the other, by a parameter `step`; 0: one, without it
   std::vector<StepStart> starts;
   // Whether a product and a sum may be rounded as one. Not where a distance from the largest, or the mean, of
-  // such values is taken: an unrounded product lies beyond the largest rounded one, and the exponential of that
-  // distance is infinite where the products are large.
+  // such values is taken: an unrounded product lies beyond the largest rounded one, and the exponential of
+  // that distance is infinite where the products are large.
   bool fused_multiply_add = true;
 };
 
@@ -55,12 +53,17 @@ struct Contraction {
 std::optional<Contraction> as_contraction(const Graph& graph, const TileKernel& kernel);
 Result<KernelText> emit_contraction(Graph& graph, const Fused& fused, const TileKernel& kernel,
                                     const Contraction& contraction, const std::string& name,
-                                    const KernelChoice& choice);
+                                    const KernelChoice& choice, const Target& target);
 
 Result<KernelText> emit_flash(Graph& graph, const Fused& fused, const TileKernel& kernel,
-                              const std::string& name, const KernelChoice& choice);
+                              const std::string& name, const KernelChoice& choice, const Target& target);
 Result<KernelText> emit_recurrence(Graph& graph, const TileKernel& kernel, const std::string& name,
-                                   const KernelChoice& choice);
+                                   const KernelChoice& choice, const Target& target);
+
+// Sets by[d] for each of `dims`, a kernel's dimensions of `sizes`: together they are the digits of
+// `dimension`.
+void spread(std::vector<Index>& by, const Extents& sizes, const std::vector<int>& dims, int dimension,
+            const Extents& extents);
 
 // The function around a kernel's lines.
 void close_kernel(KernelText& kernel, const Graph& graph, const KernelNames& names, const TileKernel& of,
@@ -68,7 +71,7 @@ void close_kernel(KernelText& kernel, const Graph& graph, const KernelNames& nam
 
 // An error names what the kernel family cannot do yet.
 Result<KernelText> emit(Graph& graph, const Fused& fused, const TileKernel& kernel, const std::string& name,
-                        const KernelChoice& choice = {});
+                        const KernelChoice& choice = {}, const Target& target = targets()[1]);
 // What its members compute, in their order: "linear, gelu".
 std::vector<std::string> words_of(const Graph& graph, const TileKernel& kernel);
 }  // namespace nereid::lower

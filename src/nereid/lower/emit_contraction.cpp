@@ -1,5 +1,5 @@
 // Sums of products on tensor cores: matrix products of every layout, and convolutions as the products that
-// they are.
+// they are. A program makes one tile, or (`persistent`) one a processor goes on from tile to tile.
 #include <algorithm>
 #include <numeric>
 
@@ -22,7 +22,8 @@ constexpr int64_t kRowsUnderWay = 2;  // programs a processor that then keep its
 class ContractionEmitter {
  public:
   ContractionEmitter(Graph& graph, const Fused& fused, const TileKernel& kernel,
-                     const Contraction& contraction, const std::string& name, const KernelChoice& choice)
+                     const Contraction& contraction, const std::string& name, const KernelChoice& choice,
+                     const Target& target)
       : graph_(graph),
         fused_(fused),
         kernel_(kernel),
@@ -31,7 +32,8 @@ class ContractionEmitter {
         n_(product_of(kernel.rows, of_.n)),
         batch_(product_of(kernel.rows, of_.batch)),
         k_(first().taps ? kernel.columns.back() : kernel.column_count()),
-        taps_(kernel.column_count() / k_) {
+        taps_(kernel.column_count() / k_),
+        processors_(target.multiprocessors) {
     out_.name = name;
     const DType result =
         graph.tensors[static_cast<size_t>(graph.nodes[static_cast<size_t>(kernel.members[0].node)].out)].type;
@@ -53,10 +55,10 @@ class ContractionEmitter {
     const int64_t least = split_ ? 64 : 32;
     // What is gathered takes many instructions an element, and large tiles of it many that are new.
     const bool gathered = operand_ == DType::kF32 && !first().taps && kernel.columns.size() > 1;
-    const int64_t programs = gathered ? kGatheredWaves * kProcessors : kProcessors;
+    const int64_t programs = gathered ? kGatheredWaves * processors_ : processors_;
     while (tiles_m() * tiles_n() * batch_ < programs && std::max(block_m_, block_n_) > least)
       (block_m_ > block_n_ ? block_m_ : block_n_) /= 2;
-    if (!split_ && block_m_ == 32 && tiles_m() * tiles_n() * batch_ < kProcessors) block_m_ = 16;
+    if (!split_ && block_m_ == 32 && tiles_m() * tiles_n() * batch_ < processors_) block_m_ = 16;
     read_once();
     if (choice.m > 0) block_m_ = std::max<int64_t>(power_of_two(choice.m), 16);
     if (choice.n > 0) block_n_ = std::max<int64_t>(power_of_two(choice.n), 16);
@@ -66,7 +68,7 @@ class ContractionEmitter {
     // loads ahead.
     const int64_t turns = (k_ + block_k_ - 1) / block_k_ * taps_;
     if (!split_ && choice_.stages == 0 && turns <= kShortLoop &&
-        tiles_m() * tiles_n() * batch_ <= 2 * kProcessors)
+        tiles_m() * tiles_n() * batch_ <= 2 * processors_)
       choice_.stages = 1;
   }
 
@@ -76,8 +78,8 @@ class ContractionEmitter {
                                            {"batch", batch_, true},
                                            {"k", k_, k_ % block_k_ == 0},
                                            {"tap", taps_, true}};
-    names_.taken.insert({"start", "total", "pid", "segment", "part", "step", "k_left", "k_right", "first_m",
-                         "first_n", "begin", "end"});
+    names_.taken.insert({"start", "total", "pid", "tile", "segment", "part", "step", "k_left", "k_right",
+                         "first_m", "first_n", "begin", "end"});
     ExprWriter write(graph_, names_, dimensions);
     const std::vector<Index> by = coordinates(write.extents());
     const auto flat = [&](ExprId id) { return graph_.exprs.substitute(id, by, write.extents()); };
@@ -108,7 +110,9 @@ class ContractionEmitter {
     }
     NEREID_TRY_STATUS(epilogue(write, by));
     out_.constants = {{"BLOCK_M", block_m_}, {"BLOCK_N", block_n_}, {"BLOCK_K", block_k_}};
-    out_.programs = tiles_m() * tiles_n() * batch_;
+    const int64_t tiles = tiles_m() * tiles_n() * batch_;
+    const bool persistent = choice_.persistent && tiles > processors_;
+    out_.programs = persistent ? processors_ : tiles;
     out_.num_warps = choice_.warps > 0 ? choice_.warps : block_m_ * block_n_ >= 8192 ? 8 : 4;
     if (split_ && choice_.stages == 0) choice_.stages = 3;
     out_.num_stages = choice_.stages;
@@ -118,8 +122,16 @@ class ContractionEmitter {
                    .k = block_k_,
                    .warps = out_.num_warps,
                    .stages = choice_.stages,
-                   .precision = narrow_ && !split_ ? "" : choice_.precision};
-    close_kernel(out_, graph_, names_, kernel_, write.take_lines());
+                   .precision = narrow_ && !split_ ? "" : choice_.precision,
+                   .persistent = persistent};
+    std::vector<std::string> lines = write.take_lines();
+    if (persistent) {
+      lines.front() = "pid = tile";
+      for (auto& line : lines) line = "    " + line;
+      lines.insert(lines.begin(),
+                   fmt::format("for tile in range(tl.program_id(0), {}, {}):", tiles, processors_));
+    }
+    close_kernel(out_, graph_, names_, kernel_, lines);
     return std::move(out_);
   }
 
@@ -139,23 +151,16 @@ class ContractionEmitter {
   void read_once() {
     if (first().taps || operand_ != DType::kF32 || std::min(m_, n_) > 16 || k_ < kLongRows) return;
     int64_t& wide = m_ > n_ ? block_m_ : block_n_;
-    while (wide > 32 && tiles_m() * tiles_n() * batch_ < kRowsUnderWay * kProcessors) wide /= 2;
+    while (wide > 32 && tiles_m() * tiles_n() * batch_ < kRowsUnderWay * processors_) wide /= 2;
     block_k_ = 128;
   }
 
   // The kernel's dimensions as m, n, batch and k.
   std::vector<Index> coordinates(const Extents& extents) const {
     std::vector<Index> by(kernel_.rows.size());
-    const auto spread = [&](const std::vector<int>& dims, int dimension) {
-      Extents sizes;
-      for (const int d : dims) sizes.push_back(kernel_.rows[static_cast<size_t>(d)]);
-      const auto parts = unravel(Index::dimension(dimension), sizes, extents);
-      for (size_t i = 0; i < dims.size(); ++i)
-        by[static_cast<size_t>(dims[i])] = sizes[i] == 1 ? Index() : parts[i];
-    };
-    spread(of_.m, kM);
-    spread(of_.n, kN);
-    spread(of_.batch, kBatch);
+    spread(by, kernel_.rows, of_.m, kM, extents);
+    spread(by, kernel_.rows, of_.n, kN, extents);
+    spread(by, kernel_.rows, of_.batch, kBatch, extents);
     Extents outer = kernel_.columns, inner;
     if (first().taps)
       inner = {outer.back()}, outer.pop_back();
@@ -378,6 +383,7 @@ class ContractionEmitter {
   const TileKernel& kernel_;
   const Contraction& of_;
   const int64_t m_, n_, batch_, k_, taps_;  // k_: of one tap
+  const int64_t processors_;
   bool narrow_ = false, split_ = false;
   KernelChoice choice_;
   DType operand_ = DType::kF32;
@@ -403,8 +409,8 @@ std::optional<Contraction> as_contraction(const Graph& graph, const TileKernel& 
 
 Result<KernelText> emit_contraction(Graph& graph, const Fused& fused, const TileKernel& kernel,
                                     const Contraction& contraction, const std::string& name,
-                                    const KernelChoice& choice) {
-  return ContractionEmitter(graph, fused, kernel, contraction, name, choice).run();
+                                    const KernelChoice& choice, const Target& target) {
+  return ContractionEmitter(graph, fused, kernel, contraction, name, choice, target).run();
 }
 
 }  // namespace nereid::lower

@@ -74,6 +74,7 @@ std::string KernelNames::fresh(const std::string& wish) {
 }
 
 std::string KernelNames::pointer(const Graph& graph, TensorId id) {
+  if (const TensorId into = graph.tensors[static_cast<size_t>(id)].into; into >= 0) id = into;
   for (const auto& [name, tensor] : pointers)
     if (tensor == id) return name;
   const std::string name = fresh(identifier(graph.tensors[static_cast<size_t>(id)].name) + "_ptr");

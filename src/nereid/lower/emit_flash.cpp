@@ -13,18 +13,18 @@ struct FlashDim {
   static constexpr int kBatch = 0, kM = 1, kF = 2, kN = 3, kE = 4;
 };
 constexpr int64_t kShared = 160 << 10;  // bytes of one program, on the smallest target
-constexpr int64_t kFewPrograms = 132;
 
 class FlashEmitter {
  public:
   FlashEmitter(Graph& graph, const Fused& fused, const TileKernel& kernel, const std::string& name,
-               const KernelChoice& choice)
+               const KernelChoice& choice, const Target& target)
       : graph_(graph),
         fused_(fused),
         kernel_(kernel),
         node_(graph.nodes[static_cast<size_t>(kernel.members.front().node)]),
         flash_(*node_.flash),
         choice_(choice),
+        processors_(target.multiprocessors),
         batches_(product_of(node_.sizes, flash_.batch)),
         m_(product_of(node_.sizes, flash_.m)),
         f_(product_of(node_.sizes, flash_.f)),
@@ -79,8 +79,8 @@ class FlashEmitter {
     const int64_t most_m = half ? (wide ? 64 : 128) : (wide ? 32 : 64);
     const int64_t most_n = half ? (wide ? 32 : 64) : (wide ? 16 : 32);
     block_m_ = std::clamp<int64_t>(power_of_two(m_), 16, most_m);
-    if ((m_ + block_m_ - 1) / block_m_ * batches_ < kFewPrograms) block_m_ = std::min<int64_t>(block_m_, 64);
-    while (block_m_ > 16 && (m_ + block_m_ - 1) / block_m_ * batches_ < kFewPrograms / 2) block_m_ /= 2;
+    if ((m_ + block_m_ - 1) / block_m_ * batches_ < processors_) block_m_ = std::min<int64_t>(block_m_, 64);
+    while (block_m_ > 16 && (m_ + block_m_ - 1) / block_m_ * batches_ < processors_ / 2) block_m_ /= 2;
     block_n_ = std::clamp<int64_t>(power_of_two(n_), std::min<int64_t>(most_n, 32), most_n);
     if (choice_.m > 0) block_m_ = std::max<int64_t>(power_of_two(choice_.m), 16);
     if (choice_.n > 0) block_n_ = std::max<int64_t>(power_of_two(choice_.n), 16);
@@ -109,16 +109,9 @@ class FlashEmitter {
   // The node's dimensions as those five.
   std::vector<Index> coordinates(const Extents& extents) const {
     std::vector<Index> by(node_.sizes.size());
-    const auto spread = [&](const std::vector<int>& dims, int dimension) {
-      Extents sizes;
-      for (const int d : dims) sizes.push_back(node_.sizes[static_cast<size_t>(d)]);
-      const auto parts = unravel(Index::dimension(dimension), sizes, extents);
-      for (size_t i = 0; i < dims.size(); ++i)
-        by[static_cast<size_t>(dims[i])] = sizes[i] == 1 ? Index() : parts[i];
-    };
-    spread(flash_.batch, FlashDim::kBatch);
-    spread(flash_.m, FlashDim::kM);
-    spread(flash_.f, FlashDim::kF);
+    spread(by, node_.sizes, flash_.batch, FlashDim::kBatch, extents);
+    spread(by, node_.sizes, flash_.m, FlashDim::kM, extents);
+    spread(by, node_.sizes, flash_.f, FlashDim::kF, extents);
     for (const int d : {FlashDim::kN, FlashDim::kE}) by.push_back(Index::dimension(d));
     return by;
   }
@@ -211,6 +204,7 @@ class FlashEmitter {
   const Node node_;
   const Flash flash_;
   const KernelChoice choice_;
+  const int64_t processors_;
   const int64_t batches_, m_, f_, n_, e_;
   int64_t block_m_ = 16, block_n_ = 16, block_e_ = 16, block_f_ = 16;
   DType type_ = DType::kF32;
@@ -223,8 +217,8 @@ class FlashEmitter {
 }  // namespace
 
 Result<KernelText> emit_flash(Graph& graph, const Fused& fused, const TileKernel& kernel,
-                              const std::string& name, const KernelChoice& choice) {
-  return FlashEmitter(graph, fused, kernel, name, choice).run();
+                              const std::string& name, const KernelChoice& choice, const Target& target) {
+  return FlashEmitter(graph, fused, kernel, name, choice, target).run();
 }
 
 }  // namespace nereid::lower

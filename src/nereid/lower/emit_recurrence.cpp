@@ -16,8 +16,10 @@ constexpr int64_t kInRegisters = 64;
 
 class StepEmitter {
  public:
-  StepEmitter(Graph& graph, const TileKernel& kernel, const std::string& name, const KernelChoice& choice)
+  StepEmitter(Graph& graph, const TileKernel& kernel, const std::string& name, const KernelChoice& choice,
+              const Target& target)
       : graph_(graph),
+        processors_(target.multiprocessors),
         kernel_(kernel),
         node_(graph.nodes[static_cast<size_t>(kernel.members.front().node)]),
         of_(*node_.recurrence),
@@ -79,13 +81,14 @@ class StepEmitter {
     const bool half = stored_ == DType::kF16 || stored_ == DType::kBF16;
     on_device_ = of_.hidden <= (half ? 2 * kInRegisters : kInRegisters);
     if (on_device_) block_n_ = std::max<int64_t>(power_of_two(of_.hidden), 16);
-    // Longer blocks of float32 do not fit the registers (`cuobjdump --dump-resource-usage`: 368 bytes of stack).
+    // Longer blocks of float32 do not fit the registers (`cuobjdump --dump-resource-usage`: 368 bytes of
+    // stack).
     block_k_ = std::clamp<int64_t>(power_of_two(of_.hidden), 16, half ? 128 : 64);
     const auto programs = [&] {
       return ((of_.batch + block_m_ - 1) / block_m_) * ((of_.hidden + block_n_ - 1) / block_n_);
     };
     // Every step waits for the one before, so its time counts: as many processors as there are.
-    while (!on_device_ && programs() > 2 * kProcessors && std::min(block_m_, block_n_) < 64)
+    while (!on_device_ && programs() > 2 * processors_ && std::min(block_m_, block_n_) < 64)
       (block_m_ <= block_n_ ? block_m_ : block_n_) *= 2;
     if (choice.m > 0) block_m_ = std::max<int64_t>(power_of_two(choice.m), 16);
     if (choice.n > 0 && !on_device_) block_n_ = std::max<int64_t>(power_of_two(choice.n), 16);
@@ -222,6 +225,7 @@ class StepEmitter {
   }
 
   Graph& graph_;
+  const int64_t processors_;
   const TileKernel& kernel_;
   const Node node_;
   const Recurrence of_;
@@ -238,8 +242,8 @@ class StepEmitter {
 }  // namespace
 
 Result<KernelText> emit_recurrence(Graph& graph, const TileKernel& kernel, const std::string& name,
-                                   const KernelChoice& choice) {
-  return StepEmitter(graph, kernel, name, choice).run();
+                                   const KernelChoice& choice, const Target& target) {
+  return StepEmitter(graph, kernel, name, choice, target).run();
 }
 
 }  // namespace nereid::lower

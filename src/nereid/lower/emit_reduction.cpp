@@ -41,7 +41,7 @@ std::string nothing_text(Reduction reduction, DType type) {
 std::string combine_name(Reduction reduction, bool scan) {
   switch (reduction) {
     case Reduction::kProd:
-      return "product_of";
+      return scan ? "running_product_of" : "product_of";
     case Reduction::kMax:
       return "larger_of";
     case Reduction::kMin:
@@ -57,24 +57,24 @@ std::string combine_name(Reduction reduction, bool scan) {
   }
 }
 
-std::string combined(Reduction reduction, const std::string& a, const std::string& b) {
+std::string combined(Reduction reduction, const std::string& a, const std::string& b, bool scan) {
   if (reduction == Reduction::kSum) return fmt::format("{} + {}", a, b);
-  if (reduction == Reduction::kProd) return fmt::format("{} * {}", a, b);
-  return fmt::format("{}({}, {})", combine_name(reduction, false), a, b);
+  if (reduction == Reduction::kProd && !scan) return fmt::format("{} * {}", a, b);
+  return fmt::format("{}({}, {})", combine_name(reduction, scan), a, b);
 }
 
 std::string reduced_text(Reduction reduction, const std::string& block, int axis,
-                         std::vector<std::string>& helpers) {
+                         std::vector<std::string>& helpers, bool scan) {
   if (reduction == Reduction::kSum) return fmt::format("tl.sum({}, axis={})", block, axis);
-  const std::string name = combine_name(reduction, false);
+  const std::string name = combine_name(reduction, scan);
   use(helpers, name);
   return fmt::format("tl.reduce({}, {}, {})", block, axis, name);
 }
 
-std::string scanned_text(Reduction reduction, const std::string& block, int axis,
+std::string scanned_text(Reduction reduction, const std::string& block, int axis, DType type,
                          std::vector<std::string>& helpers) {
   if (reduction == Reduction::kSum) return fmt::format("tl.cumsum({}, axis={})", block, axis);
-  const std::string name = combine_name(reduction, true);
+  const std::string name = combine_name(reduction, trace::is_floating(type));
   use(helpers, name);
   return fmt::format("tl.associative_scan({}, {}, {})", block, axis, name);
 }
@@ -105,6 +105,13 @@ std::string helper_text(const std::string& name) {
     return one + fmt::format("    return tl.where(tl.abs(x) < 1e-8, x, libdevice.{}(x))\n",
                              name.substr(0, name.size() - 3));
   if (name == "product_of") return two + "    return a * b\n";
+  if (name == "running_product_of")
+    return two +
+           "    # A part's product may overflow where that of all before it is zero.\n"
+           "    p = a * b\n"
+           "    inf = float(\"inf\")\n"
+           "    grown = (tl.abs(p) == inf) & (tl.abs(a) < inf) & (tl.abs(b) < inf)\n"
+           "    return tl.where(grown, tl.where(p > 0, 1e300, -1e300), p)\n";
   if (name == "larger_of") return two + "    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)\n";
   if (name == "smaller_of") return two + "    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)\n";
   if (name == "log_sum_exp_of")

@@ -145,6 +145,10 @@ std::vector<KernelChoice> alternatives(const TileKernel& kernel, const KernelTex
                  .stages = stages,
                  .precision = text.choice.precision});
           }
+    KernelChoice order =
+        text.choice;  // the same tiles, one after the other by as many programs as processors
+    order.persistent = !order.persistent;
+    if (text.programs > target.multiprocessors || text.choice.persistent) add(order);
     return found;
   }
   if (kernel.columns.empty()) {

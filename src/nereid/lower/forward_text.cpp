@@ -32,6 +32,7 @@ class ForwardWriter {
         NEREID_TRY_STATUS(launch(texts_[k]));
     }
     for (const Update& update : graph_.updates) {
+      if (tensor(update.from).into == update.leaf) continue;
       NEREID_TRY(const std::string leaf, name_of(update.leaf));
       NEREID_TRY(const std::string from, name_of(update.from));
       line(fmt::format("{}.copy_({})", leaf, from));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <set>
 
 #include "nereid/lower/prepare.h"
@@ -56,16 +57,32 @@ class Fuser {
     if (each.call != nullptr) return {.rows = {}, .columns = {}, .members = {}, .kept = id};
     TileKernel kernel{.rows = each.sizes, .columns = each.reduced, .members = {}};
     std::vector<Index> map = identity_map(each.extents().size());
-    if (const auto across = each.special() ? std::nullopt : read_across(each)) {
-      // That dimension is the columns of a tile, so that both sides go through memory in its order.
-      kernel.rows.erase(kernel.rows.begin() + *across);
-      kernel.columns = {each.sizes[static_cast<size_t>(*across)]};
-      for (size_t d = 0, row = 0; d < map.size(); ++d)
-        map[d] =
-            Index::dimension(static_cast<int>(static_cast<int>(d) == *across ? kernel.rows.size() : row++));
+    if (!each.special() && each.reduction == Reduction::kNone && each.reduced.empty() && each.at.empty()) {
+      // In the order in which the result lies in memory. A dimension along which something else lies is the
+      // columns of a tile, so that both sides go through memory in their order.
+      const auto across = read_across(each);
+      kernel.rows.clear();
+      for (const int d : as_it_lies(each)) {
+        if (d == across) continue;
+        map[static_cast<size_t>(d)] = Index::dimension(static_cast<int>(kernel.rows.size()));
+        kernel.rows.push_back(each.sizes[static_cast<size_t>(d)]);
+      }
+      if (across) {
+        map[static_cast<size_t>(*across)] = Index::dimension(static_cast<int>(kernel.rows.size()));
+        kernel.columns = {each.sizes[static_cast<size_t>(*across)]};
+      }
     }
     kernel.members.push_back(member(kernel, id, map));
     return kernel;
+  }
+
+  // The dimensions of a map, that of the widest stride first.
+  std::vector<int> as_it_lies(const Node& each) const {
+    const auto& strides = graph_.tensors[static_cast<size_t>(each.out)].strides;
+    std::vector<int> order(each.sizes.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_sort(order, std::greater{}, [&](int d) { return strides[static_cast<size_t>(d)]; });
+    return order;
   }
 
   // The dimension of a map along which something that it loads lies in memory, where its result lies along

@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "nereid/lower/emit.h"
+#include "nereid/lower/estimate.h"
 #include "nereid/lower/import.h"
 #include "nereid/lower/prepare.h"
+#include "nereid/lower/update_in_place.h"
 
 namespace nereid::lower {
 namespace {
@@ -107,6 +111,19 @@ TEST(Fuse, AMapBetweenTwoProductsEndsTheFirst) {
   EXPECT_TRUE(fused.stored[static_cast<size_t>(relu)]);
 }
 
+TEST(Fuse, AMapGoesThroughItsResultAsItLies) {
+  Sketch s;
+  const TensorId x = s.leaf({12, 40});
+  const TensorId turned = s.graph.add_node(
+      {.sizes = {40, 12}, .body = s.at(x, {Sketch::d(1), Sketch::d(0)}).id(), .name = "copy"}, DType::kF32,
+      {1, 40});
+  s.graph.outputs = {turned};
+  const Fused fused = fuse(s.graph);
+  ASSERT_EQ(fused.kernels.size(), 1);
+  EXPECT_EQ(fused.kernels[0].rows, (Extents{12, 40}));
+  EXPECT_EQ(fused.kernels[0].members[0].at, (std::vector<Index>{Sketch::d(1), Sketch::d(0)}));
+}
+
 TEST(Fuse, ALongReductionOfFewRowsTakesTwoStages) {
   Sketch s;
   const TensorId x = s.leaf({3, 1 << 18});
@@ -168,6 +185,43 @@ TEST(Emit, FewRowsAreSharedOut) {
   EXPECT_GE(text.programs, 16);
   const auto asked = emit(s.graph, fused, fused.kernels.at(0), "k", {.rows = 64, .warps = 4}).value();
   EXPECT_EQ(asked.programs, 1);
+}
+
+TEST(Emit, APersistentProductHasAProgramForEachProcessor) {
+  Sketch s;
+  const TensorId a = s.leaf({2048, 64}), b = s.leaf({64, 2048});
+  s.graph.outputs = {s.product(a, b, 2048, 2048, 64)};
+  const Target& target = targets()[1];
+  const Fused fused = fuse(s.graph, target, false);
+  const auto usual = emit(s.graph, fused, fused.kernels.at(0), "k").value();
+  const auto others = alternatives(fused.kernels[0], usual, target);
+  const auto order =
+      std::ranges::find_if(others, [](const KernelChoice& choice) { return choice.persistent; });
+  ASSERT_NE(order, others.end());
+  const auto text = emit(s.graph, fused, fused.kernels[0], "k", *order).value();
+  EXPECT_EQ(text.programs, target.multiprocessors);
+  EXPECT_NE(text.text.find(fmt::format("for tile in range(tl.program_id(0), {}, {}):", usual.programs,
+                                       target.multiprocessors)),
+            std::string::npos);
+  EXPECT_EQ(text.choice.m, usual.choice.m);
+}
+
+TEST(Update, StateIsWrittenWhereItIsComputed) {
+  enum class Also { kNothing, kHandedOut, kReadElsewhere, kReadLater };
+  for (const Also also : {Also::kNothing, Also::kHandedOut, Also::kReadElsewhere, Also::kReadLater}) {
+    Sketch s;
+    const TensorId state = s.leaf({5}), x = s.leaf({5});
+    s.graph.tensors[1].storage = 1;
+    const Index from = also == Also::kReadElsewhere ? Sketch::d(0) * -1 + Index(4) : Sketch::d(0);
+    const TensorId next = s.map({5}, s.at(state, {from}) * 0.9 + s.element(x) * 0.1);
+    const TensorId sum = s.reduce({}, {5}, s.element(also == Also::kReadLater ? state : x));
+    s.graph.outputs = {also == Also::kHandedOut ? next : sum};
+    s.graph.updates = {{state, next}};
+    const Fused fused = fuse(s.graph);
+    update_in_place(s.graph, fused);
+    EXPECT_EQ(s.graph.tensors[static_cast<size_t>(next)].into, also == Also::kNothing ? state : -1)
+        << static_cast<int>(also);
+  }
 }
 
 TEST(Prepare, ASmallWindowIsWrittenOut) {

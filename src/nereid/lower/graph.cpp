@@ -35,6 +35,7 @@ TensorId Graph::add_leaf(const trace::Value& value, trace::ValueId id, std::stri
                      .offset = value.offset,
                      .node = -1,
                      .leaf = id,
+                     .storage = value.storage,
                      .name = std::move(name)});
   return static_cast<TensorId>(tensors.size()) - 1;
 }

@@ -19,13 +19,15 @@ using NodeId = int32_t;
 struct Tensor {
   DType type = DType::kF32;  // as stored
   Extents sizes;
-  std::vector<int64_t> strides;  // elements
-  int64_t offset = 0;            // elements from the start of the storage, of leaves
-  int64_t shift = 0;             // elements from where the pointer of the leaf's value points
-  NodeId node = -1;              // that makes it; -1: a leaf
-  trace::ValueId leaf = -1;      // the trace's value that a leaf is
-  bool learned = false;          // a leaf that is a parameter: finite
-  std::string name;              // for people: "x", "fc.weight", "softmax"
+  std::vector<int64_t> strides;   // elements
+  int64_t offset = 0;             // elements from the start of the storage, of leaves
+  int64_t shift = 0;              // elements from where the pointer of the leaf's value points
+  NodeId node = -1;               // that makes it; -1: a leaf
+  trace::ValueId leaf = -1;       // the trace's value that a leaf is
+  trace::StorageId storage = -1;  // of a leaf
+  bool learned = false;           // a leaf that is a parameter: finite
+  TensorId into = -1;             // the leaf that it is written into where it is made (update_in_place.h)
+  std::string name;               // for people: "x", "fc.weight", "softmax"
 };
 
 enum class Reduction : uint8_t { kNone, kSum, kProd, kMax, kMin, kLogSumExp, kArgMax, kArgMin };

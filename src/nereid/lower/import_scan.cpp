@@ -15,7 +15,8 @@ OperatorImport scan(Reduction kind, std::string name, Reduction place = Reductio
     const DType type = compute_type(import.result().dtype);
     // Sums and products of parts are formed that no prefix is: in float32 they may overflow where the result
     // does not, or lose what cancels.
-    const bool wide = type == DType::kF32 && (kind == Reduction::kSum || kind == Reduction::kProd);
+    const bool product = kind == Reduction::kProd && trace::is_floating(type);
+    const bool wide = product || (type == DType::kF32 && kind == Reduction::kSum);
     const ExprId element = import.exprs().cast(reduce.element(*x, axes), wide ? DType::kF64 : type);
     NEREID_TRY_STATUS(
         import.define_scan(results.at(0), kind, axes.kept, axes.gone, axes.in_body(), element, name));

@@ -18,6 +18,7 @@
 #include "nereid/lower/source_file.h"
 #include "nereid/lower/split_factors.h"
 #include "nereid/lower/thin_channels.h"
+#include "nereid/lower/update_in_place.h"
 
 namespace nereid::lower {
 namespace {
@@ -65,6 +66,7 @@ class ModuleWriter {
       channels_last(graph_);
     }
     fused_ = fuse(graph_, *target_, choices_.split_sums, choices_.cuts);
+    update_in_place(graph_, fused_);
     NEREID_TRY_STATUS(write_kernels());
     NEREID_TRY(const std::string forward, forward_text(trace_, graph_, fused_, texts_, file));
     module_.plan = plan_text(trace_, graph_, fused_, module_, *target_);
@@ -105,7 +107,8 @@ class ModuleWriter {
       const std::string name = kernel_name(graph_, kernel, names);
       const auto chosen = choices_.kernels.find(name);
       NEREID_TRY(texts_.back(), emit(graph_, fused_, kernel, name,
-                                     chosen == choices_.kernels.end() ? KernelChoice{} : chosen->second));
+                                     chosen == choices_.kernels.end() ? KernelChoice{} : chosen->second,
+                                     *target_));
       const KernelText& text = texts_.back();
       const Estimate cost = estimate(graph_, fused_, kernel, text, *target_);
       module_.seconds += cost.seconds;

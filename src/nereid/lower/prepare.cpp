@@ -170,6 +170,8 @@ class Inliner {
       return true;
     const Places& places = places_[static_cast<size_t>(tensor)];
     const size_t length = graph_.exprs.below(made->body).size();
+    // What is written anyway is read, where that is less than to compute it again.
+    if (length > kWindowBody && std::ranges::find(results_, tensor) != results_.end()) return true;
     if (length > kLongBody && places.nodes > 1) return true;
     if (places.most > 1 && length > kWindowBody && length * places.most > kMostInlined) return true;
     if (places.most > 4 && length > kWindowBody) return true;
@@ -214,6 +216,7 @@ class Inliner {
   Graph& graph_;
   const std::set<int>& cuts_;
   std::vector<Places> places_;  // of each tensor
+  const std::vector<TensorId> results_ = graph_.results();
 };
 
 // sum over c of body becomes sum over s of (sum over c' of body at s * chunk + c').

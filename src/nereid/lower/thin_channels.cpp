@@ -146,41 +146,22 @@ class LineBuilder {
     return true;
   }
 
-  // x with its padding, [the other dimensions..., width x channels].
-  TensorId padded(const Lines& lines, int64_t filled, const Node& reader) {
-    const Expr load = exprs()[lines.x];
-    const Extents of = graph_.tensors[static_cast<size_t>(load.tensor)].sizes;
+  // A tensor as lines, [the other dimensions..., width x channels]: what lies in `reach`, the channels filled
+  // up.
+  TensorId in_lines(TensorId tensor, size_t channel, size_t along, const std::vector<Bounds>& reach,
+                    int64_t filled, const char* name, const Node& reader) {
     Extents sizes;
-    std::vector<Index> at(of.size());
-    for (size_t d = 0; d < of.size(); ++d) {
-      if (d == lines.x_channel || d == lines.x_along) continue;
-      at[d] = Index::dimension(static_cast<int>(sizes.size())) + Index(lines.reach[d].low);
-      sizes.push_back(lines.reach[d].high - lines.reach[d].low + 1);
+    std::vector<Index> at(reach.size());
+    for (size_t d = 0; d < reach.size(); ++d) {
+      if (d == channel || d == along) continue;
+      at[d] = Index::dimension(static_cast<int>(sizes.size())) + Index(reach[d].low);
+      sizes.push_back(reach[d].high - reach[d].low + 1);
     }
     const Index last = Index::dimension(static_cast<int>(sizes.size()));
-    const Bounds across = lines.reach[lines.x_along];
-    sizes.push_back((across.high - across.low + 1) * filled);
-    at[lines.x_channel] = remainder(last, filled, sizes);
-    at[lines.x_along] = quotient(last, filled, sizes) + Index(across.low);
-    return rounded(load.tensor, at, sizes, "lines", reader);
-  }
-
-  // The weights, [the other dimensions..., width of the window x channels].
-  TensorId rows(const Lines& lines, int64_t filled, const Node& reader) {
-    const Expr load = exprs()[lines.weight];
-    const Extents of = graph_.tensors[static_cast<size_t>(load.tensor)].sizes;
-    Extents sizes;
-    std::vector<Index> at(of.size());
-    for (size_t d = 0; d < of.size(); ++d) {
-      if (d == lines.weight_channel || d == lines.weight_along) continue;
-      at[d] = Index::dimension(static_cast<int>(sizes.size()));
-      sizes.push_back(of[d]);
-    }
-    const Index last = Index::dimension(static_cast<int>(sizes.size()));
-    sizes.push_back(of[lines.weight_along] * filled);
-    at[lines.weight_channel] = remainder(last, filled, sizes);
-    at[lines.weight_along] = quotient(last, filled, sizes);
-    return rounded(load.tensor, at, sizes, "weight_rows", reader);
+    sizes.push_back((reach[along].high - reach[along].low + 1) * filled);
+    at[channel] = remainder(last, filled, sizes);
+    at[along] = quotient(last, filled, sizes) + Index(reach[along].low);
+    return rounded(tensor, at, sizes, name, reader);
   }
 
   TensorId rounded(TensorId tensor, const std::vector<Index>& at, const Extents& sizes, const char* name,
@@ -201,8 +182,14 @@ class LineBuilder {
 
   void rearrange(Node& node, const Lines& lines) {
     const int64_t filled = power_of_two(node.reduced[lines.channel]);
-    const TensorId x = padded(lines, filled, node), weight = rows(lines, filled, node);
     const Expr of_x = exprs()[lines.x], of_weight = exprs()[lines.weight];
+    std::vector<Bounds> all;  // of the weights
+    for (const int64_t size : graph_.tensors[static_cast<size_t>(of_weight.tensor)].sizes)
+      all.push_back({0, size - 1});
+    const TensorId x =
+        in_lines(of_x.tensor, lines.x_channel, lines.x_along, lines.reach, filled, "lines", node);
+    const TensorId weight = in_lines(of_weight.tensor, lines.weight_channel, lines.weight_along, all, filled,
+                                     "weight_rows", node);
     const auto rank = static_cast<int>(node.sizes.size());
     // The window's other dimensions, then the row.
     std::vector<Index> by = dimensions(node.sizes.size());
