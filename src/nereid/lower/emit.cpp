@@ -7,199 +7,12 @@
 
 #include "nereid/lower/emit_expr.h"
 #include "nereid/lower/emit_reduction.h"
+#include "nereid/lower/tile.h"
 
 namespace nereid::lower {
 namespace {
 
-constexpr int64_t kMostColumns = 8192;  // of one block; a longer row is gone over in a loop
-constexpr int64_t kTile = 2048;         // elements of a block
-// Where rows lie beside each other: of a block of many, and columns that are read but once.
-constexpr int64_t kMostRows = 256, kLeastColumns = 8, kWholeColumns = 256;
 constexpr int kRow = 0, kColumn = 1;  // the two dimensions that a kernel's indices are written in
-
-// What a kernel of a few programs takes, which is neither bytes nor FLOPs. Fitted to tuned kernels of sampled
-// programs on an H200 whose caches are cold: an instruction that is fetched for the first time costs as much
-// as hundreds that are there, so that few elements a thread are the best.
-constexpr double kColdInstruction = 10e-9, kTurn = 1e-6, kProgram = 0.15e-6;  // s
-constexpr double kIssued = 7.2e9;      // instructions of a warp that a processor does a second
-constexpr double kCacheBytes = 4e12;   // a second, of all processors
-constexpr int64_t kFewElements = 256;  // of a map's block where blocks are few
-constexpr int kLoadWork = 8, kHardWork = 12, kWork = 2;  // instructions of an expression, about
-
-// Votes for rows (positive) or columns lying beside each other in memory.
-int rows_are_inner(const Graph& graph, const TileKernel& kernel) {
-  int votes = 0;
-  const auto rank = static_cast<int>(kernel.rows.size());
-  for (const Member& member : kernel.members)
-    for (const ExprId id : graph.exprs.below(member.body)) {
-      const Expr& expr = graph.exprs[id];
-      if (expr.kind != Expr::Kind::kLoad) continue;
-      bool of_columns = false;  // else it is read once a row, whichever way that is cut
-      for (size_t c = 0; c < kernel.columns.size(); ++c)
-        of_columns = of_columns || graph.exprs.uses(id, rank + static_cast<int>(c));
-      if (!of_columns) continue;
-      Index address;
-      for (size_t d = 0; d < expr.at.size(); ++d)
-        address = address + expr.at[d] * graph.tensors[static_cast<size_t>(expr.tensor)].strides[d];
-      const int64_t rows = rank == 0 ? 0 : address.stride(rank - 1).value_or(0);
-      const int64_t columns = address.stride(rank + static_cast<int>(kernel.columns.size()) - 1).value_or(0);
-      // Of a window both: then the longer.
-      const bool window = rows == 1 && columns == 1 && kernel.rows.back() > kernel.columns.back();
-      // What is the same for all rows that lie beside each other is read once for them.
-      const int weight = rows == 0 ? 1 : 2;
-      votes += weight * ((rows == 1 && (columns != 1 || window) ? 1 : 0) - (columns == 1 && !window ? 1 : 0));
-    }
-  return votes;
-}
-
-struct Tile {
-  int64_t rows = 1, columns = 1;  // of a block
-  bool looped = false;            // a program goes over its columns in several blocks
-  int64_t column_tiles = 1;       // programs that share a row: of maps, which need no whole row
-  int warps = 0;                  // 0: by the block's size
-
-  Tile(const Graph& graph, const TileKernel& kernel, const KernelChoice& choice, int64_t processors)
-      : processors_(processors) {
-    by_default(graph, kernel);
-    if (!kernel.columns.empty() && !only_maps(kernel)) of_few_programs(graph, kernel);
-    if (choice.rows > 0 || choice.columns > 0) warps = 0;
-    if (choice.rows > 0) rows = power_of_two(choice.rows);
-    if (choice.columns > 0 && !kernel.columns.empty()) columns = power_of_two(choice.columns);
-    looped = !kernel.columns.empty() && columns < kernel.column_count();
-    if (looped && only_maps(kernel)) {
-      column_tiles = (kernel.column_count() + columns - 1) / columns;
-      looped = false;
-    }
-  }
-
- private:
-  static bool only_maps(const TileKernel& kernel) {
-    return std::ranges::all_of(kernel.members,
-                               [](const Member& m) { return m.reduction == Reduction::kNone && !m.scan; });
-  }
-
-  // Its reductions need no finished result of each other, and nothing is written for each column.
-  static bool in_one_turn(const Graph& graph, const TileKernel& kernel) {
-    return std::ranges::none_of(kernel.members, [&](const Member& m) {
-      if (m.reduction == Reduction::kNone) return m.whole;
-      const auto reads = graph.reads(graph.nodes[static_cast<size_t>(m.node)]);
-      return m.scan || std::ranges::any_of(kernel.members, [&](const Member& other) {
-               const TensorId made = graph.nodes[static_cast<size_t>(other.node)].out;
-               return std::ranges::find(reads, made) != reads.end();
-             });
-    });
-  }
-
-  void by_default(const Graph& graph, const TileKernel& kernel) {
-    const int64_t all_rows = kernel.row_count(), all_columns = kernel.column_count();
-    if (kernel.columns.empty()) {
-      rows = std::min<int64_t>(power_of_two(all_rows), 1024);
-      while (rows > kFewElements && all_rows / rows < 4 * processors_) rows /= 2;
-      return;
-    }
-    const bool maps = only_maps(kernel);
-    if (maps || rows_are_inner(graph, kernel) > 0) {
-      columns = std::min<int64_t>(power_of_two(all_columns), 64);
-      rows = std::min<int64_t>(power_of_two(all_rows), kTile / columns);
-      if (maps) {
-        while (rows * columns > 2 * kFewElements &&
-               (all_rows + rows - 1) / rows * ((all_columns + columns - 1) / columns) < processors_)
-          (rows > columns ? rows : columns) /= 2;
-        return;
-      }
-      if (in_one_turn(graph, kernel)) {
-        // Rows in the lanes and columns in the registers of one: nothing is exchanged for a sum.
-        for (; rows < kMostRows && columns > kLeastColumns && all_rows / (2 * rows) >= 4 * processors_;
-             rows *= 2)
-          columns /= 2;
-      } else if (all_columns <= kWholeColumns) {
-        // Else every turn would read it again.
-        columns = power_of_two(all_columns);
-        rows = std::min<int64_t>(power_of_two(all_rows), 2 * kTile / columns);
-      }
-    } else {
-      // A few hundred programs must have much under way each.
-      const int64_t turn = all_rows < 4 * processors_ ? kMostColumns : kTile;
-      columns =
-          std::min<int64_t>(power_of_two(all_columns), all_columns > kMostColumns ? turn : kMostColumns);
-      rows = std::clamp<int64_t>(kTile / columns, 1, power_of_two(all_rows));
-    }
-  }
-
-  // What a kernel's elements cost, whichever way they are cut.
-  struct Work {
-    double instructions = 0;  // for one element
-    double bytes = 0;         // of all
-    int turns = 1;            // over the columns, where they do not fit one block
-    bool rows_inner = false;
-  };
-  static Work work_of(const Graph& graph, const TileKernel& kernel) {
-    Work work;
-    work.rows_inner = rows_are_inner(graph, kernel) > 0;
-    std::set<ExprId> seen;
-    std::vector<std::pair<TensorId, int>> finished;  // what a member makes, and after which turn
-    for (const Member& member : kernel.members) {
-      const Node& node = graph.nodes[static_cast<size_t>(member.node)];
-      int turn = 1;
-      const auto reads = graph.reads(node);
-      for (const auto& [made, after] : finished)
-        if (std::ranges::find(reads, made) != reads.end()) turn = std::max(turn, after + 1);
-      if (member.reduction != Reduction::kNone || member.whole) work.turns = std::max(work.turns, turn);
-      finished.emplace_back(node.out, member.reduction == Reduction::kNone && member.whole ? turn - 1 : turn);
-      work.instructions += kLoadWork;
-      for (const ExprId id : graph.exprs.below(member.body)) {
-        if (!seen.insert(id).second) continue;
-        const Expr& expr = graph.exprs[id];
-        if (expr.kind == Expr::Kind::kLoad) {
-          work.instructions += kLoadWork;
-          work.bytes += static_cast<double>(kernel.row_count() * kernel.column_count() *
-                                            trace::element_bytes(expr.type));
-        } else if (expr.kind == Expr::Kind::kApply) {
-          const bool hard = expr.fn >= Fn::kExp && expr.fn <= Fn::kSigmoid;
-          work.instructions += hard ? kHardWork : kWork;
-        }
-      }
-    }
-    return work;
-  }
-
-  double seconds(const Work& work, const TileKernel& kernel, int64_t rows, int64_t columns, int warps) const {
-    const auto programs = static_cast<double>((kernel.row_count() + rows - 1) / rows);
-    const auto loops = static_cast<double>((kernel.column_count() + columns - 1) / columns);
-    const double turns = loops > 1 ? work.turns : 1;
-    const double each = std::max(1.0, static_cast<double>(rows * columns) / (32.0 * warps));
-    const double in_turn = work.instructions * each;
-    const double a_processor = std::ceil(programs / static_cast<double>(processors_));
-    const double issue = a_processor * loops * turns * warps * in_turn / kIssued;
-    // A sector of 32 bytes has eight rows that lie beside each other.
-    const double waste = work.rows_inner ? std::max(1.0, 8.0 / static_cast<double>(rows)) : 1;
-    const double share = std::min(1.0, programs / static_cast<double>(processors_));
-    const double memory = work.bytes * waste * turns / (kCacheBytes * share);
-    const double at_once = std::max(1.0, std::floor(48.0 / warps));
-    return turns * in_turn * kColdInstruction + std::max(issue, memory) +
-           loops * turns * std::ceil(a_processor / at_once) * kTurn + a_processor * kProgram;
-  }
-
-  // Where there are few programs, whatever keeps each of them short.
-  void of_few_programs(const Graph& graph, const TileKernel& kernel) {
-    const int64_t all_rows = kernel.row_count(), all_columns = kernel.column_count();
-    if ((all_rows + rows - 1) / rows >= 2 * processors_) return;
-    const Work work = work_of(graph, kernel);
-    const int usual = rows * columns >= kMostColumns ? 16 : rows * columns >= 4096 ? 8 : 4;
-    double best = seconds(work, kernel, rows, columns, usual) * 0.95;
-    const int64_t whole = power_of_two(all_columns);
-    for (int64_t r = 1; r <= power_of_two(all_rows); r *= 2)
-      for (int64_t c = std::min<int64_t>(whole, kMostColumns); c >= std::min<int64_t>(whole, 64); c /= 2)
-        for (const int w : {1, 2, 4, 8, 16}) {
-          if (r * c > 512 * w || (r * c < 32 * w && w > 1)) continue;
-          const double cost = seconds(work, kernel, r, c, w);
-          if (cost >= best) continue;
-          best = cost, rows = r, columns = c, warps = w;
-        }
-  }
-
-  int64_t processors_;
-};
 
 class TileEmitter {
  public:
@@ -207,7 +20,7 @@ class TileEmitter {
               const KernelChoice& choice, const Target& target)
       : graph_(graph),
         fused_(fused),
-        tile_(graph, kernel, choice, target.multiprocessors),
+        tile_(cut(graph, kernel, choice, target)),
         choice_(choice),
         kernel_(kernel),
         rows_(kernel.row_count()),
@@ -472,11 +285,7 @@ class TileEmitter {
       out_.constants.emplace_back("BLOCK_COLUMNS", tile_.columns);
     }
     out_.programs = (rows_ + tile_.rows - 1) / tile_.rows * tile_.column_tiles;
-    out_.num_warps = choice_.warps > 0                            ? choice_.warps
-                     : tile_.warps > 0                            ? tile_.warps
-                     : tile_.rows * tile_.columns >= kMostColumns ? 16
-                     : tile_.rows * tile_.columns >= 4096         ? 8
-                                                                  : 4;
+    out_.num_warps = tile_.warps;
     out_.choice = {.rows = tile_.rows, .columns = has_columns_ ? tile_.columns : 0, .warps = out_.num_warps};
     close_kernel(out_, graph_, names_, kernel_, write_.take_lines());
   }

@@ -11,7 +11,7 @@
 namespace nereid::lower {
 namespace {
 
-constexpr int64_t kTile = 64;  // of output elements that one program makes, in either direction
+constexpr int64_t kSplitTile = 64;  // of output elements that one program makes, in either direction
 constexpr int64_t kTermsOfAPart = 256, kGatheredTermsOfAPart = 64;  // that are worth a program
 // Seconds a program takes for one term of its tile's sums: of float32 in three products of TF32, of halves,
 // of what is gathered (measured on an H200: 17 to 35 ns).
@@ -71,7 +71,7 @@ class SumSplitter {
                  right = graph_.exprs.uses(body.args[1], static_cast<int>(d));
       (left == right ? batch : left ? m : n) *= node.sizes[d];
     }
-    return ((m + kTile - 1) / kTile) * ((n + kTile - 1) / kTile) * batch;
+    return ((m + kSplitTile - 1) / kSplitTile) * ((n + kSplitTile - 1) / kSplitTile) * batch;
   }
 
   bool halves(const Node& node) const {
