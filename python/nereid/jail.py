@@ -3,6 +3,8 @@
 import ctypes
 import json
 import os
+import random
+import sys
 
 
 class JailError(Exception):
@@ -36,8 +38,14 @@ class Jail:
         descriptors, in each child, which is in the jail by then; None in this process once the other end is closed."""
         descriptors = (ctypes.c_int * 2)()
         library = ctypes.PyDLL(self._library._name)  # keeps the interpreter's lock: the child goes on with it
-        found = library.nereid_serve(self._jail, compaction.pointer, control, folder.encode(), descriptors, self._message,
+        told = (None, None, None)
+        if len(sys._current_frames()) > 1:  # a warm-up left threads behind: see fork_loop.h
+            names = ("PyOS_BeforeFork", "PyOS_AfterFork_Parent", "PyOS_AfterFork_Child")
+            told = [ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p) for name in names]
+        numbers = random.getstate()  # Python draws a new seed where it is told
+        found = library.nereid_serve(self._jail, compaction.pointer, control, folder.encode(), *told, descriptors, self._message,
                                      ctypes.c_size_t(len(self._message)))  # fmt: skip
+        random.setstate(numbers)
         if found == 1:
             return descriptors[0], descriptors[1]
         if found < 0:

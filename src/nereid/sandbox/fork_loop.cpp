@@ -50,8 +50,13 @@ void set_child_signals(int how) {
 
 }  // namespace
 
-ForkLoop::ForkLoop(const Jail& jail, Compaction& compaction, int control, std::string folder)
-    : jail_(jail), compaction_(compaction), control_(control), folder_(std::move(folder)) {}
+ForkLoop::ForkLoop(const Jail& jail, Compaction& compaction, int control, std::string folder,
+                   Interpreter interpreter)
+    : jail_(jail),
+      compaction_(compaction),
+      control_(control),
+      folder_(std::move(folder)),
+      interpreter_(interpreter) {}
 
 Result<bool> ForkLoop::run(Child& child) {
   // Deaths are heard of while the loop waits and at no other time.
@@ -103,7 +108,9 @@ Result<bool> ForkLoop::fork_child(uint64_t number, Child& child) {
   int said[2];
   if (::pipe2(said, O_CLOEXEC) != 0) return failure("pipe");
   NEREID_TRY_STATUS(jail_.before_fork());
+  if (interpreter_.before != nullptr) interpreter_.before();
   const pid_t pid = ::fork();
+  if (auto* told = pid == 0 ? interpreter_.after_in_child : interpreter_.after_in_parent) told();
   if (pid < 0) return failure("fork");
   if (pid == 0) {
     become_child(number, child, said[1]);

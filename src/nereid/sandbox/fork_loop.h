@@ -37,15 +37,23 @@ class ForkLoop {
   struct Child {
     int request = -1, answer = -1;
   };
+  // What an interpreter is told around a fork; all or none are there.
+  struct Interpreter {
+    void (*before)() = nullptr;  // PyOS_BeforeFork, _AfterFork_Parent, _AfterFork_Child
+    void (*after_in_parent)() = nullptr;
+    void (*after_in_child)() = nullptr;
+  };
   // `folder`: where children get scratch folders of their own, for a policy that needs them; or empty.
-  ForkLoop(const Jail& jail, Compaction& compaction, int control, std::string folder);
+  ForkLoop(const Jail& jail, Compaction& compaction, int control, std::string folder,
+           Interpreter interpreter);
 
   // Returns true in every child, with the jail around it, and false in the zygote when the judge has closed
   // the control socket. An error: no child can be forked.
   //
-  // An interpreter is not told of the fork: it has one thread, which goes on in the child under the same
-  // name and holds what it held. What it would do (new locks for every log handler, a new random seed) costs
-  // a millisecond.
+  // An interpreter of one thread need not be told of the fork: that thread goes on in the child under the
+  // same name and holds what it held. What it would do (new locks for every log handler, a new random seed)
+  // costs a millisecond. One of more threads must: in the child it would hand its lock to a thread that is
+  // not there.
   Result<bool> run(Child& child);
 
  private:
@@ -66,6 +74,7 @@ class ForkLoop {
   Compaction& compaction_;
   const int control_;
   const std::string folder_;
+  const Interpreter interpreter_;
   bool compact_ = true;
   std::array<Living, kMostChildren> living_;  // the first `count_`
   size_t count_ = 0;

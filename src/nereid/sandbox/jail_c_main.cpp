@@ -67,10 +67,13 @@ NEREID_EXPORT int nereid_jail_walls(const void* jail, char* json, size_t size) {
 
 // Serves orders until the judge goes, see fork_loop.h. 1 in a child, which has `descriptors` (the request,
 // the pipe for the answer); 0 at the end.
+// `before`, `in_parent`, `in_child`: what Python wants to be told around a fork, or null.
 NEREID_EXPORT int nereid_serve(const void* jail, void* compaction, int control, const char* folder,
-                               int* descriptors, char* message, size_t size) {
+                               void (*before)(), void (*in_parent)(), void (*in_child)(), int* descriptors,
+                               char* message, size_t size) {
   nereid::sandbox::ForkLoop loop(*static_cast<const Jail*>(jail),
-                                 *static_cast<nereid::sandbox::Compaction*>(compaction), control, folder);
+                                 *static_cast<nereid::sandbox::Compaction*>(compaction), control, folder,
+                                 {before, in_parent, in_child});
   nereid::sandbox::ForkLoop::Child child;
   const auto is_child = loop.run(child);
   if (!is_child.ok()) return fail(message, size, is_child.error().message);

@@ -39,6 +39,28 @@ TEST(Zygote, TakesLargeRequestsAndAnswers) {
   EXPECT_EQ(answer.get<std::string>().size(), 3 << 20);
 }
 
+// What a module imports may start threads, which are not there in a child.
+TEST(Zygote, ServesThoughItsModuleStartedThreads) {
+  WorstWorker worker;
+  std::ofstream(worker.options().python_path[0] / "worst.py", std::ios::app) << R"(
+def busy():
+    while True:
+        time.sleep(0.0005)
+def warm():
+    for _ in range(3):
+        threading.Thread(target=busy, daemon=True).start()
+    import random
+    random.seed(7)
+    return {}
+)";
+  const Json drawn = worker.result("import random\nresult = random.random()", 5);
+  ASSERT_TRUE(drawn.is_number()) << drawn;
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(worker.result("result = sum(range(100000)) + threading.active_count()", 5), 4999950001);
+    EXPECT_EQ(worker.result("import random\nresult = random.random()", 5), drawn);  // the same numbers
+  }
+}
+
 TEST(Zygote, EndsWhatTakesTooLong) {
   WorstWorker worker;
   for (const char* code : {"while True: pass", "time.sleep(1000)", "signal.pause()",
