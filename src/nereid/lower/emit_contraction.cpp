@@ -46,6 +46,8 @@ class ContractionEmitter {
     block_n_ = std::clamp<int64_t>(power_of_two(n_), 16, narrow_ ? 128 : 64);
     block_k_ = std::clamp<int64_t>(power_of_two(k_), 16, narrow_ ? 64 : 32);
     if (split_ && n_ >= 512) block_n_ = 256;
+    // A row that ends in a second block is shorter in one.
+    if (first().taps && k_ > 32 && k_ < 64) block_k_ = 64;
     if (first().taps)
       block_m_ = std::clamp<int64_t>(power_of_two(m_), 16, 128),
       block_n_ = std::clamp<int64_t>(power_of_two(n_), 16, 128);
@@ -152,7 +154,8 @@ class ContractionEmitter {
     if (first().taps || operand_ != DType::kF32 || std::min(m_, n_) > 16 || k_ < kLongRows) return;
     int64_t& wide = m_ > n_ ? block_m_ : block_n_;
     while (wide > 32 && tiles_m() * tiles_n() * batch_ < kRowsUnderWay * processors_) wide /= 2;
-    block_k_ = 128;
+    const int64_t programs = tiles_m() * tiles_n() * batch_;
+    block_k_ = programs < 3 * processors_ ? 128 : programs < 6 * processors_ ? 64 : block_k_;
   }
 
   // The kernel's dimensions as m, n, batch and k.
@@ -353,6 +356,9 @@ class ContractionEmitter {
   }
 
   Status epilogue(ExprWriter& write, const std::vector<Index>& by) {
+    // Of one column a tensor core makes sixteen: what follows is not computed for all of them.
+    const bool column = n_ == 1;
+    if (column) write.line("total = tl.sum(tl.where(n == 0, total, 0.0), axis=1)[:, None]");
     for (const Member& member : kernel_.members) {
       const Node& node = graph_.nodes[static_cast<size_t>(member.node)];
       std::string value = "total";
@@ -365,11 +371,14 @@ class ContractionEmitter {
       if (!fused_.stored[static_cast<size_t>(node.out)]) continue;
       std::vector<Index> at;
       for (const Index& index : member.at) at.push_back(substitute(index, by, write.extents()));
-      const std::string where = write.mask_of({kM, kN}, write.beyond(node.out, at));
+      const std::string where =
+          write.mask_of(column ? std::vector<int>{kM} : std::vector<int>{kM, kN}, write.beyond(node.out, at));
       const std::string place =
-          fmt::format("{} + tl.zeros([BLOCK_M, BLOCK_N], tl.int32)",
-                      write.place(names_.pointer(graph_, node.out), write.address(node.out, at)));
-      const bool spread = write.address(node.out, at).uses(kM) && write.address(node.out, at).uses(kN);
+          fmt::format("{} + tl.zeros([BLOCK_M, {}], tl.int32)",
+                      write.place(names_.pointer(graph_, node.out), write.address(node.out, at)),
+                      column ? "1" : "BLOCK_N");
+      const bool spread =
+          write.address(node.out, at).uses(kM) && (column || write.address(node.out, at).uses(kN));
       const std::string target =
           spread ? write.place(names_.pointer(graph_, node.out), write.address(node.out, at)) : place;
       write.line(where.empty() ? fmt::format("tl.store({}, {})", target, value)
