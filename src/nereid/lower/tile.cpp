@@ -20,6 +20,7 @@ constexpr int64_t kMostRows = 256, kLeastColumns = 8, kWholeColumns = 256;
 constexpr double kColdInstruction = 10e-9, kTurn = 1e-6, kProgram = 0.15e-6;  // s
 constexpr double kIssued = 7.2e9;      // instructions of a warp that a processor does a second
 constexpr double kCacheBytes = 4e12;   // a second, of all processors
+constexpr int64_t kMapElements = 512;  // of a map's block: 16 bytes a thread, which the clock took most often
 constexpr int64_t kFewElements = 256;  // of a map's block where blocks are few
 constexpr int kLoadWork = 8, kHardWork = 12, kWork = 2;  // instructions of an expression, about
 
@@ -94,7 +95,7 @@ class TileCutter {
   void by_default(const Graph& graph, const TileKernel& kernel) {
     const int64_t all_rows = kernel.row_count(), all_columns = kernel.column_count();
     if (kernel.columns.empty()) {
-      rows_ = std::min<int64_t>(power_of_two(all_rows), 1024);
+      rows_ = std::min<int64_t>(power_of_two(all_rows), kMapElements);
       while (rows_ > kFewElements && all_rows / rows_ < 4 * processors_) rows_ /= 2;
       return;
     }
