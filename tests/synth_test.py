@@ -147,7 +147,7 @@ def bad_usage_is_told(nereid, folder):
             (["--level", 2, "--max-elements", "lots"], 2, "got 'lots'"),
             (["--level", 2, "--held-out", "1.5"], 2, "got 1.5"),
             (["--level", 2, "--split", "held-out"], 2, "--held-out"),
-            (["--level", 2, "--ops", "argmax"], 2, "no program of level 2"),
+            (["--level", 3, "--ops", "argmax"], 2, "no program of level 3"),
             (["--level", 1, "-o", "/proc/nowhere"], 2, "/proc/nowhere"),
             (["--level", 1, "--ops", "bmm", "--max-elements", 8, "--count", 100000, "-o", folder / "few.jsonl"], 1, "no more")):
         done = synth(nereid, *arguments, check=False)

@@ -37,8 +37,10 @@ Automaton<Number>::Automaton(const Space& space, int level) : space_(space), lev
   find_stronger();
   for (Types& starts : starts_) starts = pruned(starts);
   for (size_t g = 0; g < starts_.size(); ++g) {
-    first_states_.push_back(number_of({.now = starts_[g], .joined = {}}));
-    firsts_.add(number<Number>(space.groups()[g].members.size()) * accepted(first_states_.back(), level - 1));
+    first_states_.push_back(number_of({.now = starts_[g], .joined = {}, .open = false}));
+    for (const bool two : {false, true})
+      firsts_[two].add(number<Number>(space.groups()[g].members.size()) *
+                       accepted(first_states_.back(), level - 1)[two]);
   }
 }
 
@@ -97,6 +99,7 @@ typename Automaton<Number>::State Automaton<Number>::after(const State& state, s
     for (size_t j = 0; j < joining_.size(); ++j)
       if (joining_[j] == group) next.now |= state.joined[j];
   next.now = pruned(next.now);
+  next.open = state.now.any() && starts_[group].any();
 
   // In case this step is a branch: what a join would make of it and the value before.
   bool adds = false;
@@ -127,12 +130,13 @@ int Automaton<Number>::number_of(const State& state) {
 }
 
 template <typename Number>
-const Number& Automaton<Number>::accepted(int state, int steps) {
+const typename Automaton<Number>::Accepted& Automaton<Number>::accepted(int state, int steps) {
   const auto s = static_cast<size_t>(state);
   const auto n = static_cast<size_t>(steps);
   if (accepted_[s].size() > n) return accepted_[s][n];
   if (steps == 0) {
-    accepted_[s].push_back(number<Number>(states_[s].now.any() ? 1 : 0));
+    accepted_[s].push_back(
+        {number<Number>(states_[s].now.any() ? 1 : 0), number<Number>(states_[s].open ? 1 : 0)});
     return accepted_[s][0];
   }
   accepted(state, steps - 1);  // in the order of steps
@@ -142,36 +146,39 @@ const Number& Automaton<Number>::accepted(int state, int steps) {
       const int next = number_of(after(states_[s], g));
       next_[s].push_back(next);
     }
-  Number sum = number<Number>(0);
-  for (size_t g = 0; g < groups; ++g)
-    sum += number<Number>(space_.groups()[g].members.size()) * accepted(next_[s][g], steps - 1);
-  accepted_[s].push_back(std::move(sum));
+  Accepted sums = {number<Number>(0), number<Number>(0)};
+  for (size_t g = 0; g < groups; ++g) {
+    const Accepted& then = accepted(next_[s][g], steps - 1);
+    for (const bool two : {false, true})
+      sums[two] += number<Number>(space_.groups()[g].members.size()) * then[two];
+  }
+  accepted_[s].push_back(std::move(sums));
   return accepted_[s][n];
 }
 
 template <typename Number>
-const Choices<Number>& Automaton<Number>::choices_at(int state, int steps) {
+const Choices<Number>& Automaton<Number>::choices_at(int state, int steps, bool two) {
   choices_.resize(states_.size());
   auto& of_state = choices_[static_cast<size_t>(state)];
   if (of_state.size() <= static_cast<size_t>(steps)) of_state.resize(static_cast<size_t>(steps) + 1);
-  Choices<Number>& made = of_state[static_cast<size_t>(steps)];
+  Choices<Number>& made = of_state[static_cast<size_t>(steps)][two];
   if (!made.empty()) return made;
   const std::vector<int>& next = next_[static_cast<size_t>(state)];
   for (size_t g = 0; g < next.size(); ++g)
     made.add(number<Number>(space_.groups()[g].members.size()) *
-             accepted_[static_cast<size_t>(next[g])][static_cast<size_t>(steps - 1)]);
+             accepted_[static_cast<size_t>(next[g])][static_cast<size_t>(steps - 1)][two]);
   return made;
 }
 
 template <typename Number>
-bool Automaton<Number>::draw(Dice& dice, std::vector<int>& groups) {
+bool Automaton<Number>::draw(Dice& dice, bool two, std::vector<int>& groups) {
   groups.clear();
-  int chosen = firsts_.choose(dice);
+  int chosen = firsts_[two].choose(dice);
   if (chosen == kUndecided) return false;
   groups.push_back(chosen);
   int state = first_states_[static_cast<size_t>(chosen)];
   for (int steps = level_ - 1; steps > 0; --steps) {
-    chosen = choices_at(state, steps).choose(dice);
+    chosen = choices_at(state, steps, two).choose(dice);
     if (chosen == kUndecided) return false;
     groups.push_back(chosen);
     state = next_[static_cast<size_t>(state)][static_cast<size_t>(chosen)];

@@ -1,4 +1,5 @@
-// Sequences of operators that some wiring fits whose branches are of one step, counted and drawn uniformly.
+// Sequences of operators that some wiring fits whose branches are of one step (the last one may stay open),
+// counted and drawn uniformly.
 //
 // With branches of two steps not many more are counted (3.5 % at level 5), for which the automaton would need
 // 404,000 states at level 5 instead of 5,600.
@@ -23,21 +24,23 @@ template <typename Number>
 class Automaton {
  public:
   Automaton(const Space& space, int level);
-  const Number& total() const { return firsts_.total(); }  // how many sequences it accepts
+  // How many sequences it accepts; `two`: with two results, the last operator's beside the one before it.
+  const Number& total(bool two) const { return firsts_[two].total(); }
   int states() const { return static_cast<int>(states_.size()); }
   // The groups of a sequence's operators. False where undecided.
-  bool draw(Dice& dice, std::vector<int>& groups);
+  bool draw(Dice& dice, bool two, std::vector<int>& groups);
 
  private:
   using Types = std::bitset<kTypes>;
   struct State {
     Types now;
     std::vector<Types> joined;  // by the place in joining_; empty where no join adds anything
+    bool open = false;          // its last operator may be a branch that nothing joins
     bool operator==(const State&) const = default;
   };
   struct Hash {
     size_t operator()(const State& state) const {
-      size_t hash = std::hash<Types>()(state.now);
+      size_t hash = std::hash<Types>()(state.now) + (state.open ? 1 : 0);
       for (const Types& types : state.joined) hash = hash * 31 + std::hash<Types>()(types);
       return hash;
     }
@@ -47,8 +50,9 @@ class Automaton {
   Types onwards(const Types& types, size_t group) const;
   State after(const State& state, size_t group) const;
   int number_of(const State& state);
-  const Number& accepted(int state, int steps);
-  const Choices<Number>& choices_at(int state, int steps);
+  using Accepted = std::array<Number, 2>;  // with one result, with two
+  const Accepted& accepted(int state, int steps);
+  const Choices<Number>& choices_at(int state, int steps, bool two);
 
   const Space& space_;
   const int level_;
@@ -62,11 +66,11 @@ class Automaton {
   std::array<Types, kTypes> stronger_;  // [type]: what can be followed by all that can follow it; not itself
   std::vector<State> states_;
   std::unordered_map<State, int, Hash> numbers_;
-  std::vector<std::vector<int>> next_;         // [state][group]
-  std::vector<std::vector<Number>> accepted_;  // [state][steps]
-  std::vector<std::vector<Choices<Number>>>
-      choices_;             // [state][steps left]: of groups; made when first drawn from
-  Choices<Number> firsts_;  // likewise, before the first step
+  std::vector<std::vector<int>> next_;           // [state][group]
+  std::vector<std::vector<Accepted>> accepted_;  // [state][steps]
+  std::vector<std::vector<std::array<Choices<Number>, 2>>>
+      choices_;                            // [state][steps left]: of groups; made when first drawn from
+  std::array<Choices<Number>, 2> firsts_;  // likewise, before the first step
   std::vector<int> first_states_;
 };
 

@@ -38,6 +38,7 @@ size_t Coverage::number_of(const ops::Operator* op) const {
 
 void Coverage::add(const Program& program) {
   ++programs_;
+  two_results_ += program.waiting >= 0 ? 1 : 0;
   for (const Step& step : program.steps) {
     const size_t op = number_of(step.applied.op);
     ++steps_[op];
@@ -77,6 +78,7 @@ Json Coverage::to_json() const {
           {"odd_sizes", odd_},
           {"taps", taps_},
           {"joins", joins_},
+          {"two_results", two_results_},
           {"flops", decades_json(flops_)},
           {"bytes", decades_json(bytes_)}};
 }
@@ -98,7 +100,7 @@ std::string Coverage::to_text() const {
   for (int c = 0; c < kClasses; ++c) text += fmt::format(" <={}: {}", cap(c), sizes_[static_cast<size_t>(c)]);
   text += fmt::format("   odd: {:.0f} %\n",
                       dims_ == 0 ? 0 : 100.0 * static_cast<double>(odd_) / static_cast<double>(dims_));
-  text += fmt::format("graphs     {} taps, {} joins\n", taps_, joins_);
+  text += fmt::format("graphs     {} taps, {} joins, {} of two results\n", taps_, joins_, two_results_);
   return text;
 }
 

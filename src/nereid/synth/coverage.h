@@ -27,7 +27,7 @@ class Coverage {
   std::array<uint64_t, ops::kMaxRank + 1> ranks_{};
   std::array<uint64_t, kClasses> sizes_{};
   std::vector<uint64_t> flops_, bytes_;  // [floor(log10)]: programs
-  uint64_t programs_ = 0, taps_ = 0, joins_ = 0, odd_ = 0, dims_ = 0;
+  uint64_t programs_ = 0, taps_ = 0, joins_ = 0, two_results_ = 0, odd_ = 0, dims_ = 0;
 };
 
 }  // namespace nereid::synth

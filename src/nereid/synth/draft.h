@@ -1,4 +1,4 @@
-// A program as drawn: steps, the sizes they do away with, and the shape of the last result. All else follows.
+// A program as drawn: steps, the sizes they do away with, and the shapes of its results. All else follows.
 #pragma once
 
 #include <array>
@@ -12,7 +12,9 @@ namespace nereid::synth {
 struct DraftStep {
   const ops::Operator* op = nullptr;
   Way way;
-  bool branch = false;  // of a branch: what comes before it waits until the step after the branch joins both
+  // Of a branch: what comes before it waits until the step after the branch, which is one less deep, joins
+  // both.
+  uint8_t depth = 0;
   std::array<int32_t, ops::kMaxBorn> born{};
   bool operator==(const DraftStep&) const = default;
 };
@@ -21,12 +23,20 @@ struct DraftStep {
 inline size_t step_before(const std::vector<DraftStep>& steps, size_t i) {
   size_t before = i - 1;
   if (steps[i].way.feed.b >= 0)
-    while (steps[before].branch) --before;
+    while (steps[before].depth > steps[i].depth) --before;
   return before;
+}
+// How many steps the branch has that nothing joins: the last ones, whose value is a result beside the one
+// that waits. 0: there is none.
+inline size_t open_end(const std::vector<DraftStep>& steps) {
+  size_t count = 0;
+  while (count < steps.size() && steps[steps.size() - 1 - count].depth > 0) ++count;
+  return count;
 }
 struct Draft {
   std::vector<DraftStep> steps;
-  ops::Shape result;
+  ops::Shape result;   // of the last step
+  ops::Shape waiting;  // of the value that waits for a branch that nothing joins, where there is one
   bool operator==(const Draft&) const = default;
 };
 

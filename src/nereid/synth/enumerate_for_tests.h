@@ -20,18 +20,19 @@ struct EnumeratedStep {
   const ops::Form* form = nullptr;
   int a = -1, b = -1,
       tap = 0;  // slots of the current value and of the branch; steps back to the tapped value
-  bool branch = false;
+  int depth = 0;
   std::array<int32_t, ops::kMaxBorn> born{};
 
   std::string wiring() const {
     const auto& forms = ops::forms(op->rule);
-    return fmt::format("{}#{} {},{},{},{};", op->name, form - forms.data(), a, b, tap, branch ? 1 : 0);
+    return fmt::format("{}#{} {},{},{},{};", op->name, form - forms.data(), a, b, tap, depth);
   }
 };
 
 struct EnumeratedProgram {
+  bool two() const { return steps.back().depth > 0; }
   std::vector<EnumeratedStep> steps;
-  ops::Shape result;
+  ops::Shape result, waiting;
 
   std::string sequence() const {
     std::string text;
@@ -45,7 +46,10 @@ struct EnumeratedProgram {
   }
   std::string key() const {
     std::string text = wiring() + "|";
-    for (int d = 0; d < result.rank; ++d) text += fmt::format("{},", result.dims[static_cast<size_t>(d)]);
+    for (const ops::Shape& shape : {result, waiting}) {
+      for (int d = 0; d < shape.rank; ++d) text += fmt::format("{},", shape.dims[static_cast<size_t>(d)]);
+      text += "|";
+    }
     for (const auto& step : steps) {
       text += "|";
       for (int i = 0; i < step.form->born; ++i) text += fmt::format("{},", step.born[static_cast<size_t>(i)]);
@@ -56,14 +60,14 @@ struct EnumeratedProgram {
 
 inline EnumeratedProgram as_enumerated(const Draft& draft, const Space& space) {
   EnumeratedProgram program;
-  program.result = draft.result;
+  program.result = draft.result, program.waiting = draft.waiting;
   for (const DraftStep& step : draft.steps)
     program.steps.push_back({.op = step.op,
                              .form = &space.form(step.way.form),
                              .a = step.way.feed.a,
                              .b = step.way.feed.b,
                              .tap = step.way.tap,
-                             .branch = step.branch,
+                             .depth = step.depth,
                              .born = step.born});
   return program;
 }
@@ -79,14 +83,15 @@ class Enumerator {
     return std::move(found_);
   }
 
-  // The sequences that are drawn: of some wiring whose branches are of one step, if sizes fit each of its
-  // forms (though perhaps not all of them together).
-  std::set<std::string> sequences() {
+  // The sequences that are drawn, for one result or for two: of some wiring whose branches are of one step,
+  // if sizes fit each of its forms (though perhaps not all of them together).
+  std::set<std::string> sequences(bool two) {
     std::set<std::string> sequences;
     longest_branch_ = 1;
     complete_ = [&] {
-      if (std::all_of(steps_.begin(), steps_.end(), [this](EnumeratedStep step) { return has_sizes(step); }))
-        sequences.insert(EnumeratedProgram{steps_, {}}.sequence());
+      if ((steps_.back().depth > 0) == two &&
+          std::all_of(steps_.begin(), steps_.end(), [this](EnumeratedStep step) { return has_sizes(step); }))
+        sequences.insert(EnumeratedProgram{steps_, {}, {}}.sequence());
     };
     extend({});
     return sequences;
@@ -117,24 +122,43 @@ class Enumerator {
       continue_with(*value, [&](const EnumeratedStep& step, const Value& result) {
         with(step, [&] { extend(result); });
       });
-      if (steps_.size() + 2 > level_) return;
     }
     for_each_form([&](const ops::Operator& op, const ops::Form& form) {
       const Value made{form.out_rank, ops::domain_of_leaves(op.domain), form.preserving ? 1 : 0};
-      with({.op = &op, .form = &form, .branch = value.has_value()},
+      with({.op = &op, .form = &form, .depth = value ? 1 : 0},
            [&] { value ? extend_branch(*value, made, 1) : extend(made); });
     });
   }
 
-  // `waiting` is joined with the branch, or the branch goes on.
+  // `waiting` is joined with the branch, or the branch goes on, or has a branch of its own, or both are
+  // results.
   void extend_branch(const Value& waiting, const Value& branch, int length) {
-    if (steps_.size() == level_) return;
+    if (steps_.size() == level_) return complete_();
     join(waiting, branch,
          [&](const EnumeratedStep& step, const Value& result) { with(step, [&] { extend(result); }); });
     if (length == longest_branch_) return;
     continue_with(branch, [&](EnumeratedStep step, const Value& result) {
-      step.branch = true;
+      step.depth = 1;
       with(step, [&] { extend_branch(waiting, result, length + 1); });
+    });
+    if (length + 2 > longest_branch_) return;
+    for_each_form([&](const ops::Operator& op, const ops::Form& form) {
+      const Value made{form.out_rank, ops::domain_of_leaves(op.domain), form.preserving ? 1 : 0};
+      with({.op = &op, .form = &form, .depth = 2},
+           [&] { extend_branch_of_branch(waiting, branch, made, length + 1); });
+    });
+  }
+  // `length`: of the branch, with the steps of its own branch.
+  void extend_branch_of_branch(const Value& waiting, const Value& branch, const Value& inner, int length) {
+    if (steps_.size() == level_) return;
+    join(branch, inner, [&](EnumeratedStep step, const Value& result) {
+      step.depth = 1;
+      with(step, [&] { extend_branch(waiting, result, length + 1); });
+    });
+    if (length + 2 > longest_branch_) return;
+    continue_with(inner, [&](EnumeratedStep step, const Value& result) {
+      step.depth = 2;
+      with(step, [&] { extend_branch_of_branch(waiting, branch, result, length + 1); });
     });
   }
 
@@ -240,9 +264,16 @@ class Enumerator {
   }
 
   void sizes() {
-    Sized result;
-    for_each_bounded(steps_.back().form->out_rank, result,
-                     [&] { backwards(level_, result, [&] { keep(result); }); });
+    size_t waits = level_;  // steps of the value that waits, where a branch is open at the end
+    while (steps_[waits - 1].depth > 0) --waits;
+    Sized result, waiting;
+    for_each_bounded(steps_.back().form->out_rank, result, [&] {
+      backwards(level_, result, [&] {
+        if (waits == level_) return keep(result, waiting);
+        for_each_bounded(steps_[waits - 1].form->out_rank, waiting,
+                         [&] { backwards(waits, waiting, [&] { keep(result, waiting); }); });
+      });
+    });
   }
   // Shapes within the bound, without walking all that are not.
   void for_each_bounded(size_t rank, Sized& made, const std::function<void()>& visit) const {
@@ -264,7 +295,7 @@ class Enumerator {
       const Sized& current = operands[static_cast<size_t>(step.a)];
       if (step.b < 0) return backwards(count - 1, current, then);
       size_t before = count - 1;
-      while (steps_[before - 1].branch) --before;
+      while (steps_[before - 1].depth > step.depth) --before;
       backwards(count - 1, operands[static_cast<size_t>(step.b)], [&] { backwards(before, current, then); });
     });
   }
@@ -304,10 +335,14 @@ class Enumerator {
     });
   }
 
-  void keep(const Sized& result) {
-    EnumeratedProgram program{.steps = steps_, .result = {}};
-    program.result.rank = static_cast<uint8_t>(result.dims.size());
-    std::copy(result.dims.begin(), result.dims.end(), program.result.dims.begin());
+  static ops::Shape shape_of(const Sized& sized) {
+    ops::Shape shape;
+    shape.rank = static_cast<uint8_t>(sized.dims.size());
+    std::copy(sized.dims.begin(), sized.dims.end(), shape.dims.begin());
+    return shape;
+  }
+  void keep(const Sized& result, const Sized& waiting) {
+    EnumeratedProgram program{.steps = steps_, .result = shape_of(result), .waiting = shape_of(waiting)};
     found_.push_back(std::move(program));
   }
 

@@ -24,7 +24,9 @@ class Drawer {
     made_.plain_import = (flags & 128) != 0, made_.spaced = (flags & 256) != 0;
     const uint32_t comments = dice_.below(4);
     made_.shape_comments = comments == 0, made_.said_comments = comments == 1;
-    if (steps > 2 && dice_.below(8) == 0)
+    if (program_.waiting >= 0)
+      made_.second_output = program_.waiting;
+    else if (steps > 2 && dice_.below(8) == 0)
       made_.second_output = static_cast<int>(dice_.below(static_cast<uint32_t>(steps - 1)));
     spell();
     parameters();

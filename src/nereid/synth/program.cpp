@@ -81,6 +81,9 @@ void resolve(const Draft& draft, const Space& space, Program& program) {
   program.inputs.clear();
   program.steps.resize(count);
   resolve_steps(draft, space, count - 1, draft.result, program);
+  const size_t open = open_end(draft.steps);
+  program.waiting = open == 0 ? -1 : static_cast<int>(count - 1 - open);
+  if (open > 0) resolve_steps(draft, space, count - 1 - open, draft.waiting, program);
   for (size_t i = 0; i < count; ++i) {
     Step& step = program.steps[i];
     const Way& way = draft.steps[i].way;
@@ -144,7 +147,15 @@ Hashes hashes_of(const Program& program) {
     for (size_t s = 0; s < count; ++s) whole.add(operands[s].program), structure.add(operands[s].structure);
     known[i] = {whole.value(), structure.value()};
   }
-  return known.back();
+  if (program.waiting < 0) return known.back();
+  // Of two results, which share no step, neither is the first.
+  const Hashes other = known[static_cast<size_t>(program.waiting)];
+  const auto both = [](uint64_t a, uint64_t b) {
+    Hasher hasher(2);
+    hasher.add(std::min(a, b)), hasher.add(std::max(a, b));
+    return hasher.value();
+  };
+  return {both(known.back().program, other.program), both(known.back().structure, other.structure)};
 }
 
 ProgramCost cost_of(const Program& program) {

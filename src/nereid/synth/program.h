@@ -32,7 +32,8 @@ struct Step {
 
 struct Program {
   std::vector<Input> inputs;
-  std::vector<Step> steps;  // the last is the result
+  std::vector<Step> steps;  // the last is a result
+  int waiting = -1;         // the step whose result is the other one, where there are two
 
   const ops::Shape& shape(Ref ref) const {
     return ref.fresh ? inputs[ref.index].shape : steps[ref.index].applied.out;

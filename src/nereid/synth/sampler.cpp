@@ -31,34 +31,39 @@ Sampler::Sampler(const Space& space, int level, Uniform uniform)
     : space_(space), level_(level), uniform_(uniform) {
   NEREID_CHECK(level >= 1 && level <= kHighestLevel, "a level from 1 to {}, got {}", kHighestLevel, level);
   doubles_ = std::make_shared<Counts<double>>(space, level, uniform);
-}
-
-double Sampler::choices() const {
-  return uniform_ == Uniform::kSequences ? doubles_->automaton->total() : doubles_->programs->total();
-}
-
-bool Sampler::empty() const {
-  if (choices() == 0) return true;
   // Sequences are counted by ranks and domains alone; whether sizes fit any of them, whole programs know.
-  return uniform_ == Uniform::kSequences && Programs<double>(space_, level_).total() == 0;
+  const std::optional<Programs<double>> programs =
+      uniform == Uniform::kSequences ? std::optional<Programs<double>>(std::in_place, space, level)
+                                     : std::nullopt;
+  for (const bool two : {false, true})
+    has_[two] = choices(two) > 0 && (!programs || programs->total(two) > 0);
 }
+
+double Sampler::choices(bool two) const {
+  return uniform_ == Uniform::kSequences ? doubles_->automaton->total(two) : doubles_->programs->total(two);
+}
+
+bool Sampler::empty() const { return !has_[0] && !has_[1]; }
+
+bool Sampler::two_results(Dice& dice) const { return has_[1] && (!has_[0] || dice.below(kTwoResults) == 0); }
 
 // Of the sequence in groups_.
-bool Sampler::some_sizes_fit() {
-  const auto known = fit_.find(groups_);
-  if (known != fit_.end()) return known->second;
-  if (fit_.size() >= kMostRemembered) fit_.clear();
-  return fit_[groups_] = some_program(space_, groups_);
+bool Sampler::some_sizes_fit(bool two) {
+  auto& fit = fit_[two];
+  const auto known = fit.find(groups_);
+  if (known != fit.end()) return known->second;
+  if (fit.size() >= kMostRemembered) fit.clear();
+  return fit[groups_] = some_program(space_, groups_, two);
 }
 
 template <typename Number>
-bool Sampler::draw_sequence(Counts<Number>& counts, Dice& dice, Draft& draft) {
+bool Sampler::draw_sequence(Counts<Number>& counts, Dice& dice, bool two, Draft& draft) {
   for (;;) {
     ++tally_.sequences;
-    if (!counts.automaton->draw(dice, groups_)) return false;
-    counts.wirings->count(groups_);
+    if (!counts.automaton->draw(dice, two, groups_)) return false;
+    counts.wirings->count(groups_, two);
     for (int tries = 0;; ++tries) {
-      if (tries == kPatience && !some_sizes_fit()) break;
+      if (tries == kPatience && !some_sizes_fit(two)) break;
       ++tally_.wirings;
       if (!counts.wirings->draw(dice, draft.steps)) return false;
       if (!counts.sizes->count(draft.steps)) continue;
@@ -72,12 +77,16 @@ bool Sampler::draw_sequence(Counts<Number>& counts, Dice& dice, Draft& draft) {
   }
 }
 
+template <typename Number>
+bool Sampler::draw_by(Counts<Number>& counts, Dice& dice, Draft& draft) {
+  const bool two = two_results(dice);
+  return counts.programs ? counts.programs->draw(dice, two, draft) : draw_sequence(counts, dice, two, draft);
+}
+
 void Sampler::draw(uint64_t seed, uint64_t index, Draft& draft) {
   ++tally_.programs;
   Dice dice(seed, index, kStream);
-  const bool decided = uniform_ == Uniform::kSequences ? draw_sequence(*doubles_, dice, draft)
-                                                       : doubles_->programs->draw(dice, draft);
-  if (decided) return;
+  if (draw_by(*doubles_, dice, draft)) return;
   ++tally_.undecided;
   draw_with_naturals(seed, index, draft);
 }
@@ -97,8 +106,7 @@ void Sampler::draw_sizes(uint64_t seed, uint64_t index, int which, Draft& draft)
 void Sampler::draw_with_naturals(uint64_t seed, uint64_t index, Draft& draft) {
   if (!naturals_) naturals_ = std::make_shared<Counts<Natural>>(space_, level_, uniform_);
   Dice dice(seed, index, kStream);
-  const bool decided = uniform_ == Uniform::kSequences ? draw_sequence(*naturals_, dice, draft)
-                                                       : naturals_->programs->draw(dice, draft);
+  const bool decided = draw_by(*naturals_, dice, draft);
   NEREID_CHECK(decided, "naturals to decide every draw");
 }
 

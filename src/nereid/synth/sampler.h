@@ -14,6 +14,8 @@ namespace nereid::synth {
 
 inline constexpr int kHighestLevel = 40;  // above it, counts of programs leave the range of a double
 
+inline constexpr uint32_t kTwoResults = 8;  // one program in so many has two results, where any has
+
 enum class Uniform : uint8_t {
   kSequences,  // over sequences of operators, then over wirings, then over sizes
   kPrograms,   // over whole programs
@@ -28,8 +30,12 @@ class Sampler {
 
   // Whether there is nothing to draw.
   bool empty() const;
-  // How many sequences of operators that fit by ranks and domains, or whole programs, there are.
-  double choices() const;
+  // How many sequences of operators that fit by ranks and domains, or whole programs, there are; of one
+  // result, and of two.
+  double choices() const { return choices(false) + choices(true); }
+  double choices(bool two) const;
+  // Whether there are programs of one result, of two.
+  bool has(bool two) const { return has_[two]; }
   void draw(uint64_t seed, uint64_t index, Draft& draft);
   // Other sizes for the wiring of `draft`, uniformly; `which` counts them from 1.
   void draw_sizes(uint64_t seed, uint64_t index, int which, Draft& draft);
@@ -45,9 +51,12 @@ class Sampler {
  private:
   template <typename Number>
   struct Counts;
-  bool some_sizes_fit();
+  bool two_results(Dice& dice) const;
+  bool some_sizes_fit(bool two);
   template <typename Number>
-  bool draw_sequence(Counts<Number>& counts, Dice& dice, Draft& draft);
+  bool draw_sequence(Counts<Number>& counts, Dice& dice, bool two, Draft& draft);
+  template <typename Number>
+  bool draw_by(Counts<Number>& counts, Dice& dice, Draft& draft);
 
   const Space& space_;
   const int level_;
@@ -56,7 +65,9 @@ class Sampler {
   std::shared_ptr<Counts<Natural>> naturals_;  // made when first needed
   std::optional<Sizes<double>> later_;         // likewise
   std::vector<int> groups_;
-  std::map<std::vector<int>, bool> fit_;  // sequences that were asked about: whether any sizes fit
+  std::array<bool, 2> has_{};
+  std::array<std::map<std::vector<int>, bool>, 2>
+      fit_;  // sequences that were asked about: whether any sizes fit
   Tally tally_;
 };
 

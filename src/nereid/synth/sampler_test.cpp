@@ -35,17 +35,19 @@ struct SmallSpace {
 std::ostream& operator<<(std::ostream& out, const SmallSpace& space) { return out << space.name; }
 
 const SmallSpace kSmallSpaces[] = {
-    {"reductions", {"sum", "argmax", "mean"}, {2, 10}, 2, 600'000},
-    {"joins", {"matmul", "relu", "sum"}, {1, 1}, 3, 300'000},
+    {"reductions", {"sum", "argmax", "mean"}, {1, 10}, 2, 400'000},
+    {"joins", {"matmul", "relu"}, {1, 1}, 3, 150'000},
     {"products_over_the_bound", {"matmul", "linear", "bmm"}, {3, 3}, 1, 200'000},
-    {"halves_and_doubles", {"cat", "slice", "pad", "log_softmax"}, {2, 10}, 2, 300'000},
-    {"windows", {"conv1d", "max_pool1d", "conv_transpose1d"}, {2, 10}, 2, 400'000},
-    {"taps", {"softsign", "transpose", "lerp"}, {1, 10}, 3, 400'000},
-    {"branches", {"lerp", "softsign"}, {0, 10}, 4, 120'000},
-    {"sequences_left_out", {"embedding", "softsign", "bmm"}, {1, 2}, 4, 60'000},
-    {"domains", {"log", "exp", "cumprod", "gather"}, {1, 10}, 3, 300'000},
-    {"splits", {"view", "stack", "mse_loss", "softmax"}, {2, 10}, 2, 300'000},
-    {"cells", {"gru_cell", "embedding", "tanh"}, {3, 4}, 2, 300'000},
+    {"halves", {"slice", "pad", "log_softmax"}, {1, 10}, 2, 200'000},
+    {"doubles", {"cat", "tril"}, {2, 10}, 2, 200'000},
+    {"windows", {"conv1d", "max_pool1d", "conv_transpose1d"}, {1, 10}, 2, 150'000},
+    {"transposes", {"softsign", "transpose"}, {1, 10}, 2, 200'000},
+    {"taps", {"softsign", "lerp"}, {0, 10}, 3, 200'000},
+    {"branches", {"lerp", "softsign"}, {0, 10}, 4, 80'000},
+    {"sequences_left_out", {"embedding", "instance_norm", "bmm"}, {1, 2}, 4, 40'000},
+    {"domains", {"log", "exp", "cumprod"}, {1, 10}, 2, 150'000},
+    {"splits", {"view", "stack", "mse_loss", "softmax"}, {1, 10}, 2, 200'000},
+    {"cells", {"gru_cell", "embedding", "tanh"}, {3, 4}, 1, 300'000},
 };
 
 class SmallSpaces : public testing::TestWithParam<SmallSpace> {
@@ -54,26 +56,36 @@ class SmallSpaces : public testing::TestWithParam<SmallSpace> {
       : operators_(named(GetParam().operators)),
         space_(operators_, GetParam().bounds),
         all_(Enumerator(operators_, GetParam().bounds, GetParam().level).programs()),
-        sequences_(Enumerator(operators_, GetParam().bounds, GetParam().level).sequences()) {}
+        sequences_{Enumerator(operators_, GetParam().bounds, GetParam().level).sequences(false),
+                   Enumerator(operators_, GetParam().bounds, GetParam().level).sequences(true)} {}
+
+  bool is_drawn(const EnumeratedProgram& program) const {
+    return sequences_[program.two()].contains(program.sequence());
+  }
 
   // The probability that the page gives each program.
   std::map<std::string, Cell> expected(Uniform uniform) const {
     std::map<std::string, std::map<std::string, uint64_t>>
-        wirings;  // [sequence][wiring]: assignments of sizes
+        wirings[2];  // [two results][sequence][wiring]: assignments of sizes
+    double programs[2] = {0, 0};
     for (const auto& program : all_)
-      if (uniform == Uniform::kPrograms || sequences_.contains(program.sequence()))
-        ++wirings[program.sequence()][program.wiring()];
+      if (uniform == Uniform::kPrograms || is_drawn(program))
+        ++wirings[program.two()][program.sequence()][program.wiring()], ++programs[program.two()];
+    double share[2] = {1, 1};  // of programs with one result, with two
+    if (programs[0] > 0 && programs[1] > 0) share[0] = 7.0 / 8, share[1] = 1.0 / 8;
     std::map<std::string, Cell> cells;
     for (const auto& program : all_) {
-      if (!wirings.contains(program.sequence())) continue;
-      const auto& of_sequence = wirings.at(program.sequence());
+      const auto& of_kind = wirings[program.two()];
+      if (!of_kind.contains(program.sequence())) continue;
+      const auto& of_sequence = of_kind.at(program.sequence());
       Cell& cell = cells[program.key()];
       EXPECT_EQ(cell.probability, 0) << "enumerated twice: " << program.key();
-      cell.probability = uniform == Uniform::kPrograms
-                             ? 1.0 / static_cast<double>(all_.size())
-                             : 1.0 / static_cast<double>(wirings.size()) /
-                                   static_cast<double>(of_sequence.size()) /
-                                   static_cast<double>(of_sequence.at(program.wiring()));
+      cell.probability =
+          share[program.two()] /
+          (uniform == Uniform::kPrograms
+               ? programs[program.two()]
+               : static_cast<double>(of_kind.size()) * static_cast<double>(of_sequence.size()) *
+                     static_cast<double>(of_sequence.at(program.wiring())));
     }
     return cells;
   }
@@ -97,7 +109,7 @@ class SmallSpaces : public testing::TestWithParam<SmallSpace> {
   const std::vector<const ops::Operator*> operators_;
   const Space space_;
   const std::vector<EnumeratedProgram> all_;
-  const std::set<std::string> sequences_;
+  const std::set<std::string> sequences_[2];  // with one result, with two
 };
 
 TEST_P(SmallSpaces, AreDrawnUniformlyBySequences) {
@@ -117,21 +129,28 @@ TEST_P(SmallSpaces, AreAsLargeAsCounted) {
   EXPECT_EQ(Sampler(space_, GetParam().level, Uniform::kPrograms).choices(),
             static_cast<double>(all_.size()));
   EXPECT_EQ(Sampler(space_, GetParam().level, Uniform::kSequences).choices(),
-            static_cast<double>(sequences_.size()));
+            static_cast<double>(sequences_[0].size() + sequences_[1].size()));
 }
 
 // The page's branches of several steps, and its sequences that take one, are in some of these spaces.
 TEST_P(SmallSpaces, HaveWhatTheyAreFor) {
-  const auto long_branch = [](const EnumeratedProgram& program) {
+  const auto count = [&](auto what) { return std::count_if(all_.begin(), all_.end(), what); };
+  const auto long_branch = count([](const EnumeratedProgram& program) {
     for (size_t i = 1; i < program.steps.size(); ++i)
-      if (program.steps[i - 1].branch && program.steps[i].branch) return true;
+      if (program.steps[i - 1].depth == 1 && program.steps[i].depth == 1) return true;
     return false;
-  };
-  const auto count = std::count_if(all_.begin(), all_.end(), long_branch);
-  EXPECT_EQ(count > 0, GetParam().level > 3) << count;
-  const bool all_drawn = std::all_of(all_.begin(), all_.end(), [&](const EnumeratedProgram& program) {
-    return sequences_.contains(program.sequence());
   });
+  const auto open = count([](const EnumeratedProgram& program) { return program.steps.back().depth > 0; });
+  const auto nested = count([](const EnumeratedProgram& program) {
+    return std::any_of(program.steps.begin(), program.steps.end(),
+                       [](const EnumeratedStep& step) { return step.depth == 2; });
+  });
+  const int level = GetParam().level;
+  EXPECT_EQ(long_branch > 0, level > 2) << long_branch;
+  EXPECT_EQ(open > 0, level > 1) << open;
+  EXPECT_EQ(nested > 0, level > 3) << nested;
+  const bool all_drawn = std::all_of(all_.begin(), all_.end(),
+                                     [&](const EnumeratedProgram& program) { return is_drawn(program); });
   EXPECT_EQ(all_drawn, GetParam().name != "sequences_left_out") << all_.size();
 }
 

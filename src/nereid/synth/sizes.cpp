@@ -97,14 +97,22 @@ bool Sizes<Number>::draw_start(Dice& dice, int vector, DraftStep& step) {
 
 template <typename Number>
 bool Sizes<Number>::draw(Dice& dice, Draft& draft) {
-  const int rank = rank_of(draft.steps.back().way.kind);
+  const size_t last = draft.steps.size() - 1, open = open_end(draft.steps);
+  draft.waiting = {};
+  if (open > 0 && !draw_result(dice, draft.steps, last - open, draft.waiting)) return false;
+  return draw_result(dice, draft.steps, last, draft.result);
+}
+
+template <typename Number>
+bool Sizes<Number>::draw_result(Dice& dice, std::vector<DraftStep>& steps, size_t last, ops::Shape& result) {
+  const int rank = rank_of(steps[last].way.kind);
   weights_.clear();
   const Counts& shapes = shapes_[static_cast<size_t>(rank)];
-  for (size_t v = 0; v < shapes.size(); ++v) weights_.push_back((*counts_.back())[v] * shapes[v]);
+  for (size_t v = 0; v < shapes.size(); ++v) weights_.push_back((*counts_[last])[v] * shapes[v]);
   int vector = choose(dice, std::span<const Number>(weights_));
   if (vector == kUndecided) return false;
-  draft.result = draw_shape(dice, rank, vector);
-  return draw_steps(dice, draft.steps, draft.steps.size() - 1, vector);
+  result = draw_shape(dice, rank, vector);
+  return draw_steps(dice, steps, last, vector);
 }
 
 // From step `last`, whose result has the classes `vector`, back to where its value began.
@@ -139,7 +147,7 @@ bool Sizes<Number>::draw_steps(Dice& dice, std::vector<DraftStep>& steps, size_t
 
 // The class vectors that each type's value can have after each step, under any wiring: no counts, so sets are
 // enough.
-bool some_program(const Space& space, const std::vector<int>& groups) {
+bool some_program(const Space& space, const std::vector<int>& groups, bool two) {
   using Set = std::vector<double>;  // 1 or 0 by class vector; empty: none
   const Sizes<double> sizes(space);
   const auto unite = [](Set& set, const Set& other) {
@@ -179,10 +187,19 @@ bool some_program(const Space& space, const std::vector<int>& groups) {
     go_on(group, reached[i - 1], reached[i]);
     for (size_t length = 1; length <= kLongestBranch; ++length) {
       if (length < kLongestBranch) go_on(group, branches[i - 1][length], branches[i][length + 1]);
-      if (i > length) join(group, reached[i - 1 - length], branches[i - 1][length], reached[i]);
+      if (i <= length) continue;
+      join(group, reached[i - 1 - length], branches[i - 1][length], reached[i]);
+      for (size_t outer = 1; outer + length + 1 <= kLongestBranch && outer + length < i; ++outer)
+        join(group, branches[i - 1 - length][outer], branches[i - 1][length],
+             branches[i][outer + length + 1]);
     }
   }
-  return std::any_of(reached.back().begin(), reached.back().end(), any);
+  const auto some = [&](const Sets& sets) { return std::any_of(sets.begin(), sets.end(), any); };
+  if (!two) return some(reached.back());
+  bool found = false;
+  for (size_t length = 1; length <= kLongestBranch && length < groups.size(); ++length)
+    found |= some(reached[groups.size() - 1 - length]) && some(branches.back()[length]);
+  return found;
 }
 
 template class Sizes<double>;

@@ -35,6 +35,7 @@ class Sizes {
 
  private:
   bool draw_steps(Dice& dice, std::vector<DraftStep>& steps, size_t last, int vector);
+  bool draw_result(Dice& dice, std::vector<DraftStep>& steps, size_t last, ops::Shape& result);
 
   const Space& space_;
   std::vector<Counts> starts_;                    // [form]: of a step of fresh inputs alone
@@ -45,7 +46,7 @@ class Sizes {
 };
 
 // Whether any program has these operators, as groups: decides what no wiring drawn so far has shown.
-bool some_program(const Space& space, const std::vector<int>& groups);
+bool some_program(const Space& space, const std::vector<int>& groups, bool two);
 
 extern template class Sizes<double>;
 extern template class Sizes<Natural>;

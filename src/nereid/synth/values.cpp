@@ -129,7 +129,8 @@ class Judge {
       reason_.clear();
       Value made = of(program_.steps[i]);
       if (made.same_as < 0) made.same_as = static_cast<int>(i);
-      if (reason_.empty()) reason_ = trouble(made, i + 1 == program_.steps.size());
+      if (reason_.empty())
+        reason_ = trouble(made, i + 1 == program_.steps.size() || static_cast<int>(i) == program_.waiting);
       if (!reason_.empty()) {
         if (why != nullptr)
           *why = fmt::format("step {}, {}: {}", i, program_.steps[i].applied.op->name, reason_);

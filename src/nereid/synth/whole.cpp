@@ -27,22 +27,34 @@ Programs<Number>::Programs(const Space& space, int level) : space_(space), level
   gather_way_sets();
   counts_.resize(static_cast<size_t>(level) + 1);
   branches_.resize(kLongestBranch + 1), branch_kinds_.resize(kLongestBranch + 1);
-  for (int steps = 1; steps <= std::min(level - 2, kLongestBranch); ++steps) {
+  for (int steps = 1; steps <= std::min(level - 1, kLongestBranch); ++steps) {
     count_steps(steps, true);
     for (int type = 0; type < kTypes; ++type)
       if (const Counts& counts = made_in(steps, true)[static_cast<size_t>(type)]; !counts.empty())
         add(branch_kinds_[static_cast<size_t>(steps)][static_cast<size_t>(type / kRuns)], counts, 1);
   }
   for (int steps = 1; steps <= level; ++steps) count_steps(steps, false);
-  results_.resize(kTypes);
-  for (int type = 0; type < kTypes; ++type) {
-    const Counts& last = counts_.back()[static_cast<size_t>(type)];
-    auto& results = results_[static_cast<size_t>(type)];
-    const int rank = rank_of(type / kRuns);
-    for (size_t v = 0; v < last.size(); ++v)
-      results.add(last[v] * number<Number>(space.vectors().shapes(rank, static_cast<int>(v))));
-    totals_.add(results.total());
+  results_.emplace_back(results_of(level, false), Results{});
+  for (int open = 1; open <= std::min(level - 1, kLongestBranch); ++open) {
+    const auto& [waiting, branch] =
+        results_.emplace_back(results_of(level - open, false), results_of(open, true));
+    opens_.add(waiting.types.total() * branch.types.total());
   }
+}
+
+template <typename Number>
+typename Programs<Number>::Results Programs<Number>::results_of(int steps, bool branch) const {
+  Results made;
+  made.vectors.resize(kTypes);
+  for (int type = 0; type < kTypes; ++type) {
+    const Counts& counts = made_in(steps, branch)[static_cast<size_t>(type)];
+    auto& vectors = made.vectors[static_cast<size_t>(type)];
+    const int rank = rank_of(type / kRuns);
+    for (size_t v = 0; v < counts.size(); ++v)
+      vectors.add(counts[v] * number<Number>(space_.vectors().shapes(rank, static_cast<int>(v))));
+    made.types.add(vectors.total());
+  }
+  return made;
 }
 
 template <typename Number>
@@ -72,7 +84,6 @@ void Programs<Number>::for_each_arrival(int steps, bool branch, const std::vecto
                                         const Visit& visit) const {
   for (const WaySet& set : sets) {
     const bool joins = set.branch >= 0;
-    if (joins && branch) continue;
     for (int length = joins ? 1 : 0; length <= (joins ? kLongestBranch : 0) && steps - 1 - length > 0;
          ++length) {
       if (joins && branch_kinds_[static_cast<size_t>(length)][static_cast<size_t>(set.branch)].empty())
@@ -167,7 +178,7 @@ bool Programs<Number>::draw_steps(Dice& dice, int first, int steps, bool branch,
                                   Draft& draft) {
   const auto at = [&](int step) -> DraftStep& { return draft.steps[static_cast<size_t>(step)]; };
   if (branch)
-    for (int step = first; step < first + steps; ++step) at(step).branch = true;
+    for (int step = first; step < first + steps; ++step) ++at(step).depth;
   while (steps > 1) {
     DraftStep& step = at(first + steps - 1);
     const Arrivals& arrivals = arrivals_at(steps, branch, type, vector);
@@ -204,14 +215,27 @@ bool Programs<Number>::draw_steps(Dice& dice, int first, int steps, bool branch,
 }
 
 template <typename Number>
-bool Programs<Number>::draw(Dice& dice, Draft& draft) {
+bool Programs<Number>::draw(Dice& dice, bool two, Draft& draft) {
   draft.steps.assign(static_cast<size_t>(level_), {});
-  const int type = totals_.choose(dice);
+  draft.waiting = {};
+  if (!two) return draw_value(dice, 0, level_, false, results_[0].first, draft.result, draft);
+  const int chosen = opens_.choose(dice);
+  if (chosen == kUndecided) return false;
+  const int open = chosen + 1;
+  const auto& [first, branch] = results_[static_cast<size_t>(open)];
+  return draw_value(dice, 0, level_ - open, false, first, draft.waiting, draft) &&
+         draw_value(dice, level_ - open, open, true, branch, draft.result, draft);
+}
+
+template <typename Number>
+bool Programs<Number>::draw_value(Dice& dice, int first, int steps, bool branch, const Results& results,
+                                  ops::Shape& shape, Draft& draft) {
+  const int type = results.types.choose(dice);
   if (type == kUndecided) return false;
-  const int vector = results_[static_cast<size_t>(type)].choose(dice);
+  const int vector = results.vectors[static_cast<size_t>(type)].choose(dice);
   if (vector == kUndecided) return false;
-  draft.result = sizes_.draw_shape(dice, rank_of(type / kRuns), vector);
-  return draw_steps(dice, 0, level_, false, type, vector, draft);
+  shape = sizes_.draw_shape(dice, rank_of(type / kRuns), vector);
+  return draw_steps(dice, first, steps, branch, type, vector, draft);
 }
 
 template class Programs<double>;

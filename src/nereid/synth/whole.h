@@ -14,9 +14,9 @@ template <typename Number>
 class Programs {
  public:
   Programs(const Space& space, int level);
-  const Number& total() const { return totals_.total(); }
-  // Complete. False where undecided.
-  bool draw(Dice& dice, Draft& draft);
+  const Number& total(bool two) const { return two ? opens_.total() : results_[0].first.types.total(); }
+  // Complete, with one result or with two. False where undecided.
+  bool draw(Dice& dice, bool two, Draft& draft);
 
  private:
   using Counts = typename Sizes<Number>::Counts;
@@ -47,6 +47,14 @@ class Programs {
   void for_each_arrival(int steps, bool branch, const std::vector<WaySet>& sets, const Visit& visit) const;
   Number weight(const Arrival& arrival, const Edge& edge, const Counts& before) const;
   const Arrivals& arrivals_at(int steps, bool branch, int type, int vector);
+  // Of all values made in so many steps, by type and by class vector.
+  struct Results {
+    Choices<Number> types;
+    std::vector<Choices<Number>> vectors;  // [type]
+  };
+  Results results_of(int steps, bool branch) const;
+  bool draw_value(Dice& dice, int first, int steps, bool branch, const Results& results, ops::Shape& shape,
+                  Draft& draft);
   bool draw_steps(Dice& dice, int first, int steps, bool branch, int type, int vector, Draft& draft);
   bool draw_start(Dice& dice, int type, int vector, DraftStep& step);
 
@@ -57,8 +65,9 @@ class Programs {
   std::array<std::vector<WaySet>, kKinds> arriving_;      // by the kind of the result
   std::vector<ByType> counts_, branches_;                 // [steps]; empty where there is none
   std::vector<std::array<Counts, kKinds>> branch_kinds_;  // [steps]: likewise, whatever the run
-  Choices<Number> totals_;                                // by type
-  std::vector<Choices<Number>> results_;                  // [type]: by class vector
+  // [steps of the branch that nothing joins; 0: none]: those of the value that waits, those of the branch.
+  std::vector<std::pair<Results, Results>> results_;
+  Choices<Number> opens_;  // likewise, from one on
   std::unordered_map<uint64_t, Arrivals> arrivals_;
   size_t remembered_ = 0;
   std::vector<Number> weights_;

@@ -7,9 +7,8 @@ namespace nereid::synth {
 template <typename Number>
 Wirings<Number>::Wirings(const Space& space) : space_(space) {
   for (const Group& group : space.groups()) {
-    auto& types = starts_.emplace_back();
-    types.fill(number<Number>(0));
-    for (const Way& way : group.starts) types[static_cast<size_t>(type_after(way, 0))] += number<Number>(1);
+    Chain& starts = starts_.emplace_back();
+    for (const Way& way : group.starts) add(starts, type_after(way, 0), number<Number>(1));
     auto& onwards = onwards_.emplace_back();
     auto& joins = joins_.emplace_back();
     joins_any_.push_back(false);
@@ -41,46 +40,51 @@ void Wirings<Number>::lead(Passages& passages, int to) {
 template <typename Number>
 const typename Wirings<Number>::Chain& Wirings<Number>::branch_of(size_t last, size_t length) {
   Chain& chain = branches_[last][length - 1];
-  if (chain.counted) return chain;
-  chain.counted = true;
-  const auto group = static_cast<size_t>(groups_[last]);
-  if (length == 1) {
-    chain.counts = starts_[group];
-  } else {
-    chain.counts.fill(number<Number>(0));
-    const Chain& before = branch_of(last - 1, length - 1);
-    for (const int type : before.present)
-      for (const Passage& passage : onwards_[group][static_cast<size_t>(type)])
-        chain.counts[passage.to] += number<Number>(passage.ways) * before.counts[static_cast<size_t>(type)];
-  }
-  chain.present.clear(), chain.kinds.fill(number<Number>(0));
-  for (int type = 0; type < kTypes; ++type) {
-    const Number& count = chain.counts[static_cast<size_t>(type)];
-    if (is_zero(count)) continue;
-    chain.present.push_back(type);
-    chain.kinds[static_cast<size_t>(type / kRuns)] += count;
-  }
+  if (!chain.counted) count_chain({last, length, true}, chain);
   return chain;
 }
 
-// Every passage that step `step` can take, with the count of what came before.
+template <typename Number>
+void Wirings<Number>::add(Chain& chain, int type, const Number& count) {
+  Number& sum = chain.counts[static_cast<size_t>(type)];
+  if (is_zero(sum)) chain.present.push_back(type);
+  sum += count;
+  chain.kinds[static_cast<size_t>(type / kRuns)] += count, chain.total += count;
+}
+
+// Of two steps at least.
+template <typename Number>
+void Wirings<Number>::count_chain(const Made& made, Chain& chain) {
+  chain.counted = true;
+  for (const int type : chain.present) {  // of the sequence before
+    chain.counts[static_cast<size_t>(type)] = number<Number>(0);
+    chain.kinds[static_cast<size_t>(type / kRuns)] = number<Number>(0);
+  }
+  chain.present.clear(), chain.total = number<Number>(0);
+  for_each_arrival(made, [&](Passage passage, const Candidate&, const Number& before) {
+    add(chain, passage.to, number<Number>(passage.ways) * before);
+  });
+}
+
+// Every passage that the last step of a value can take, with the count of what came before.
 template <typename Number>
 template <typename Visit>
-void Wirings<Number>::for_each_arrival(size_t step, const Visit& visit) {
-  const auto group = static_cast<size_t>(groups_[step]);
-  for (const int type : present_[step - 1])
+void Wirings<Number>::for_each_arrival(const Made& made, const Visit& visit) {
+  const auto group = static_cast<size_t>(groups_[made.last]);
+  const Chain& before = chain_of({made.last - 1, made.length - 1, made.branch});
+  for (const int type : before.present)
     for (const Passage& passage : onwards_[group][static_cast<size_t>(type)])
-      visit(passage, Candidate{type, -1, 0, passage.ways}, counts_[step - 1][static_cast<size_t>(type)]);
+      visit(passage, Candidate{type, -1, 0, passage.ways}, before.counts[static_cast<size_t>(type)]);
   if (!joins_any_[group]) return;
-  for (size_t length = 1; length <= kLongestBranch && length < step; ++length) {
-    const size_t before = step - 1 - length;
-    const Chain& chain = branch_of(step - 1, length);
+  for (size_t length = 1; length <= kLongestBranch && length + 1 < made.length; ++length) {
+    const Chain& chain = chain_of({made.last - 1, length, true});
     if (chain.present.empty()) continue;
-    for (const int type : present_[before])
+    const Chain& waiting = chain_of({made.last - 1 - length, made.length - 1 - length, made.branch});
+    for (const int type : waiting.present)
       for (const auto& [branch, passages] : joins_[group][static_cast<size_t>(type)]) {
         if (is_zero(chain.kinds[static_cast<size_t>(branch)])) continue;
         const Number both =
-            counts_[before][static_cast<size_t>(type)] * chain.kinds[static_cast<size_t>(branch)];
+            waiting.counts[static_cast<size_t>(type)] * chain.kinds[static_cast<size_t>(branch)];
         for (const Passage& passage : passages)
           visit(passage, Candidate{type, branch, length, passage.ways}, both);
       }
@@ -102,27 +106,16 @@ const Way& Wirings<Number>::way_of(const Candidate& candidate, size_t step, int 
 }
 
 template <typename Number>
-Number Wirings<Number>::count(const std::vector<int>& groups) {
-  groups_ = groups;
-  counts_.resize(groups.size()), present_.resize(groups.size()), branches_.resize(groups.size());
+Number Wirings<Number>::count(const std::vector<int>& groups, bool two) {
+  groups_ = groups, two_ = two;
+  const size_t count = groups.size();
+  spine_.resize(count), branches_.resize(count);
   for (auto& of_step : branches_)
     for (Chain& chain : of_step) chain.counted = false;
-  for (size_t step = 0; step < groups.size(); ++step) {
-    Counts& counts = counts_[step];
-    if (step == 0) {
-      counts = starts_[static_cast<size_t>(groups[0])];
-    } else {
-      counts.fill(number<Number>(0));
-      for_each_arrival(step, [&](Passage passage, const Candidate&, const Number& before) {
-        counts[passage.to] += number<Number>(passage.ways) * before;
-      });
-    }
-    present_[step].clear();
-    for (int type = 0; type < kTypes; ++type)
-      if (!is_zero(counts[static_cast<size_t>(type)])) present_[step].push_back(type);
-  }
+  for (size_t step = 1; step < count; ++step) count_chain({step, step + 1, false}, spine_[step]);
+  if (!two) return chain_of({count - 1, count, false}).total;
   Number total = number<Number>(0);
-  for (const int type : present_.back()) total += counts_.back()[static_cast<size_t>(type)];
+  for (size_t length = 1; length <= kLongestBranch && length < count; ++length) total += open(length);
   return total;
 }
 
@@ -134,62 +127,64 @@ void Wirings<Number>::draw_start(Dice& dice, int type, size_t step, std::vector<
   steps[step].way = *fitting_[dice.below(static_cast<uint32_t>(fitting_.size()))];
 }
 
+// A value's steps, backwards from its last one, whose type is wanted.
 template <typename Number>
-bool Wirings<Number>::draw_branch(Dice& dice, size_t last, const Candidate& joined,
-                                  std::vector<DraftStep>& steps) {
-  weights_.clear();
-  for (int run = 0; run < kRuns; ++run)
-    weights_.push_back(
-        branch_of(last, joined.length).counts[static_cast<size_t>(type_of(joined.branch, run))]);
-  int chosen = choose(dice, std::span<const Number>(weights_));
-  if (chosen == kUndecided) return false;
-  int wanted = type_of(joined.branch, chosen);
-  for (size_t length = joined.length;; --length, --last) {
-    steps[last].branch = true;
-    if (length == 1) break;
+bool Wirings<Number>::draw_chain(Dice& dice, Made made, int wanted, uint8_t depth,
+                                 std::vector<DraftStep>& steps) {
+  for (; made.length > 1; --made.length, --made.last) {
     candidates_.clear(), weights_.clear();
-    const Chain& before = branch_of(last - 1, length - 1);
-    for (const int type : before.present)
-      for (const Passage& passage : onwards_[static_cast<size_t>(groups_[last])][static_cast<size_t>(type)]) {
-        if (passage.to != wanted) continue;
-        candidates_.push_back({type, -1, 0, passage.ways});
-        weights_.push_back(number<Number>(passage.ways) * before.counts[static_cast<size_t>(type)]);
-      }
-    chosen = choose(dice, std::span<const Number>(weights_));
+    for_each_arrival(made, [&](Passage passage, const Candidate& candidate, const Number& before) {
+      if (passage.to != wanted) return;
+      candidates_.push_back(candidate);
+      weights_.push_back(number<Number>(passage.ways) * before);
+    });
+    int chosen = choose(dice, std::span<const Number>(weights_));
     if (chosen == kUndecided) return false;
     const Candidate candidate = candidates_[static_cast<size_t>(chosen)];
-    steps[last].way = way_of(candidate, last, wanted, dice.below(candidate.ways));
+    DraftStep& step = steps[made.last];
+    step.way = way_of(candidate, made.last, wanted, dice.below(candidate.ways));
+    step.depth = depth;
     wanted = candidate.from;
+    if (candidate.branch < 0) continue;
+    const Made branch{made.last - 1, candidate.length, true};
+    weights_.clear();
+    for (int run = 0; run < kRuns; ++run)
+      weights_.push_back(chain_of(branch).counts[static_cast<size_t>(type_of(candidate.branch, run))]);
+    chosen = choose(dice, std::span<const Number>(weights_));
+    if (chosen == kUndecided) return false;
+    if (!draw_chain(dice, branch, type_of(candidate.branch, chosen), static_cast<uint8_t>(depth + 1), steps))
+      return false;
+    made.length -= candidate.length, made.last -= candidate.length;
   }
-  draw_start(dice, wanted, last, steps);
+  draw_start(dice, wanted, made.last, steps);
+  steps[made.last].depth = depth;
   return true;
 }
 
 template <typename Number>
 bool Wirings<Number>::draw(Dice& dice, std::vector<DraftStep>& steps) {
-  steps.assign(groups_.size(), {});
-  int chosen = choose(dice, std::span<const Number>(counts_.back()));
+  const size_t count = groups_.size();
+  steps.assign(count, {});
+  if (!two_) return draw_value(dice, {count - 1, count, false}, steps);
+  weights_.clear();
+  for (size_t length = 1; length <= kLongestBranch && length < count; ++length)
+    weights_.push_back(open(length));
+  const int chosen = choose(dice, std::span<const Number>(weights_));
   if (chosen == kUndecided) return false;
-  int wanted = chosen;
-  for (size_t step = groups_.size() - 1; step > 0;) {
-    candidates_.clear(), weights_.clear();
-    for_each_arrival(step, [&](Passage passage, const Candidate& candidate, const Number& before) {
-      if (passage.to != wanted) return;
-      candidates_.push_back(candidate);
-      weights_.push_back(number<Number>(passage.ways) * before);
-    });
-    chosen = choose(dice, std::span<const Number>(weights_));
-    if (chosen == kUndecided) return false;
-    const Candidate candidate = candidates_[static_cast<size_t>(chosen)];
-    steps[step].way = way_of(candidate, step, wanted, dice.below(candidate.ways));
-    wanted = candidate.from;
-    --step;
-    if (candidate.branch < 0) continue;
-    if (!draw_branch(dice, step, candidate, steps)) return false;
-    step -= candidate.length;
-  }
-  draw_start(dice, wanted, 0, steps);
-  return true;
+  const auto length = static_cast<size_t>(chosen) + 1;
+  return draw_value(dice, {count - 1 - length, count - length, false}, steps) &&
+         draw_value(dice, {count - 1, length, true}, steps);
+}
+
+// One that nothing waits for.
+template <typename Number>
+bool Wirings<Number>::draw_value(Dice& dice, const Made& made, std::vector<DraftStep>& steps) {
+  const Chain& chain = chain_of(made);
+  weights_.clear();
+  for (const int type : chain.present) weights_.push_back(chain.counts[static_cast<size_t>(type)]);
+  const int chosen = choose(dice, std::span<const Number>(weights_));
+  if (chosen == kUndecided) return false;
+  return draw_chain(dice, made, chain.present[static_cast<size_t>(chosen)], made.branch ? 1 : 0, steps);
 }
 
 template class Wirings<double>;
