@@ -2,6 +2,7 @@
 
 #include <sys/random.h>
 
+#include <CLI/CLI.hpp>
 #include <chrono>
 #include <map>
 
@@ -35,6 +36,25 @@ Result<replay::Device> device_from(const std::string& name) {
   const bool gpu = verify::has_gpu();
   if (name == "cuda" && !gpu) return input_error("--device cuda: this machine has no NVIDIA GPU");
   return name == "cuda" || (name == "auto" && gpu) ? replay::Device::kCuda : replay::Device::kCpu;
+}
+
+void add_judging_flags(CLI::App& command, JudgingFlags& flags) {
+  command
+      .add_option("--policy", flags.policy,
+                  "Who may do the work: strict (Triton alone), mostly (90 % Triton), hybrid (any mixture)")
+      ->check(CLI::IsMember({"strict", "mostly", "hybrid"}))
+      ->capture_default_str();
+  command.add_option("--device", flags.device, "auto takes the GPU where there is one")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
+      ->capture_default_str();
+  command
+      .add_option("--trials", flags.trials,
+                  "Comparisons on the task's own inputs; each other kind of input comes on top")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command.add_option("--time-limit", flags.time_limit, "Seconds for each phase of a candidate")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->capture_default_str();
 }
 
 Ticker::Ticker(Progress& progress)

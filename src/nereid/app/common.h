@@ -10,7 +10,19 @@
 #include "nereid/base/result.h"
 #include "nereid/replay/report.h"
 
+namespace CLI {
+class App;
+}
+
 namespace nereid::app {
+
+// --policy, --device, --trials, --time-limit of whatever judges candidates.
+struct JudgingFlags {
+  std::string policy = "mostly", device = "auto";
+  int trials = 3;
+  double time_limit = 30;  // seconds
+};
+void add_judging_flags(CLI::App& command, JudgingFlags& flags);
 
 // "90s", "15m", "1.5h", "30d", in seconds; a plain number is seconds where `plain` allows it. An error names
 // the option.

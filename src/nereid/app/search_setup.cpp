@@ -71,28 +71,13 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
       .add_option("--budget", flags.budget,
                   "Nothing new is begun after so long, and the best is kept: 30s, 5m; for each task")
       ->capture_default_str();
-  command
-      .add_option("--policy", flags.policy,
-                  "Who may do the work: strict (Triton alone), mostly (90 % Triton), hybrid (any mixture)")
-      ->check(CLI::IsMember({"strict", "mostly", "hybrid"}))
-      ->capture_default_str();
-  command.add_option("--device", flags.device, "auto takes the GPU where there is one")
-      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
-      ->capture_default_str();
-  command
-      .add_option("--trials", flags.trials,
-                  "Comparisons on the task's own inputs; each other kind comes on top")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
+  add_judging_flags(command, flags);
   command.add_option("--samples", flags.samples, "Answers asked of a proposer that draws them")
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
   command
       .add_option("--repairs", flags.repairs, "Times that a proposer is told what was wrong with its answer")
       ->check(CLI::Range(0, 100))
-      ->capture_default_str();
-  command.add_option("--time-limit", flags.time_limit, "Seconds for each phase of a candidate")
-      ->check(CLI::Range(0.1, 86400.0))
       ->capture_default_str();
   command.add_option("--seed", flags.seed, "Of the trials (default: fresh)");
   command.add_flag("--shrink", flags.shrink, "Judge at smaller sizes, where the task does not fit");

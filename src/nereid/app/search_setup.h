@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "nereid/app/common.h"
 #include "nereid/base/installation.h"
 #include "nereid/policy/proposer.h"
 #include "nereid/search/bench.h"
@@ -14,12 +15,10 @@
 
 namespace nereid::app {
 
-struct SearchFlags {
-  std::string proposers = "compiler,inductor";
-  std::string policy = "mostly", device = "auto", budget = "60s", store;
+struct SearchFlags : JudgingFlags {
+  std::string proposers = "compiler,inductor", budget = "60s", store;
   std::optional<uint64_t> seed;
-  int trials = 3, samples = 1, repairs = 2;
-  double time_limit = 30;
+  int samples = 1, repairs = 2;
   bool shrink = false, fresh = false, forget = false, against_compile = false, whole_only = false,
        once = false;
   std::string baselines;  // ways, with commas

@@ -331,29 +331,24 @@ Result<Answer> run(const SynthOptions& options, bool json) {
                             ? std::filesystem::path(options.output + ".coverage.json")
                             : path / "coverage.json";
     NEREID_TRY_STATUS(write_file_atomically(beside, report.dump(1) + "\n"));
-    if (json) NEREID_TRY_STATUS(write_stdout(report.dump() + "\n"));
   }
-  if (!json || to_stdout) {
-    const std::string replayed =
-        options.check != "replay"
-            ? ""
-            : fmt::format(", {} degenerate when replayed, {} that could not be replayed",
-                          counts.degenerate_by_replay, counts.not_replayed);
-    fmt::print(stderr, "{} programs of level {}; dropped: {} duplicates, {} degenerate, {} without sizes{}\n",
-               counts.made, options.level, counts.duplicates, counts.degenerate, counts.no_size, replayed);
-    if (!to_stdout) fmt::print(stderr, "{}", run.coverage().to_text());
-  }
-  if (counts.interrupted)
-    return Error{fmt::format("interrupted: {} of {} programs were written", counts.made, options.count),
-                 Blame::kInterrupted};
-  if (counts.exhausted) {
-    fmt::print(
-        stderr,
-        "nereid: there seem to be no more programs of these operators and bounds: {} of {} were made\n",
-        counts.made, options.count);
-    return Answer::kNo;
-  }
-  return Answer::kYes;
+  const std::string replayed =
+      options.check != "replay" ? ""
+                                : fmt::format(", {} degenerate when replayed, {} that could not be replayed",
+                                              counts.degenerate_by_replay, counts.not_replayed);
+  return tell_end(
+      options, json,
+      {.report = report,
+       .text = fmt::format(
+           "{} programs of level {}; dropped: {} duplicates, {} degenerate, {} without sizes{}\n",
+           counts.made, options.level, counts.duplicates, counts.degenerate, counts.no_size, replayed),
+       .coverage = &run.coverage(),
+       .reached = counts.made,
+       .gave = "were made",
+       .exhausted = counts.exhausted,
+       .interrupted = counts.interrupted,
+       .interruption =
+           fmt::format("interrupted: {} of {} programs were written", counts.made, options.count)});
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "nereid/app/output.h"
+
 namespace nereid::app {
 namespace {
 
@@ -87,6 +89,20 @@ Json line_of(const SynthOptions& options, const synth::Made& made) {
           {"operators", std::move(operators)},
           {"flops", cost.flops},
           {"bytes", cost.bytes}};
+}
+
+Result<Answer> tell_end(const SynthOptions& options, bool json, const SynthEnd& end) {
+  const bool to_file = !options.output.empty();
+  if (json && to_file) {
+    NEREID_TRY_STATUS(write_stdout(json_line(end.report)));
+  } else {
+    fmt::print(stderr, "{}{}", end.text, to_file ? end.coverage->to_text() : "");
+  }
+  if (end.interrupted) return Error{end.interruption, Blame::kInterrupted};
+  if (!end.exhausted) return Answer::kYes;
+  fmt::print(stderr, "nereid: there seem to be no more programs of these operators and bounds: {} of {} {}\n",
+             end.reached, options.count, end.gave);
+  return Answer::kNo;
 }
 
 }  // namespace nereid::app

@@ -7,6 +7,7 @@
 
 #include "nereid/app/command.h"
 #include "nereid/base/json.h"
+#include "nereid/synth/coverage.h"
 #include "nereid/synth/maker.h"
 
 namespace nereid::app {
@@ -37,6 +38,18 @@ synth::MakerConfig maker_config(const SynthOptions& options);
 bool on_my_side(const SynthOptions& options, const synth::Made& made);
 // What is said of a program beside its text.
 Json line_of(const SynthOptions& options, const synth::Made& made);
+
+// How a run ended: told on stdout (`report`, with --json and -o), or on stderr.
+struct SynthEnd {
+  Json report{};
+  std::string text{};  // lines
+  const synth::Coverage* coverage = nullptr;
+  uint64_t reached = 0;  // of options.count
+  std::string gave{};    // what those did: "were made"
+  bool exhausted = false, interrupted = false;
+  std::string interruption = "interrupted";
+};
+Result<Answer> tell_end(const SynthOptions& options, bool json, const SynthEnd& end);
 
 Result<Answer> make_pairs(const SynthOptions& options, bool json);
 

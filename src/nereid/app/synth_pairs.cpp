@@ -272,34 +272,27 @@ Result<Answer> make_pairs(const SynthOptions& options, bool json) {
   NEREID_TRY_STATUS(run.make());
   const double seconds = watch.seconds();
   const auto& done = run.done();
-  if (json && !options.output.empty()) {
-    NEREID_TRY_STATUS(write_stdout(json_line(run.report(seconds))));
-  } else {
-    std::string words;
-    for (const auto& [word, count] : done.verdicts)
-      words += fmt::format("{}{} {}", words.empty() ? "" : ", ", count, word);
-    fmt::print(stderr,
-               "{} pairs of {} programs of level {}, {:.1f} a second; variants: {}; programs left out: {} "
-               "degenerate when "
-               "replayed, {} that could not be lowered\n",
-               done.pairs, done.programs, options.level,
-               static_cast<double>(done.pairs - run.pairs_before()) / seconds, words.empty() ? "none" : words,
-               done.degenerate, done.not_lowered);
-    for (const auto& why : run.refused()) fmt::print(stderr, "  not written: {}\n", why);
-    if (!options.output.empty()) fmt::print(stderr, "{}", run.coverage().to_text());
-  }
-  if (interrupted()) {
-    if (!options.output.empty()) fmt::print(stderr, "The same command goes on in {}.\n", options.output);
-    return Error{"interrupted", Blame::kInterrupted};
-  }
-  if (run.exhausted()) {
-    fmt::print(
-        stderr,
-        "nereid: there seem to be no more programs of these operators and bounds: {} of {} gave pairs\n",
-        done.programs, options.count);
-    return Answer::kNo;
-  }
-  return Answer::kYes;
+  std::string words;
+  for (const auto& [word, count] : done.verdicts)
+    words += fmt::format("{}{} {}", words.empty() ? "" : ", ", count, word);
+  std::string text = fmt::format(
+      "{} pairs of {} programs of level {}, {:.1f} a second; variants: {}; programs left out: {} degenerate "
+      "when "
+      "replayed, {} that could not be lowered\n",
+      done.pairs, done.programs, options.level,
+      static_cast<double>(done.pairs - run.pairs_before()) / seconds, words.empty() ? "none" : words,
+      done.degenerate, done.not_lowered);
+  for (const auto& why : run.refused()) text += "  not written: " + why + "\n";
+  if (interrupted() && !options.output.empty())
+    fmt::print(stderr, "The same command goes on in {}.\n", options.output);
+  return tell_end(options, json,
+                  {.report = run.report(seconds),
+                   .text = std::move(text),
+                   .coverage = &run.coverage(),
+                   .reached = done.programs,
+                   .gave = "gave pairs",
+                   .exhausted = run.exhausted(),
+                   .interrupted = interrupted()});
 }
 
 }  // namespace nereid::app

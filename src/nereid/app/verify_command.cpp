@@ -34,12 +34,10 @@ Examples:
 A line of pairs.jsonl: {"id": "1", "reference": "softmax.py", "candidate_source": "import torch ..."} (`reference_source`
 and `candidate` work too). --batch FOLDER pairs every reference.py with the files beside it.)";
 
-struct VerifyOptions {
+struct VerifyOptions : JudgingFlags {
   std::string reference, candidate, batch, output;
-  std::string device = "auto", policy = "mostly";
   std::optional<uint64_t> seed;
-  int trials = 3, jobs = 0;
-  double time_limit = 30;
+  int jobs = 0;
   std::optional<double> rtol, atol;
   bool allow_tf32 = false, time = false, shrink = false, explain = false, json = false;
 };
@@ -127,23 +125,8 @@ void add_options(CLI::App& command, VerifyOptions& options) {
                      "The task: class Model, get_inputs(), get_init_inputs()");
   command.add_option("CANDIDATE", options.candidate,
                      "The answer: class ModelNew, or a text with a code block");
-  command
-      .add_option("--policy", options.policy,
-                  "Who may do the work: strict (Triton alone), mostly (90 % Triton), hybrid (any mixture)")
-      ->check(CLI::IsMember({"strict", "mostly", "hybrid"}))
-      ->capture_default_str();
-  command.add_option("--device", options.device, "auto takes the GPU where there is one")
-      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
-      ->capture_default_str();
-  command
-      .add_option("--trials", options.trials,
-                  "Comparisons on the task's own inputs; each other kind of input comes on top")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
+  add_judging_flags(command, options);
   command.add_option("--seed", options.seed, "Repeats a run: every verdict tells its seed (default: fresh)");
-  command.add_option("--time-limit", options.time_limit, "Seconds for each phase of the candidate")
-      ->check(CLI::Range(0.1, 86400.0))
-      ->capture_default_str();
   command.add_option("--rtol", options.rtol, "Replaces the tolerance: |got - want| <= atol + rtol |want|")
       ->check(CLI::NonNegativeNumber);
   command.add_option("--atol", options.atol, "See --rtol")->check(CLI::NonNegativeNumber);
