@@ -6,6 +6,7 @@
 #include "nereid/lower/emit.h"
 #include "nereid/lower/emit_expr.h"
 #include "nereid/lower/split_factors.h"
+#include "nereid/lower/tile.h"
 
 namespace nereid::lower {
 namespace {
@@ -68,10 +69,10 @@ class ContractionEmitter {
     choice_ = choice;
     // A short loop of a few programs is over before its instructions are there: they are not made longer by
     // loads ahead.
-    const int64_t turns = (k_ + block_k_ - 1) / block_k_ * taps_;
-    if (!split_ && choice_.stages == 0 && turns <= kShortLoop &&
+    const int64_t turns = (k_ + block_k_ - 1) / block_k_;
+    if (operand_ == DType::kF32 && !first().taps && choice_.stages == 0 && turns <= kShortLoop &&
         tiles_m() * tiles_n() * batch_ <= 2 * processors_)
-      choice_.stages = 1;
+      choice_.stages = gathered || turns <= kShortLoop / 2 ? 1 : 2;
   }
 
   Result<KernelText> run() {
@@ -115,7 +116,9 @@ class ContractionEmitter {
     const int64_t tiles = tiles_m() * tiles_n() * batch_;
     const bool persistent = choice_.persistent && tiles > processors_;
     out_.programs = persistent ? processors_ : tiles;
-    out_.num_warps = choice_.warps > 0 ? choice_.warps : block_m_ * block_n_ >= 8192 ? 8 : 4;
+    out_.num_warps = choice_.warps > 0                                ? choice_.warps
+                     : block_m_ * block_n_ >= 8192 || long_epilogue() ? 8
+                                                                      : 4;
     if (split_ && choice_.stages == 0) choice_.stages = 3;
     out_.num_stages = choice_.stages;
     out_.contraction = true;
@@ -143,6 +146,15 @@ class ContractionEmitter {
     const Expr& cast = graph_.exprs[factor];
     return cast.kind == Expr::Kind::kApply && cast.fn == Fn::kCast ? graph_.exprs[cast.args[0]].type
                                                                    : cast.type;
+  }
+
+  // Of eight warps each has half of what follows the product.
+  bool long_epilogue() const {
+    std::set<ExprId> bodies;
+    for (size_t m = 1; m < kernel_.members.size(); ++m) bodies.insert(kernel_.members[m].body);
+    const int64_t width = n_ == 1 ? 1 : block_n_;
+    return block_m_ * block_n_ >= 4096 &&
+           is_long_code(graph_, bodies, static_cast<double>(block_m_ * width) / 128.0);
   }
 
   const Node& first() const { return graph_.nodes[static_cast<size_t>(kernel_.members[0].node)]; }

@@ -224,6 +224,21 @@ TEST(Update, StateIsWrittenWhereItIsComputed) {
   }
 }
 
+TEST(Emit, OfLongCodeAThreadHasFewElements) {
+  const auto elements_a_thread = [](int length) {
+    Sketch s;
+    const TensorId x = s.leaf({50000, 16});
+    Value body = s.element(x);
+    for (int i = 0; i < length; ++i) body = body.apply(i % 2 == 0 ? Fn::kExp : Fn::kTanh);
+    s.graph.outputs = {s.reduce({50000}, {16}, body, Reduction::kMax)};
+    const Fused fused = fuse(s.graph, targets()[1], false);
+    const KernelChoice choice = emit(s.graph, fused, fused.kernels.at(0), "k").value().choice;
+    return choice.rows * choice.columns / (32 * choice.warps);
+  };
+  EXPECT_EQ(elements_a_thread(1), 16);
+  EXPECT_LE(elements_a_thread(30), 4);
+}
+
 TEST(Prepare, ASmallWindowIsWrittenOut) {
   Sketch s;
   const TensorId x = s.leaf({10});

@@ -21,7 +21,10 @@ constexpr double kColdInstruction = 10e-9, kTurn = 1e-6, kProgram = 0.15e-6;  //
 constexpr double kIssued = 7.2e9;      // instructions of a warp that a processor does a second
 constexpr double kCacheBytes = 4e12;   // a second, of all processors
 constexpr int64_t kMapElements = 512;  // of a map's block: 16 bytes a thread, which the clock took most often
-constexpr int64_t kFewElements = 256;  // of a map's block where blocks are few
+constexpr int64_t kLeastBlockElements = 128;  // of a reduction's
+constexpr int64_t kFewElements = 256;         // of a map's block where blocks are few
+constexpr double kLongCode = 2500;            // instructions
+constexpr int64_t kManyWaves = 32;            // behind so many the first, in which all is new, does not count
 constexpr int kLoadWork = 8, kHardWork = 12, kWork = 2;  // instructions of an expression, about
 
 // Votes for rows (positive) or columns lying beside each other in memory.
@@ -50,13 +53,19 @@ int rows_are_inner(const Graph& graph, const TileKernel& kernel) {
   return votes;
 }
 
+double instructions_of(const Expr& expr) {
+  if (expr.kind == Expr::Kind::kLoad) return kLoadWork;
+  if (expr.kind != Expr::Kind::kApply) return 0;
+  return expr.fn >= Fn::kExp && expr.fn <= Fn::kSigmoid ? kHardWork : kWork;
+}
+
 class TileCutter {
  public:
   explicit TileCutter(int64_t processors) : processors_(processors) {}
 
   Tile run(const Graph& graph, const TileKernel& kernel, const KernelChoice& choice) {
     by_default(graph, kernel);
-    if (!kernel.columns.empty() && !only_maps(kernel)) of_few_programs(graph, kernel);
+    if (!kernel.columns.empty() && !only_maps(kernel)) kept_short(graph, kernel);
     if (choice.rows > 0 || choice.columns > 0) warps_ = 0;
     if (choice.rows > 0) rows_ = power_of_two(choice.rows);
     if (choice.columns > 0 && !kernel.columns.empty()) columns_ = power_of_two(choice.columns);
@@ -152,14 +161,10 @@ class TileCutter {
       for (const ExprId id : graph.exprs.below(member.body)) {
         if (!seen.insert(id).second) continue;
         const Expr& expr = graph.exprs[id];
-        if (expr.kind == Expr::Kind::kLoad) {
-          work.instructions += kLoadWork;
+        work.instructions += instructions_of(expr);
+        if (expr.kind == Expr::Kind::kLoad)
           work.bytes += static_cast<double>(kernel.row_count() * kernel.column_count() *
                                             trace::element_bytes(expr.type));
-        } else if (expr.kind == Expr::Kind::kApply) {
-          const bool hard = expr.fn >= Fn::kExp && expr.fn <= Fn::kSigmoid;
-          work.instructions += hard ? kHardWork : kWork;
-        }
       }
     }
     return work;
@@ -182,18 +187,24 @@ class TileCutter {
            loops * turns * std::ceil(a_processor / at_once) * kTurn + a_processor * kProgram;
   }
 
-  // Where there are few programs, whatever keeps each of them short.
-  void of_few_programs(const Graph& graph, const TileKernel& kernel) {
+  // Where there are few programs, or the code of one is long, whatever keeps each of them short.
+  void kept_short(const Graph& graph, const TileKernel& kernel) {
     const int64_t all_rows = kernel.row_count(), all_columns = kernel.column_count();
-    if ((all_rows + rows_ - 1) / rows_ >= 2 * processors_) return;
+    const int64_t programs = (all_rows + rows_ - 1) / rows_;
     const Work work = work_of(graph, kernel);
     const int usual = usual_warps(rows_ * columns_);
+    const double each = std::max(1.0, static_cast<double>(rows_ * columns_) / (32.0 * usual));
+    const bool long_code = work.instructions * each > kLongCode && programs < kManyWaves * processors_;
+    if (programs >= processors_ && !long_code) return;
+    if (all_columns > kMostColumns && !work.rows_inner)
+      return;  // long rows: as much under way as there can be
     double best = seconds(work, kernel, rows_, columns_, usual) * 0.95;
     const int64_t whole = power_of_two(all_columns);
     for (int64_t r = 1; r <= power_of_two(all_rows); r *= 2)
       for (int64_t c = std::min<int64_t>(whole, kMostColumns); c >= std::min<int64_t>(whole, 64); c /= 2)
         for (const int w : {1, 2, 4, 8, 16}) {
-          if (r * c > 512 * w || (r * c < 32 * w && w > 1)) continue;
+          if (r * c < kLeastBlockElements && r < power_of_two(all_rows)) continue;
+          if (r * c > 512 * w || (r * c < 64 * w && w > 1) || (w > 8 && c <= 2048)) continue;
           const double cost = seconds(work, kernel, r, c, w);
           if (cost >= best) continue;
           best = cost, rows_ = r, columns_ = c, warps_ = w;
@@ -206,6 +217,15 @@ class TileCutter {
 };
 
 }  // namespace
+
+bool is_long_code(const Graph& graph, const std::set<ExprId>& bodies, double elements) {
+  std::set<ExprId> all;
+  for (const ExprId body : bodies)
+    for (const ExprId id : graph.exprs.below(body)) all.insert(id);
+  double instructions = 0;
+  for (const ExprId id : all) instructions += instructions_of(graph.exprs[id]);
+  return instructions * elements > kLongCode;
+}
 
 Tile cut(const Graph& graph, const TileKernel& kernel, const KernelChoice& choice, const Target& target) {
   return TileCutter(target.multiprocessors).run(graph, kernel, choice);

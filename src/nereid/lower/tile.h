@@ -4,6 +4,8 @@
 // kernels wait for: instructions that come for the first time, turns of a loop one after the other.
 #pragma once
 
+#include <set>
+
 #include "nereid/lower/choices.h"
 #include "nereid/lower/fuse.h"
 
@@ -15,6 +17,9 @@ struct Tile {
   int64_t column_tiles = 1;       // programs that share a row: of maps, which need no whole row
   int warps = 4;
 };
+
+// Whether it takes long to fetch the code that computes `bodies` for so many elements a thread.
+bool is_long_code(const Graph& graph, const std::set<ExprId>& bodies, double elements);
 
 Tile cut(const Graph& graph, const TileKernel& kernel, const KernelChoice& choice, const Target& target);
 
