@@ -16,7 +16,7 @@ constexpr int kM = 0, kN = 1, kBatch = 2, kK = 3,
 
 constexpr double kLargeProduct = 1 << 24;
 constexpr int64_t kGatheredWaves = 8;
-constexpr int64_t kShortLoop = 8;     // turns
+constexpr int64_t kShortLoop = 2, kShortGather = 8;  // turns
 constexpr int64_t kLongRows = 1024;   // terms of a product that does little else than read a matrix
 constexpr int64_t kRowsUnderWay = 2;  // programs a processor that then keep its memory busy
 
@@ -52,8 +52,6 @@ class ContractionEmitter {
     if (first().taps)
       block_m_ = std::clamp<int64_t>(power_of_two(m_), 16, 128),
       block_n_ = std::clamp<int64_t>(power_of_two(n_), 16, 128);
-    // Narrower ones of float32 take more instructions for less.
-    if (operand_ == DType::kF32 && !first().taps) block_n_ = std::max<int64_t>(block_n_, 32);
     // Rather small tiles than idle processors.
     const int64_t least = split_ ? 64 : 32;
     // What is gathered takes many instructions an element, and large tiles of it many that are new.
@@ -61,6 +59,9 @@ class ContractionEmitter {
     const int64_t programs = gathered ? kGatheredWaves * processors_ : processors_;
     while (tiles_m() * tiles_n() * batch_ < programs && std::max(block_m_, block_n_) > least)
       (block_m_ > block_n_ ? block_m_ : block_n_) /= 2;
+    // Narrower ones of float32 take more instructions for less, which counts where they are fetched but once.
+    if (operand_ == DType::kF32 && !first().taps && tiles_m() * tiles_n() * batch_ <= processors_)
+      block_n_ = std::max<int64_t>(block_n_, 32);
     if (!split_ && block_m_ == 32 && tiles_m() * tiles_n() * batch_ < processors_) block_m_ = 16;
     read_once();
     if (choice.m > 0) block_m_ = std::max<int64_t>(power_of_two(choice.m), 16);
@@ -70,9 +71,9 @@ class ContractionEmitter {
     // A short loop of a few programs is over before its instructions are there: they are not made longer by
     // loads ahead.
     const int64_t turns = (k_ + block_k_ - 1) / block_k_;
-    if (operand_ == DType::kF32 && !first().taps && choice_.stages == 0 && turns <= kShortLoop &&
-        tiles_m() * tiles_n() * batch_ <= 2 * processors_)
-      choice_.stages = gathered || turns <= kShortLoop / 2 ? 1 : 2;
+    if (operand_ == DType::kF32 && !first().taps && choice_.stages == 0 &&
+        turns <= (gathered ? kShortGather : kShortLoop) && tiles_m() * tiles_n() * batch_ <= 2 * processors_)
+      choice_.stages = 1;
   }
 
   Result<KernelText> run() {

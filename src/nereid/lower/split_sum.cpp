@@ -11,7 +11,8 @@
 namespace nereid::lower {
 namespace {
 
-constexpr int64_t kSplitTile = 64;  // of output elements that one program makes, in either direction
+// Of output elements that one program makes, in either direction.
+constexpr int64_t kSplitTile = 64, kGatheredTile = 32;
 constexpr int64_t kTermsOfAPart = 256, kGatheredTermsOfAPart = 64;  // that are worth a program
 // Seconds a program takes for one term of its tile's sums: of float32 in three products of TF32, of halves,
 // of what is gathered (measured on an H200: 17 to 35 ns).
@@ -47,8 +48,10 @@ class SumSplitter {
     if (node.taps && how.dimension + 1 != node.reduced.size()) return std::nullopt;
     const bool gathered = !node.taps && terms > length;
     const int64_t least = gathered ? kGatheredTermsOfAPart : kTermsOfAPart;
-    how.parts =
-        std::min({2 * target_.multiprocessors / tiles(node), terms / least, gathered ? length : length / 16});
+    // What is gathered keeps a processor busy with a program.
+    const int64_t programs = gathered ? target_.multiprocessors / tiles(node, kGatheredTile)
+                                      : 2 * target_.multiprocessors / tiles(node, kSplitTile);
+    how.parts = std::min({programs, terms / least, gathered ? length : length / 16});
     if (how.parts < 2) return std::nullopt;
     how.chunk = (length + how.parts - 1) / how.parts;
     if (!gathered) how.chunk = (how.chunk + 63) / 64 * 64;  // blocks of k are then whole
@@ -63,7 +66,7 @@ class SumSplitter {
     return two < 0.8 * one ? std::optional(how) : std::nullopt;
   }
 
-  int64_t tiles(const Node& node) const {
+  int64_t tiles(const Node& node, int64_t tile) const {
     const Expr& body = graph_.exprs[node.body];
     int64_t m = 1, n = 1, batch = 1;
     for (size_t d = 0; d < node.sizes.size(); ++d) {
@@ -71,7 +74,7 @@ class SumSplitter {
                  right = graph_.exprs.uses(body.args[1], static_cast<int>(d));
       (left == right ? batch : left ? m : n) *= node.sizes[d];
     }
-    return ((m + kSplitTile - 1) / kSplitTile) * ((n + kSplitTile - 1) / kSplitTile) * batch;
+    return ((m + tile - 1) / tile) * ((n + tile - 1) / tile) * batch;
   }
 
   bool halves(const Node& node) const {

@@ -17,11 +17,11 @@ constexpr int64_t kMostRows = 256, kLeastColumns = 8, kWholeColumns = 256;
 // What a kernel of a few programs takes, which is neither bytes nor FLOPs. Fitted to tuned kernels of sampled
 // programs on an H200 whose caches are cold: an instruction that is fetched for the first time costs as much
 // as hundreds that are there, so that few elements a thread are the best.
-constexpr double kColdInstruction = 10e-9, kTurn = 1e-6, kProgram = 0.15e-6;  // s
+constexpr double kColdInstruction = 10e-9, kTurn = 1e-6, kProgram = 0.3e-6;  // s
 constexpr double kIssued = 7.2e9;      // instructions of a warp that a processor does a second
 constexpr double kCacheBytes = 4e12;   // a second, of all processors
 constexpr int64_t kMapElements = 512;  // of a map's block: 16 bytes a thread, which the clock took most often
-constexpr int64_t kLeastBlockElements = 128;  // of a reduction's
+constexpr int64_t kLeastBlockElements = 256;  // of a reduction's
 constexpr int64_t kFewElements = 256;         // of a map's block where blocks are few
 constexpr double kLongCode = 2500;            // instructions
 constexpr int64_t kManyWaves = 32;            // behind so many the first, in which all is new, does not count
@@ -204,7 +204,8 @@ class TileCutter {
       for (int64_t c = std::min<int64_t>(whole, kMostColumns); c >= std::min<int64_t>(whole, 64); c /= 2)
         for (const int w : {1, 2, 4, 8, 16}) {
           if (r * c < kLeastBlockElements && r < power_of_two(all_rows)) continue;
-          if (r * c > 512 * w || (r * c < 64 * w && w > 1) || (w > 8 && c <= 2048)) continue;
+          if (w > 4 && r * c < 512 * w) continue;  // many warps of a few elements wait for each other
+          if (r * c > 512 * w || (r * c < 64 * w && w > 1)) continue;
           const double cost = seconds(work, kernel, r, c, w);
           if (cost >= best) continue;
           best = cost, rows_ = r, columns_ = c, warps_ = w;
