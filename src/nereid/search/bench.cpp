@@ -118,7 +118,11 @@ Judged Bench::judge_by(verify::Judge& judge, const Task& task, const std::string
         verdict, {.explain = true, .source_of = [&](const std::string& file) -> std::string_view {
                     return file == pair.candidate_name ? std::string_view(pair.candidate_text) : "";
                   }});
-    if (judged.verified() && code != nullptr) judged.work = work_of_candidate(task, code->source);
+    // A trace of its own, which of Inductor's files takes seconds: not of what is only compared with, by a
+    // clock.
+    const bool needs_work = &judge == &judge_ || !judged.times;
+    if (judged.verified() && code != nullptr && needs_work)
+      judged.work = work_of_candidate(task, code->source);
     judged.seconds = watch.seconds();
     // A fault of ours is no verdict; an interrupted one is none either.
     if (verdict.word != verify::Word::kError && !interrupted())
