@@ -71,19 +71,26 @@ TEST_F(KeeperTest, OtherFilesAreAnotherWorker) {
   EXPECT_NE(command(worker), first);
 }
 
+// A worker whose launcher was killed may answer once more before it is gone.
+int launcher_after(WorstWorker& worker, int killed) {
+  for (int i = 0; i < 200 && worker.zygote().launcher_pid() == killed; ++i) {
+    EXPECT_EQ(worker.result("result = 1"), 1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return worker.zygote().launcher_pid();
+}
+
 TEST_F(KeeperTest, ALostWorkerIsNotKept) {
   WorstWorker worker;
   EXPECT_EQ(worker.result("result = 1"), 1);
   const int first = worker.zygote().launcher_pid();
   ::kill(first, SIGKILL);
-  EXPECT_EQ(worker.result("result = 2"), 2);
-  const int second = worker.zygote().launcher_pid();
+  const int second = launcher_after(worker, first);
   EXPECT_NE(second, first);
   worker.stop();
   // ... nor one that is lost while it waits.
   ::kill(second, SIGKILL);
-  EXPECT_EQ(worker.result("result = 3"), 3);
-  EXPECT_NE(worker.zygote().launcher_pid(), second);
+  EXPECT_NE(launcher_after(worker, second), second);
 }
 
 TEST_F(KeeperTest, NobodyStaysLongerThanAsked) {
