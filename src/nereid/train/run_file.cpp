@@ -1,0 +1,154 @@
+#include "nereid/train/run_file.h"
+
+#include "nereid/base/file.h"
+#include "nereid/train/toml_table.h"
+
+namespace nereid::train {
+namespace {
+
+constexpr int64_t kMostSteps = 1'000'000'000;
+constexpr int64_t kMostWidth = 1 << 20;  // of a model, a vocabulary times four
+
+ModelShape read_shape(TomlTable& table) {
+  ModelShape shape;
+  table.choice<std::string>("model_type", shape.model_type, {{"qwen3", "qwen3"}, {"qwen2", "qwen2"}, {"llama", "llama"}});
+  for (const auto& [key, field] : {std::pair{"vocab_size", &shape.vocab_size},
+                                   {"hidden_size", &shape.hidden_size},
+                                   {"intermediate_size", &shape.intermediate_size},
+                                   {"num_hidden_layers", &shape.num_hidden_layers},
+                                   {"num_attention_heads", &shape.num_attention_heads}}) {
+    table.required(key, fmt::format("an integer from 1 to {}", kMostWidth));
+    table.integer(key, *field, 1, kMostWidth);
+  }
+  shape.num_key_value_heads = shape.num_attention_heads;
+  table.integer("num_key_value_heads", shape.num_key_value_heads, 1, kMostWidth);
+  if (shape.num_attention_heads > 0) {
+    shape.head_dim = shape.hidden_size / shape.num_attention_heads;
+    if (!table.has("head_dim") && shape.hidden_size % shape.num_attention_heads != 0)
+      table.wrong("hidden_size", fmt::format("a multiple of num_attention_heads ({}), or a head_dim",
+                                             shape.num_attention_heads));
+    if (shape.num_key_value_heads > 0 && shape.num_attention_heads % shape.num_key_value_heads != 0)
+      table.wrong("num_key_value_heads",
+                  fmt::format("a divisor of num_attention_heads ({})", shape.num_attention_heads));
+  }
+  table.integer("head_dim", shape.head_dim, 2, kMostWidth);
+  if (shape.head_dim % 2 != 0) table.wrong("head_dim", "an even number: rotary embeddings turn pairs");
+  table.integer("max_position_embeddings", shape.max_position_embeddings, 1, int64_t{1} << 24);
+  table.real("rope_theta", shape.rope_theta, {1, 1e12});
+  table.real("rms_norm_eps", shape.rms_norm_eps, {.lowest = 0, .highest = 1, .above = true});
+  table.boolean("tie_word_embeddings", shape.tie_word_embeddings);
+  return shape;
+}
+
+void read_model(TomlTable& root, ModelSettings& model) {
+  root.required("model", "a table [model]");
+  auto table = root.table("model");
+  if (!table) return;
+  table->text("start_from", model.start_from);
+  if (!table->has("start_from")) model.shape = read_shape(*table);
+}
+
+void read_data(TomlTable& root, DataSettings& data) {
+  root.required("data", "a table [data]");
+  auto table = root.table("data");
+  if (!table) return;
+  table->required("train", "an array of folders that `nereid train data` wrote");
+  table->texts("train", data.train);
+  if (table->has("train") && data.train.empty()) table->wrong("train", "at least one folder");
+  table->texts("held_out", data.held_out);
+  table->integer("sequence_length", data.sequence_length, 2, 1 << 24);
+  table->required("rows_per_step", "how many rows one step takes");
+  table->integer("rows_per_step", data.rows_per_step, 1, 1 << 20);
+  table->integer("rows_at_once", data.rows_at_once, 1, 1 << 20);
+  if (data.rows_per_step > 0 && data.rows_per_step % data.rows_at_once != 0)
+    table->wrong("rows_at_once", fmt::format("a divisor of rows_per_step ({})", data.rows_per_step));
+  table->integer("window", data.window, 1, 1 << 20);
+}
+
+void read_optimizer(TomlTable& root, OptimizerSettings& optimizer) {
+  auto table = root.table("optimizer");
+  if (!table) return;
+  using Kind = OptimizerSettings::Kind;
+  table->choice<Kind>("kind", optimizer.kind, {{"adamw", Kind::kAdamW}, {"muon", Kind::kMuon}});
+  table->real("learning_rate", optimizer.learning_rate, {.lowest = 0, .highest = 10, .above = true});
+  table->real("beta1", optimizer.beta1, {.lowest = 0, .highest = 1, .below = true});
+  table->real("beta2", optimizer.beta2, {.lowest = 0, .highest = 1, .below = true});
+  table->real("epsilon", optimizer.epsilon, {.lowest = 0, .highest = 1, .above = true});
+  table->real("weight_decay", optimizer.weight_decay, {0, 10});
+  table->real("clip_norm", optimizer.clip_norm, {.lowest = 0, .highest = 1e6, .above = true});
+  if (optimizer.kind != Kind::kMuon) return;
+  table->real("muon_learning_rate", optimizer.muon_learning_rate, {.lowest = 0, .highest = 10, .above = true});
+  table->real("muon_momentum", optimizer.muon_momentum, {.lowest = 0, .highest = 1, .below = true});
+}
+
+void read_schedule(TomlTable& root, ScheduleSettings& schedule) {
+  root.required("schedule", "a table [schedule]");
+  auto table = root.table("schedule");
+  if (!table) return;
+  using Kind = ScheduleSettings::Kind;
+  table->choice<Kind>(
+      "kind", schedule.kind,
+      {{"constant", Kind::kConstant}, {"cosine", Kind::kCosine}, {"warmup-stable-decay", Kind::kWarmupStableDecay}});
+  table->required("steps", "how many steps the run has");
+  table->integer("steps", schedule.steps, 1, kMostSteps);
+  table->integer("warmup_steps", schedule.warmup_steps, 0, kMostSteps);
+  if (schedule.kind != Kind::kConstant) table->real("final_share", schedule.final_share, {0, 1});
+  if (schedule.kind == Kind::kWarmupStableDecay) {
+    table->required("decay_steps", "over how many steps it falls at the end");
+    table->integer("decay_steps", schedule.decay_steps, 1, kMostSteps);
+  }
+  if (schedule.steps > 0 && schedule.warmup_steps + schedule.decay_steps > schedule.steps)
+    table->wrong("steps", fmt::format("at least warmup_steps + decay_steps ({})",
+                                      schedule.warmup_steps + schedule.decay_steps));
+}
+
+void read_checkpoints(TomlTable& root, CheckpointSettings& checkpoints) {
+  auto table = root.table("checkpoints");
+  if (!table) return;
+  table->integer("every_steps", checkpoints.every_steps, 1, kMostSteps);
+  table->integer("keep", checkpoints.keep, 1, 1'000'000);
+}
+
+void read_machine(TomlTable& root, MachineSettings& machine) {
+  auto table = root.table("machine");
+  if (!table) return;
+  using Precision = MachineSettings::Precision;
+  using Shard = MachineSettings::Shard;
+  table->choice<Precision>("precision", machine.precision,
+                           {{"float32", Precision::kFloat32}, {"bfloat16", Precision::kBfloat16}});
+  table->boolean("recompute", machine.recompute);
+  table->choice<Shard>(
+      "shard", machine.shard,
+      {{"nothing", Shard::kNothing}, {"optimizer", Shard::kOptimizer}, {"parameters", Shard::kParameters}});
+}
+
+}  // namespace
+
+Result<RunFile> parse_run_file(std::string_view text, const std::string& name) {
+  NEREID_TRY(TomlDocument document, TomlDocument::parse(text, name));
+  RunFile run;
+  run.name = std::filesystem::path(name).stem().string();
+  {
+    TomlTable root(document);
+    root.text("name", run.name);
+    if (run.name.empty() || run.name.find('/') != std::string::npos || run.name.starts_with('.'))
+      root.wrong("name", "a folder's name");
+    root.integer("seed", run.seed, 0, INT64_MAX);
+    root.integer("held_out_every", run.held_out_every, 1, kMostSteps);
+    read_model(root, run.model);
+    read_data(root, run.data);
+    read_optimizer(root, run.optimizer);
+    read_schedule(root, run.schedule);
+    read_checkpoints(root, run.checkpoints);
+    read_machine(root, run.machine);
+  }
+  NEREID_TRY_STATUS(document.status());
+  return run;
+}
+
+Result<RunFile> read_run_file(const std::filesystem::path& path) {
+  NEREID_TRY(const std::string text, read_file(path, 1 << 20));
+  return parse_run_file(text, path.string());
+}
+
+}  // namespace nereid::train

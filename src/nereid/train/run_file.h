@@ -1,0 +1,86 @@
+// A run file, runs/*.toml: all that one training run is told, read into the structs of the parts it configures.
+// docs/training.md names every key.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nereid/base/result.h"
+#include "nereid/train/schedule.h"
+
+namespace nereid::train {
+
+// A model to make from nothing. Names and meanings are those of Hugging Face's config.json.
+struct ModelShape {
+  std::string model_type = "qwen3";  // qwen3, qwen2 or llama
+  int64_t vocab_size = 0;
+  int64_t hidden_size = 0;
+  int64_t intermediate_size = 0;
+  int64_t num_hidden_layers = 0;
+  int64_t num_attention_heads = 0;
+  int64_t num_key_value_heads = 0;  // as many as heads, if not told
+  int64_t head_dim = 0;             // hidden_size / heads, if not told
+  int64_t max_position_embeddings = 32'768;
+  double rope_theta = 1e6;
+  double rms_norm_eps = 1e-6;
+  bool tie_word_embeddings = true;
+};
+
+struct ModelSettings {
+  std::string start_from;           // a folder with config.json and safetensors; or
+  std::optional<ModelShape> shape;  // ... weights drawn by the run's seed
+};
+
+struct DataSettings {
+  std::vector<std::string> train;     // folders that `nereid train data` wrote
+  std::vector<std::string> held_out;  // ... whose loss is looked at, and not trained on
+  int64_t sequence_length = 4096;     // tokens of a row
+  int64_t rows_per_step = 0;          // of all ranks together
+  int64_t rows_at_once = 1;           // of one rank in one forward; the rest is accumulated
+  int64_t window = 4096;              // documents that are packed together
+};
+
+struct OptimizerSettings {
+  enum class Kind { kAdamW, kMuon };
+  Kind kind = Kind::kAdamW;
+  double learning_rate = 3e-4;        // AdamW's peak
+  double beta1 = 0.9, beta2 = 0.95;
+  double epsilon = 1e-8;
+  double weight_decay = 0.1;          // of matrices alone: norms and biases have none
+  double clip_norm = 1.0;             // of the whole gradient
+  double muon_learning_rate = 0.02;   // Muon's peak, for the matrices between embedding and head
+  double muon_momentum = 0.95;
+};
+
+struct CheckpointSettings {
+  int64_t every_steps = 500;
+  int64_t keep = 3;  // the last so many
+};
+
+struct MachineSettings {
+  enum class Precision { kFloat32, kBfloat16 };  // bfloat16: weights and activations, with float32 master weights
+  enum class Shard { kNothing, kOptimizer, kParameters };
+  Precision precision = Precision::kBfloat16;
+  bool recompute = true;  // a layer's activations are computed again in the backward pass
+  Shard shard = Shard::kOptimizer;
+};
+
+struct RunFile {
+  std::string name;  // of the run's folder; the file's own name, if not told
+  int64_t seed = 0;
+  int64_t held_out_every = 100;  // steps between two looks at the held-out loss
+  ModelSettings model;
+  DataSettings data;
+  OptimizerSettings optimizer;
+  ScheduleSettings schedule;
+  CheckpointSettings checkpoints;
+  MachineSettings machine;
+};
+
+// `name` is the file's, for errors and for the run's name. Paths in it are left as they are written.
+Result<RunFile> parse_run_file(std::string_view text, const std::string& name);
+Result<RunFile> read_run_file(const std::filesystem::path& path);
+
+}  // namespace nereid::train
