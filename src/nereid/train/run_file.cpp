@@ -11,7 +11,8 @@ constexpr int64_t kMostWidth = 1 << 20;  // of a model, a vocabulary times four
 
 ModelShape read_shape(TomlTable& table) {
   ModelShape shape;
-  table.choice<std::string>("model_type", shape.model_type, {{"qwen3", "qwen3"}, {"qwen2", "qwen2"}, {"llama", "llama"}});
+  table.choice<std::string>("model_type", shape.model_type,
+                            {{"qwen3", "qwen3"}, {"qwen2", "qwen2"}, {"llama", "llama"}});
   for (const auto& [key, field] : {std::pair{"vocab_size", &shape.vocab_size},
                                    {"hidden_size", &shape.hidden_size},
                                    {"intermediate_size", &shape.intermediate_size},
@@ -77,7 +78,8 @@ void read_optimizer(TomlTable& root, OptimizerSettings& optimizer) {
   table->real("weight_decay", optimizer.weight_decay, {0, 10});
   table->real("clip_norm", optimizer.clip_norm, {.lowest = 0, .highest = 1e6, .above = true});
   if (optimizer.kind != Kind::kMuon) return;
-  table->real("muon_learning_rate", optimizer.muon_learning_rate, {.lowest = 0, .highest = 10, .above = true});
+  table->real("muon_learning_rate", optimizer.muon_learning_rate,
+              {.lowest = 0, .highest = 10, .above = true});
   table->real("muon_momentum", optimizer.muon_momentum, {.lowest = 0, .highest = 1, .below = true});
 }
 
@@ -86,9 +88,10 @@ void read_schedule(TomlTable& root, ScheduleSettings& schedule) {
   auto table = root.table("schedule");
   if (!table) return;
   using Kind = ScheduleSettings::Kind;
-  table->choice<Kind>(
-      "kind", schedule.kind,
-      {{"constant", Kind::kConstant}, {"cosine", Kind::kCosine}, {"warmup-stable-decay", Kind::kWarmupStableDecay}});
+  table->choice<Kind>("kind", schedule.kind,
+                      {{"constant", Kind::kConstant},
+                       {"cosine", Kind::kCosine},
+                       {"warmup-stable-decay", Kind::kWarmupStableDecay}});
   table->required("steps", "how many steps the run has");
   table->integer("steps", schedule.steps, 1, kMostSteps);
   table->integer("warmup_steps", schedule.warmup_steps, 0, kMostSteps);

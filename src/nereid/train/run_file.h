@@ -1,5 +1,5 @@
-// A run file, runs/*.toml: all that one training run is told, read into the structs of the parts it configures.
-// docs/training.md names every key.
+// A run file, runs/*.toml: all that one training run is told, read into the structs of the parts it
+// configures. docs/training.md names every key.
 #pragma once
 
 #include <filesystem>
@@ -45,12 +45,12 @@ struct DataSettings {
 struct OptimizerSettings {
   enum class Kind { kAdamW, kMuon };
   Kind kind = Kind::kAdamW;
-  double learning_rate = 3e-4;        // AdamW's peak
+  double learning_rate = 3e-4;  // AdamW's peak
   double beta1 = 0.9, beta2 = 0.95;
   double epsilon = 1e-8;
-  double weight_decay = 0.1;          // of matrices alone: norms and biases have none
-  double clip_norm = 1.0;             // of the whole gradient
-  double muon_learning_rate = 0.02;   // Muon's peak, for the matrices between embedding and head
+  double weight_decay = 0.1;         // of matrices alone: norms and biases have none
+  double clip_norm = 1.0;            // of the whole gradient
+  double muon_learning_rate = 0.02;  // Muon's peak, for the matrices between embedding and head
   double muon_momentum = 0.95;
 };
 
@@ -60,7 +60,10 @@ struct CheckpointSettings {
 };
 
 struct MachineSettings {
-  enum class Precision { kFloat32, kBfloat16 };  // bfloat16: weights and activations, with float32 master weights
+  enum class Precision {
+    kFloat32,
+    kBfloat16
+  };  // bfloat16: weights and activations, with float32 master weights
   enum class Shard { kNothing, kOptimizer, kParameters };
   Precision precision = Precision::kBfloat16;
   bool recompute = true;  // a layer's activations are computed again in the backward pass

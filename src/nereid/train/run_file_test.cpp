@@ -56,7 +56,8 @@ TEST(RunFile, NamesTheLineWhatWasExpectedAndWhatCame) {
             "x.toml:15: schedule.steps: expected an integer from 1 to 1000000000, got 'many'");
   EXPECT_EQ(error_of(replaced("\"b\"", "3")), "x.toml:10: data.train[1]: expected a text in quotes, got 3");
   EXPECT_EQ(error_of(replaced("kind = \"warmup-stable-decay\"", "kind = \"step\"")),
-            "x.toml:14: schedule.kind: expected one of \"constant\", \"cosine\", \"warmup-stable-decay\", got 'step'\n"
+            "x.toml:14: schedule.kind: expected one of \"constant\", \"cosine\", \"warmup-stable-decay\", "
+            "got 'step'\n"
             "x.toml:17: schedule has no key 'decay_steps'; it has final_share, kind, steps, warmup_steps");
   EXPECT_EQ(error_of(replaced("[data]", "[data]\nsequence_length = 1.5")),
             "x.toml:10: data.sequence_length: expected an integer from 2 to 16777216, got 1.5");
@@ -64,7 +65,8 @@ TEST(RunFile, NamesTheLineWhatWasExpectedAndWhatCame) {
 
 TEST(RunFile, RefusesKeysThatNobodyReads) {
   EXPECT_EQ(error_of(replaced("seed = 7", "sead = 7")),
-            "x.toml:1: a run file has no key 'sead'; it has checkpoints, data, held_out_every, machine, model, name, "
+            "x.toml:1: a run file has no key 'sead'; it has checkpoints, data, held_out_every, machine, "
+            "model, name, "
             "optimizer, schedule, seed");
   EXPECT_THAT(error_of(replaced("[model]", "[model]\nstart_from = \"m\"")),
               testing::HasSubstr("x.toml:4: model has no key 'vocab_size'; it has start_from"));
@@ -80,8 +82,9 @@ TEST(RunFile, RefusesWhatCannotBe) {
             "x.toml:12: data.rows_at_once: expected a divisor of rows_per_step (8), got 3");
   EXPECT_EQ(error_of(replaced("steps = 100", "steps = 25")),
             "x.toml:15: schedule.steps: expected at least warmup_steps + decay_steps (30), got 25");
-  EXPECT_EQ(error_of(replaced("hidden_size = 64", "hidden_size = 66")),
-            "x.toml:4: model.hidden_size: expected a multiple of num_attention_heads (4), or a head_dim, got 66");
+  EXPECT_EQ(
+      error_of(replaced("hidden_size = 64", "hidden_size = 66")),
+      "x.toml:4: model.hidden_size: expected a multiple of num_attention_heads (4), or a head_dim, got 66");
   EXPECT_EQ(error_of(replaced("[data]", "head_dim = 5\n[data]")),
             "x.toml:9: model.head_dim: expected an even number: rotary embeddings turn pairs, got 5");
 }
@@ -98,7 +101,8 @@ TEST(RunFile, NamesWhatIsMissing) {
 
 TEST(RunFile, TellsWhereTheFileIsNoToml) {
   EXPECT_THAT(error_of("a = [1,\nb = 2"), testing::StartsWith("x.toml:2:"));
-  EXPECT_THAT(read_run_file("/nowhere/x.toml").error().message, testing::HasSubstr("/nowhere/x.toml: No such file"));
+  EXPECT_THAT(read_run_file("/nowhere/x.toml").error().message,
+              testing::HasSubstr("/nowhere/x.toml: No such file"));
 }
 
 }  // namespace

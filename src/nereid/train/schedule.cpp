@@ -14,11 +14,14 @@ double learning_rate_share(const ScheduleSettings& settings, int64_t step) {
     return static_cast<double>(step + 1) / static_cast<double>(settings.warmup_steps);
   using Kind = ScheduleSettings::Kind;
   if (settings.kind == Kind::kConstant) return 1;
-  const int64_t decay = settings.kind == Kind::kCosine ? settings.steps - settings.warmup_steps : settings.decay_steps;
-  const int64_t into = std::min(step, settings.steps - 1) - (settings.steps - decay) + 1;  // 1 at the first step below the peak
+  const int64_t decay =
+      settings.kind == Kind::kCosine ? settings.steps - settings.warmup_steps : settings.decay_steps;
+  const int64_t into = std::min(step, settings.steps - 1) - (settings.steps - decay) +
+                       1;  // 1 at the first step below the peak
   if (into <= 0 || decay <= 0) return 1;
   const double done = static_cast<double>(into) / static_cast<double>(decay);
-  const double left = settings.kind == Kind::kCosine ? 0.5 * (1 + std::cos(std::numbers::pi * done)) : 1 - done;
+  const double left =
+      settings.kind == Kind::kCosine ? 0.5 * (1 + std::cos(std::numbers::pi * done)) : 1 - done;
   return settings.final_share + (1 - settings.final_share) * left;
 }
 

@@ -18,8 +18,8 @@ struct ScheduleSettings {
   double final_share = 0.1;  // of the peak, at the last step
 };
 
-// For step 0 to steps - 1. The first step of a warm-up of w has 1 / w, its last has 1; the last step of all has
-// `final_share` exactly, unless nothing decays. From `steps` on it stays as it is at the last.
+// For step 0 to steps - 1. The first step of a warm-up of w has 1 / w, its last has 1; the last step of all
+// has `final_share` exactly, unless nothing decays. From `steps` on it stays as it is at the last.
 double learning_rate_share(const ScheduleSettings& settings, int64_t step);
 
 }  // namespace nereid::train

@@ -15,9 +15,11 @@ TEST(Schedule, WarmsUpInAStraightLine) {
 }
 
 TEST(Schedule, CosineFallsFromThePeakToTheFinalShare) {
-  const ScheduleSettings settings{.kind = Kind::kCosine, .steps = 110, .warmup_steps = 10, .final_share = 0.2};
+  const ScheduleSettings settings{
+      .kind = Kind::kCosine, .steps = 110, .warmup_steps = 10, .final_share = 0.2};
   EXPECT_DOUBLE_EQ(learning_rate_share(settings, 9), 1);
-  EXPECT_NEAR(learning_rate_share(settings, 59), 0.6, 1e-12);  // half way: 50 of 100 steps of the cosine are done
+  EXPECT_NEAR(learning_rate_share(settings, 59), 0.6,
+              1e-12);  // half way: 50 of 100 steps of the cosine are done
   EXPECT_NEAR(learning_rate_share(settings, 109), 0.2, 1e-12);
   for (int64_t step = 10; step < 110; ++step)
     EXPECT_LT(learning_rate_share(settings, step), learning_rate_share(settings, step - 1)) << step;

@@ -27,8 +27,8 @@ std::string interval_text(const Interval& interval) {
 Result<TomlDocument> TomlDocument::parse(std::string_view text, std::string name) {
   toml::parse_result parsed = toml::parse(text);
   if (!parsed)
-    return input_error("{}:{}:{}: {}", name, parsed.error().source().begin.line, parsed.error().source().begin.column,
-                       parsed.error().description());
+    return input_error("{}:{}:{}: {}", name, parsed.error().source().begin.line,
+                       parsed.error().source().begin.column, parsed.error().description());
   TomlDocument document;
   document.name_ = std::move(name);
   document.root_ = std::move(parsed).table();
@@ -57,8 +57,9 @@ TomlTable::~TomlTable() {
   for (const auto& name : known_) all += (all.empty() ? "" : ", ") + name;
   for (const auto& [key, node] : *table_)
     if (!known_.contains(key.str()))
-      document_->wrong(key.source().begin.line, fmt::format("{} has no key '{}'; it has {}",
-                                                            path_.empty() ? "a run file" : path_, key.str(), all));
+      document_->wrong(
+          key.source().begin.line,
+          fmt::format("{} has no key '{}'; it has {}", path_.empty() ? "a run file" : path_, key.str(), all));
 }
 
 std::string TomlTable::path_of(std::string_view key) const {
@@ -71,7 +72,8 @@ const toml::node* TomlTable::find(std::string_view key) {
 }
 
 void TomlTable::expected(const toml::node& node, const std::string& path, std::string_view expected) {
-  document_->wrong(node.source().begin.line, fmt::format("{}: expected {}, got {}", path, expected, value_text(node)));
+  document_->wrong(node.source().begin.line,
+                   fmt::format("{}: expected {}, got {}", path, expected, value_text(node)));
 }
 
 std::optional<int64_t> TomlTable::integer_of(const toml::node& node, const std::string& path, int64_t lowest,
@@ -82,7 +84,8 @@ std::optional<int64_t> TomlTable::integer_of(const toml::node& node, const std::
   return std::nullopt;
 }
 
-std::optional<double> TomlTable::real_of(const toml::node& node, const std::string& path, const Interval& interval) {
+std::optional<double> TomlTable::real_of(const toml::node& node, const std::string& path,
+                                         const Interval& interval) {
   if (const auto value = node.is_number() ? node.value<double>() : std::nullopt) {
     const bool enough = interval.above ? *value > interval.lowest : *value >= interval.lowest;
     const bool little = interval.below ? *value < interval.highest : *value <= interval.highest;
@@ -130,7 +133,8 @@ void TomlTable::list(std::string_view key, std::vector<T>& values, std::string_v
   if (array == nullptr) return expected(*node, path_of(key), what);
   values.clear();
   for (size_t i = 0; i < array->size(); ++i)
-    if (auto item = read((*array)[i], fmt::format("{}[{}]", path_of(key), i))) values.push_back(*std::move(item));
+    if (auto item = read((*array)[i], fmt::format("{}[{}]", path_of(key), i)))
+      values.push_back(*std::move(item));
 }
 
 void TomlTable::texts(std::string_view key, std::vector<std::string>& values) {
@@ -138,9 +142,11 @@ void TomlTable::texts(std::string_view key, std::vector<std::string>& values) {
        [&](const toml::node& node, const std::string& path) { return text_of(node, path); });
 }
 
-void TomlTable::integers(std::string_view key, std::vector<int64_t>& values, int64_t lowest, int64_t highest) {
-  list(key, values, "an array of integers",
-       [&](const toml::node& node, const std::string& path) { return integer_of(node, path, lowest, highest); });
+void TomlTable::integers(std::string_view key, std::vector<int64_t>& values, int64_t lowest,
+                         int64_t highest) {
+  list(key, values, "an array of integers", [&](const toml::node& node, const std::string& path) {
+    return integer_of(node, path, lowest, highest);
+  });
 }
 
 void TomlTable::reals(std::string_view key, std::vector<double>& values, Interval interval) {
@@ -175,7 +181,8 @@ std::optional<TomlTable> TomlTable::table(std::string_view key) {
 void TomlTable::wrong(std::string_view key, std::string_view expected) {
   const auto* node = find(key);
   if (node != nullptr) return this->expected(*node, path_of(key), expected);
-  document_->wrong(table_->source().begin.line, fmt::format("{}: expected {}, but it is missing", path_of(key), expected));
+  document_->wrong(table_->source().begin.line,
+                   fmt::format("{}: expected {}, but it is missing", path_of(key), expected));
 }
 
 void TomlTable::required(std::string_view key, std::string_view expected) {

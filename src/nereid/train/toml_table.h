@@ -1,5 +1,5 @@
-// Reading a TOML file key by key into plain structs. Whatever is wrong is collected, so that one reading tells all
-// of it, each with its line:
+// Reading a TOML file key by key into plain structs. Whatever is wrong is collected, so that one reading
+// tells all of it, each with its line:
 //
 //   runs/a.toml:7: optimizer.clip_norm: expected a number above 0 and at most 1e+06, got -1
 //   runs/a.toml:9: optimizer has no key 'betas'; it has beta1, beta2, ...
@@ -44,8 +44,8 @@ struct Interval {
   bool below = false;  // without its upper end
 };
 
-// One table. A reader leaves its value as it is where the key is absent. What was not asked for when the table goes
-// is an unknown key.
+// One table. A reader leaves its value as it is where the key is absent. What was not asked for when the
+// table goes is an unknown key.
 class TomlTable {
  public:
   explicit TomlTable(TomlDocument& document) : TomlTable(document, document.root_, "") {}
@@ -81,7 +81,8 @@ class TomlTable {
   const toml::node* find(std::string_view key);
   std::string path_of(std::string_view key) const;
   void expected(const toml::node& node, const std::string& path, std::string_view expected);
-  std::optional<int64_t> integer_of(const toml::node& node, const std::string& path, int64_t lowest, int64_t highest);
+  std::optional<int64_t> integer_of(const toml::node& node, const std::string& path, int64_t lowest,
+                                    int64_t highest);
   std::optional<double> real_of(const toml::node& node, const std::string& path, const Interval& interval);
   std::optional<std::string> text_of(const toml::node& node, const std::string& path);
   std::optional<int> chosen(std::string_view key, const std::vector<std::string_view>& names);
