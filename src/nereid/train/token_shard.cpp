@@ -153,6 +153,7 @@ ShardReader::ShardReader(ShardReader&& other) noexcept
       vocab_size_(other.vocab_size_),
       width_(other.width_),
       counts_(other.counts_),
+      mark_(other.mark_),
       map_(std::exchange(other.map_, nullptr)),
       map_bytes_(other.map_bytes_),
       checksums_at_(other.checksums_at_),
@@ -217,6 +218,7 @@ Status ShardReader::check_layout(uint64_t file_bytes) {
   const uint64_t blocks = (layout.end - layout.checksums) / 4 - 1;
   if (crc32c(checksums_, blocks * 4) != checksums_[blocks])
     return input_error("{}: the checksums at offset {} are damaged", name, layout.checksums);
+  mark_ = uint64_t{header.checksum} << 32 | checksums_[blocks];
   checked_ = std::make_unique<std::atomic<bool>[]>(blocks);
   return check_blocks(layout.index, layout.checksums);
 }

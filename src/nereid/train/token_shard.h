@@ -71,6 +71,7 @@ class ShardReader {
   const std::string& tokenizer() const { return tokenizer_; }  // 64 hexadecimal digits
   uint32_t vocab_size() const { return vocab_size_; }
   const ShardCounts& counts() const { return counts_; }
+  uint64_t mark() const { return mark_; }  // made of its checksums: other contents, another mark
   uint32_t length(uint64_t document) const {
     return static_cast<uint32_t>(first_token(document + 1) - first_token(document));
   }
@@ -90,6 +91,7 @@ class ShardReader {
   std::string tokenizer_;
   uint32_t vocab_size_ = 0, width_ = 4;
   ShardCounts counts_;
+  uint64_t mark_ = 0;
   const char* map_ = nullptr;
   uint64_t map_bytes_ = 0, checksums_at_ = 0;
   const uint64_t* index_ = nullptr;
