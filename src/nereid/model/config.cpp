@@ -321,10 +321,7 @@ Json to_json(const Config& config) {
 Result<GenerationConfig> read_generation_config(const std::filesystem::path& folder, const Config& config) {
   GenerationConfig generation{.bos_token_id = config.bos_token_id,
                               .pad_token_id = config.pad_token_id,
-                              .eos_token_ids = config.eos_token_ids,
-                              .temperature = {},
-                              .top_p = {},
-                              .top_k = {}};
+                              .eos_token_ids = config.eos_token_ids};
   const auto file = folder / "generation_config.json";
   std::error_code absent;
   if (!std::filesystem::exists(file, absent)) return generation;

@@ -48,15 +48,15 @@ struct Config {
   int64_t max_position_embeddings = 0;
   double rms_norm_eps = 1e-6;
   double rope_theta = 10000;
-  RopeScaling rope_scaling;
+  RopeScaling rope_scaling = {};
   bool tie_word_embeddings = false;
   // Qwen2: of queries, keys and values, not of the output. The others: `attention_bias` means all four.
   bool attention_bias = false;
   bool mlp_bias = false;  // Llama alone
   double initializer_range = 0.02;
   Dtype dtype = Dtype::kF32;  // what the checkpoint was saved in: kF32, kBF16 or kF16
-  std::optional<int64_t> bos_token_id, pad_token_id;
-  std::vector<int64_t> eos_token_ids;
+  std::optional<int64_t> bos_token_id = {}, pad_token_id = {};
+  std::vector<int64_t> eos_token_ids = {};
 
   bool query_key_norm() const { return family == Family::kQwen3; }
   bool output_bias() const { return attention_bias && family != Family::kQwen2; }
@@ -72,10 +72,10 @@ Json to_json(const Config& config);
 
 // What generation_config.json says of ending and of sampling. Where the file is absent, `config`'s tokens and nothing else.
 struct GenerationConfig {
-  std::optional<int64_t> bos_token_id, pad_token_id;
-  std::vector<int64_t> eos_token_ids;
-  std::optional<double> temperature, top_p;
-  std::optional<int64_t> top_k;
+  std::optional<int64_t> bos_token_id = {}, pad_token_id = {};
+  std::vector<int64_t> eos_token_ids = {};
+  std::optional<double> temperature = {}, top_p = {};
+  std::optional<int64_t> top_k = {};
 };
 Result<GenerationConfig> read_generation_config(const std::filesystem::path& folder, const Config& config);
 Json generation_json(const Config& config);

@@ -1,0 +1,113 @@
+// Weights from and to checkpoints.
+#include <ATen/ops/empty.h>
+#include <fmt/ranges.h>
+
+#include <cstring>
+#include <set>
+
+#include "nereid/base/file.h"
+#include "nereid/model/decoder/weights.h"
+#include "nereid/model/safetensors.h"
+#include "nereid/model/staged_folder.h"
+
+namespace nereid::model {
+namespace {
+
+bool is_floating(Dtype dtype) { return dtype == Dtype::kF32 || dtype == Dtype::kBF16 || dtype == Dtype::kF16 || dtype == Dtype::kF64; }
+
+std::string shape_text(std::span<const int64_t> shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+
+// The view as a tensor on the CPU: in place where its bytes are aligned to its elements.
+at::Tensor as_tensor(const TensorView& view) {
+  const auto options = at::TensorOptions(scalar_type(view.dtype));
+  if (reinterpret_cast<uintptr_t>(view.bytes.data()) % element_bytes(view.dtype) == 0)
+    return at::from_blob(const_cast<std::byte*>(view.bytes.data()), view.shape, options);
+  at::Tensor copy = at::empty(view.shape, options);
+  std::memcpy(copy.data_ptr(), view.bytes.data(), view.bytes.size());
+  return copy;
+}
+
+// Names that models have had and that say nothing the configuration does not.
+bool may_be_left(const Config& config, std::string_view name) {
+  return name.ends_with(".rotary_emb.inv_freq") || (config.tie_word_embeddings && name == "lm_head.weight");
+}
+
+Status fill(const Checkpoint& checkpoint, Weights& weights) {
+  const c10::NoGradGuard no_gradients;
+  size_t used = 0;
+  for (size_t i = 0; i < weights.parameters.size(); ++i) {
+    const auto& info = weights.layout.parameters[i].info;
+    const TensorView* view = checkpoint.find(info.name);
+    if (view == nullptr) return input_error("{}: expected a tensor '{}' of shape {}, got none", checkpoint.folder().string(), info.name, shape_text(info.shape));
+    const std::string file = checkpoint.file_of(info.name);
+    if (view->shape != info.shape)
+      return input_error("{}: tensor '{}': expected shape {}, as config.json asks for, got {}", file, info.name, shape_text(info.shape), shape_text(view->shape));
+    if (!is_floating(view->dtype))
+      return input_error("{}: tensor '{}': expected F64, F32, BF16 or F16, got {}", file, info.name, safetensors_name(view->dtype));
+    weights.parameters[i].detach().copy_(as_tensor(*view));
+    ++used;
+  }
+  if (used == checkpoint.names().size()) return ok_status();
+  std::set<std::string_view> wanted;
+  for (const auto& parameter : weights.layout.parameters) wanted.insert(parameter.info.name);
+  for (const auto& [name, unused] : checkpoint.names())
+    if (!wanted.contains(name) && !may_be_left(weights.config, name))
+      return input_error("{}: tensor '{}': expected none of that name in a {} with {} layers", checkpoint.file_of(name), name,
+                         model_type(weights.config.family), weights.config.layers);
+  return ok_status();
+}
+
+}  // namespace
+
+Result<Weights> load_weights(const std::filesystem::path& folder, at::Device device, std::optional<Dtype> dtype) {
+  NEREID_TRY(Config config, read_config(folder / "config.json"));
+  if (dtype) config.dtype = *dtype;
+  NEREID_TRY(const auto checkpoint, Checkpoint::open(folder));
+  // Before memory is asked for: a config.json that promises terabytes is found out by its tensors.
+  for (const auto& parameter : lay_out_parameters(config).parameters)
+    if (checkpoint.find(parameter.info.name) == nullptr)
+      return input_error("{}: expected a tensor '{}' of shape {}, got none", folder.string(), parameter.info.name, shape_text(parameter.info.shape));
+  Weights weights = make_weights(config, device);
+  NEREID_TRY_STATUS(fill(checkpoint, weights));
+  return weights;
+}
+
+Status load_weights_into(const std::filesystem::path& folder, Weights& weights) {
+  NEREID_TRY(Config config, read_config(folder / "config.json"));
+  config.dtype = weights.config.dtype;
+  if (config != weights.config) return input_error("{}: expected the configuration of the model that is loaded", (folder / "config.json").string());
+  NEREID_TRY(const auto checkpoint, Checkpoint::open(folder));
+  return fill(checkpoint, weights);
+}
+
+Status save_weights(const Weights& weights, const std::filesystem::path& folder, const SaveOptions& options) {
+  const c10::NoGradGuard no_gradients;
+  NEREID_TRY(auto staged, StagedFolder::create(folder));
+  Config config = weights.config;
+  config.dtype = options.dtype.value_or(dtype_of(weights.flat.scalar_type()));
+  std::vector<TensorInfo> infos;
+  for (const auto& parameter : weights.layout.parameters) {
+    infos.push_back(parameter.info);
+    infos.back().dtype = config.dtype;
+  }
+  const ShardPlan plan = plan_shards(infos, options.most_shard_bytes);
+  size_t next = 0;
+  for (const auto& shard : plan.shards) {
+    NEREID_TRY(auto writer, SafetensorsWriter::create(staged.staged() / shard.file, shard.tensors));
+    for (size_t i = 0; i < shard.tensors.size(); ++i) {
+      const at::Tensor tensor = weights.parameters[next++].detach().to(scalar_type(config.dtype)).cpu().contiguous();
+      NEREID_TRY_STATUS(writer.append({static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}));
+    }
+    NEREID_TRY_STATUS(writer.finish());
+  }
+  if (!plan.index.empty()) NEREID_TRY_STATUS(write_file_atomically(staged.staged() / "model.safetensors.index.json", plan.index));
+  NEREID_TRY_STATUS(write_file_atomically(staged.staged() / "config.json", to_json(config).dump(2) + "\n"));
+  NEREID_TRY_STATUS(write_file_atomically(staged.staged() / "generation_config.json", generation_json(config).dump(2) + "\n"));
+  for (const auto& file : options.also) {
+    NEREID_TRY(const std::string bytes, read_file(file));
+    NEREID_TRY_STATUS(write_file_atomically(staged.staged() / file.filename(), bytes));
+  }
+  return staged.publish();
+}
+
+}  // namespace nereid::model
