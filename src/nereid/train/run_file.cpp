@@ -9,35 +9,40 @@ namespace {
 constexpr int64_t kMostSteps = 1'000'000'000;
 constexpr int64_t kMostWidth = 1 << 20;  // of a model, a vocabulary times four
 
-ModelShape read_shape(TomlTable& table) {
-  ModelShape shape;
-  table.choice<std::string>("model_type", shape.model_type,
-                            {{"qwen3", "qwen3"}, {"qwen2", "qwen2"}, {"llama", "llama"}});
+model::Config read_shape(TomlTable& table) {
+  using model::Family;
+  model::Config shape;
+  shape.max_position_embeddings = 32'768;
+  shape.rope_theta = 1e6;
+  shape.tie_word_embeddings = true;
+  table.choice<Family>("model_type", shape.family,
+                       {{"qwen3", Family::kQwen3}, {"qwen2", Family::kQwen2}, {"llama", Family::kLlama}});
   for (const auto& [key, field] : {std::pair{"vocab_size", &shape.vocab_size},
                                    {"hidden_size", &shape.hidden_size},
                                    {"intermediate_size", &shape.intermediate_size},
-                                   {"num_hidden_layers", &shape.num_hidden_layers},
-                                   {"num_attention_heads", &shape.num_attention_heads}}) {
+                                   {"num_hidden_layers", &shape.layers},
+                                   {"num_attention_heads", &shape.heads}}) {
     table.required(key, fmt::format("an integer from 1 to {}", kMostWidth));
     table.integer(key, *field, 1, kMostWidth);
   }
-  shape.num_key_value_heads = shape.num_attention_heads;
-  table.integer("num_key_value_heads", shape.num_key_value_heads, 1, kMostWidth);
-  if (shape.num_attention_heads > 0) {
-    shape.head_dim = shape.hidden_size / shape.num_attention_heads;
-    if (!table.has("head_dim") && shape.hidden_size % shape.num_attention_heads != 0)
-      table.wrong("hidden_size", fmt::format("a multiple of num_attention_heads ({}), or a head_dim",
-                                             shape.num_attention_heads));
-    if (shape.num_key_value_heads > 0 && shape.num_attention_heads % shape.num_key_value_heads != 0)
-      table.wrong("num_key_value_heads",
-                  fmt::format("a divisor of num_attention_heads ({})", shape.num_attention_heads));
+  shape.key_value_heads = shape.heads;
+  table.integer("num_key_value_heads", shape.key_value_heads, 1, kMostWidth);
+  if (shape.heads > 0) {
+    shape.head_dim = shape.hidden_size / shape.heads;
+    if (!table.has("head_dim") && shape.hidden_size % shape.heads != 0)
+      table.wrong("hidden_size",
+                  fmt::format("a multiple of num_attention_heads ({}), or a head_dim", shape.heads));
+    if (shape.heads % shape.key_value_heads != 0)
+      table.wrong("num_key_value_heads", fmt::format("a divisor of num_attention_heads ({})", shape.heads));
   }
   table.integer("head_dim", shape.head_dim, 2, kMostWidth);
   if (shape.head_dim % 2 != 0) table.wrong("head_dim", "an even number: rotary embeddings turn pairs");
   table.integer("max_position_embeddings", shape.max_position_embeddings, 1, int64_t{1} << 24);
-  table.real("rope_theta", shape.rope_theta, {1, 1e12});
+  table.real("rope_theta", shape.rope_theta, {.lowest = 1, .highest = 1e12});
   table.real("rms_norm_eps", shape.rms_norm_eps, {.lowest = 0, .highest = 1, .above = true});
   table.boolean("tie_word_embeddings", shape.tie_word_embeddings);
+  // Qwen2 has these biases and says so nowhere.
+  shape.attention_bias = shape.family == Family::kQwen2;
   return shape;
 }
 

@@ -8,29 +8,14 @@
 #include <vector>
 
 #include "nereid/base/result.h"
+#include "nereid/model/config.h"
 #include "nereid/train/schedule.h"
 
 namespace nereid::train {
 
-// A model to make from nothing. Names and meanings are those of Hugging Face's config.json.
-struct ModelShape {
-  std::string model_type = "qwen3";  // qwen3, qwen2 or llama
-  int64_t vocab_size = 0;
-  int64_t hidden_size = 0;
-  int64_t intermediate_size = 0;
-  int64_t num_hidden_layers = 0;
-  int64_t num_attention_heads = 0;
-  int64_t num_key_value_heads = 0;  // as many as heads, if not told
-  int64_t head_dim = 0;             // hidden_size / heads, if not told
-  int64_t max_position_embeddings = 32'768;
-  double rope_theta = 1e6;
-  double rms_norm_eps = 1e-6;
-  bool tie_word_embeddings = true;
-};
-
 struct ModelSettings {
-  std::string start_from;           // a folder with config.json and safetensors; or
-  std::optional<ModelShape> shape;  // ... weights drawn by the run's seed
+  std::string start_from;              // a folder with config.json and safetensors; or
+  std::optional<model::Config> shape;  // ... weights drawn by the run's seed
 };
 
 struct DataSettings {
