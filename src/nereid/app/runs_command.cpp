@@ -1,0 +1,163 @@
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <memory>
+
+#include "nereid/app/command.h"
+#include "nereid/app/output.h"
+#include "nereid/app/runs_page.h"
+#include "nereid/base/file.h"
+#include "nereid/base/json.h"
+
+namespace nereid::app {
+namespace {
+
+constexpr const char* kRunsExamples = R"(A run's folder holds metrics.jsonl (docs/training.md).
+
+Examples:
+  nereid runs                                  the runs below ./training, the newest first
+  nereid runs list elsewhere --json
+  nereid runs show training/tiny               each figure: first, last, lowest, highest
+  nereid runs page training/a training/b -o ab.html    curves on one self-contained page)";
+
+constexpr const char* kDefaultRoot = "training";
+
+struct RunsOptions {
+  std::string root = kDefaultRoot, output;
+  std::vector<std::string> folders;
+};
+
+struct FoundRun {
+  std::filesystem::path folder;
+  std::filesystem::file_time_type changed;
+};
+
+Result<std::vector<FoundRun>> find_runs(const std::filesystem::path& root) {
+  std::error_code error;
+  std::filesystem::recursive_directory_iterator walk(root, error);
+  if (error) return input_error("{}: {}", root.string(), error.message());
+  std::vector<FoundRun> runs;
+  for (; walk != std::filesystem::recursive_directory_iterator(); walk.increment(error)) {
+    if (error) return input_error("{}: {}", root.string(), error.message());
+    if (walk->path().filename() != train::MetricsLog::kName) continue;
+    const auto changed = walk->last_write_time(error);
+    if (!error) runs.push_back({walk->path().parent_path(), changed});
+  }
+  std::ranges::sort(runs, std::greater{}, &FoundRun::changed);
+  return runs;
+}
+
+std::optional<double> last_of(const train::Curves& curves, const std::string& figure) {
+  const auto found = curves.find(figure);
+  return found == curves.end() || found->second.empty() ? std::nullopt
+                                                        : std::optional(found->second.back().second);
+}
+
+int64_t last_step(const train::Curves& curves) {
+  int64_t last = -1;
+  for (const auto& [figure, points] : curves)
+    if (!points.empty()) last = std::max(last, points.back().first);
+  return last;
+}
+
+std::string number_text(const std::optional<double>& value) {
+  return value ? fmt::format("{:.5g}", *value) : "-";
+}
+
+Result<Answer> list_runs(const RunsOptions& options, bool json) {
+  NEREID_TRY(const auto runs, find_runs(options.root));
+  std::string text;
+  if (!json)
+    text = fmt::format("{:>8}  {:>10}  {:>10}  {:>10}  {:>10}  {}\n", "step", "loss", "held out", "reward",
+                       "tokens/s", "run");
+  for (const auto& run : runs) {
+    NEREID_TRY(const auto curves, train::read_metrics(run.folder));
+    const auto loss = last_of(curves, "loss"), held_out = last_of(curves, "held_out_loss");
+    const auto reward = last_of(curves, "reward"), speed = last_of(curves, "tokens_per_s");
+    const auto or_null = [](const std::optional<double>& value) { return value ? Json(*value) : Json(); };
+    if (json)
+      text += json_line({{"run", run.folder.string()},
+                         {"step", last_step(curves)},
+                         {"loss", or_null(loss)},
+                         {"held_out_loss", or_null(held_out)},
+                         {"reward", or_null(reward)},
+                         {"tokens_per_s", or_null(speed)}});
+    else
+      text +=
+          fmt::format("{:>8}  {:>10}  {:>10}  {:>10}  {:>10}  {}\n", last_step(curves), number_text(loss),
+                      number_text(held_out), number_text(reward), number_text(speed), run.folder.string());
+  }
+  NEREID_TRY_STATUS(write_stdout(text));
+  return Answer::kYes;
+}
+
+Result<Answer> show_run(const RunsOptions& options, bool json) {
+  NEREID_TRY(const auto curves, train::read_metrics(options.folders.front()));
+  Json figures = Json::object();
+  std::string text = fmt::format("{:24}  {:>7}  {:>11}  {:>11}  {:>11}  {:>11}\n", "figure", "steps", "first",
+                                 "last", "lowest", "highest");
+  for (const auto& [figure, points] : curves) {
+    const auto [low, high] =
+        std::ranges::minmax_element(points, {}, [](const auto& point) { return point.second; });
+    figures[figure] = {{"steps", points.size()},
+                       {"first", points.front().second},
+                       {"last", points.back().second},
+                       {"lowest", low->second},
+                       {"highest", high->second}};
+    text += fmt::format("{:24}  {:>7}  {:>11.5g}  {:>11.5g}  {:>11.5g}  {:>11.5g}\n", figure, points.size(),
+                        points.front().second, points.back().second, low->second, high->second);
+  }
+  NEREID_TRY_STATUS(write_stdout(
+      json ? json_line({{"run", options.folders.front()}, {"step", last_step(curves)}, {"figures", figures}})
+           : text));
+  return Answer::kYes;
+}
+
+Result<Answer> draw_runs(const RunsOptions& options, bool json) {
+  std::vector<RunCurves> runs;
+  for (const std::filesystem::path folder : options.folders) {
+    NEREID_TRY(auto curves, train::read_metrics(folder));
+    runs.push_back({.name = folder.lexically_normal().string(), .curves = std::move(curves)});
+  }
+  NEREID_TRY_STATUS(write_file_atomically(options.output, runs_page(runs)));
+  if (json) NEREID_TRY_STATUS(write_stdout(json_line({{"page", options.output}, {"runs", options.folders}})));
+  return Answer::kYes;
+}
+
+}  // namespace
+
+void add_runs_command(CLI::App& app, Chosen& chosen) {
+  auto options = std::make_shared<RunsOptions>();
+  auto* command = app.add_subcommand("runs", "Show training runs and draw their curves");
+  command->footer(kRunsExamples);
+  command->require_subcommand(0, 1);
+  using Run = Result<Answer> (*)(const RunsOptions&, bool);
+  const auto on = [options, &chosen](CLI::App* sub, Run run) {
+    add_json_flag(*sub, chosen, "One object, or one a line");
+    return [options, &chosen, run] {
+      chosen.run = [options, &chosen, run] { return run(*options, chosen.json); };
+    };
+  };
+  const auto add = [&](const char* name, const char* what, Run run) {
+    auto* sub = command->add_subcommand(name, what);
+    sub->callback(on(sub, run));
+    return sub;
+  };
+  // The command's own callback comes after a subcommand's.
+  const auto alone = on(command, list_runs);
+  command->callback([command, alone] {
+    if (command->get_subcommands().empty()) alone();
+  });
+  add("list", "The newest first", list_runs)
+      ->add_option("FOLDER", options->root, "Where runs lie, at any depth")
+      ->capture_default_str();
+  add("show", "Each figure of one run", show_run)
+      ->add_option("RUN", options->folders, "Its folder")
+      ->required()
+      ->expected(1);
+  auto* page = add("page", "Curves of some runs on one page", draw_runs);
+  page->add_option("RUN", options->folders, "Their folders")->required();
+  page->add_option("-o", options->output, "The page: an HTML file")->required();
+}
+
+}  // namespace nereid::app

@@ -1,0 +1,20 @@
+// Curves of training runs as one self-contained page.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "nereid/train/metrics.h"
+
+namespace nereid::app {
+
+struct RunCurves {
+  std::string name{};
+  train::Curves curves{};
+};
+
+// A picture a figure, with a line for each run that has it. At most a few hundred points of a line are drawn:
+// of what falls together its lowest and its highest, so that no peak is lost.
+std::string runs_page(const std::vector<RunCurves>& runs);
+
+}  // namespace nereid::app
