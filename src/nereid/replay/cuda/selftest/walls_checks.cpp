@@ -34,9 +34,9 @@
 #include "nereid/replay/cuda/selftest/harness.h"
 #include "nereid/replay/cuda/worker/cuda_launcher.h"
 #include "nereid/replay/cuda/worker/cuda_machine.h"
-#include "nereid/replay/cuda/worker/cuda_walls.h"
 #include "nereid/replay/worker/operators.h"
 #include "nereid/sandbox/attempts.h"
+#include "nereid/sandbox/cuda_walls.h"
 #include "nereid/sandbox/refusals.h"
 #include "nereid/sandbox/seccomp_filter.h"
 
@@ -280,7 +280,7 @@ std::string list(const std::map<sandbox::Asked, int>& asked, const sandbox::Poli
 // Nothing is refused; every file that is opened outside the policy's trees, and every call that the filter
 // does not let pass, is listed by the exercise that made it.
 Result<std::string> survey(const Kernels& kernels) {
-  const auto policy = cuda_policy(fits().front());
+  const auto policy = sandbox::cuda_policy(sandbox::cuda_fits().front());
   const auto shared = shared_memory();
   NEREID_TRY(const auto filter,
              sandbox::compile_seccomp_filter({.shared_memory = true, .messages = true, .devices = true}));
@@ -303,8 +303,8 @@ Result<std::string> survey(const Kernels& kernels) {
 }
 
 // As run_cuda_process goes about it, with all that a replay does, and then what it must not do.
-Result<std::string> live_in(const Fit& fit, const Kernels& kernels) {
-  const auto policy = cuda_policy(fit);
+Result<std::string> live_in(const sandbox::CudaFit& fit, const Kernels& kernels) {
+  const auto policy = sandbox::cuda_policy(fit);
   NEREID_TRY(const sandbox::Jail jail, sandbox::Jail::prepare(policy));
   const auto shared = shared_memory();
   const pid_t victim = ::getpid();
@@ -345,8 +345,8 @@ Status name_a_thread() {
 }
 
 // What a replay's libraries load later, and threads of their own, in the jail and without a GPU.
-Result<std::string> on_the_host(const Fit& fit) {
-  NEREID_TRY(const sandbox::Jail jail, sandbox::Jail::prepare(cuda_policy(fit)));
+Result<std::string> on_the_host(const sandbox::CudaFit& fit) {
+  NEREID_TRY(const sandbox::Jail jail, sandbox::Jail::prepare(sandbox::cuda_policy(fit)));
   const auto shared = shared_memory();
   const pid_t victim = ::getpid();
   const Told told =
@@ -369,8 +369,8 @@ Result<std::string> on_the_host(const Fit& fit) {
 }
 
 // A block made in one jail is read in another, as an answer's is in a session.
-Result<std::string> hand_over(const Fit& fit) {
-  NEREID_TRY(const sandbox::Jail jail, sandbox::Jail::prepare(cuda_policy(fit)));
+Result<std::string> hand_over(const sandbox::CudaFit& fit) {
+  NEREID_TRY(const sandbox::Jail jail, sandbox::Jail::prepare(sandbox::cuda_policy(fit)));
   NEREID_TRY(const Pair pair, socket_pair());
   const auto shared = shared_memory();
   constexpr int64_t kBytes = 1000003;
@@ -423,7 +423,7 @@ Result<std::string> hand_over(const Fit& fit) {
 
 std::vector<Check> walls_checks() {
   std::vector<Check> checks = {{"walls survey", survey, 150}};
-  for (const Fit& fit : fits()) {
+  for (const sandbox::CudaFit& fit : sandbox::cuda_fits()) {
     checks.push_back({fmt::format("walls without a GPU, {}", fit.name),
                       [&fit](const Kernels&) { return on_the_host(fit); }, 60});
     checks.push_back({fmt::format("walls live, {}", fit.name),

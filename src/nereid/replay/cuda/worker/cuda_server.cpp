@@ -15,9 +15,9 @@
 
 #include "nereid/replay/cuda/worker/cuda_machine.h"
 #include "nereid/replay/cuda/worker/cuda_role.h"
-#include "nereid/replay/cuda/worker/cuda_walls.h"
 #include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker_process.h"
+#include "nereid/sandbox/cuda_walls.h"
 
 namespace nereid::replay::cuda {
 namespace {
@@ -130,7 +130,7 @@ class Server {
       return start_first(all);
     }
     std::string before;
-    for (const Fit& fit : fits()) {
+    for (const sandbox::CudaFit& fit : sandbox::cuda_fits()) {
       const Status started = start_in(fit, all);
       if (started.ok()) {
         walls_ = sandbox::describe(jail_->walls()) + before;
@@ -145,8 +145,8 @@ class Server {
     kept_.clear();
     return our_error("the GPU's driver lives in no jail with walls enough around a hostile trace:{}", before);
   }
-  Status start_in(const Fit& fit, Deadline all) {
-    NEREID_TRY(sandbox::Jail jail, sandbox::Jail::prepare(cuda_policy(fit)));
+  Status start_in(const sandbox::CudaFit& fit, Deadline all) {
+    NEREID_TRY(sandbox::Jail jail, sandbox::Jail::prepare(sandbox::cuda_policy(fit)));
     if (!jail.walls().enough() && !options_.accept_weak_walls)
       return our_error("too few walls stand: {}", sandbox::describe(jail.walls()));
     jail_.emplace(std::move(jail));

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "nereid/replay/cuda/worker/cuda_server.h"
-#include "nereid/replay/cuda/worker/cuda_walls.h"
+#include "nereid/sandbox/cuda_walls.h"
 
 int main(int argc, char** argv) {
   nereid::replay::cuda::CudaServerOptions options;
@@ -39,6 +39,6 @@ int main(int argc, char** argv) {
                  "[--accept-weak-walls]\n");
     return 2;
   }
-  nereid::replay::cuda::keep_no_caches();
+  nereid::sandbox::keep_no_caches();
   return nereid::replay::cuda::run_cuda_server(3, options);
 }

@@ -1,4 +1,4 @@
-#include "nereid/replay/cuda/worker/cuda_walls.h"
+#include "nereid/sandbox/cuda_walls.h"
 
 #include <glob.h>
 #include <unistd.h>
@@ -9,10 +9,10 @@
 #include "nereid/sandbox/libraries.h"
 #include "nereid/sandbox/python_home.h"
 
-namespace nereid::replay::cuda {
+namespace nereid::sandbox {
 namespace {
 
-constexpr Fit kFits[] = {
+constexpr CudaFit kFits[] = {
     {"all walls", true, true, true, true},
     {"without a pid namespace", true, true, false, true},
     {"without Landlock", true, true, true, false},
@@ -41,16 +41,16 @@ constexpr const char* kAboutTheMachine[] = {
 
 }  // namespace
 
-std::span<const Fit> fits() { return kFits; }
+std::span<const CudaFit> cuda_fits() { return kFits; }
 
-sandbox::Policy cuda_policy(const Fit& fit) {
-  sandbox::Policy policy{.shared_memory = true, .messages = true};
+Policy cuda_policy(const CudaFit& fit) {
+  Policy policy{.shared_memory = true, .messages = true};
   policy.namespaces = fit.namespaces;
   policy.own_root = fit.own_root;
   policy.pid_namespace = fit.pid_namespace;
   policy.landlock = fit.landlock;
-  policy.readable = sandbox::system_trees();
-  for (const auto& folder : sandbox::library_folders()) policy.readable.push_back(folder);
+  policy.readable = system_trees();
+  for (const auto& folder : library_folders()) policy.readable.push_back(folder);
   for (const char* path : kAboutTheMachine) policy.readable.emplace_back(path);
   // On a system whose /lib is no link into /usr.
   for (const char* path : {"/lib", "/lib64"})
@@ -71,4 +71,4 @@ void keep_no_caches() {
   setenv("USE_PYTORCH_KERNEL_CACHE", "0", 1);
 }
 
-}  // namespace nereid::replay::cuda
+}  // namespace nereid::sandbox

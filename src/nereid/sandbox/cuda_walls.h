@@ -14,20 +14,20 @@
 
 #include "nereid/sandbox/jail.h"
 
-namespace nereid::replay::cuda {
+namespace nereid::sandbox {
 
 // A jail that a driver may be able to live in.
-struct Fit {
+struct CudaFit {
   const char* name;
   bool namespaces, own_root, pid_namespace, landlock;
 };
 // From the strictest on; the last has seccomp and limits alone.
-std::span<const Fit> fits();
+std::span<const CudaFit> cuda_fits();
 
 // For this process and its libraries, which a child of its own inherits.
-sandbox::Policy cuda_policy(const Fit& fit);
+Policy cuda_policy(const CudaFit& fit);
 
 // Before the first use of a CUDA library: none may keep files, which it could not, or believe those it finds.
 void keep_no_caches();
 
-}  // namespace nereid::replay::cuda
+}  // namespace nereid::sandbox
