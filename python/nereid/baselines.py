@@ -1,8 +1,8 @@
-"""How long PyTorch itself takes: a program of `baseline_text` (src/nereid/search) timed one way, as a user would call it.
+"""How long PyTorch itself takes: a program of `program_text` (src/nereid/search) timed one way, as a user would call it.
 
     python -m nereid.baselines PROGRAM.py WAY [--device cuda] [--seconds 2]
 
-(`nereid optimize` and `eval` ask baseline_server.py, which forks for each program.) WAY: eager, graph (eager as a CUDA graph), compile (torch.compile), max-autotune (torch.compile, mode="max-autotune"). Prints one JSON
+(`nereid optimize` and `eval` ask call_server.py, which forks for each program.) WAY: eager, graph (eager as a CUDA graph), compile (torch.compile), max-autotune (torch.compile, mode="max-autotune"). Prints one JSON
 object: {"call_ms": of a call until its result is there, "gpu_ms": between events on the GPU while calls queue up, "samples": n,
 "first_seconds": of the first call} or {"declined": why}. Medians; before every call the GPU's L2 cache is overwritten.
 
@@ -81,7 +81,7 @@ def captured(call):
 
 
 class Turns:
-    """Who may use the GPU: nobody else is there. baseline_server.py asks somebody who knows."""
+    """Who may use the GPU: nobody else is there. call_server.py asks somebody who knows."""
 
     share = alone = staticmethod(contextlib.nullcontext)
     waited = 0.0  # seconds
@@ -129,7 +129,7 @@ def alone_in(turns, call):
 
 
 class Program:
-    """What baseline_text wrote, with its inputs and its weights."""
+    """What program_text wrote, with its inputs and its weights."""
 
     def __init__(self, path, device, turns=Turns):
         import torch

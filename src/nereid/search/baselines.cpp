@@ -6,7 +6,7 @@
 #include "nereid/base/json.h"
 #include "nereid/base/json_field.h"
 #include "nereid/policy/inductor.h"
-#include "nereid/search/baseline_text.h"
+#include "nereid/search/program_text.h"
 #include "nereid/search/result_file.h"
 
 namespace nereid::search {
@@ -99,7 +99,7 @@ store::Key BaselineClock::key_of(const Task& task, const std::string& way) const
 }
 
 Status BaselineClock::call(const Task& task, Deadline deadline, Baselines& baselines) {
-  BaselineRequest request{.device = device_,
+  CallRequest request{.device = device_,
                           .seconds = options_.seconds,
                           .patience = options_.patience,
                           .threads = options_.jobs > 1 ? 1 : 0};
@@ -122,7 +122,7 @@ Status BaselineClock::call(const Task& task, Deadline deadline, Baselines& basel
                 {task.source});
     baselines[way] = *std::move(baseline);
   };
-  auto program = baseline_text(task.trace, device_);
+  auto program = program_text(task.trace, device_);
   if (!program.ok()) {
     for (const auto& way : request.ways) take(way, Json{{"declined", program.error().message}});
     return ok_status();

@@ -2,7 +2,7 @@
 // kernels that torch.compile writes as a trace that is replayed, which is what a candidate's graph time
 // compares with.
 //
-// A program is called in a process of its own (baseline_server.h), which runs the reference's trace as
+// A program is called in a process of its own (call_server.h), which runs the reference's trace as
 // a program and never the reference's own Python; only after something was verified against that reference,
 // so that its steps have run in a jailed replay before. Answers are kept in the store by content, hardware
 // and versions, each as soon as it is there.
@@ -15,7 +15,7 @@
 #include <string>
 
 #include "nereid/base/installation.h"
-#include "nereid/search/baseline_server.h"
+#include "nereid/search/call_server.h"
 #include "nereid/search/bench.h"
 
 namespace nereid::search {
@@ -67,7 +67,7 @@ class BaselineClock {
   const BaselineOptions options_;
   const std::string device_;
   std::vector<std::string> called_;  // of the ways, those that the server knows
-  BaselineServer server_;
+  CallServer server_;
   std::unique_ptr<policy::Proposer> inductor_;  // null: not asked for
 };
 

@@ -1,4 +1,4 @@
-#include "nereid/search/baseline_text.h"
+#include "nereid/search/program_text.h"
 
 #include <gmock/gmock.h>
 
@@ -55,8 +55,8 @@ trace::Trace small() {
   return trace;
 }
 
-TEST(BaselineText, IsTheTraceStepByStep) {
-  const auto text = baseline_text(small(), "cuda");
+TEST(ProgramText, IsTheTraceStepByStep) {
+  const auto text = program_text(small(), "cuda");
   ASSERT_TRUE(text.ok()) << text.error().message;
   EXPECT_EQ(*text, R"(import torch
 
@@ -83,17 +83,17 @@ class Model(torch.nn.Module):
 )");
 }
 
-TEST(BaselineText, OfWhatItIsNot) {
+TEST(ProgramText, OfWhatItIsNot) {
   auto launches = small();
   launches.phases.back().steps[0] = trace::Launch{.alternatives = {trace::Alternative{}}, .place = {}};
-  EXPECT_THAT(baseline_text(launches, "cpu").error().message, HasSubstr("kernels of its own"));
+  EXPECT_THAT(program_text(launches, "cpu").error().message, HasSubstr("kernels of its own"));
   auto file = small();
   std::get<trace::Call>(file.phases.back().steps[0]).op = "aten::from_file";
-  EXPECT_THAT(baseline_text(file, "cpu").error().message, HasSubstr("from_file is no operator"));
+  EXPECT_THAT(program_text(file, "cpu").error().message, HasSubstr("from_file is no operator"));
   auto nobody = small();
   nobody.phases[0].steps.clear();
-  EXPECT_THAT(baseline_text(nobody, "cpu").error().message, HasSubstr("made by no step"));
-  EXPECT_FALSE(baseline_text({}, "cpu").ok());
+  EXPECT_THAT(program_text(nobody, "cpu").error().message, HasSubstr("made by no step"));
+  EXPECT_FALSE(program_text({}, "cpu").ok());
 }
 
 }  // namespace

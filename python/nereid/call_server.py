@@ -1,6 +1,6 @@
 """Times PyTorch's own ways for many programs: one warmed process that forks for each of them.
 
-    python -m nereid.baseline_server WARM     control socket: descriptor 3 (SOCK_SEQPACKET); WARM: "torch", or "compile" too
+    python -m nereid.call_server WARM     control socket: descriptor 3 (SOCK_SEQPACKET); WARM: "torch", or "compile" too
 
 Once warm it sends {"ready": seconds}. An order is a request, {"program": path, "ways": [...], "device": "cuda", "seconds": 0.1, "folder": of
 its words, "caches": a folder that all share, "threads": that compile, 0: PyTorch's own choice}, with two descriptors: the child's own socket, and the end of a
@@ -149,7 +149,7 @@ def begin_child(channel, request, threads, fresh=False):
         except Exception as error:
             print(f"begins anew, CUDA cannot be had after a fork: {error}", flush=True)
             channel.set_inheritable(True)
-            os.execv(sys.executable, [sys.executable, "-m", "nereid.baseline_server", "--child", str(channel.fileno()), json.dumps(request)])
+            os.execv(sys.executable, [sys.executable, "-m", "nereid.call_server", "--child", str(channel.fileno()), json.dumps(request)])
     run_child(channel, request, threads)
     sys.stdout.flush()
     os._exit(0)

@@ -1,5 +1,5 @@
 // Times PyTorch's own ways for many programs side by side: a warmed Python process that forks for each
-// (python/nereid/baseline_server.py). Compiling goes on in parallel; while one is timed, nobody else uses the
+// (python/nereid/call_server.py). Compiling goes on in parallel; while one is timed, nobody else uses the
 // GPU, replays of this process included (replay/gpu_gate.h).
 #pragma once
 
@@ -18,8 +18,8 @@
 
 namespace nereid::search {
 
-struct BaselineRequest {
-  std::string program{};            // text of baseline_text
+struct CallRequest {
+  std::string program{};            // text of program_text
   std::vector<std::string> ways{};  // of "eager", "graph", "compile", "max-autotune", in this order
   std::string device = "cuda";
   double seconds = 2;     // of sampling, each way
@@ -28,19 +28,19 @@ struct BaselineRequest {
 };
 
 // Thread-safe.
-class BaselineServer {
+class CallServer {
  public:
   // Nothing is started before it is needed. `compile`: whether programs will be compiled; the imports for
   // that take seconds.
-  BaselineServer(Installation installation, bool compile)
+  CallServer(Installation installation, bool compile)
       : installation_(std::move(installation)), compile_(compile) {}
   // Ends the process, and with it all children.
-  ~BaselineServer();
+  ~CallServer();
 
   // `take` is called with each way's answer as soon as it is there: {"call_ms": ...} or {"declined": why}.
   // A way that takes too long or kills its process is declined so; the ways after it get a process of their
   // own. An Error: an interrupt, the deadline, or a server that cannot be started.
-  Status run(const BaselineRequest& request, Deadline deadline,
+  Status run(const CallRequest& request, Deadline deadline,
              const std::function<void(const std::string& way, const nlohmann::json& answer)>& take);
 
  private:

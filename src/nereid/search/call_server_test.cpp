@@ -1,4 +1,4 @@
-#include "nereid/search/baseline_server.h"
+#include "nereid/search/call_server.h"
 
 #include <gmock/gmock.h>
 
@@ -26,10 +26,10 @@ class Model(torch.nn.Module):
 }
 
 // All with one server: its imports take seconds.
-TEST(BaselineServer, LivesThroughWhatProgramsDo) {
+TEST(CallServer, LivesThroughWhatProgramsDo) {
   const auto installation = Installation::locate();
   ASSERT_TRUE(installation.ok()) << installation.error().message;
-  BaselineServer server(*installation, false);
+  CallServer server(*installation, false);
   const auto answers_to = [&](const std::string& body, std::vector<std::string> ways) {
     std::map<std::string, Json> answers;
     const Status status = server.run(

@@ -1,4 +1,4 @@
-#include "nereid/search/baseline_server.h"
+#include "nereid/search/call_server.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -60,7 +60,7 @@ std::string last_words(const std::filesystem::path& file) {
 // One child, from its order to its end: answers of as many ways as it lives for.
 class Child {
  public:
-  Child(const BaselineRequest& request, Deadline deadline, const std::filesystem::path& folder)
+  Child(const CallRequest& request, Deadline deadline, const std::filesystem::path& folder)
       : request_(request), deadline_(deadline), folder_(folder) {}
 
   // How many of the ways were answered, or declined for it.
@@ -107,7 +107,7 @@ class Child {
     return ok_status();
   }
 
-  const BaselineRequest& request_;
+  const CallRequest& request_;
   const Deadline deadline_;
   const std::filesystem::path& folder_;
   replay::GpuGate::Pass turn_;
@@ -116,11 +116,11 @@ class Child {
 
 }  // namespace
 
-BaselineServer::~BaselineServer() { stop(); }
+CallServer::~CallServer() { stop(); }
 
-Status BaselineServer::run(const BaselineRequest& request, Deadline deadline,
+Status CallServer::run(const CallRequest& request, Deadline deadline,
                            const std::function<void(const std::string&, const Json&)>& take) {
-  BaselineRequest left = request;
+  CallRequest left = request;
   while (!left.ways.empty()) {
     NEREID_TRY(const auto folder, TemporaryFolder::create());
     const auto program = folder.path() / "program.py";
@@ -145,7 +145,7 @@ Status BaselineServer::run(const BaselineRequest& request, Deadline deadline,
   return ok_status();
 }
 
-Status BaselineServer::order(Json request, const std::vector<int>& descriptors) {
+Status CallServer::order(Json request, const std::vector<int>& descriptors) {
   const std::lock_guard lock(mutex_);
   if (!caches_) {
     NEREID_TRY(caches_, TemporaryFolder::create());
@@ -160,14 +160,14 @@ Status BaselineServer::order(Json request, const std::vector<int>& descriptors) 
   return sandbox::send_packet(control_.get(), packet, descriptors);
 }
 
-Status BaselineServer::start() {
+Status CallServer::start() {
   stop();
   const char* what = compile_ ? "compile" : "torch";
   NEREID_TRY(auto channel, sandbox::make_channel());
   auto environment = sandbox::own_environment();
   environment.push_back("PYTHONPATH=" + installation_.package.parent_path().string());
   NEREID_TRY(process_,
-             sandbox::spawn({.words = {installation_.python.string(), "-m", "nereid.baseline_server", what},
+             sandbox::spawn({.words = {installation_.python.string(), "-m", "nereid.call_server", what},
                              .environment = std::move(environment),
                              .descriptors = {{channel.second.get(), kControlThere}},
                              .own_session = true}));
@@ -181,11 +181,11 @@ Status BaselineServer::start() {
   if (ready) return ok_status();
   stop();
   if (came == Came::kInterrupted) return interruption();
-  return our_error("the process that times PyTorch did not start: see `{} -m nereid.baseline_server {}`",
+  return our_error("the process that times PyTorch did not start: see `{} -m nereid.call_server {}`",
                    installation_.python.string(), what);
 }
 
-void BaselineServer::stop() {
+void CallServer::stop() {
   control_.reset();
   if (process_ == 0) return;
   // It ends when its socket closes, and its children with it; it is killed where it does not.

@@ -1,4 +1,4 @@
-#include "nereid/search/baseline_text.h"
+#include "nereid/search/program_text.h"
 
 #include <fmt/ranges.h>
 
@@ -17,9 +17,9 @@ using trace::ValueId;
 
 constexpr size_t kMostData = size_t{1} << 20;  // bytes of one constant
 
-class BaselineWriter {
+class ProgramWriter {
  public:
-  BaselineWriter(const trace::Trace& trace, const std::string& device) : trace_(trace), device_(device) {}
+  ProgramWriter(const trace::Trace& trace, const std::string& device) : trace_(trace), device_(device) {}
 
   Result<std::string> run() {
     const trace::Phase* forward = nullptr;
@@ -157,8 +157,8 @@ class BaselineWriter {
 
 }  // namespace
 
-Result<std::string> baseline_text(const trace::Trace& trace, const std::string& device) {
-  return BaselineWriter(trace, device).run();
+Result<std::string> program_text(const trace::Trace& trace, const std::string& device) {
+  return ProgramWriter(trace, device).run();
 }
 
 }  // namespace nereid::search
