@@ -110,7 +110,8 @@ class Eval(unittest.TestCase):
         results = json.loads(self.eval(*with_ways).stdout)["results"]
         self.assertEqual(len(results), 2)
         for result in results:
-            self.assertEqual(set(result["baselines"]), ways)
+            self.assertEqual(set(result["baselines"]), ways | {"candidate"})
+            self.assertIn("no GPU", result["baselines"]["candidate"]["declined"])
             for way in ways - {"graph", "inductor"}:
                 self.assertGreater(result["baselines"][way]["call_ms"], 0, result)
             if LONG:

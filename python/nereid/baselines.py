@@ -1,8 +1,8 @@
-"""How long PyTorch itself takes: a program of `program_text` (src/nereid/search) timed one way, as a user would call it.
+"""How long a program of `program_text` (src/nereid/search) takes, called one way as a user would call it: PyTorch's own ways, and a candidate's.
 
     python -m nereid.baselines PROGRAM.py WAY [--device cuda] [--seconds 2]
 
-(`nereid optimize` and `eval` ask call_server.py, which forks for each program.) WAY: eager, graph (eager as a CUDA graph), compile (torch.compile), max-autotune (torch.compile, mode="max-autotune"). Prints one JSON
+(`nereid optimize` and `eval` ask call_server.py, which forks for each program.) WAY: eager (as it is), graph (as a CUDA graph), compile (torch.compile), max-autotune (torch.compile, mode="max-autotune"). Prints one JSON
 object: {"call_ms": of a call until its result is there, "gpu_ms": between events on the GPU while calls queue up, "samples": n,
 "first_seconds": of the first call} or {"declined": why}. Medians; before every call the GPU's L2 cache is overwritten.
 
@@ -11,11 +11,13 @@ The program is not the reference's own Python: it is written from its trace, and
 import argparse
 import contextlib
 import functools
-import importlib.util
 import json
+import linecache
+import pathlib
 import statistics
 import sys
 import time
+import types
 
 FEWEST, MOST = 5, 2000  # samples
 
@@ -131,16 +133,18 @@ def alone_in(turns, call):
 class Program:
     """What program_text wrote, with its inputs and its weights."""
 
-    def __init__(self, path, device, turns=Turns):
+    def __init__(self, text, device, turns=Turns):
         import torch
 
-        spec = importlib.util.spec_from_file_location("program", path)
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
+        name = "<program>"
+        module = types.ModuleType("program")
+        module.__file__ = name
+        linecache.cache[name] = len(text), None, text.splitlines(True), name  # triton.jit reads its functions' text
         self.device, self.turns = device, turns
         self.wait = torch.cuda.synchronize if device == "cuda" else lambda: None
         torch.manual_seed(0)
         with torch.no_grad(), turns.share():
+            exec(compile(text, name, "exec"), vars(module))  # kernels are loaded
             self.inputs, state = module.make()
             self.model = module.Model(state).eval()
             self.wait()
@@ -203,7 +207,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=2)
     options = parser.parse_args()
     try:
-        answer = Program(options.program, options.device).measure(options.way, options.seconds)
+        answer = Program(pathlib.Path(options.program).read_text(), options.device).measure(options.way, options.seconds)
     except Exception as error:
         answer = why_not(error)
     print(json.dumps(answer), flush=True)

@@ -1,21 +1,27 @@
-"""Times PyTorch's own ways for many programs: one warmed process that forks for each of them.
+"""Times many programs as their users call them: one warmed process that forks for each of them.
 
-    python -m nereid.call_server WARM     control socket: descriptor 3 (SOCK_SEQPACKET); WARM: "torch", or "compile" too
+    python -m nereid.call_server WARM [JAILS]     control socket: descriptor 3 (SOCK_SEQPACKET); WARM: "torch", or "compile" too
 
 Once warm it sends {"ready": seconds}. An order is a request, {"program": path, "ways": [...], "device": "cuda", "seconds": 0.1, "folder": of
-its words, "caches": a folder that all share, "threads": that compile, 0: PyTorch's own choice}, with two descriptors: the child's own socket, and the end of a
-pipe. When the pipe's other end closes, the child and whatever it started are killed; when the control socket closes, all are.
+its words and its kernels, "caches": a folder that all share, "threads": that compile, 0: PyTorch's own choice, "kernels": {hash: constants}}, with two
+descriptors: the child's own socket, and the end of a pipe. When the pipe's other end closes, the child and whatever it started are killed; when the
+control socket closes, all are.
 
 A child sends {"begin": way} and {"way": way, "answer": {...}} for each way, {"done": true} at the end, and before it uses the GPU
 {"ask": "share"} or {"ask": "alone"}, to be answered by any packet, then {"leave": true}.
 
 CUDA is not touched here, since a process that was forked after that cannot use it. A child that cannot all the same begins
 anew as a program of its own.
+
+JAILS is for programs with somebody's kernels: {"library": libnereid_jail.so, "device": "cuda", "fits": [{"name", "policy"}...]}. The first of these
+jails in which the GPU computes is taken, and each child enters it before any machine code is there. Where there is none, {"ready": seconds,
+"declined": why} and no child.
 """
 import contextlib
 import ctypes
 import json
 import os
+import pathlib
 import select
 import signal
 import socket
@@ -25,6 +31,7 @@ import time
 CONTROL = 3
 PR_SET_PDEATHSIG = 1
 MOST = 1 << 16  # bytes of a packet
+TRIAL = 60  # seconds for a jail to be tried
 
 # torch.cuda then asks NVML, which leaves the driver alone.
 os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
@@ -79,14 +86,14 @@ class Asked:
         self.channel, self.depth, self.waited = channel, 0, 0.0
 
     def say(self, packet):
-        self.channel.send(json.dumps(packet).encode())
+        self.channel.sendmsg([json.dumps(packet).encode()])  # all that a jail allows
 
     @contextlib.contextmanager
     def turn(self, kind):
         if self.depth == 0:
             begin = time.perf_counter()
             self.say({"ask": kind})
-            if not self.channel.recv(MOST):
+            if not self.channel.recvmsg(MOST)[0]:
                 os._exit(1)  # nobody is there any more
             self.waited += time.perf_counter() - begin
         self.depth += 1
@@ -114,7 +121,7 @@ def run_child(channel, request, threads):
     import torch
 
     torch.set_num_threads(threads)
-    program = None
+    program, text = None, request.get("text") or pathlib.Path(request["program"]).read_text()
     for way in request["ways"]:
         turns.say({"begin": way})
         try:
@@ -126,7 +133,7 @@ def run_child(channel, request, threads):
                     config.compile_threads = config.decide_compile_threads()
                 baselines.gated(turns)
                 baselines.compiling = True
-            program = program or baselines.Program(request["program"], request["device"], turns)
+            program = program or baselines.Program(text, request["device"], turns)
             answer = program.measure(way, request["seconds"])
         except Exception as error:
             answer = baselines.why_not(error)
@@ -134,14 +141,88 @@ def run_child(channel, request, threads):
     turns.say({"done": True})
 
 
-def begin_child(channel, request, threads, fresh=False):
+def compute(device):
+    """Makes a context, and uses it."""
+    import torch
+
+    if device == "cuda":
+        torch.cuda.init()
+    ones = torch.ones(8, 8, device=device)
+    if float((ones @ ones).sum()) != 512:
+        raise RuntimeError("it does not compute")
+
+
+def enter(jail, kept, device):
+    """Nothing hostile is read before this returns. Of the descriptors those `kept` stay."""
+    jail.begin(kept)
+    compute(device)
+    jail.finish()
+
+
+def trial(jail, device):
+    """Why a child cannot work in this jail, or None."""
+    reader, writer = os.pipe()
+    child = jail.fork()
+    if child == 0:
+        words = ""
+        try:
+            enter(jail, [writer], device)
+            compute(device)
+        except BaseException as error:
+            words = f"{type(error).__name__}: {error}"[:500]
+        os.write(writer, (words or "fits").encode())
+        os._exit(0)
+    os.close(writer)
+    words = b""
+    if select.select([reader], [], [], TRIAL)[0]:
+        words = os.read(reader, 4096)
+    os.close(reader)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return None if words == b"fits" else words.decode(errors="replace") or "it was killed"
+
+
+def find_jail(jails):
+    """The first that fits; raises what is wrong with each."""
+    from nereid.jail import Jail, JailError
+
+    wrong = []
+    for fit in jails["fits"]:
+        try:
+            jail = Jail(jails["library"], json.dumps(fit["policy"]))
+            why = trial(jail, jails["device"])
+        except JailError as error:
+            why = str(error)
+        if why is None:
+            return jail
+        wrong.append(f"{fit['name']}: {why}")
+    raise RuntimeError("no jail in which the device computes: " + "; ".join(wrong))
+
+
+def load_kernels(request):
+    """Has their launchers built, in folders that all share, before there is a jail."""
+    from nereid import called_kernels
+    from triton.backends.nvidia.driver import CudaDriver
+    from triton.runtime import driver
+
+    os.environ["TRITON_CACHE_DIR"] = os.path.join(request["caches"], "triton")
+    driver.set_active(CudaDriver())
+    called_kernels.load(request["folder"], request["kernels"], driver.active)
+
+
+def begin_child(channel, request, threads, fresh=False, jail=None):
     """In a process of its own. Does not return."""
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     words = os.open(os.path.join(request["folder"], "words.txt"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(words, 1)
     os.dup2(words, 2)
-    if request["device"] == "cuda" and not fresh:
+    if jail is not None:
+        request["text"] = pathlib.Path(request["program"]).read_text()
+        if request["kernels"]:
+            load_kernels(request)
+        enter(jail, [1, 2, channel.fileno()], request["device"])
+    elif request["device"] == "cuda" and not fresh:
         import torch
 
         try:
@@ -156,8 +237,8 @@ def begin_child(channel, request, threads, fresh=False):
 
 
 class Server:
-    def __init__(self, control, threads):
-        self.control, self.threads = control, threads
+    def __init__(self, control, threads, jail=None):
+        self.control, self.threads, self.jail = control, threads, jail
         self.children = {}  # lifeline descriptor -> process id
 
     def serve(self):
@@ -187,16 +268,17 @@ class Server:
                 os.close(fd)
 
     def fork(self, request, channel, lifeline):
-        child = os.fork()
+        child = self.jail.fork() if self.jail else os.fork()
         if child == 0:
             try:
-                os.setsid()
+                if self.jail is None:  # which sees to that
+                    os.setsid()
                 signal.set_wakeup_fd(-1)
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 self.control.close()
                 for fd in [lifeline, *self.children]:
                     os.close(fd)
-                begin_child(channel, request, self.threads)
+                begin_child(channel, request, self.threads, jail=self.jail)
             except BaseException:
                 import traceback
 
@@ -237,12 +319,20 @@ def main():
     control = socket.socket(fileno=CONTROL)
     control.set_inheritable(False)
     threads = warm(sys.argv[1])
+    ready, jail = {}, None
+    if len(sys.argv) > 2:
+        import triton.backends.nvidia.driver  # noqa: F401  children use it
+        try:
+            jail = find_jail(json.loads(sys.argv[2]))
+        except Exception as error:
+            ready["declined"] = str(error)
     import gc
 
     gc.collect()
     gc.freeze()  # what lives now lives for ever: children do not copy its pages
-    control.send(json.dumps({"ready": time.monotonic() - started}).encode())
-    Server(control, threads).serve()
+    control.send(json.dumps({"ready": time.monotonic() - started, **ready}).encode())
+    if not ready:
+        Server(control, threads, jail).serve()
 
 
 if __name__ == "__main__":

@@ -33,6 +33,34 @@ class Jail:
             raise JailError("the description of the walls is too long")
         return json.loads(self._message.value)
 
+    def _done(self, outcome):
+        if outcome < 0:
+            raise JailError(self._text())
+
+    def _room(self):
+        return self._jail, self._message, ctypes.c_size_t(len(self._message))
+
+    def fork(self):
+        """os.fork(), whose child is number 1 of a pid namespace of its own, where that is possible."""
+        self._done(self._library.nereid_jail_before_fork(*self._room()))
+        child = -1
+        try:
+            child = os.fork()
+        finally:
+            if child != 0:
+                self._done(self._library.nereid_jail_after_fork(*self._room()))
+        return child
+
+    def begin(self, keep):
+        """In a child of one thread, before it touches a device: namespaces, privileges, files; all descriptors but `keep` are closed."""
+        descriptors = (ctypes.c_int * len(keep))(*keep)
+        jail, message, size = self._room()
+        self._done(self._library.nereid_jail_begin(jail, descriptors, ctypes.c_size_t(len(keep)), message, size))
+
+    def finish(self):
+        """... and when the device's driver has made its threads, before anything hostile: limits, system calls."""
+        self._done(self._library.nereid_jail_finish(*self._room()))
+
     def serve(self, compaction, control, folder):
         """Forks a child for every order that comes through the socket `control`, see fork_loop.h. Returns (request, answer), two
         descriptors, in each child, which is in the jail by then; None in this process once the other end is closed."""

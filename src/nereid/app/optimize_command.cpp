@@ -167,7 +167,7 @@ Result<Answer> run(const OptimizeOptions& options, bool json) {
     progress.say("timing PyTorch");
     NEREID_TRY(const auto clock,
                search::BaselineClock::make(*setup->bench, setup->installation, {.ways = ways}));
-    auto compared = clock->measure(*task, Deadline::after(kBaselineSeconds));
+    auto compared = clock->measure(*task, outcome.best->source, Deadline::after(kBaselineSeconds));
     if (compared.ok())
       baselines = std::move(compared->baselines), outcome.compiled = std::move(compared->kernels);
     else if (!interrupted())  // the best is kept all the same

@@ -134,7 +134,10 @@ Result<std::unique_ptr<SearchSetup>> SearchSetup::make(const SearchFlags& flags,
     else
       fmt::print(stderr, "nereid: nothing is remembered: {}\n", store.error().message);
   }
-  NEREID_TRY(setup->workbench, verify::Workbench::open({.jobs = jobs + 1, .device = device}));
+  NEREID_TRY(const auto ways, ways_of(flags, device));
+  const bool inductor = named.contains("inductor") || std::count(ways.begin(), ways.end(), "inductor") > 0;
+  NEREID_TRY(setup->workbench,
+             verify::Workbench::open({.jobs = jobs + 1, .device = device, .inductor = inductor}));
   setup->bench = std::make_unique<search::Bench>(
       setup->workbench->equipment(), search::BenchOptions{.settings = settings_of(flags, device, jobs),
                                                           .store = setup->store.get(),

@@ -109,6 +109,8 @@ Json to_json(const TaskResult& r) {
           {"verified", r.score.verified},
           {"speedup", maybe(r.score.over_eager)},
           {"speedup_compile", maybe(r.score.over_compile)},
+          {"speedup_called", maybe(r.score.called_over_eager)},
+          {"speedup_compile_called", maybe(r.score.called_over_compile)},
           {"speedup_modelled", maybe(r.score.modelled)},
           {"reference_ms", maybe(r.reference_ms)},
           {"candidate_ms", maybe(r.candidate_ms)},
@@ -157,9 +159,13 @@ Json to_json(const Summary& s) {
       {"verified_share", s.tasks > 0 ? static_cast<double>(s.verified) / static_cast<double>(s.tasks) : 0.0},
       {"fast_p", s.fast_p},
       {"fast_p_compile", s.fast_p_compile},
+      {"fast_p_called", s.fast_p_called},
+      {"fast_p_compile_called", s.fast_p_compile_called},
       {"fast_p_modelled", s.fast_p_modelled},
       {"geomean_speedup", maybe(s.geomean)},
       {"geomean_speedup_compile", maybe(s.geomean_compile)},
+      {"geomean_speedup_called", maybe(s.geomean_called)},
+      {"geomean_speedup_compile_called", maybe(s.geomean_compile_called)},
       {"geomean_speedup_modelled", maybe(s.geomean_modelled)},
       {"pass_at_k", s.pass_at_k}};
 }
@@ -206,6 +212,14 @@ void compare(TaskResult& result, search::Compared compared) {
   // Both by their times as graphs.
   if (compared.kernels && compared.kernels->times && result.candidate_ms && result.score.over_eager)
     result.score.over_compile = compared.kernels->times->candidate_ms / *result.candidate_ms;
+  const auto called = [&](const char* way) -> std::optional<double> {
+    const auto found = compared.baselines.find(way);
+    return found == compared.baselines.end() ? std::nullopt : found->second.call_ms;
+  };
+  if (const auto candidate = called(search::kCandidateWay); candidate && *candidate > 0) {
+    if (const auto eager = called("eager")) result.score.called_over_eager = *eager / *candidate;
+    if (const auto compile = called("compile")) result.score.called_over_compile = *compile / *candidate;
+  }
   result.compared = std::move(compared);
 }
 
@@ -225,6 +239,9 @@ Result<std::vector<TaskResult>> evaluate(search::Bench& bench, const std::vector
   const auto trace = [&](const TaskFile& task_file, const std::string& source) {
     return bench.trace(task_file.path.filename().string(), source, Deadline::after(options.budget + 120));
   };
+  const auto solution_of = [&](const TaskFile& task_file) {
+    return options.folder / "solutions" / (task_file.id + ".py");
+  };
   const auto judge = [&](const TaskFile& task_file, const std::string& source) -> Result<TaskResult> {
     auto task = trace(task_file, source);
     if (!task.ok()) {
@@ -238,7 +255,7 @@ Result<std::vector<TaskResult>> evaluate(search::Bench& bench, const std::vector
     const auto outcome = search::search(bench, **task, proposers, how);
     if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
     if (outcome.best) {
-      const fs::path to = options.folder / "solutions" / (task_file.id + ".py");
+      const fs::path to = solution_of(task_file);
       std::error_code ignored;
       fs::create_directories(to.parent_path(), ignored);
       NEREID_TRY_STATUS(write_file_atomically(
@@ -271,7 +288,9 @@ Result<std::vector<TaskResult>> evaluate(search::Bench& bench, const std::vector
     }
     if (options.baselines != nullptr && result.word == "Verified") {
       if (const auto task = trace(task_file, source); task.ok()) {
-        NEREID_TRY(auto compared, options.baselines->measure(**task, Deadline::after(kBaselineSeconds)));
+        NEREID_TRY(const std::string candidate, read_file(solution_of(task_file), size_t{16} << 20));
+        NEREID_TRY(auto compared,
+                   options.baselines->measure(**task, candidate, Deadline::after(kBaselineSeconds)));
         compare(result, std::move(compared));
       }
     }

@@ -45,6 +45,8 @@ Summary summarize(const std::vector<Score>& scores) {
   }
   speeds(scores, &Score::over_eager, summary.fast_p, summary.geomean);
   speeds(scores, &Score::over_compile, summary.fast_p_compile, summary.geomean_compile);
+  speeds(scores, &Score::called_over_eager, summary.fast_p_called, summary.geomean_called);
+  speeds(scores, &Score::called_over_compile, summary.fast_p_compile_called, summary.geomean_compile_called);
   speeds(scores, &Score::modelled, summary.fast_p_modelled, summary.geomean_modelled);
   for (int64_t k = 1; k <= fewest; k *= 2) {
     double sum = 0;

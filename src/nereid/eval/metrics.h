@@ -19,8 +19,9 @@ double pass_at_k(int64_t n, int64_t c, int64_t k);
 struct Score {
   int64_t samples = 0, verified = 0;                   // of the proposers' own answers
   bool solved = false;                                 // by one of them, or by what a search made of them
-  std::optional<double> over_eager{}, over_compile{};  // by a clock
-  std::optional<double> modelled{};                    // over eager, by the cost model
+  std::optional<double> over_eager{}, over_compile{};  // by a clock, both sides' kernels as graphs
+  std::optional<double> called_over_eager{}, called_over_compile{};  // both called from Python
+  std::optional<double> modelled{};                                  // over eager, by the cost model
 };
 
 inline constexpr double kFastP[] = {0.8, 1, 1.2, 2};
@@ -29,9 +30,11 @@ struct Summary {
   int64_t tasks = 0, verified = 0;
   // Of all tasks, the share that is verified and more than p times as fast (KernelBench); by "0.8", "1",
   // "1.2", "2". Empty where nothing was measured.
-  std::map<std::string, double> fast_p{}, fast_p_compile{}, fast_p_modelled{};
-  std::optional<double> geomean{}, geomean_compile{},
-      geomean_modelled{};  // over the verified tasks that were measured
+  std::map<std::string, double> fast_p{}, fast_p_compile{}, fast_p_called{}, fast_p_compile_called{},
+      fast_p_modelled{};
+  // Over the verified tasks that were measured.
+  std::optional<double> geomean{}, geomean_compile{}, geomean_called{}, geomean_compile_called{},
+      geomean_modelled{};
   std::map<std::string, double>
       pass_at_k{};  // mean over tasks; by k: 1, 2, 4, ... as far as every task has samples
 };

@@ -36,6 +36,8 @@ std::vector<Line> lines_of(const Summary& s) {
   };
   add("over eager, measured", s.fast_p, s.geomean);
   add("over torch.compile, measured", s.fast_p_compile, s.geomean_compile);
+  add("over eager, both called from Python", s.fast_p_called, s.geomean_called);
+  add("over torch.compile, both called from Python", s.fast_p_compile_called, s.geomean_compile_called);
   add("over eager, by the cost model", s.fast_p_modelled, s.geomean_modelled);
   return lines;
 }
@@ -59,7 +61,7 @@ std::string html_page(const std::vector<TaskResult>& results, const Summary& s, 
     std::vector<search::Bar> bars;
     for (const auto& line : lines_of(s))
       for (const auto& [p, value] : *line.fast)
-        bars.push_back({.label = fmt::format("p = {} {}", p, line.name.substr(0, line.name.find(','))),
+        bars.push_back({.label = fmt::format("p = {} {}", p, line.name),
                         .value = value,
                         .told = percent(value),
                         .ours = p == "1"});
@@ -68,17 +70,20 @@ std::string html_page(const std::vector<TaskResult>& results, const Summary& s, 
   body +=
       "<h2>Tasks</h2>\n<div class=\"scroll\"><table><tr><th>task</th><th>verdict</th><th>by</th><th "
       "class=\"n\">speed-up</th>"
-      "<th class=\"n\">over torch.compile</th><th class=\"n\">modelled</th><th class=\"n\">time</th><th "
+      "<th class=\"n\">over torch.compile</th><th class=\"n\">called</th><th class=\"n\">called, over "
+      "torch.compile</th><th class=\"n\">modelled</th><th class=\"n\">time</th><th "
       "class=\"n\">samples</th>"
       "<th class=\"n\">seconds</th><th>reason</th></tr>\n";
   for (const auto& r : results)
     body += fmt::format(
         "<tr><td>{}</td><td class=\"{}\">{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>"
-        "<td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}/{}</td><td class=\"n\">{:.1f}</td>"
+        "<td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td "
+        "class=\"n\">{}/{}</td><td class=\"n\">{:.1f}</td>"
         "<td class=\"wide\">{}</td></tr>\n",
         escaped(r.id), r.word == "Verified" ? "good" : "bad", escaped(r.word), escaped(r.proposer),
-        times_text(r.score.over_eager), times_text(r.score.over_compile), times_text(r.score.modelled),
-        ms_text(r.candidate_ms), r.score.verified, r.score.samples, r.seconds,
+        times_text(r.score.over_eager), times_text(r.score.over_compile),
+        times_text(r.score.called_over_eager), times_text(r.score.called_over_compile),
+        times_text(r.score.modelled), ms_text(r.candidate_ms), r.score.verified, r.score.samples, r.seconds,
         r.word == "Verified" ? "" : escaped(r.reason.substr(0, 300)));
   return search::page("nereid eval: " + about.suite, body + "</table></div>\n");
 }

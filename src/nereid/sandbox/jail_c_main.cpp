@@ -8,11 +8,11 @@
 #include "nereid/sandbox/compaction.h"
 #include "nereid/sandbox/fork_loop.h"
 #include "nereid/sandbox/jail.h"
+#include "nereid/sandbox/policy_json.h"
 
 namespace {
 
 using nereid::sandbox::Jail;
-using nereid::sandbox::Policy;
 
 int fail(char* message, size_t size, const std::string& text) {
   if (size > 0) {
@@ -23,18 +23,8 @@ int fail(char* message, size_t size, const std::string& text) {
   return -1;
 }
 
-Policy policy_from_json(const nlohmann::json& json) {
-  Policy policy;
-  policy.readable = json.at("readable").get<std::vector<std::string>>();
-  policy.executables = json.at("executables").get<std::vector<std::string>>();
-  policy.needs_scratch = json.at("needs_scratch").get<bool>();
-  policy.namespaces = json.at("namespaces").get<bool>();
-  const auto& limits = json.at("limits");
-  auto set = [&](const char* name, int64_t& value) { value = limits.at(name).get<int64_t>(); };
-  set("memory_bytes", policy.limits.memory_bytes), set("scratch_bytes", policy.limits.scratch_bytes);
-  set("file_bytes", policy.limits.file_bytes), set("cpu_seconds", policy.limits.cpu_seconds);
-  set("open_files", policy.limits.open_files), set("tasks", policy.limits.tasks);
-  return policy;
+int done(const nereid::Status& status, char* message, size_t size) {
+  return status.ok() ? 0 : fail(message, size, status.error().message);
 }
 
 }  // namespace
@@ -43,7 +33,7 @@ Policy policy_from_json(const nlohmann::json& json) {
 
 NEREID_EXPORT void* nereid_jail_prepare(const char* policy, char* message, size_t size) {
   try {
-    auto jail = Jail::prepare(policy_from_json(nlohmann::json::parse(policy)));
+    auto jail = Jail::prepare(nereid::sandbox::policy_from_json(nlohmann::json::parse(policy)));
     if (jail.ok()) return new Jail(std::move(jail).value());
     fail(message, size, jail.error().message);
   } catch (const std::exception& e) {
@@ -63,6 +53,21 @@ NEREID_EXPORT int nereid_jail_walls(const void* jail, char* json, size_t size) {
   if (text.size() >= size) return -1;
   std::memcpy(json, text.c_str(), text.size() + 1);
   return static_cast<int>(text.size());
+}
+
+// Around a fork in the parent, and the two steps of a child that uses a device (jail.h).
+NEREID_EXPORT int nereid_jail_before_fork(const void* jail, char* message, size_t size) {
+  return done(static_cast<const Jail*>(jail)->before_fork(), message, size);
+}
+NEREID_EXPORT int nereid_jail_after_fork(const void* jail, char* message, size_t size) {
+  return done(static_cast<const Jail*>(jail)->after_fork(), message, size);
+}
+NEREID_EXPORT int nereid_jail_begin(const void* jail, const int* keep, size_t count, char* message,
+                                    size_t size) {
+  return done(static_cast<const Jail*>(jail)->begin({keep, keep + count}), message, size);
+}
+NEREID_EXPORT int nereid_jail_finish(const void* jail, char* message, size_t size) {
+  return done(static_cast<const Jail*>(jail)->finish(), message, size);
 }
 
 // Serves orders until the judge goes, see fork_loop.h. 1 in a child, which has `descriptors` (the request,

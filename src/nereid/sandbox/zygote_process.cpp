@@ -21,6 +21,7 @@
 #include "nereid/sandbox/fork_loop.h"
 #include "nereid/sandbox/keeper.h"
 #include "nereid/sandbox/outer.h"
+#include "nereid/sandbox/policy_json.h"
 #include "nereid/sandbox/subprocess.h"
 
 namespace nereid::sandbox {
@@ -55,21 +56,14 @@ std::vector<std::string> find_executables(const ZygoteOptions& options,
 
 Json settings_of(const ZygoteOptions& options, const std::vector<std::string>& trees,
                  const fs::path& folder) {
-  const Limits& limits = options.limits;
+  const Policy policy{.readable = trees,
+                      .executables = find_executables(options, trees),
+                      .needs_scratch = options.needs_scratch,
+                      .namespaces = options.namespaces,
+                      .limits = options.limits};
   return {{"library", (options.installation.bin / "libnereid_jail.so").string()},
           {"folder", folder.string()},
-          {"policy",
-           {{"readable", trees},
-            {"executables", find_executables(options, trees)},
-            {"namespaces", options.namespaces},
-            {"needs_scratch", options.needs_scratch},
-            {"limits",
-             {{"memory_bytes", limits.memory_bytes},
-              {"scratch_bytes", limits.scratch_bytes},
-              {"file_bytes", limits.file_bytes},
-              {"cpu_seconds", limits.cpu_seconds},
-              {"open_files", limits.open_files},
-              {"tasks", limits.tasks}}}}}};
+          {"policy", to_json(policy)}};
 }
 
 // Everything that changes what a worker does is fixed; of the user's own only where to find libraries.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "nereid/base/hash.h"
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json.h"
 #include "nereid/base/json_field.h"
@@ -42,6 +43,15 @@ Result<Baseline> baseline_from(const std::string& text) {
   return b;
 }
 
+CallRequest request_of(const BaselineOptions& options) {
+  return {.seconds = options.seconds, .patience = options.patience, .threads = options.jobs > 1 ? 1 : 0};
+}
+
+bool compiles(const std::vector<std::string>& ways) {
+  return std::any_of(ways.begin(), ways.end(),
+                     [](const auto& way) { return way == "compile" || way == "max-autotune"; });
+}
+
 bool is_called(const std::string& way) { return way != "inductor"; }
 
 }  // namespace
@@ -60,9 +70,9 @@ BaselineClock::BaselineClock(Bench& bench, const Installation& installation, Bas
     : bench_(bench),
       options_(std::move(options)),
       device_(bench.settings().device == replay::Device::kCuda ? "cuda" : "cpu"),
-      server_(installation, std::any_of(options_.ways.begin(), options_.ways.end(), [](const auto& way) {
-                return way == "compile" || way == "max-autotune";
-              })) {
+      server_(installation, compiles(options_.ways) ? CallServer::Kind::kCompile : CallServer::Kind::kEager,
+              device_),
+      candidates_(installation, CallServer::Kind::kCandidates, device_) {
   for (const auto& way : baseline_ways())
     if (is_called(way) && std::count(options_.ways.begin(), options_.ways.end(), way) > 0)
       called_.push_back(way);
@@ -79,9 +89,12 @@ Result<std::unique_ptr<BaselineClock>> BaselineClock::make(Bench& bench, const I
   return clock;
 }
 
-Result<Compared> BaselineClock::measure(const Task& task, Deadline deadline) {
+Result<Compared> BaselineClock::measure(const Task& task, const std::string& candidate, Deadline deadline) {
   Compared compared;
   NEREID_TRY_STATUS(call(task, deadline, compared.baselines));
+  if (!called_.empty() && !interrupted() && !deadline.passed()) {
+    NEREID_TRY(compared.baselines[kCandidateWay], call_candidate(task, candidate, deadline));
+  }
   if (inductor_ && !interrupted() && !deadline.passed()) {
     NEREID_TRY_STATUS(replay(task, deadline, compared));
   }
@@ -89,46 +102,76 @@ Result<Compared> BaselineClock::measure(const Task& task, Deadline deadline) {
   return compared;
 }
 
-store::Key BaselineClock::key_of(const Task& task, const std::string& way) const {
+store::Key BaselineClock::key_of(const Task& task, const std::string& subject) const {
   return {.kind = store::Kind::kTime,
           .task = task.hash,
-          .subject = "baseline " + way,
+          .subject = subject,
           .question = fmt::format("{} s on {}", options_.seconds, device_),
           .hardware = bench_.options().hardware,
           .versions = bench_.options().versions};
 }
 
 Status BaselineClock::call(const Task& task, Deadline deadline, Baselines& baselines) {
-  CallRequest request{.device = device_,
-                          .seconds = options_.seconds,
-                          .patience = options_.patience,
-                          .threads = options_.jobs > 1 ? 1 : 0};
+  CallRequest request = request_of(options_);
+  const auto key = [&](const std::string& way) { return key_of(task, "baseline " + way); };
   for (const auto& way : called_) {
-    if (const auto known = bench_.look_up(key_of(task, way)))
-      if (auto again = baseline_from(known->document); again.ok()) {
-        baselines[way] = *std::move(again);
-        continue;
-      }
-    request.ways.push_back(way);
+    if (auto before = known(key(way)))
+      baselines[way] = *std::move(before);
+    else
+      request.ways.push_back(way);
   }
   if (request.ways.empty() || deadline.passed()) return ok_status();
   const auto take = [&](const std::string& way, const Json& answer) {
-    auto baseline = baseline_from(answer.dump(-1, ' ', false, Json::error_handler_t::replace));
-    if (!baseline.ok()) baseline = Baseline{.declined = baseline.error().message};
-    bench_.keep({.key = key_of(task, way),
-                 .word = baseline->call_ms ? "measured" : "declined",
-                 .milliseconds = baseline->call_ms,
-                 .document = json_of(*baseline).dump(-1, ' ', false, Json::error_handler_t::replace)},
-                {task.source});
-    baselines[way] = *std::move(baseline);
+    baselines[way] = taken(key(way), answer, task);
   };
   auto program = program_text(task.trace, device_);
-  if (!program.ok()) {
-    for (const auto& way : request.ways) take(way, Json{{"declined", program.error().message}});
+  if (!program.ok() || !program->kernels.empty()) {
+    const std::string why = program.ok() ? "the module launches kernels of its own" : program.error().message;
+    for (const auto& way : request.ways) take(way, Json{{"declined", why}});
     return ok_status();
   }
-  request.program = *std::move(program);
+  request.program = std::move(program->text);
   return server_.run(request, deadline, take);
+}
+
+Result<Baseline> BaselineClock::call_candidate(const Task& task, const std::string& candidate,
+                                               Deadline deadline) {
+  const auto key = key_of(task, "called " + sha256_hex(candidate));
+  if (auto before = known(key)) return *std::move(before);
+  const auto declined = [&](const Error& why) { return taken(key, Json{{"declined", why.message}}, task); };
+  auto traced = bench_.candidate(task, candidate, deadline);
+  if (!traced.ok()) {
+    if (traced.error().blame != Blame::kInput) return traced.error();
+    return declined(traced.error());
+  }
+  auto program = program_text(traced->trace, device_);
+  if (!program.ok()) return declined(program.error());
+  CallRequest request = request_of(options_);
+  request.program = std::move(program->text), request.kernels = std::move(program->kernels);
+  request.ways = {"eager"};
+  for (const auto& [hash, constants] : request.kernels)
+    request.files[hash + ".json"] = std::move(traced->kernels.at(hash));
+  Baseline called;
+  NEREID_TRY_STATUS(candidates_.run(
+      request, deadline, [&](const std::string&, const Json& answer) { called = taken(key, answer, task); }));
+  return called;
+}
+
+std::optional<Baseline> BaselineClock::known(const store::Key& key) {
+  const auto record = bench_.look_up(key);
+  auto baseline = record ? baseline_from(record->document) : Result<Baseline>(Error{});
+  return baseline.ok() ? std::optional(*std::move(baseline)) : std::nullopt;
+}
+
+Baseline BaselineClock::taken(const store::Key& key, const Json& answer, const Task& task) {
+  auto baseline = baseline_from(answer.dump(-1, ' ', false, Json::error_handler_t::replace));
+  if (!baseline.ok()) baseline = Baseline{.declined = baseline.error().message};
+  bench_.keep({.key = key,
+               .word = baseline->call_ms ? "measured" : "declined",
+               .milliseconds = baseline->call_ms,
+               .document = json_of(*baseline).dump(-1, ' ', false, Json::error_handler_t::replace)},
+              {task.source});
+  return *std::move(baseline);
 }
 
 Status BaselineClock::replay(const Task& task, Deadline deadline, Compared& compared) {
@@ -152,7 +195,8 @@ std::string baseline_name(const std::string& way) {
   static const std::map<std::string, const char*> kNames = {{"eager", "eager PyTorch"},
                                                             {"graph", "eager PyTorch as a CUDA graph"},
                                                             {"compile", "torch.compile"},
-                                                            {"max-autotune", "torch.compile, max-autotune"}};
+                                                            {"max-autotune", "torch.compile, max-autotune"},
+                                                            {kCandidateWay, "ModelNew"}};
   const auto found = kNames.find(way);
   return found == kNames.end() ? way : found->second;
 }

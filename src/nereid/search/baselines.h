@@ -1,11 +1,12 @@
 // What PyTorch itself takes: as a user calls it (eager, eager as a CUDA graph, torch.compile), and the
 // kernels that torch.compile writes as a trace that is replayed, which is what a candidate's graph time
-// compares with.
+// compares with. Beside them the candidate, as a user calls it.
 //
-// A program is called in a process of its own (call_server.h), which runs the reference's trace as
-// a program and never the reference's own Python; only after something was verified against that reference,
-// so that its steps have run in a jailed replay before. Answers are kept in the store by content, hardware
-// and versions, each as soon as it is there.
+// A program is called in a process of its own (call_server.h), which runs a trace as a program and never
+// anybody's own Python: of both sides the calls and launches are those of the trace, in Python, one after the
+// other. Only after something was verified against the reference, so that its steps have run in a jailed
+// replay before; the candidate's kernels stay in a jail here, too. Answers are kept in the store by content,
+// hardware and versions, each as soon as it is there.
 #pragma once
 
 #include <map>
@@ -15,8 +16,8 @@
 #include <string>
 
 #include "nereid/base/installation.h"
-#include "nereid/search/call_server.h"
 #include "nereid/search/bench.h"
+#include "nereid/search/call_server.h"
 
 namespace nereid::search {
 
@@ -26,7 +27,10 @@ struct Baseline {
   double first_seconds = 0;         // of the first calls: compiling
   std::string declined{};           // why there are no times
 };
-using Baselines = std::map<std::string, Baseline>;  // by way: "eager", "graph", "compile", "max-autotune"
+// By way: "eager", "graph", "compile", "max-autotune"; kCandidateWay: the candidate, called like them.
+using Baselines = std::map<std::string, Baseline>;
+
+inline constexpr const char* kCandidateWay = "candidate";
 
 struct Compared {
   Baselines baselines{};
@@ -55,19 +59,24 @@ class BaselineClock {
 
   // What cannot be timed says why. Where the deadline passes or the user interrupts, what was not begun is
   // not there. An Error: an interrupt, or a process that cannot be started.
-  Result<Compared> measure(const Task& task, Deadline deadline);
+  // `candidate`: the text of the file with ModelNew that was verified.
+  Result<Compared> measure(const Task& task, const std::string& candidate, Deadline deadline);
 
  private:
   BaselineClock(Bench& bench, const Installation& installation, BaselineOptions options);
-  store::Key key_of(const Task& task, const std::string& way) const;
+  store::Key key_of(const Task& task, const std::string& subject) const;
   Status call(const Task& task, Deadline deadline, Baselines& baselines);
+  Result<Baseline> call_candidate(const Task& task, const std::string& candidate, Deadline deadline);
+  // What an answer says, which is remembered.
+  Baseline taken(const store::Key& key, const nlohmann::json& answer, const Task& task);
+  std::optional<Baseline> known(const store::Key& key);
   Status replay(const Task& task, Deadline deadline, Compared& compared);
 
   Bench& bench_;
   const BaselineOptions options_;
   const std::string device_;
   std::vector<std::string> called_;  // of the ways, those that the server knows
-  CallServer server_;
+  CallServer server_, candidates_;
   std::unique_ptr<policy::Proposer> inductor_;  // null: not asked for
 };
 

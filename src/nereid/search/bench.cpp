@@ -138,10 +138,26 @@ Judged Bench::judge_by(verify::Judge& judge, const Task& task, const std::string
   return judged;
 }
 
-std::optional<Work> Bench::work_of_candidate(const Task& task, const std::string& source) {
+Result<tracer::TraceAnswer> Bench::trace_candidate(const Task& task, const std::string& source) {
   tracer::TraceRequest request{.source = source, .path = "candidate.py", .class_name = "ModelNew"};
   request.reference = &task.trace;
-  const auto answer = equipment_.trace(request, Deadline::after(kTraceSeconds + kTracerStart));
+  return equipment_.trace(request, Deadline::after(kTraceSeconds + kTracerStart));
+}
+
+Result<Bench::Candidate> Bench::candidate(const Task& task, const std::string& source, Deadline deadline) {
+  NEREID_TRY(auto answer, trace_candidate(task, source));
+  auto* trace = std::get_if<trace::Trace>(&answer);
+  if (trace == nullptr) return input_error("the candidate: {}", refusal(answer));
+  Candidate candidate{.trace = std::move(*trace)};
+  if (settings().device != replay::Device::kCuda) return candidate;
+  NEREID_TRY(auto compiled, equipment_.compile(candidate.trace, deadline));
+  if (!compiled.refused.empty()) return input_error("a kernel: {}", compiled.refused.begin()->second);
+  candidate.kernels = std::move(compiled.kernels);
+  return candidate;
+}
+
+std::optional<Work> Bench::work_of_candidate(const Task& task, const std::string& source) {
+  const auto answer = trace_candidate(task, source);
   const auto* trace = answer.ok() ? std::get_if<trace::Trace>(&*answer) : nullptr;
   if (trace == nullptr) return std::nullopt;
   const auto facts = equipment_.facts(*trace);

@@ -43,6 +43,13 @@ class Bench {
   // with.
   Judged measure(const Task& task, const std::string& proposer, const policy::Proposal& proposal,
                  Deadline deadline);
+  // A candidate's trace and, where there is a GPU, the machine code of its kernels by trace::Kernel::hash, as
+  // JSON: for whoever calls it. An Error (blamed on the input) says why there is none.
+  struct Candidate {
+    trace::Trace trace{};
+    std::map<std::string, std::string> kernels{};
+  };
+  Result<Candidate> candidate(const Task& task, const std::string& source, Deadline deadline);
   Result<policy::Answer> ask(policy::Proposer& proposer, const Task& task, int sample,
                              const std::vector<policy::Attempt>& attempts, Deadline deadline);
 
@@ -57,6 +64,7 @@ class Bench {
  private:
   Judged judge_by(verify::Judge& judge, const Task& task, const std::string& proposer,
                   const policy::Proposal& proposal, Deadline deadline);
+  Result<tracer::TraceAnswer> trace_candidate(const Task& task, const std::string& source);
   std::optional<Work> work_of_candidate(const Task& task, const std::string& source);
   void note(const Error& error);
 

@@ -14,6 +14,9 @@
 #include "nereid/base/json.h"
 #include "nereid/replay/gpu_gate.h"
 #include "nereid/sandbox/channel.h"
+#include "nereid/sandbox/cuda_walls.h"
+#include "nereid/sandbox/policy_json.h"
+#include "nereid/sandbox/python_home.h"
 #include "nereid/sandbox/subprocess.h"
 
 namespace nereid::search {
@@ -119,20 +122,27 @@ class Child {
 CallServer::~CallServer() { stop(); }
 
 Status CallServer::run(const CallRequest& request, Deadline deadline,
-                           const std::function<void(const std::string&, const Json&)>& take) {
+                       const std::function<void(const std::string&, const Json&)>& take) {
   CallRequest left = request;
   while (!left.ways.empty()) {
     NEREID_TRY(const auto folder, TemporaryFolder::create());
     const auto program = folder.path() / "program.py";
     NEREID_TRY_STATUS(write_file_atomically(program, left.program));
+    for (const auto& [name, content] : left.files)
+      NEREID_TRY_STATUS(write_file_atomically(folder.path() / name, content));
     NEREID_TRY(auto channel, sandbox::make_channel());
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return our_error("pipe: {}", strerror(errno));
     Fd theirs(ends[0]), lifeline(ends[1]);
     const Json packet = {{"program", program.string()}, {"ways", left.ways},
-                         {"device", left.device},       {"seconds", left.seconds},
-                         {"threads", left.threads},     {"folder", folder.path().string()}};
-    NEREID_TRY_STATUS(order(packet, {channel.second.get(), theirs.get()}));
+                         {"device", device_},           {"seconds", left.seconds},
+                         {"threads", left.threads},     {"folder", folder.path().string()},
+                         {"kernels", left.kernels}};
+    NEREID_TRY(const bool begun, order(packet, {channel.second.get(), theirs.get()}));
+    if (!begun) {
+      for (const auto& way : left.ways) take(way, Json{{"declined", declined_}});
+      return ok_status();
+    }
     channel.second.reset(), theirs.reset();
     Child child(left, deadline, folder.path());
     const auto answered = child.listen(channel.first.get(), take);
@@ -145,32 +155,44 @@ Status CallServer::run(const CallRequest& request, Deadline deadline,
   return ok_status();
 }
 
-Status CallServer::order(Json request, const std::vector<int>& descriptors) {
+Result<bool> CallServer::order(Json request, const std::vector<int>& descriptors) {
   const std::lock_guard lock(mutex_);
   if (!caches_) {
     NEREID_TRY(caches_, TemporaryFolder::create());
   }
   request["caches"] = caches_->path().string();
   const std::string packet = request.dump();
-  if (!control_.valid()) {
-    NEREID_TRY_STATUS(start());
+  for (int attempt = 0; declined_.empty(); ++attempt) {
+    const bool running = control_.valid();
+    if (!running) {
+      NEREID_TRY_STATUS(start());
+      if (!declined_.empty()) break;
+    }
+    const Status sent = sandbox::send_packet(control_.get(), packet, descriptors);
+    if (sent.ok()) return true;
+    if (!running || attempt > 0) return sent.error();
+    control_.reset();  // it was lost
   }
-  if (sandbox::send_packet(control_.get(), packet, descriptors).ok()) return ok_status();
-  NEREID_TRY_STATUS(start());  // it was lost
-  return sandbox::send_packet(control_.get(), packet, descriptors);
+  return false;
 }
 
 Status CallServer::start() {
   stop();
-  const char* what = compile_ ? "compile" : "torch";
+  std::vector<std::string> words = {installation_.python.string(), "-m", "nereid.call_server",
+                                    kind_ == Kind::kCompile ? "compile" : "torch"};
+  if (kind_ == Kind::kCandidates) {
+    NEREID_TRY(const Json given, jails());
+    words.push_back(given.dump());
+  }
   NEREID_TRY(auto channel, sandbox::make_channel());
   auto environment = sandbox::own_environment();
   environment.push_back("PYTHONPATH=" + installation_.package.parent_path().string());
-  NEREID_TRY(process_,
-             sandbox::spawn({.words = {installation_.python.string(), "-m", "nereid.call_server", what},
-                             .environment = std::move(environment),
-                             .descriptors = {{channel.second.get(), kControlThere}},
-                             .own_session = true}));
+  environment.push_back("CUDA_CACHE_DISABLE=1");  // what is not there is not made, nor believed
+  environment.push_back("USE_PYTORCH_KERNEL_CACHE=0");
+  NEREID_TRY(process_, sandbox::spawn({.words = words,
+                                       .environment = std::move(environment),
+                                       .descriptors = {{channel.second.get(), kControlThere}},
+                                       .own_session = true}));
   channel.second.reset();
   control_ = std::move(channel.first);
   const Came came = wait_for_packet(control_.get(), Deadline::after(kStartSeconds));
@@ -178,11 +200,34 @@ Status CallServer::start() {
   if (came == Came::kPacket) {
     NEREID_TRY(ready, sandbox::receive_packet(control_.get()));
   }
-  if (ready) return ok_status();
+  if (ready) {
+    NEREID_TRY(const Json said, parse_json(*ready, "the process that times programs"));
+    declined_ = said.value("declined", "");
+    if (!declined_.empty()) stop();
+    return ok_status();
+  }
   stop();
   if (came == Came::kInterrupted) return interruption();
-  return our_error("the process that times PyTorch did not start: see `{} -m nereid.call_server {}`",
-                   installation_.python.string(), what);
+  return our_error("the process that times programs did not start: see `{} -m nereid.call_server {}`",
+                   installation_.python.string(), words[3]);
+}
+
+// From the strictest on. What has no wall around files is no jail for somebody's kernels.
+Result<Json> CallServer::jails() const {
+  NEREID_TRY(const auto home, sandbox::ask_python_home(installation_.python, Deadline::after(60)));
+  Json fits = Json::array();
+  for (const auto& fit : sandbox::cuda_fits()) {
+    if (!fit.own_root && !fit.landlock) continue;
+    auto policy = sandbox::cuda_policy(fit);
+    policy.limits.file_bytes = 1 << 20;  // of its words; no other file is open
+    policy.shared_memory = false;
+    policy.readable.insert(policy.readable.end(), home.trees.begin(), home.trees.end());
+    policy.readable.push_back(std::filesystem::weakly_canonical(installation_.package).string());
+    fits.push_back({{"name", fit.name}, {"policy", sandbox::to_json(policy)}});
+  }
+  return Json{{"library", (installation_.bin / "libnereid_jail.so").string()},
+              {"device", device_},
+              {"fits", std::move(fits)}};
 }
 
 void CallServer::stop() {

@@ -1,9 +1,12 @@
-// Times PyTorch's own ways for many programs side by side: a warmed Python process that forks for each
+// Times many programs side by side as their users call them: a warmed Python process that forks for each
 // (python/nereid/call_server.py). Compiling goes on in parallel; while one is timed, nobody else uses the
-// GPU, replays of this process included (replay/gpu_gate.h).
+// GPU, replays of this process included (replay/gpu_gate.h). Programs with a candidate's kernels have a
+// server of their own, whose children enter the jail of CUDA's workers (sandbox/cuda_walls.h) before any
+// machine code is there.
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
@@ -19,39 +22,49 @@
 namespace nereid::search {
 
 struct CallRequest {
-  std::string program{};            // text of program_text
+  std::string program{};                       // text of program_text
+  std::map<std::string, std::string> files{};  // beside it: HASH.json for each of its kernels
+  std::map<std::string, int> kernels{};        // by hash: how many constants it has
   std::vector<std::string> ways{};  // of "eager", "graph", "compile", "max-autotune", in this order
-  std::string device = "cuda";
-  double seconds = 2;     // of sampling, each way
-  double patience = 900;  // seconds of one way, waiting for the GPU not counted; then it is killed
-  int threads = 0;        // that compile one program; 0: as many as PyTorch chooses
+  double seconds = 2;               // of sampling, each way
+  double patience = 900;            // seconds of one way, waiting for the GPU not counted; then it is killed
+  int threads = 0;                  // that compile one program; 0: as many as PyTorch chooses
 };
 
 // Thread-safe.
 class CallServer {
  public:
-  // Nothing is started before it is needed. `compile`: whether programs will be compiled; the imports for
-  // that take seconds.
-  CallServer(Installation installation, bool compile)
-      : installation_(std::move(installation)), compile_(compile) {}
+  enum class Kind {
+    kEager,      // PyTorch alone
+    kCompile,    // torch.compile too: its imports take seconds
+    kCandidates  // programs with kernels, in a jail
+  };
+  // Nothing is started before it is needed. `device`: of all its requests.
+  CallServer(Installation installation, Kind kind, std::string device)
+      : installation_(std::move(installation)), kind_(kind), device_(std::move(device)) {}
   // Ends the process, and with it all children.
   ~CallServer();
 
   // `take` is called with each way's answer as soon as it is there: {"call_ms": ...} or {"declined": why}.
   // A way that takes too long or kills its process is declined so; the ways after it get a process of their
-  // own. An Error: an interrupt, the deadline, or a server that cannot be started.
+  // own. An Error: an interrupt, the deadline, or a server that cannot be started; where there is no jail
+  // for candidates, all ways are declined.
   Status run(const CallRequest& request, Deadline deadline,
              const std::function<void(const std::string& way, const nlohmann::json& answer)>& take);
 
  private:
-  // Sends an order to the process, which is started where there is none.
-  Status order(nlohmann::json request, const std::vector<int>& descriptors);
+  // Sends an order to the process, which is started where there is none. False where there are to be no
+  // children.
+  Result<bool> order(nlohmann::json request, const std::vector<int>& descriptors);
   Status start();
+  Result<nlohmann::json> jails() const;
   void stop();
 
   const Installation installation_;
-  const bool compile_;
+  const Kind kind_;
+  const std::string device_;
   std::mutex mutex_;
+  std::string declined_;  // why there are no children
   pid_t process_ = 0;
   Fd control_;
   std::optional<TemporaryFolder> caches_;  // Triton's and Inductor's: what one program compiled, all can use

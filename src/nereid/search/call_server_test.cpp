@@ -5,6 +5,7 @@
 #include <mutex>
 #include <thread>
 
+#include "nereid/base/file.h"
 #include "nereid/base/json.h"
 
 namespace nereid::search {
@@ -29,11 +30,11 @@ class Model(torch.nn.Module):
 TEST(CallServer, LivesThroughWhatProgramsDo) {
   const auto installation = Installation::locate();
   ASSERT_TRUE(installation.ok()) << installation.error().message;
-  CallServer server(*installation, false);
+  CallServer server(*installation, CallServer::Kind::kEager, "cpu");
   const auto answers_to = [&](const std::string& body, std::vector<std::string> ways) {
     std::map<std::string, Json> answers;
     const Status status = server.run(
-        {.program = program_that(body), .ways = std::move(ways), .device = "cpu", .seconds = 0.01, .patience = 1},
+        {.program = program_that(body), .ways = std::move(ways), .seconds = 0.01, .patience = 1},
         Deadline::after(100), [&](const std::string& way, const Json& answer) { answers[way] = answer; });
     EXPECT_TRUE(status.ok()) << status.error().message;
     return answers;
@@ -50,6 +51,40 @@ TEST(CallServer, LivesThroughWhatProgramsDo) {
   beside.join();
   EXPECT_THAT(hung.at("eager").at("declined").get<std::string>(), HasSubstr("longer than 1 s"));
   EXPECT_THAT(hung.at("graph").at("declined").get<std::string>(), HasSubstr("GPU"));
+}
+
+// What a taken over child could do: it is in the jail of CUDA's workers, without a GPU here.
+TEST(CallServer, JailsCandidates) {
+  const auto installation = Installation::locate();
+  ASSERT_TRUE(installation.ok()) << installation.error().message;
+  const auto secret = TemporaryFolder::create();
+  ASSERT_TRUE(secret.ok() && write_file_atomically(secret->path() / "weights", "secret").ok());
+  const std::string file = (secret->path() / "weights").string();
+  CallServer server(*installation, CallServer::Kind::kCandidates, "cpu");
+  const auto answer_to = [&](const std::string& body) {
+    Json answer;
+    const Status status =
+        server.run({.program = program_that(body), .ways = {"eager"}, .seconds = 0.01, .patience = 20},
+                   Deadline::after(100), [&](const std::string&, const Json& said) { answer = said; });
+    EXPECT_TRUE(status.ok()) << status.error().message;
+    return answer;
+  };
+  const auto good = answer_to("a0 = torch.ops.aten.softmax.int(a0 @ a0[None].T, 0)");
+  EXPECT_GT(good.value("call_ms", 0.0), 0) << good.dump();
+  const std::map<std::string, const char*> attempts = {
+      {"open('" + file + "').read()", "FileNotFoundError"},
+      {"open('" + file + "', 'w')", "Error: [Errno"},
+      {"open('here', 'w')", "Error: [Errno"},
+      {"os.listdir('/root')", "Error: [Errno"},
+      {"os.fork()", "Error: [Errno"},
+      {"os.execv('/bin/true', ['true'])", "PermissionError"},
+      {"__import__('socket').socket()", "PermissionError"},
+      {"[os.write(2, bytes(1 << 16)) for _ in range(20)]", "File too large"},
+  };
+  for (const auto& [attempt, refusal] : attempts) {
+    const auto answer = answer_to(attempt);
+    EXPECT_THAT(answer.value("declined", ""), HasSubstr(refusal)) << attempt << ": " << answer.dump();
+  }
 }
 
 }  // namespace

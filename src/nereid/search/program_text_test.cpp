@@ -58,7 +58,7 @@ trace::Trace small() {
 TEST(ProgramText, IsTheTraceStepByStep) {
   const auto text = program_text(small(), "cuda");
   ASSERT_TRUE(text.ok()) << text.error().message;
-  EXPECT_EQ(*text, R"(import torch
+  EXPECT_EQ(text->text, R"(import torch
 
 DEVICE = "cuda"
 torch.backends.cuda.matmul.allow_tf32 = True
@@ -83,10 +83,59 @@ class Model(torch.nn.Module):
 )");
 }
 
+// The sum of `small` by a kernel that is offered in so many configurations.
+trace::Trace launching(int configurations) {
+  auto trace = small();
+  auto& forward = trace.phases.back().steps;
+  const auto& sum = std::get<trace::Call>(forward[0]);
+  trace::Launch launch;
+  for (int i = 0; i < configurations; ++i) {
+    trace.kernels.push_back({.name = "sum",
+                             .ttir = {},
+                             .hash = fmt::format("ab{}", i),
+                             .options = {{"num_warps", 4}, {"num_stages", 3}},
+                             .text_options = {},
+                             .constants = {{"BLOCK", "64"}, {"KIND", "tl.float16\"; import os"}},
+                             .place = {},
+                             .source = {}});
+    trace::Alternative alternative{.kernel = i, .grid = {2, 1, 1}, .args = {}, .before = {}, .config = {}};
+    for (const auto id : {trace::tensors_in(sum.args[0])[0], trace::tensors_in(sum.args[1])[0],
+                          trace::tensors_in(sum.result)[0]})
+      alternative.args.emplace_back(trace::PointerArg{id});
+    alternative.args.emplace_back(trace::IntArg{2});
+    alternative.args.emplace_back(trace::FloatArg{3});
+    launch.alternatives.push_back(alternative);
+  }
+  auto empty = std::get<trace::Call>(trace.phases[2].steps[0]);
+  empty.result = sum.result;
+  forward[0] = empty;
+  forward.insert(forward.begin() + 1, launch);
+  return trace;
+}
+
+TEST(ProgramText, LaunchesAsTritonsUsersDo) {
+  const auto one = program_text(launching(1), "cuda");
+  ASSERT_TRUE(one.ok()) << one.error().message;
+  EXPECT_EQ(one->kernels, (std::map<std::string, int>{{"ab0", 2}}));
+  EXPECT_THAT(one->text, HasSubstr("@triton.jit\n"
+                                   "def kernel0(p0, p1, p2, p3, p4, C0: tl.constexpr, C1: tl.constexpr, ):\n"
+                                   "    pass\n\n\n"
+                                   "called_kernels.bind(kernel0, \"ab0\")\n"));
+  EXPECT_THAT(one->text, HasSubstr("        kernel0[(2, 1, 1)](a0, self.w0, t0, 2, 3.0, C0=64, "
+                                   "C1=\"tl.float16\\\"; import os\", num_warps=4, num_stages=3, )\n"));
+  const auto two = program_text(launching(2), "cuda");
+  ASSERT_TRUE(two.ok()) << two.error().message;
+  EXPECT_EQ(two->kernels.size(), 2U);
+  EXPECT_THAT(two->text, HasSubstr("called_kernels.fastest(0, lambda: kernel0[(2, 1, 1)](a0, "));
+  EXPECT_THAT(two->text, HasSubstr(", lambda: kernel1[(2, 1, 1)](a0, "));
+}
+
 TEST(ProgramText, OfWhatItIsNot) {
-  auto launches = small();
-  launches.phases.back().steps[0] = trace::Launch{.alternatives = {trace::Alternative{}}, .place = {}};
-  EXPECT_THAT(program_text(launches, "cpu").error().message, HasSubstr("kernels of its own"));
+  EXPECT_THAT(program_text(launching(1), "cpu").error().message, HasSubstr("no GPU"));
+  auto beside = launching(1);
+  std::get<trace::PointerArg>(std::get<trace::Launch>(beside.phases.back().steps[1]).alternatives[0].args[0])
+      .offset = 4;
+  EXPECT_THAT(program_text(beside, "cuda").error().message, HasSubstr("no tensor's"));
   auto file = small();
   std::get<trace::Call>(file.phases.back().steps[0]).op = "aten::from_file";
   EXPECT_THAT(program_text(file, "cpu").error().message, HasSubstr("from_file is no operator"));

@@ -69,7 +69,7 @@ std::string times(const Task& task, const Outcome& outcome) {
          bars(list);
 }
 
-// PyTorch's own ways, beside the winner where that was called too.
+// PyTorch's own ways, and the winner.
 std::string as_called(const Outcome& outcome, const Baselines& baselines, const std::string& hardware) {
   if (baselines.empty()) return "";
   std::vector<Bar> list;
@@ -77,13 +77,14 @@ std::string as_called(const Outcome& outcome, const Baselines& baselines, const 
     if (baseline.call_ms)
       list.push_back({.label = baseline_name(way),
                       .value = *baseline.call_ms,
-                      .told = milliseconds_text(*baseline.call_ms)});
+                      .told = milliseconds_text(*baseline.call_ms),
+                      .ours = way == kCandidateWay});
   if (const auto ms = outcome.best ? outcome.best->launches_ms() : std::nullopt)
     list.push_back({.label = label_of(*outcome.best) + ", its launches",
                     .value = *ms,
                     .told = milliseconds_text(*ms),
                     .ours = true});
-  std::string out = "<h2>PyTorch as a user calls it, on " + escaped(hardware) + "</h2>\n" + bars(list);
+  std::string out = "<h2>As a user calls them, on " + escaped(hardware) + "</h2>\n" + bars(list);
   for (const auto& [way, baseline] : baselines)
     if (!baseline.call_ms)
       out += fmt::format("<p class=\"soft\">{} was not timed: {}</p>\n", escaped(baseline_name(way)),

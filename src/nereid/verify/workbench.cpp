@@ -24,6 +24,7 @@ Result<std::unique_ptr<Workbench>> Workbench::open(const WorkbenchOptions& optio
   tracer::TracerOptions tracing;
   tracing.installation = installation;
   tracing.workers = options.jobs;
+  if (options.inductor) tracing.module = "nereid.inductor_tracer";
   NEREID_TRY(bench->tracer_, tracer::Tracer::start(tracing));
   // More sessions than these only take the GPU from each other.
   constexpr int kMostOnGpu = 6;

@@ -20,6 +20,7 @@ struct WorkbenchOptions {
   // replay::ServerOptions). A verdict is then as good as it would be if one author had written them all into
   // one file.
   bool one_author = false;
+  bool inductor = false;  // many candidates are Inductor's: what they import is imported once
 };
 
 class Workbench {

@@ -1,0 +1,10 @@
+"""The tracer, with what Inductor's kernels import there already: more than a second of each of their traces."""
+from nereid import tracer
+from nereid.tracer import handle, rehearse  # noqa: F401
+
+
+def warm():
+    about = tracer.warm()
+    import torch._inductor.runtime.triton_helpers  # noqa: F401
+
+    return about
