@@ -1,0 +1,24 @@
+// The head and what is made of its logits, without ever holding all of them: a chunk of rows at a time.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace nereid::train {
+
+// scale * sum of -log softmax(hidden weight^T)[target] over the rows whose target is not kNoTarget; float32,
+// no dimensions. hidden: [tokens, hidden_size]; weight: [vocab, hidden_size], of the same type; targets:
+// [tokens], int64. Gradients are computed along with the value, so the backward pass costs nothing: at no
+// time is there more of the logits than one chunk. `chunk` 0: as many rows as make 2^27 logits.
+at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets,
+                                double scale, int64_t chunk = 0);
+
+struct TokenScores {
+  at::Tensor log_probabilities;  // [tokens], float32, of the targets; 0 where there is none; differentiable
+  at::Tensor entropies;  // [tokens], float32, of the whole distribution; 0 likewise; without a gradient
+};
+// The same for losses that want each token's log-probability. The backward pass computes each chunk's logits
+// again.
+TokenScores score_tokens(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets,
+                         int64_t chunk = 0);
+
+}  // namespace nereid::train

@@ -1,0 +1,54 @@
+// AdamW and Muon over one range of a model's flat buffer of parameters, in float32.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "nereid/model/parameters.h"
+#include "nereid/train/run_file.h"
+
+namespace nereid::train {
+
+// Muon (Jordan et al., "Muon: an optimizer for hidden layers in neural networks", 2024) makes a matrix's
+// averaged gradient nearly orthogonal: five Newton-Schulz steps in bfloat16, as torch.optim.Muon does.
+// matrix: [rows, columns], float32.
+at::Tensor nearly_orthogonal(const at::Tensor& matrix);
+
+// Where the range that begins near `element` may begin: not within a matrix that Muon treats.
+int64_t range_border(const model::ParameterLayout& layout, OptimizerSettings::Kind kind, int64_t element);
+
+class Optimizer {
+ public:
+  // For elements [begin, end) of the flat buffer; both are borders.
+  Optimizer(const model::ParameterLayout& layout, const OptimizerSettings& settings, int64_t begin,
+            int64_t end, at::Device device);
+
+  // One step. master, gradient: [end - begin], float32; `share` of the peak learning rate.
+  void step(const at::Tensor& master, const at::Tensor& gradient, double share);
+
+  // What a checkpoint keeps: [end - begin], float32, and how many steps were done.
+  at::Tensor& first() { return first_; }    // AdamW's mean of gradients, Muon's momentum
+  at::Tensor& second() { return second_; }  // AdamW's mean of squares
+  int64_t steps() const { return steps_; }
+  void set_steps(int64_t steps) { steps_ = steps; }
+
+ private:
+  struct Piece {
+    int64_t offset, elements;  // from the range's beginning
+    bool decayed;
+  };
+  struct Matrix {
+    int64_t offset, rows, columns;
+  };
+  void step_adamw(const at::Tensor& master, const at::Tensor& gradient, double learning_rate);
+  void step_muon(const at::Tensor& master, const at::Tensor& gradient, double learning_rate);
+
+  OptimizerSettings settings_;
+  std::vector<Piece> pieces_;     // AdamW's; neighbours that are treated alike are one
+  std::vector<Matrix> matrices_;  // Muon's
+  at::Tensor first_, second_;
+  int64_t steps_ = 0;
+};
+
+}  // namespace nereid::train

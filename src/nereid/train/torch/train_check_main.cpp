@@ -1,0 +1,143 @@
+// nereid-train-check OPERATION IN.safetensors OUT.safetensors: one loss or some optimizer steps on given
+// tensors, for tests/train/torch_test.py. What an operation takes is in the input's metadata.
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/full.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <cstdio>
+#include <functional>
+
+#include "nereid/model/decoder/weights.h"
+#include "nereid/train/torch/linear_cross_entropy.h"
+#include "nereid/train/torch/optimizer.h"
+#include "nereid/train/torch/recompute.h"
+
+namespace nereid::train {
+namespace {
+
+using Tensors = std::map<std::string, at::Tensor>;
+
+struct Input {
+  Tensors tensors;
+  std::map<std::string, std::string> told;
+  double number(const std::string& name) const { return std::stod(told.at(name)); }
+  at::Tensor leaf(const std::string& name) const { return tensors.at(name).detach().requires_grad_(true); }
+};
+
+Result<Input> read_input(const char* path) {
+  NEREID_TRY(const auto file, model::SafetensorsFile::open(path));
+  Input input{.tensors = {}, .told = file.metadata()};
+  for (const auto& [name, view] : file.tensors())
+    input.tensors[name] = at::from_blob(const_cast<std::byte*>(view.bytes.data()), view.shape,
+                                        at::TensorOptions(model::scalar_type(view.dtype)))
+                              .clone();
+  return input;
+}
+
+Status write_output(const char* path, const Tensors& tensors) {
+  std::vector<model::TensorInfo> infos;
+  for (const auto& [name, tensor] : tensors)
+    infos.push_back({name, model::dtype_of(tensor.scalar_type()), tensor.sizes().vec()});
+  NEREID_TRY(auto writer, model::SafetensorsWriter::create(path, infos));
+  for (const auto& [name, tensor] : tensors) {
+    const at::Tensor whole = tensor.detach().contiguous();
+    NEREID_TRY_STATUS(writer.append({static_cast<const std::byte*>(whole.const_data_ptr()), whole.nbytes()}));
+  }
+  return writer.finish();
+}
+
+Tensors cross_entropy(const Input& input) {
+  const at::Tensor hidden = input.leaf("hidden"), weight = input.leaf("weight");
+  const auto chunk = static_cast<int64_t>(input.number("chunk"));
+  const at::Tensor loss =
+      linear_cross_entropy(hidden, weight, input.tensors.at("targets"), input.number("scale"), chunk);
+  (loss * 3).backward();
+  const c10::NoGradGuard no_gradients;
+  const at::Tensor again =
+      linear_cross_entropy(hidden, weight, input.tensors.at("targets"), input.number("scale"), chunk);
+  return {{"loss", loss}, {"without_gradient", again}, {"hidden", hidden.grad()}, {"weight", weight.grad()}};
+}
+
+Tensors token_scores(const Input& input) {
+  const at::Tensor hidden = input.leaf("hidden"), weight = input.leaf("weight");
+  const auto scores =
+      score_tokens(hidden, weight, input.tensors.at("targets"), static_cast<int64_t>(input.number("chunk")));
+  (scores.log_probabilities * input.tensors.at("factors")).sum().backward();
+  return {{"log_probabilities", scores.log_probabilities},
+          {"entropies", scores.entropies},
+          {"hidden", hidden.grad()},
+          {"weight", weight.grad()}};
+}
+
+// The parameters are those of a tiny Llama; `gradients` is [steps, elements of the flat buffer].
+Tensors optimizer_steps(const Input& input) {
+  model::Config config;
+  config.family = model::Family::kLlama;
+  config.vocab_size = 19, config.hidden_size = 16, config.intermediate_size = 40, config.layers = 2,
+  config.heads = 2;
+  config.key_value_heads = 1, config.head_dim = 8;
+  const auto layout = model::lay_out_parameters(config);
+  OptimizerSettings settings{.kind = input.told.at("kind") == "muon" ? OptimizerSettings::Kind::kMuon
+                                                                     : OptimizerSettings::Kind::kAdamW,
+                             .learning_rate = input.number("learning_rate")};
+  settings.muon_learning_rate = input.number("muon_learning_rate");
+  at::Tensor master = input.tensors.at("master").clone();
+  // In parts, as ranks have them.
+  const auto parts = static_cast<int64_t>(input.number("parts"));
+  std::vector<int64_t> borders;
+  for (int64_t i = 0; i <= parts; ++i)
+    borders.push_back(range_border(layout, settings.kind, layout.elements * i / parts));
+  std::vector<Optimizer> optimizers;
+  for (size_t i = 0; i + 1 < borders.size(); ++i)
+    optimizers.emplace_back(layout, settings, borders[i], borders[i + 1], at::kCPU);
+  const at::Tensor gradients = input.tensors.at("gradients"), shares = input.tensors.at("shares");
+  for (int64_t step = 0; step < gradients.size(0); ++step)
+    for (size_t i = 0; i + 1 < borders.size(); ++i) {
+      const auto part = [&](const at::Tensor& all) { return all.slice(0, borders[i], borders[i + 1]); };
+      optimizers[i].step(part(master), part(gradients[step]), shares[step].item<double>());
+    }
+  Tensors results;
+  for (const auto& parameter : layout.parameters)
+    results[parameter.info.name] =
+        master.narrow(0, parameter.offset, parameter.elements).view(parameter.info.shape);
+  return results;
+}
+
+// Where the parameters of that tiny Llama lie: names to [offset].
+Tensors layout_of(const Input&) {
+  Tensors results;
+  model::Config config;
+  config.family = model::Family::kLlama;
+  config.vocab_size = 19, config.hidden_size = 16, config.intermediate_size = 40, config.layers = 2,
+  config.heads = 2;
+  config.key_value_heads = 1, config.head_dim = 8;
+  const auto layout = model::lay_out_parameters(config);
+  for (const auto& parameter : layout.parameters)
+    results[parameter.info.name] = at::full({1}, parameter.offset, at::kLong);
+  results["elements"] = at::full({1}, layout.elements, at::kLong);
+  return results;
+}
+
+const std::map<std::string, std::function<Tensors(const Input&)>> kOperations = {
+    {"cross_entropy", cross_entropy},
+    {"token_scores", token_scores},
+    {"optimizer_steps", optimizer_steps},
+    {"layout", layout_of}};
+
+Result<int> run(int argc, char** argv) {
+  if (argc != 4 || !kOperations.contains(argv[1]))
+    return input_error("usage: nereid-train-check OPERATION IN.safetensors OUT.safetensors");
+  NEREID_TRY(const Input input, read_input(argv[2]));
+  NEREID_TRY_STATUS(write_output(argv[3], kOperations.at(argv[1])(input)));
+  return 0;
+}
+
+}  // namespace
+}  // namespace nereid::train
+
+int main(int argc, char** argv) {
+  const auto code = nereid::train::run(argc, argv);
+  if (code.ok()) return *code;
+  std::fprintf(stderr, "nereid-train-check: %s\n", code.error().message.c_str());
+  return 2;
+}
