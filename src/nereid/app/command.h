@@ -42,6 +42,7 @@ void add_store_command(CLI::App& app, Chosen& chosen);
 void add_optimize_command(CLI::App& app, Chosen& chosen);
 void add_eval_command(CLI::App& app, Chosen& chosen);
 void add_runs_command(CLI::App& app, Chosen& chosen);
+void add_tokenize_command(CLI::App& app, Chosen& chosen);
 
 // Adds the `--json` flag, which every subcommand has.
 void add_json_flag(CLI::App& command, Chosen& chosen, const std::string& description);

@@ -1,0 +1,121 @@
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <iostream>
+#include <iterator>
+#include <memory>
+
+#include "nereid/app/command.h"
+#include "nereid/app/output.h"
+#include "nereid/base/file.h"
+#include "nereid/base/json.h"
+#include "nereid/base/text.h"
+#include "nereid/model/tokenizer.h"
+
+namespace nereid::app {
+namespace {
+
+using model::TokenId;
+
+constexpr const char* kTokenizeExamples = R"(Examples:
+  nereid tokenize -t tokenizer.json model.py           the ids of a file, in one line
+  echo -n Hello | nereid tokenize -t tokenizer.json    ... of standard input
+  nereid tokenize -t tokenizer.json --count *.py       how many tokens each file has
+  nereid tokenize -t tokenizer.json --decode ids.txt   the text of ids, separated by white space or commas
+  find . -name '*.md' -print0 | xargs -0 cat | nereid tokenize -t tokenizer.json --count --json
+
+tokenizer.json is the file that comes with a model (Qwen 2 to 3, Llama 3 and others with byte-level BPE). What is no valid
+UTF-8 in a text counts as U+FFFD.)";
+
+struct TokenizeOptions {
+  std::string tokenizer;
+  std::vector<std::string> files;
+  bool decode = false, count = false, nul = false, skip_special = false;
+  model::EncodeOptions encode;
+};
+
+Result<std::string> read_input(const std::string& file) {
+  if (file != "-") return read_file(file);
+  return std::string(std::istreambuf_iterator<char>(std::cin), {});
+}
+
+// "[1, 2]", "1 2" or "1,2".
+Result<std::vector<TokenId>> ids_from(std::string_view text, const std::string& file) {
+  std::vector<TokenId> ids;
+  constexpr std::string_view kBetween = " \t\r\n,[]";
+  for (size_t at = text.find_first_not_of(kBetween); at < text.size();
+       at = text.find_first_not_of(kBetween, at)) {
+    const std::string_view word = text.substr(at, text.find_first_of(kBetween, at) - at);
+    TokenId id = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), id);
+    if (error != std::errc() || end != word.data() + word.size())
+      return input_error("{}: expected ids at byte {}, got '{}'", file, at, word.substr(0, 40));
+    ids.push_back(id);
+    at += word.size();
+  }
+  return ids;
+}
+
+// One text: a file, or what lies between two NULs of one.
+Status answer_one(const model::Tokenizer& tokenizer, model::Encoder& encoder, const TokenizeOptions& options,
+                  bool json, const std::string& file, std::string_view text) {
+  Json line = {{"file", file}};
+  if (options.decode) {
+    NEREID_TRY(const std::vector<TokenId> ids, ids_from(text, file));
+    std::string decoded = tokenizer.decode(ids, options.skip_special);
+    if (!json) return write_stdout(options.nul ? decoded + '\0' : decoded);
+    line["text"] = std::move(decoded);
+    return write_stdout(json_line(line));
+  }
+  std::vector<TokenId> ids;
+  NEREID_TRY_STATUS(encoder.encode(text, options.encode, ids));
+  if (json) {
+    line["tokens"] = ids.size();
+    if (!options.count) line["ids"] = ids;
+    return write_stdout(json_line(line));
+  }
+  if (!options.count) return write_stdout(fmt::format("{}\n", fmt::join(ids, " ")));
+  return write_stdout(options.files.size() > 1 ? fmt::format("{} {}\n", ids.size(), file)
+                                               : fmt::format("{}\n", ids.size()));
+}
+
+Result<Answer> run(TokenizeOptions options, bool json) {
+  NEREID_TRY(const auto tokenizer, model::Tokenizer::load(options.tokenizer));
+  model::Encoder encoder(tokenizer);
+  if (options.files.empty()) options.files.push_back("-");
+  for (const std::string& file : options.files) {
+    NEREID_TRY(const std::string text, read_input(file));
+    std::string_view left = text;
+    while (options.nul && left.find('\0') != std::string_view::npos) {
+      const size_t end = left.find('\0');
+      NEREID_TRY_STATUS(answer_one(*tokenizer, encoder, options, json, file, left.substr(0, end)));
+      left.remove_prefix(end + 1);
+    }
+    if (!options.nul || !left.empty())
+      NEREID_TRY_STATUS(answer_one(*tokenizer, encoder, options, json, file, left));
+  }
+  return Answer::kYes;
+}
+
+}  // namespace
+
+void add_tokenize_command(CLI::App& app, Chosen& chosen) {
+  auto* command = app.add_subcommand("tokenize", "Text to a language model's tokens, and back");
+  command->footer(kTokenizeExamples);
+  auto options = std::make_shared<TokenizeOptions>();
+  command->add_option("FILE", options->files, "Texts, - for standard input (the default)");
+  command->add_option("-t,--tokenizer", options->tokenizer, "The model's tokenizer.json")->required();
+  auto* decode =
+      command->add_flag("--decode", options->decode, "The other way: ids are read, their text is written");
+  command->add_flag("--count", options->count, "Only how many tokens there are")->excludes(decode);
+  command->add_flag("--skip-special", options->skip_special, "Decode without special tokens")->needs(decode);
+  command->add_flag("!--no-special", options->encode.add_special,
+                    "Without the tokens that the file puts around a text, as <|begin_of_text|>");
+  command->add_flag("--leave-special", options->encode.leave_special,
+                    "Special tokens in the text are not recognized: for text that nobody vouches for");
+  command->add_flag("-0,--null", options->nul, "Each file holds many texts, with a NUL behind each");
+  add_json_flag(*command, chosen, "One object a text: file, tokens (their number), ids; or file, text");
+  command->callback(
+      [options, &chosen] { chosen.run = [options, &chosen] { return run(*options, chosen.json); }; });
+}
+
+}  // namespace nereid::app
