@@ -13,7 +13,7 @@
 namespace nereid::model {
 namespace {
 
-constexpr TokenId kMostTokens = 1 << 24;
+constexpr TokenId kIdLimit = 1 << 24;
 constexpr size_t kMostItems = 1 << 20;
 
 // Members that are not listed may change what the file means.
@@ -121,9 +121,9 @@ class TokenizerFile {
     if (!vocabulary.json().is_object()) return vocabulary.expected("an object");
     TokenId highest = kNoToken;
     for (const auto& [spelling, id] : vocabulary.json().items()) {
-      if (!id.is_number_integer() || id.get<int64_t>() < 0 || id.get<int64_t>() >= kMostTokens)
+      if (!id.is_number_integer() || id.get<int64_t>() < 0 || id.get<int64_t>() >= kIdLimit)
         return input_error("{}.{}: expected an id from 0 to {}, got {}", vocabulary.path(), spelling,
-                           kMostTokens - 1, id.dump());
+                           kIdLimit - 1, id.dump());
       highest = std::max(highest, id.get<TokenId>());
     }
     vocabulary_size_ = static_cast<TokenId>(vocabulary.json().size());
@@ -343,7 +343,7 @@ class TokenizerFile {
       NEREID_TRY(const JsonField entry, special.at(spelling));
       NEREID_TRY(const JsonField ids, entry.at("ids"));
       return ids.each(kMostItems, [&](const JsonField& id) -> Status {
-        NEREID_TRY(const int64_t value, id.integer(0, kMostTokens - 1));
+        NEREID_TRY(const int64_t value, id.integer(0, kIdLimit - 1));
         (seen ? after : before).push_back(static_cast<TokenId>(value));
         return ok_status();
       });
