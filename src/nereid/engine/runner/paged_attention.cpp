@@ -91,6 +91,10 @@ at::Tensor PagedAttention::prefill(const at::Tensor& query, const at::Tensor& ke
 
 at::Tensor PagedAttention::attend(int64_t layer, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
   store(cache_, layer, tensors_.slots, key, value);
+  return attend_stored(layer, query);
+}
+
+at::Tensor PagedAttention::attend_stored(int64_t layer, const at::Tensor& query) {
   const auto keys = cache_.keys.select(0, layer), values = cache_.values.select(0, layer);
   if (several_.empty()) return decode_.attend(query, keys, values, tensors_.tables, tensors_.lengths);
   if (one_.empty()) return prefill(query, keys, values);
@@ -104,6 +108,10 @@ at::Tensor PagedAttention::attend(int64_t layer, const at::Tensor& query, const 
 
 at::Tensor DecodeAttention::attend(int64_t layer, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
   store(cache_, layer, tensors_.slots, key, value);
+  return attend_stored(layer, query);
+}
+
+at::Tensor DecodeAttention::attend_stored(int64_t layer, const at::Tensor& query) {
   return decode_.attend(query, cache_.keys.select(0, layer), cache_.values.select(0, layer), tensors_.tables, tensors_.lengths);
 }
 

@@ -42,11 +42,19 @@ class PaddedDecode : public DecodeKernel {
   at::Tensor attend(const at::Tensor& query, const at::Tensor& keys, const at::Tensor& values, const at::Tensor& tables, const at::Tensor& lengths) override;
 };
 
+// Attention over what is in the cache already.
+class StoredAttention : public model::Attention {
+ public:
+  // query: [tokens, heads, head_dim], whose keys and values are stored.
+  virtual at::Tensor attend_stored(int64_t layer, const at::Tensor& query) = 0;
+};
+
 // Writes a step's keys and values to their slots, then attends. `step`, `tensors`, `cache` and `decode` outlive it.
-class PagedAttention : public model::Attention {
+class PagedAttention : public StoredAttention {
  public:
   PagedAttention(KvCache& cache, const Step& step, const StepTensors& tensors, DecodeKernel& decode);
   at::Tensor attend(int64_t layer, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) override;
+  at::Tensor attend_stored(int64_t layer, const at::Tensor& query) override;
 
  private:
   at::Tensor prefill(const at::Tensor& query, const at::Tensor& keys, const at::Tensor& values) const;
@@ -66,10 +74,11 @@ class PagedAttention : public model::Attention {
 };
 
 // Decoding alone, with everything that it needs in tensors: no value is read by the host, so that a CUDA graph may hold it.
-class DecodeAttention : public model::Attention {
+class DecodeAttention : public StoredAttention {
  public:
   DecodeAttention(KvCache& cache, const StepTensors& tensors, DecodeKernel& decode) : cache_(cache), tensors_(tensors), decode_(decode) {}
   at::Tensor attend(int64_t layer, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) override;
+  at::Tensor attend_stored(int64_t layer, const at::Tensor& query) override;
 
  private:
   KvCache& cache_;

@@ -41,7 +41,7 @@ std::unique_ptr<Recorded> Device::record(const std::function<void()>& work) {
   return std::make_unique<Kept>(work);
 }
 
-std::unique_ptr<DecodeKernel> Device::decode_kernel(const model::Config&, int64_t) { return std::make_unique<PaddedDecode>(); }
+Result<std::unique_ptr<FusedModel>> Device::fused(const model::Config&, int64_t) { return std::unique_ptr<FusedModel>(); }
 
 int64_t Device::free_bytes() const { return static_cast<int64_t>(::sysconf(_SC_AVPHYS_PAGES)) * ::sysconf(_SC_PAGESIZE); }
 
@@ -52,9 +52,16 @@ std::vector<int64_t> recorded_sizes_up_to(int64_t most) {
   return sizes;
 }
 
-Runner::Runner(const model::Weights& weights, Device& device, RunnerOptions options) : weights_(&weights), device_(&device), options_(std::move(options)) {
+Runner::Runner(const model::Weights& weights, Device& device, RunnerOptions options, std::unique_ptr<FusedModel> fused)
+    : weights_(&weights), device_(&device), options_(std::move(options)), fused_(std::move(fused)) {
   cache_ = make_cache(weights.config, options_.blocks, options_.block_size, weights.flat.options());
-  decode_kernel_ = device.decode_kernel(weights.config, options_.block_size);
+}
+
+DecodeKernel& Runner::decode_kernel() { return fused_ ? static_cast<DecodeKernel&>(*fused_) : padded_; }
+
+at::Tensor Runner::hidden_states(const StepTensors& tensors, StoredAttention& attention) {
+  if (fused_) return fused_->hidden_states(*weights_, tensors.tokens, tensors.positions, tensors.slots, cache_, attention);
+  return model::hidden_states(*weights_, tensors.tokens, tensors.positions, attention);
 }
 
 Result<std::unique_ptr<Runner>> Runner::create(const model::Weights& weights, Device& device, const RunnerOptions& given) {
@@ -68,7 +75,8 @@ Result<std::unique_ptr<Runner>> Runner::create(const model::Weights& weights, De
     options.blocks = static_cast<int64_t>(static_cast<double>(device.free_bytes()) * options.memory_share) / bytes;
   }
   if (options.blocks < 2) return our_error("memory for {} blocks of {} keys and values is not enough: expected at least 2", options.blocks, options.block_size);
-  return std::unique_ptr<Runner>(new Runner(weights, device, std::move(options)));
+  NEREID_TRY(auto fused, device.fused(weights.config, options.block_size));
+  return std::unique_ptr<Runner>(new Runner(weights, device, std::move(options), std::move(fused)));
 }
 
 void Runner::check(const Step& step) const {
@@ -106,8 +114,8 @@ at::Tensor Runner::forward(const Step& step) {
   const auto tables = flat_tables(step, width);
   const StepTensors tensors = {on_host(step.tokens).to(device), on_host(step.positions).to(device), on_host(step.slots).to(device), on_host(step.starts).to(device),
                                on_host(step.lengths).to(device), on_host(tables).to(device).view({sequences, static_cast<int64_t>(width)})};
-  PagedAttention attention(cache_, step, tensors, *decode_kernel_);
-  auto hidden = model::hidden_states(*weights_, tensors.tokens, tensors.positions, attention);
+  PagedAttention attention(cache_, step, tensors, decode_kernel());
+  auto hidden = hidden_states(tensors, attention);
   if (step.wanted.size() != step.tokens.size()) hidden = hidden.index_select(0, on_host(step.wanted).to(device));
   return model::logits_of(*weights_, hidden);
 }
@@ -138,8 +146,8 @@ at::Tensor Runner::decode(const Step& step, int64_t size) {
   } else {
     decoding.recorded = device_->record([this, &decoding] {
       const c10::NoGradGuard no_gradients;
-      DecodeAttention attention(cache_, decoding.tensors, *decode_kernel_);
-      decoding.logits = model::logits_of(*weights_, model::hidden_states(*weights_, decoding.tensors.tokens, decoding.tensors.positions, attention));
+      DecodeAttention attention(cache_, decoding.tensors, decode_kernel());
+      decoding.logits = model::logits_of(*weights_, hidden_states(decoding.tensors, attention));
     });
   }
   return decoding.logits.narrow(0, 0, sequences);

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "nereid/base/result.h"
+#include "nereid/engine/runner/fused.h"
 #include "nereid/engine/runner/paged_attention.h"
 #include "nereid/engine/runner/step.h"
 #include "nereid/model/decoder/weights.h"
@@ -27,7 +28,8 @@ class Device {
   virtual ~Device() = default;
   // Runs `work` and records it. `work` reads and writes tensors that stay where they are, and no value of them.
   virtual std::unique_ptr<Recorded> record(const std::function<void()>& work);
-  virtual std::unique_ptr<DecodeKernel> decode_kernel(const model::Config& config, int64_t block_size);
+  // Kernels for such a model; null where PyTorch's operators do all.
+  virtual Result<std::unique_ptr<FusedModel>> fused(const model::Config& config, int64_t block_size);
   // Memory that is left for a cache, in bytes.
   virtual int64_t free_bytes() const;
 };
@@ -66,15 +68,18 @@ class Runner {
     at::Tensor logits;
     std::unique_ptr<Recorded> recorded;
   };
-  Runner(const model::Weights& weights, Device& device, RunnerOptions options);
+  Runner(const model::Weights& weights, Device& device, RunnerOptions options, std::unique_ptr<FusedModel> fused);
   void check(const Step& step) const;
+  DecodeKernel& decode_kernel();
+  at::Tensor hidden_states(const StepTensors& tensors, StoredAttention& attention);
   at::Tensor decode(const Step& step, int64_t size);
 
   const model::Weights* weights_;
   Device* device_;
   RunnerOptions options_;
   KvCache cache_;
-  std::unique_ptr<DecodeKernel> decode_kernel_;
+  std::unique_ptr<FusedModel> fused_;  // may be null
+  PaddedDecode padded_;
   std::map<int64_t, Decoding> decodings_;  // by size
 };
 

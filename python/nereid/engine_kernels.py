@@ -1,0 +1,190 @@
+"""The engine's own kernels, in Triton, and the program that compiles them: without a GPU, once for a model's shape.
+
+    python -m nereid.engine_kernels '{"arch": 90, "kernels": [{"name": "decode_attention", "element": "bf16",
+        "constants": {"HEADS": 32, ...}, "options": {"num_warps": 4, "num_stages": 3}}]}'
+
+answers with one JSON object a kernel, in order: {"ttir": text, "image": what kernel_compiler.py answers}; `image` is absent for
+arch 0, whose text is for the executor of TTIR on the CPU. Pointers are aligned to 16 bytes.
+"""
+
+import json
+import sys
+
+import triton
+import triton.language as tl
+from triton._C.libtriton import ir
+from triton.backends.compiler import GPUTarget
+from triton.compiler.compiler import ASTSource, make_backend
+
+
+@triton.jit
+def decode_attention(query, keys, values, tables, lengths, result, partial, logsums, table_width, scale,
+                     HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, DIM: tl.constexpr, DIM_PADDED: tl.constexpr, GROUP_PADDED: tl.constexpr,
+                     BLOCK_SIZE: tl.constexpr, TILE: tl.constexpr, SPLITS: tl.constexpr):
+    """One query of a sequence over its keys and values in blocks; a program takes the heads that share a key head, over one split of the keys.
+
+    query, result [sequences, HEADS, DIM]; keys, values [blocks, BLOCK_SIZE, KEY_HEADS, DIM]; tables [sequences, table_width]; lengths
+    [sequences]; of splits: partial [sequences, HEADS, SPLITS, DIM] and logsums [sequences, HEADS, SPLITS], base 2. scale has log2(e) in it.
+    """
+    sequence, key_head, split = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    GROUP: tl.constexpr = HEADS // KEY_HEADS
+    length = tl.load(lengths + sequence)
+    share = tl.cdiv(tl.cdiv(length, SPLITS), TILE) * TILE
+    begin = split * share
+    end = tl.minimum(begin + share, length)
+
+    heads = tl.arange(0, GROUP_PADDED)
+    dims = tl.arange(0, DIM_PADDED)
+    head_is, dim_is = heads < GROUP, dims < DIM
+    rows = sequence.to(tl.int64) * HEADS + key_head * GROUP + heads
+    q = tl.load(query + rows[:, None] * DIM + dims[None, :], mask=head_is[:, None] & dim_is[None, :], other=0.0)
+
+    largest = tl.full([GROUP_PADDED], float("-inf"), tl.float32)
+    total = tl.zeros([GROUP_PADDED], tl.float32)
+    seen = tl.zeros([GROUP_PADDED, DIM_PADDED], tl.float32)
+    table = tables + sequence.to(tl.int64) * table_width
+    for start in range(begin, end, TILE):
+        at = start + tl.arange(0, TILE)
+        key_is = at < end
+        block = tl.load(table + at // BLOCK_SIZE, mask=key_is, other=0)
+        places = ((block.to(tl.int64) * BLOCK_SIZE + at % BLOCK_SIZE) * KEY_HEADS + key_head) * DIM
+        k = tl.load(keys + places[None, :] + dims[:, None], mask=key_is[None, :] & dim_is[:, None], other=0.0)
+        v = tl.load(values + places[:, None] + dims[None, :], mask=key_is[:, None] & dim_is[None, :], other=0.0)
+        scores = tl.where(key_is[None, :], tl.dot(q, k, input_precision="ieee") * scale, float("-inf"))
+        now_largest = tl.maximum(largest, tl.max(scores, 1))
+        shrink = tl.exp2(largest - now_largest)
+        shares = tl.exp2(scores - now_largest[:, None])
+        total = total * shrink + tl.sum(shares, 1)
+        seen = seen * shrink[:, None] + tl.dot(shares.to(v.dtype), v, input_precision="ieee")
+        largest = now_largest
+
+    mask = head_is[:, None] & dim_is[None, :]
+    if SPLITS == 1:
+        tl.store(result + rows[:, None] * DIM + dims[None, :], (seen / total[:, None]).to(result.dtype.element_ty), mask=mask)
+    else:
+        some = begin < end  # a short sequence has fewer splits than there are
+        tl.store(partial + (rows[:, None] * SPLITS + split) * DIM + dims[None, :], tl.where(some, seen / total[:, None], 0.0), mask=mask)
+        tl.store(logsums + rows * SPLITS + split, tl.where(some, largest + tl.log2(total), float("-inf")), mask=head_is)
+
+
+@triton.jit
+def combine_splits(partial, logsums, result, DIM: tl.constexpr, DIM_PADDED: tl.constexpr, SPLITS: tl.constexpr, SPLITS_PADDED: tl.constexpr):
+    """What the splits of one head of one sequence saw, weighted by the sums of their shares: see decode_attention."""
+    row = tl.program_id(0).to(tl.int64)
+    splits, dims = tl.arange(0, SPLITS_PADDED), tl.arange(0, DIM_PADDED)
+    split_is, dim_is = splits < SPLITS, dims < DIM
+    logs = tl.load(logsums + row * SPLITS + splits, mask=split_is, other=float("-inf"))
+    weights = tl.exp2(logs - tl.max(logs, 0))
+    seen = tl.load(partial + (row * SPLITS + splits[:, None]) * DIM + dims[None, :], mask=split_is[:, None] & dim_is[None, :], other=0.0)
+    both = tl.sum(seen * weights[:, None], 0) / tl.sum(weights, 0)
+    tl.store(result + row * DIM + dims, both.to(result.dtype.element_ty), mask=dim_is)
+
+
+@triton.jit
+def prepare_heads(joined, cosines, sines, query_norm, key_norm, slots, query, keys, values, epsilon,
+                  HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, DIM: tl.constexpr, HALF_PADDED: tl.constexpr, NORMED: tl.constexpr):
+    """Between the projection and attention, for one head of one token: the norm of queries and keys, their rotation, and keys and values into the cache.
+
+    joined [tokens, HEADS + 2 * KEY_HEADS, DIM]; cosines, sines [tokens, DIM / 2]; norms [DIM]; slots [tokens]; query [tokens, HEADS, DIM];
+    keys, values [places, KEY_HEADS, DIM].
+    """
+    token, head = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    HALF: tl.constexpr = DIM // 2
+    dims = tl.arange(0, HALF_PADDED)
+    dim_is = dims < HALF
+    row = joined + (token * (HEADS + 2 * KEY_HEADS) + head) * DIM
+    first = tl.load(row + dims, mask=dim_is, other=0.0)
+    second = tl.load(row + HALF + dims, mask=dim_is, other=0.0)
+    if head >= HEADS + KEY_HEADS:
+        to = values + (tl.load(slots + token) * KEY_HEADS + head - HEADS - KEY_HEADS) * DIM
+        tl.store(to + dims, first, mask=dim_is)
+        tl.store(to + HALF + dims, second, mask=dim_is)
+    else:
+        a, b = first.to(tl.float32), second.to(tl.float32)
+        if NORMED:
+            inverse = tl.rsqrt((tl.sum(a * a, 0) + tl.sum(b * b, 0)) / DIM + epsilon)
+            weight = query_norm
+            if head >= HEADS:
+                weight = key_norm
+            # The norm's result has the model's type, and so it is rounded here.
+            a = (a * inverse * tl.load(weight + dims, mask=dim_is, other=0.0).to(tl.float32)).to(first.dtype).to(tl.float32)
+            b = (b * inverse * tl.load(weight + HALF + dims, mask=dim_is, other=0.0).to(tl.float32)).to(first.dtype).to(tl.float32)
+        c = tl.load(cosines + token * HALF + dims, mask=dim_is, other=0.0)
+        s = tl.load(sines + token * HALF + dims, mask=dim_is, other=0.0)
+        to = query + (token * HEADS + head) * DIM
+        if head >= HEADS:
+            to = keys + (tl.load(slots + token) * KEY_HEADS + head - HEADS) * DIM
+        tl.store(to + dims, (a * c - b * s).to(first.dtype), mask=dim_is)
+        tl.store(to + HALF + dims, (b * c + a * s).to(first.dtype), mask=dim_is)
+
+
+@triton.jit
+def add_and_norm(residual, added, weight, normed, epsilon, WIDTH: tl.constexpr, WIDTH_PADDED: tl.constexpr):
+    """residual += added, and normed = RMS norm of it. All but weight [WIDTH] are [tokens, WIDTH]."""
+    row = tl.program_id(0).to(tl.int64) * WIDTH
+    at = tl.arange(0, WIDTH_PADDED)
+    is_one = at < WIDTH
+    sum_ = tl.load(residual + row + at, mask=is_one, other=0.0) + tl.load(added + row + at, mask=is_one, other=0.0)
+    tl.store(residual + row + at, sum_, mask=is_one)
+    x = sum_.to(tl.float32)
+    inverse = tl.rsqrt(tl.sum(x * x, 0) / WIDTH + epsilon)
+    tl.store(normed + row + at, (x * inverse * tl.load(weight + at, mask=is_one, other=0.0).to(tl.float32)).to(sum_.dtype), mask=is_one)
+
+
+@triton.jit
+def gate(joined, result, WIDTH: tl.constexpr, TILE: tl.constexpr):
+    """silu(gate) * up: joined [tokens, 2, WIDTH], result [tokens, WIDTH]."""
+    row = tl.program_id(0).to(tl.int64)
+    at = tl.program_id(1) * TILE + tl.arange(0, TILE)
+    is_one = at < WIDTH
+    g = tl.load(joined + row * 2 * WIDTH + at, mask=is_one, other=0.0)
+    up = tl.load(joined + row * 2 * WIDTH + WIDTH + at, mask=is_one, other=0.0)
+    x = g.to(tl.float32)
+    tl.store(result + row * WIDTH + at, (x / (1 + tl.exp(-x))).to(g.dtype) * up, mask=is_one)
+
+
+# Each parameter's type, in order; E is the model's own.
+SIGNATURES = {
+    "decode_attention": "*E *E *E *i32 *i32 *E *fp32 *fp32 i32 fp32",
+    "combine_splits": "*fp32 *fp32 *E",
+    "prepare_heads": "*E *fp32 *fp32 *E *E *i64 *E *E *E fp32",
+    "add_and_norm": "*E *E *E *E fp32",
+    "gate": "*E *E",
+}
+
+
+def ttir_of(request):
+    function = globals()[request["name"]]
+    target = GPUTarget("cuda", 90, 32)
+    backend = make_backend(target)
+    options = backend.parse_options({"sanitize_overflow": False, **request.get("options", {})})
+    context = ir.context()
+    ir.load_dialects(context)
+    backend.load_dialects(context)
+    types = SIGNATURES[request["name"]].replace("E", request["element"]).split()
+    constants = {name: request["constants"][name] for name in function.arg_names[len(types):]}
+    signature = dict(zip(function.arg_names, types, strict=False)) | {name: "constexpr" for name in constants}
+    aligned = {(i,): [["tt.divisibility", 16]] for i, kind in enumerate(types) if kind[0] == "*"}
+    source = ASTSource(fn=function, signature=signature, constexprs=constants, attrs=aligned)
+    stages = {}
+    backend.add_stages(stages, options, source.language)
+    module = source.make_ir(target, options, backend.get_codegen_implementation(options), backend.get_module_map(), context)
+    return str(stages["ttir"](module, {}))
+
+
+def main():
+    request = json.loads(sys.argv[1])
+    answers = []
+    for kernel in request["kernels"]:
+        answer = {"ttir": ttir_of(kernel)}
+        if request["arch"]:
+            from nereid import kernel_compiler  # pylint: disable=import-outside-toplevel
+            answer["image"] = kernel_compiler.handle({"ttir": answer["ttir"], "arch": request["arch"], "options": kernel.get("options", {})})
+            if "error" in answer["image"]:
+                raise SystemExit(f"{kernel['name']}: {answer['image']['error']}")
+        answers.append(answer)
+    json.dump(answers, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
