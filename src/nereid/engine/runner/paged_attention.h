@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "nereid/engine/runner/step.h"
+#include "nereid/model/config.h"
 #include "nereid/model/decoder/attention.h"
 
 namespace nereid::engine {

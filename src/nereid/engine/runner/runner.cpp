@@ -139,8 +139,11 @@ at::Tensor Runner::decode(const Step& step, int64_t size) {
   copy(tensors.positions, on_host(step.positions)).zero_();
   copy(tensors.slots, on_host(step.slots)).zero_();
   copy(tensors.lengths, on_host(step.lengths)).fill_(1);
-  const auto tables = flat_tables(step, static_cast<size_t>(width));
-  copy(tensors.tables, on_host(tables).view({sequences, width})).zero_();
+  // Behind a sequence's length, and in padding, what an earlier step left is never looked at, or harmless: numbers of blocks that exist.
+  size_t used = 0;
+  for (const auto& blocks : step.blocks) used = std::max(used, blocks.size());
+  const auto tables = flat_tables(step, used);
+  tensors.tables.narrow(0, 0, sequences).narrow(1, 0, static_cast<int64_t>(used)).copy_(on_host(tables).view({sequences, -1}));
   if (decoding.recorded) {
     decoding.recorded->replay();
   } else {

@@ -1,0 +1,43 @@
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include <memory>
+
+#include "nereid/engine/runner/cuda/torch_cuda.h"
+
+namespace nereid::engine {
+namespace {
+
+constexpr int kWarmUps = 2;  // cuBLAS makes its handles and workspaces, kernels are loaded
+
+void* record(void (*work)(void*), void* argument) {
+  static const auto pool = at::cuda::graph_pool_handle();
+  static const auto stream = c10::cuda::getStreamFromPool(/*isHighPriority=*/true);
+  c10::cuda::getCurrentCUDAStream().synchronize();
+  auto graph = std::make_unique<at::cuda::CUDAGraph>();
+  {
+    const c10::cuda::CUDAStreamGuard guard(stream);
+    for (int i = 0; i < kWarmUps; ++i) work(argument);
+    stream.synchronize();
+    graph->capture_begin(pool);
+    work(argument);
+    graph->capture_end();
+  }
+  c10::cuda::CUDACachingAllocator::emptyCache();  // what the warm-ups held
+  graph->replay();
+  return graph.release();
+}
+
+void replay(void* recorded) { static_cast<at::cuda::CUDAGraph*>(recorded)->replay(); }
+void forget(void* recorded) { delete static_cast<at::cuda::CUDAGraph*>(recorded); }
+void* current_stream() { return c10::cuda::getCurrentCUDAStream().stream(); }
+
+}  // namespace
+}  // namespace nereid::engine
+
+extern "C" const nereid::engine::TorchCuda* nereid_torch_cuda() {
+  static const nereid::engine::TorchCuda table = {nereid::engine::record, nereid::engine::replay, nereid::engine::forget, nereid::engine::current_stream};
+  return &table;
+}
