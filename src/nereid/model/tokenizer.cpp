@@ -8,9 +8,8 @@
 namespace nereid::model {
 
 std::optional<TokenId> Tokenizer::find(std::string_view spelling) const {
-  const auto found = vocabulary_.find(spelling);
-  if (found == vocabulary_.end()) return std::nullopt;
-  return found->second;
+  const TokenId id = vocabulary_.find(spelling);
+  return id == kNoToken ? std::nullopt : std::optional(id);
 }
 
 std::string_view Tokenizer::bytes(TokenId id) const {
@@ -92,9 +91,8 @@ Status Encoder::encode_words(std::string_view text, std::vector<TokenId>& ids) {
 }
 
 void Encoder::encode_word(std::string_view word, std::vector<TokenId>& ids) {
-  const TokenMap& whole = tokenizer_->whole_words_;
-  if (const auto found = whole.find(word); found != whole.end()) {
-    ids.push_back(found->second);
+  if (const TokenId whole = tokenizer_->whole_words_.find(word); whole != kNoToken) {
+    ids.push_back(whole);
   } else {
     merger_.encode(word, ids);
   }

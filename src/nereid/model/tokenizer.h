@@ -21,22 +21,16 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "nereid/base/result.h"
 #include "nereid/model/added_tokens.h"
 #include "nereid/model/bpe.h"
 #include "nereid/model/pre_tokenizer.h"
+#include "nereid/model/token_table.h"
 #include "nereid/model/word_cache.h"
 
 namespace nereid::model {
-
-struct StringHash {
-  using is_transparent = void;
-  size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
-};
-using TokenMap = std::unordered_map<std::string, TokenId, StringHash, std::equal_to<>>;
 
 // Immutable; threads share one.
 class Tokenizer {
@@ -64,8 +58,8 @@ class Tokenizer {
   bool nfc_ = false;
   PreTokenizer pre_tokenizer_;
   BpeModel model_;
-  TokenMap vocabulary_;   // by spelling, added tokens too
-  TokenMap whole_words_;  // ignore_merges: by bytes, words that are one token whatever the merges say
+  TokenTable vocabulary_;   // by spelling, added tokens too
+  TokenTable whole_words_;  // ignore_merges: by bytes, words that are one token whatever the merges say
   AddedTokenFinder raw_added_, normalized_added_;
   std::vector<TokenId> before_, after_;  // what the post-processor puts around a text
   std::vector<std::string> bytes_;

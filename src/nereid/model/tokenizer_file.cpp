@@ -7,13 +7,14 @@
 #include "nereid/base/json_field.h"
 #include "nereid/model/byte_level.h"
 #include "nereid/model/tokenizer.h"
+#include "nereid/model/tokenizer_document.h"
 #include "nereid/model/unicode.h"
 #include "nereid/model/word_scanner.h"
 
 namespace nereid::model {
 namespace {
 
-constexpr TokenId kIdLimit = 1 << 24;
+constexpr TokenId kIdLimit = TokenizerDocument::kIdLimit;
 constexpr size_t kMostItems = 1 << 20;
 
 // Members that are not listed may change what the file means.
@@ -49,7 +50,8 @@ Error unknown_type(const JsonField& object, std::string_view expected, const std
 
 class TokenizerFile {
  public:
-  TokenizerFile(const Json& document, std::string_view what) : root_(document, what) {}
+  TokenizerFile(const TokenizerDocument& document, std::string_view what)
+      : document_(document), root_(document.rest, what) {}
 
   Result<std::shared_ptr<const Tokenizer>> read() {
     NEREID_TRY_STATUS(only(root_, {"version", "truncation", "padding", "added_tokens", "normalizer",
@@ -110,32 +112,29 @@ class TokenizerFile {
     NEREID_TRY_STATUS(read_merges(merges));
     NEREID_TRY(const bool ignore_merges, model.boolean_at("ignore_merges", false));
     if (ignore_merges) {
-      out_->whole_words_.reserve(out_->vocabulary_.size());
-      for (const auto& [spelling, id] : out_->vocabulary_)
-        if (byte_level_token_[static_cast<size_t>(id)]) out_->whole_words_.emplace(out_->bytes(id), id);
+      out_->whole_words_.reserve(document_.ids.size(), 8 * document_.ids.size());
+      for (const TokenId id : document_.ids)
+        if (byte_level_token_[static_cast<size_t>(id)]) out_->whole_words_.add(out_->bytes(id), id);
     }
     return ok_status();
   }
 
   Status read_vocabulary(const JsonField& vocabulary) {
     if (!vocabulary.json().is_object()) return vocabulary.expected("an object");
-    TokenId highest = kNoToken;
-    for (const auto& [spelling, id] : vocabulary.json().items()) {
-      if (!id.is_number_integer() || id.get<int64_t>() < 0 || id.get<int64_t>() >= kIdLimit)
-        return input_error("{}.{}: expected an id from 0 to {}, got {}", vocabulary.path(), spelling,
-                           kIdLimit - 1, id.dump());
-      highest = std::max(highest, id.get<TokenId>());
-    }
-    vocabulary_size_ = static_cast<TokenId>(vocabulary.json().size());
+    const std::vector<TokenId>& ids = document_.ids;
+    const TokenId highest = ids.empty() ? kNoToken : *std::ranges::max_element(ids);
+    vocabulary_size_ = static_cast<TokenId>(ids.size());
     make_room(highest + 1);
     std::vector<bool> taken(static_cast<size_t>(highest + 1));
-    out_->vocabulary_.reserve(vocabulary.json().size() + 512);
-    for (const auto& [spelling, json] : vocabulary.json().items()) {
-      const auto id = json.get<TokenId>();
+    out_->vocabulary_.reserve(ids.size() + 512, 8 * ids.size());
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const TokenId id = ids[i];
+      const std::string_view spelling = document_.spellings[i];
       if (taken[static_cast<size_t>(id)])
         return input_error("{}.{}: the id {} has a token already", vocabulary.path(), spelling, id);
       taken[static_cast<size_t>(id)] = true;
-      out_->vocabulary_.emplace(spelling, id);
+      if (!out_->vocabulary_.add(spelling, id))
+        return input_error("{}.{}: spelled twice", vocabulary.path(), spelling);
       set_bytes(id, spelling);
     }
     for (size_t byte = 0; byte < 256; ++byte)
@@ -151,38 +150,29 @@ class TokenizerFile {
     byte_level_token_.resize(static_cast<size_t>(size));
   }
 
-  void set_bytes(TokenId id, const std::string& spelling) {
+  void set_bytes(TokenId id, std::string_view spelling) {
     auto bytes = unspelled(spelling);
     byte_level_token_[static_cast<size_t>(id)] = bytes.has_value();
-    out_->bytes_[static_cast<size_t>(id)] = bytes ? *std::move(bytes) : spelling;
+    out_->bytes_[static_cast<size_t>(id)] = bytes ? *std::move(bytes) : std::string(spelling);
   }
 
-  // "Ġ the" or ["Ġ", "the"].
   Status read_merges(const JsonField& merges) {
-    const Json& list = merges.json();
-    if (!list.is_array()) return merges.expected("an array");
-    out_->model_.merges = MergeTable(list.size());
+    if (!merges.json().is_array()) return merges.expected("an array");
+    const size_t count = document_.lefts.size();
+    out_->model_.merges = MergeTable(count);
+    const TokenTable& vocabulary = out_->vocabulary_;
     std::string both;
-    for (size_t rank = 0; rank < list.size(); ++rank) {
-      const Json& pair = list[rank];
-      std::string_view left, right;
-      if (pair.is_array() && pair.size() == 2 && pair[0].is_string() && pair[1].is_string()) {
-        left = pair[0].get_ref<const std::string&>(), right = pair[1].get_ref<const std::string&>();
-      } else if (pair.is_string()) {
-        const std::string_view text = pair.get_ref<const std::string&>();
-        const size_t space = text.find(' ');
-        if (space != std::string_view::npos) left = text.substr(0, space), right = text.substr(space + 1);
-      }
-      if (left.empty() || right.empty()) return merges.item(rank).expected("two tokens");
+    for (size_t rank = 0; rank < count; ++rank) {
+      const std::string_view left = document_.lefts[rank], right = document_.rights[rank];
       both = left;
       both += right;
-      const auto left_id = out_->find(left), right_id = out_->find(right), merged = out_->find(both);
-      if (!left_id || !right_id || !merged)
-        return input_error("{}: '{}' is not in the vocabulary", merges.item(rank).path(),
-                           !left_id    ? left
-                           : !right_id ? right
-                                       : std::string_view(both));
-      out_->model_.merges.add(*left_id, *right_id, {static_cast<uint32_t>(rank), *merged});
+      const TokenId left_id = vocabulary.find(left), right_id = vocabulary.find(right),
+                    merged = vocabulary.find(both);
+      for (const auto& [text, id] :
+           {std::pair(left, left_id), {right, right_id}, {std::string_view(both), merged}})
+        if (id == kNoToken)
+          return input_error("{}[{}]: '{}' is not in the vocabulary", merges.path(), rank, text);
+      out_->model_.merges.add(left_id, right_id, {static_cast<uint32_t>(rank), merged});
     }
     return ok_status();
   }
@@ -289,7 +279,7 @@ class TokenizerFile {
       NEREID_TRY_STATUS(id.integer(token.id, token.id));
       highest = std::max(highest, token.id);
       if (token.id >= out_->size()) make_room(token.id + 1);
-      out_->vocabulary_.emplace(token.content, token.id);
+      out_->vocabulary_.add(token.content, token.id);
       // What a normalized token decodes to is normal; and one that is spelled otherwise then is not known to
       // be special.
       const std::string text = looked_for(token);
@@ -365,6 +355,7 @@ class TokenizerFile {
     return read_decoder(parts.item(0));
   }
 
+  const TokenizerDocument& document_;
   JsonField root_;
   std::shared_ptr<Tokenizer> out_{new Tokenizer};
   TokenId vocabulary_size_ = 0;         // of the model's own tokens
@@ -373,7 +364,7 @@ class TokenizerFile {
 };
 
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::parse(std::string_view json, std::string_view what) {
-  NEREID_TRY(const Json document, parse_json(json, what));
+  NEREID_TRY(const TokenizerDocument document, TokenizerDocument::parse(json, what));
   return TokenizerFile(document, what).read();
 }
 

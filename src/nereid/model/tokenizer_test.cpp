@@ -171,7 +171,32 @@ TEST(TokenizerFile, ErrorsNameThePlace) {
               HasSubstr("added_tokens[1].content"));
   EXPECT_THAT(refusal([](Json& j) { j["model"]["vocab"].erase("a"), j["model"]["unk_token"] = "he"; }),
               HasSubstr("unk_token"));
+  EXPECT_THAT(refusal([](Json& j) {
+                j["model"]["merges"][2] = {"l", "l", "l"};
+              }),
+              HasSubstr("t.json.model.merges[2]: expected two tokens"));
+  EXPECT_THAT(refusal([](Json& j) {
+                j["model"]["merges"][1] = {{"l", 1}};
+              }),
+              HasSubstr("t.json.model.merges[1]: expected two tokens"));
+  EXPECT_THAT(refusal([](Json& j) {
+                j["model"]["merges"][1] = {"l", ""};
+              }),
+              HasSubstr("t.json.model.merges[1]: expected two tokens"));
+  EXPECT_THAT(refusal([](Json& j) { j["model"]["merges"] = 5; }),
+              HasSubstr("t.json.model.merges: expected an array"));
+  EXPECT_THAT(refusal([](Json& j) { j["model"]["vocab"]["he"] = {1}; }),
+              HasSubstr("t.json.model.vocab.he: expected an id"));
+  EXPECT_THAT(refusal([](Json& j) { j["model"]["vocab"]["he"] = 1e9; }),
+              HasSubstr("t.json.model.vocab.he: expected an id"));
+  EXPECT_THAT(refusal([](Json& j) { j["model"]["vocab"] = {1}; }),
+              HasSubstr("t.json.model.vocab: expected an object"));
+  EXPECT_THAT(refusal([](Json& j) { j.erase("model"); }), HasSubstr("t.json"));
   EXPECT_THAT(Tokenizer::parse("{", "t.json").error().message, HasSubstr("t.json"));
+  EXPECT_THAT(
+      Tokenizer::parse(R"({"model": {"vocab": {"a": 1, "a": 2}, "type": "BPE"}})", "t.json").error().message,
+      HasSubstr("spelled twice"));
+  EXPECT_THAT(Tokenizer::parse(std::string(100, '['), "t.json").error().message, HasSubstr("nested deeper"));
   EXPECT_THAT(Tokenizer::load("/nowhere/t.json").error().message, HasSubstr("/nowhere/t.json"));
 }
 
