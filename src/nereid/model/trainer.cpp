@@ -1,0 +1,118 @@
+#include "nereid/model/trainer.h"
+
+#include <algorithm>
+#include <set>
+
+#include "nereid/base/json.h"
+#include "nereid/model/byte_level.h"
+#include "nereid/model/pair_merger.h"
+#include "nereid/model/unicode.h"
+#include "nereid/model/word_scanner.h"
+
+namespace nereid::model {
+namespace {
+
+Json file_without_model(const TrainerOptions& options) {
+  const bool qwen = options.family == TokenizerFamily::kQwen;
+  const Json bytes = {
+      {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", false}, {"use_regex", false}};
+  const Json split = {{"type", "Split"},
+                      {"pattern", {{"Regex", qwen ? kQwenPattern : kLlama3Pattern}}},
+                      {"behavior", "Isolated"},
+                      {"invert", false}};
+  Json added = Json::array();
+  for (size_t i = 0; i < options.special.size(); ++i)
+    added.push_back({{"id", i},
+                     {"content", options.special[i]},
+                     {"single_word", false},
+                     {"lstrip", false},
+                     {"rstrip", false},
+                     {"normalized", false},
+                     {"special", true}});
+  return {{"version", "1.0"},
+          {"truncation", nullptr},
+          {"padding", nullptr},
+          {"added_tokens", added},
+          {"normalizer", qwen ? Json{{"type", "NFC"}} : Json()},
+          {"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", {split, bytes}}}},
+          {"post_processor", bytes},
+          {"decoder", bytes}};
+}
+
+std::string quoted(const std::string& text) { return Json(text).dump(); }
+
+// The model by hand: a Json object would sort 100,000 tokens by their spelling.
+std::string model_text(const LearnedVocabulary& learned) {
+  std::string text =
+      R"({"type":"BPE","dropout":null,"unk_token":null,"continuing_subword_prefix":null,"end_of_word_suffix":null,)"
+      R"("fuse_unk":false,"byte_fallback":false,"ignore_merges":false,"vocab":{)";
+  for (size_t id = 0; id < learned.tokens.size(); ++id)
+    text += fmt::format("{}{}:{}", id == 0 ? "" : ",\n", quoted(learned.tokens[id]), id);
+  text += "},\"merges\":[";
+  for (size_t i = 0; i < learned.merges.size(); ++i) {
+    const auto [left, right] = learned.merges[i];
+    text += fmt::format("{}[{},{}]", i == 0 ? "" : ",\n", quoted(learned.tokens[left]),
+                        quoted(learned.tokens[right]));
+  }
+  return text + "]}";
+}
+
+}  // namespace
+
+void Trainer::add(std::string_view text) {
+  if (!is_utf8(text)) {
+    lossless_.clear();
+    append_lossy(text, lossless_);
+    text = lossless_;
+  }
+  const bool qwen = options_.family == TokenizerFamily::kQwen;
+  if (qwen && may_need_nfc(text)) {
+    normalized_.clear();
+    append_nfc(text, normalized_);
+    text = normalized_;
+  }
+  for (WordScanner scanner(text, qwen ? 1 : 3); !scanner.done();) {
+    const std::string_view word = scanner.next();
+    const auto found = words_.find(word);
+    if (found != words_.end()) {
+      ++found->second;
+    } else {
+      words_.emplace(word, 1);
+    }
+  }
+}
+
+Result<std::string> Trainer::train() const {
+  // The symbols of bytes have the ids behind the special tokens, in the order of their code points.
+  std::vector<std::string> tokens = options_.special;
+  std::array<uint16_t, 256> symbols = byte_symbols();
+  std::ranges::sort(symbols);
+  for (const uint16_t symbol : symbols) append_code_point(symbol, tokens.emplace_back());
+  for (const std::string& token : tokens)
+    if (token.empty() || std::ranges::count(tokens, token) > 1)
+      return input_error(
+          "special token '{}': expected one that is not empty, given once, and no byte's symbol", token);
+  if (options_.vocabulary < tokens.size())
+    return input_error("a vocabulary of {} tokens: expected at least {}, for 256 bytes and {} special tokens",
+                       options_.vocabulary, tokens.size(), options_.special.size());
+
+  std::array<uint32_t, 256> byte_tokens{};
+  for (uint32_t id = 0; id < 256; ++id) {
+    const std::string byte = *unspelled(tokens[options_.special.size() + id]);
+    byte_tokens[static_cast<unsigned char>(byte[0])] = static_cast<uint32_t>(options_.special.size()) + id;
+  }
+  PairMerger merger(std::move(tokens));
+  std::vector<uint32_t> symbols_of_word;
+  for (const auto& [word, count] : words_) {
+    symbols_of_word.clear();
+    for (const char byte : word) symbols_of_word.push_back(byte_tokens[static_cast<unsigned char>(byte)]);
+    merger.add(symbols_of_word, count);
+  }
+  const LearnedVocabulary learned = merger.learn(options_.vocabulary, options_.min_frequency);
+
+  std::string text = file_without_model(options_).dump();
+  text.pop_back();
+  return text + ",\"model\":" + model_text(learned) + "}\n";
+}
+
+}  // namespace nereid::model

@@ -1,0 +1,51 @@
+// Learning a byte-level BPE vocabulary from texts: the merges that `tokenizers`' BpeTrainer finds on the same
+// texts, among equal counts the pair with the lower ids first.
+//
+// Words are counted once; then the commonest pair is merged in the words that hold it, again and again, and
+// only counts of pairs beside a merge change. Texts are cut as a file with that pre-tokenizer will cut them;
+// special tokens in them are no words of their own.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "nereid/base/result.h"
+
+namespace nereid::model {
+
+// Whose normalizer and pre-tokenizer the new file has.
+enum class TokenizerFamily { kQwen, kLlama3 };
+
+struct TrainerOptions {
+  TokenizerFamily family = TokenizerFamily::kQwen;
+  size_t vocabulary =
+      32768;  // tokens, special ones and the 256 bytes included; fewer where the texts give out
+  uint64_t min_frequency = 0;             // pairs that are less common are not merged
+  std::vector<std::string> special = {};  // they get the first ids
+};
+
+class Trainer {
+ public:
+  explicit Trainer(TrainerOptions options) : options_(std::move(options)) {}
+  // A text of its own: no word reaches into the next. What is no valid UTF-8 is replaced.
+  void add(std::string_view text);
+  size_t distinct_words() const { return words_.size(); }
+  // The text of a tokenizer.json. An error: a vocabulary too small for the bytes and special tokens, special
+  // tokens that are empty, given twice, or single bytes' symbols.
+  Result<std::string> train() const;
+
+ private:
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
+
+  TrainerOptions options_;
+  std::unordered_map<std::string, uint64_t, Hash, std::equal_to<>> words_;
+  std::string lossless_, normalized_;
+};
+
+}  // namespace nereid::model

@@ -1,0 +1,71 @@
+#include "nereid/model/trainer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "nereid/base/json.h"
+#include "nereid/model/tokenizer.h"
+
+namespace nereid::model {
+namespace {
+
+using testing::HasSubstr;
+
+std::vector<std::string> merges_of(const std::string& text) {
+  std::vector<std::string> merges;
+  const Json document = Json::parse(text);
+  for (const Json& pair : document.at("model").at("merges"))
+    merges.push_back(pair[0].get<std::string>() + " " + pair[1].get<std::string>());
+  return merges;
+}
+
+TEST(Trainer, TheCommonestPairFirstThenTheLowest) {
+  Trainer trainer({.vocabulary = 300});
+  trainer.add("low low low lower lowest newest newest");
+  EXPECT_EQ(trainer.distinct_words(), 5u);  // the first "low" has no space before it
+  const auto text = trainer.train();
+  ASSERT_TRUE(text.ok());
+  const auto merges = merges_of(*text);
+  // "lo" and "ow" five times, "l" the lower; then "low"; then " low" four times.
+  EXPECT_THAT(std::vector<std::string>(merges.begin(), merges.begin() + 3),
+              testing::ElementsAre("l o", "lo w", "\u0120 low"));
+}
+
+TEST(Trainer, WhatItWritesEncodesItsTextsBack) {
+  const std::string corpus = "the cat sat on the mat; the caf\u00E9 \u4E2D\u6587 \xFF the end\n\n";
+  for (const TokenizerFamily family : {TokenizerFamily::kQwen, TokenizerFamily::kLlama3}) {
+    Trainer trainer({.family = family, .vocabulary = 280, .special = {"<|end|>"}});
+    for (int i = 0; i < 3; ++i) trainer.add(corpus);
+    const auto text = trainer.train();
+    ASSERT_TRUE(text.ok());
+    const auto tokenizer = Tokenizer::parse(*text, "trained");
+    ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message;
+    EXPECT_EQ((*tokenizer)->size(), 280);
+    EXPECT_EQ((*tokenizer)->find("<|end|>"), 0);
+    std::vector<TokenId> ids;
+    ASSERT_TRUE(Encoder(*tokenizer).encode(corpus + "<|end|>", {}, ids).ok());
+    EXPECT_EQ(ids.back(), 0);
+    EXPECT_LT(ids.size(), corpus.size());
+    EXPECT_THAT((*tokenizer)->decode(ids), HasSubstr("caf\u00E9 \u4E2D\u6587 \uFFFD the end"));
+    EXPECT_EQ(*trainer.train(), *text);  // the same again
+  }
+}
+
+TEST(Trainer, StopsWhereTextsGiveOut) {
+  Trainer trainer({.vocabulary = 100'000, .min_frequency = 2});
+  trainer.add("aaaa bb aaaa");
+  const auto text = trainer.train();
+  ASSERT_TRUE(text.ok());
+  EXPECT_THAT(merges_of(*text), testing::ElementsAre("a a", "aa aa"));
+}
+
+TEST(Trainer, WhatIsRefused) {
+  const auto refusal = [](const TrainerOptions& options) { return Trainer(options).train().error().message; };
+  EXPECT_THAT(refusal({.vocabulary = 256, .special = {"<a>"}}), HasSubstr("expected at least 257"));
+  EXPECT_THAT(refusal({.special = {""}}), HasSubstr("special token ''"));
+  EXPECT_THAT(refusal({.special = {"<a>", "<a>"}}), HasSubstr("special token '<a>'"));
+  EXPECT_THAT(refusal({.special = {"x"}}), HasSubstr("special token 'x'"));
+}
+
+}  // namespace
+}  // namespace nereid::model
