@@ -9,7 +9,9 @@
 #include "nereid/base/file.h"
 #include "nereid/base/json.h"
 #include "nereid/base/text.h"
+#include "nereid/model/chat.h"
 #include "nereid/model/tokenizer.h"
+#include "nereid/model/trainer.h"
 
 namespace nereid::app {
 namespace {
@@ -21,7 +23,8 @@ constexpr const char* kTokenizeExamples = R"(Examples:
   echo -n Hello | nereid tokenize -t tokenizer.json    ... of standard input
   nereid tokenize -t tokenizer.json --count *.py       how many tokens each file has
   nereid tokenize -t tokenizer.json --decode ids.txt   the text of ids, separated by white space or commas
-  find . -name '*.md' -print0 | xargs -0 cat | nereid tokenize -t tokenizer.json --count --json
+  nereid tokenize -t tokenizer.json --chat chat.json   the prompt of a conversation, [{"role": "user", "content": "Hi"}], for Qwen 3
+  nereid tokenize --train --vocab 32768 --special '<|endoftext|>' -o tokenizer.json *.txt    a new vocabulary
 
 tokenizer.json is the file that comes with a model (Qwen 2 to 3, Llama 3 and others with byte-level BPE). What is no valid
 UTF-8 in a text counts as U+FFFD.)";
@@ -29,8 +32,11 @@ UTF-8 in a text counts as U+FFFD.)";
 struct TokenizeOptions {
   std::string tokenizer;
   std::vector<std::string> files;
-  bool decode = false, count = false, nul = false, skip_special = false;
+  bool decode = false, count = false, nul = false, skip_special = false, chat = false, train = false;
   model::EncodeOptions encode;
+  model::ChatOptions chat_options;
+  model::TrainerOptions trainer;
+  std::string like = "qwen", output;
 };
 
 Result<std::string> read_input(const std::string& file) {
@@ -66,6 +72,14 @@ Status answer_one(const model::Tokenizer& tokenizer, model::Encoder& encoder, co
     line["text"] = std::move(decoded);
     return write_stdout(json_line(line));
   }
+  std::string prompt;
+  if (options.chat) {
+    NEREID_TRY(const Json document, parse_json(text, file));
+    NEREID_TRY(const auto messages, model::chat_messages(document, file));
+    NEREID_TRY(prompt, model::render_qwen3_chat(messages, options.chat_options));
+    text = prompt;
+    line["text"] = prompt;
+  }
   std::vector<TokenId> ids;
   NEREID_TRY_STATUS(encoder.encode(text, options.encode, ids));
   if (json) {
@@ -78,21 +92,49 @@ Status answer_one(const model::Tokenizer& tokenizer, model::Encoder& encoder, co
                                                : fmt::format("{}\n", ids.size()));
 }
 
+// The texts of a file: itself, or what lies between its NULs.
+Status each_text(const std::string& file, bool nul, const std::function<Status(std::string_view)>& f) {
+  NEREID_TRY(const std::string text, read_input(file));
+  std::string_view left = text;
+  while (nul && left.find('\0') != std::string_view::npos) {
+    const size_t end = left.find('\0');
+    NEREID_TRY_STATUS(f(left.substr(0, end)));
+    left.remove_prefix(end + 1);
+  }
+  return nul && left.empty() ? ok_status() : f(left);
+}
+
+Result<Answer> train(const TokenizeOptions& options, bool json) {
+  if (options.output.empty()) return input_error("--train needs -o FILE");
+  model::TrainerOptions how = options.trainer;
+  how.family = options.like == "qwen" ? model::TokenizerFamily::kQwen : model::TokenizerFamily::kLlama3;
+  model::Trainer trainer(how);
+  for (const std::string& file : options.files)
+    NEREID_TRY_STATUS(each_text(file, options.nul, [&](std::string_view text) -> Status {
+      trainer.add(text);
+      return ok_status();
+    }));
+  NEREID_TRY(const std::string text, trainer.train());
+  NEREID_TRY(const auto tokenizer, model::Tokenizer::parse(text, options.output));
+  NEREID_TRY_STATUS(write_file_atomically(options.output, text));
+  const Json line = {
+      {"file", options.output}, {"tokens", tokenizer->size()}, {"distinct_words", trainer.distinct_words()}};
+  NEREID_TRY_STATUS(write_stdout(json ? json_line(line)
+                                      : fmt::format("{}: {} tokens, from {} distinct words\n", options.output,
+                                                    tokenizer->size(), trainer.distinct_words())));
+  return Answer::kYes;
+}
+
 Result<Answer> run(TokenizeOptions options, bool json) {
+  if (options.files.empty()) options.files.push_back("-");
+  if (options.train) return train(options, json);
+  if (options.tokenizer.empty()) return input_error("which vocabulary? -t tokenizer.json");
   NEREID_TRY(const auto tokenizer, model::Tokenizer::load(options.tokenizer));
   model::Encoder encoder(tokenizer);
-  if (options.files.empty()) options.files.push_back("-");
-  for (const std::string& file : options.files) {
-    NEREID_TRY(const std::string text, read_input(file));
-    std::string_view left = text;
-    while (options.nul && left.find('\0') != std::string_view::npos) {
-      const size_t end = left.find('\0');
-      NEREID_TRY_STATUS(answer_one(*tokenizer, encoder, options, json, file, left.substr(0, end)));
-      left.remove_prefix(end + 1);
-    }
-    if (!options.nul || !left.empty())
-      NEREID_TRY_STATUS(answer_one(*tokenizer, encoder, options, json, file, left));
-  }
+  for (const std::string& file : options.files)
+    NEREID_TRY_STATUS(each_text(file, options.nul, [&](std::string_view text) {
+      return answer_one(*tokenizer, encoder, options, json, file, text);
+    }));
   return Answer::kYes;
 }
 
@@ -103,7 +145,7 @@ void add_tokenize_command(CLI::App& app, Chosen& chosen) {
   command->footer(kTokenizeExamples);
   auto options = std::make_shared<TokenizeOptions>();
   command->add_option("FILE", options->files, "Texts, - for standard input (the default)");
-  command->add_option("-t,--tokenizer", options->tokenizer, "The model's tokenizer.json")->required();
+  command->add_option("-t,--tokenizer", options->tokenizer, "The model's tokenizer.json");
   auto* decode =
       command->add_flag("--decode", options->decode, "The other way: ids are read, their text is written");
   command->add_flag("--count", options->count, "Only how many tokens there are")->excludes(decode);
@@ -113,6 +155,37 @@ void add_tokenize_command(CLI::App& app, Chosen& chosen) {
   command->add_flag("--leave-special", options->encode.leave_special,
                     "Special tokens in the text are not recognized: for text that nobody vouches for");
   command->add_flag("-0,--null", options->nul, "Each file holds many texts, with a NUL behind each");
+  auto* chat = command->add_flag("--chat", options->chat,
+                                 "Texts are conversations in JSON, and their prompt is encoded");
+  chat->excludes(decode);
+  command
+      ->add_flag("!--no-thinking", options->chat_options.thinking,
+                 "The assistant's next message begins with an empty thought")
+      ->needs(chat);
+  command
+      ->add_flag("!--no-prompt", options->chat_options.add_generation_prompt,
+                 "Without the head of the assistant's next message")
+      ->needs(chat);
+  auto* training = command->add_flag("--train", options->train, "A new vocabulary is learnt from the texts")
+                       ->excludes(decode)
+                       ->excludes(chat);
+  command->add_option("-o,--output", options->output, "Where its tokenizer.json goes")->needs(training);
+  command
+      ->add_option("--vocab", options->trainer.vocabulary,
+                   "How many tokens it has, bytes and special tokens included")
+      ->needs(training)
+      ->capture_default_str();
+  command->add_option("--special", options->trainer.special, "A special token; may be given often")
+      ->needs(training)
+      ->allow_extra_args(false);
+  command
+      ->add_option("--min-frequency", options->trainer.min_frequency,
+                   "Pairs that are less common are not merged")
+      ->needs(training);
+  command->add_option("--like", options->like, "Whose way of cutting text")
+      ->check(CLI::IsMember({"qwen", "llama3"}))
+      ->needs(training)
+      ->capture_default_str();
   add_json_flag(*command, chosen, "One object a text: file, tokens (their number), ids; or file, text");
   command->callback(
       [options, &chosen] { chosen.run = [options, &chosen] { return run(*options, chosen.json); }; });
