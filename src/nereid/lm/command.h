@@ -19,5 +19,6 @@ struct Chosen {
 
 void add_logits_command(CLI::App& app, Chosen& chosen);
 void add_export_command(CLI::App& app, Chosen& chosen);
+void add_train_sft_command(CLI::App& app, Chosen& chosen);
 
 }  // namespace nereid::lm

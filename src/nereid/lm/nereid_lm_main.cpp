@@ -40,6 +40,7 @@ int main(int argc, char** argv) {
   nereid::lm::Chosen chosen;
   nereid::lm::add_logits_command(app, chosen);
   nereid::lm::add_export_command(app, chosen);
+  nereid::lm::add_train_sft_command(app, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -121,13 +121,9 @@ void read_machine(TomlTable& root, MachineSettings& machine) {
   auto table = root.table("machine");
   if (!table) return;
   using Precision = MachineSettings::Precision;
-  using Shard = MachineSettings::Shard;
   table->choice<Precision>("precision", machine.precision,
                            {{"float32", Precision::kFloat32}, {"bfloat16", Precision::kBfloat16}});
   table->boolean("recompute", machine.recompute);
-  table->choice<Shard>(
-      "shard", machine.shard,
-      {{"nothing", Shard::kNothing}, {"optimizer", Shard::kOptimizer}, {"parameters", Shard::kParameters}});
 }
 
 }  // namespace

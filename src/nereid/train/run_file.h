@@ -49,10 +49,8 @@ struct MachineSettings {
     kFloat32,
     kBfloat16
   };  // bfloat16: weights and activations, with float32 master weights
-  enum class Shard { kNothing, kOptimizer, kParameters };
   Precision precision = Precision::kBfloat16;
   bool recompute = true;  // a layer's activations are computed again in the backward pass
-  Shard shard = Shard::kOptimizer;
 };
 
 struct RunFile {

@@ -1,0 +1,61 @@
+// Checkpoints of a run: folders that appear whole, written by a thread while training goes on.
+//
+// FOLDER/step-00000500 holds `model/` (config.json and safetensors, as transformers reads them), an
+// `optimizer-R-of-N.safetensors` for each rank (`master`, `first`, `second`: float32; in its metadata the
+// range [begin, end) of the flat buffer), and `state.json`.
+#pragma once
+
+#include <future>
+
+#include "nereid/model/staged_folder.h"
+#include "nereid/train/packer.h"
+#include "nereid/train/torch/trainer.h"
+
+namespace nereid::train {
+
+// Where a run stands. Training draws no random numbers after the weights: the data's order is a function of
+// seed and place.
+struct RunState {
+  int64_t step = 0;                 // steps done
+  Place place;                      // of the next row
+  int64_t tokens = 0, targets = 0;  // seen
+  std::string data{};               // the training set's fingerprint
+  bool operator==(const RunState&) const = default;
+};
+
+class CheckpointWriter {
+ public:
+  CheckpointWriter(std::filesystem::path folder, int64_t keep, Ranks& ranks)
+      : folder_(std::move(folder)), keep_(keep), ranks_(&ranks) {}
+  ~CheckpointWriter();
+
+  // Waits for the one before, copies what there is to the host, and writes it in a thread. All ranks call it
+  // together.
+  Status start(const RunState& state, Trainer& trainer);
+  // Until what was started is on the disk; its error, where it is not.
+  Status wait();
+
+ private:
+  Status write(const RunState& state, const std::filesystem::path& staged) const;
+  Status publish(const std::filesystem::path& staged);
+  Status prune() const;
+
+  std::filesystem::path folder_;
+  int64_t keep_;
+  Ranks* ranks_;
+  std::optional<model::StagedFolder> staged_;  // rank 0's
+  // The copy.
+  std::optional<model::Weights> weights_;  // rank 0's
+  at::Tensor master_, first_, second_;
+  int64_t begin_ = 0, end_ = 0, optimizer_steps_ = 0;
+  std::future<Status> writing_;
+};
+
+// The checkpoint with the most steps; none where there is none.
+Result<std::optional<std::filesystem::path>> latest_checkpoint(const std::filesystem::path& folder);
+
+// Sets the trainer to it, whatever number of ranks wrote it. Errors (blamed on the input) name the file and
+// what was expected.
+Result<RunState> load_checkpoint(const std::filesystem::path& checkpoint, Trainer& trainer);
+
+}  // namespace nereid::train

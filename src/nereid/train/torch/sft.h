@@ -1,0 +1,24 @@
+// Supervised fine-tuning: the loop around a Trainer, from a run file to a run's folder.
+#pragma once
+
+#include <functional>
+
+#include "nereid/train/metrics.h"
+#include "nereid/train/torch/ranks.h"
+
+namespace nereid::train {
+
+struct SftOptions {
+  std::string run_file;          // a path
+  std::filesystem::path folder;  // the run's; empty: training/NAME
+  std::string device = "auto";
+  // Called after each step on rank 0.
+  std::function<Status(int64_t step, const Figures& figures)> tell = {};
+};
+
+// Runs to the schedule's end, or goes on from the folder's latest checkpoint. Ctrl-C leaves a checkpoint and
+// is an error with Blame::kInterrupted. An error leaves whatever was done before it: the latest checkpoint,
+// and where a loss is no number one of the step before it.
+Status run_sft(const SftOptions& options, Ranks& ranks);
+
+}  // namespace nereid::train

@@ -1,0 +1,99 @@
+#include "nereid/train/torch/trainer.h"
+
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/zeros_like.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <cmath>
+
+#include "nereid/train/torch/linear_cross_entropy.h"
+#include "nereid/train/torch/recompute.h"
+
+namespace nereid::train {
+namespace {
+
+std::vector<int64_t> borders_of(const model::ParameterLayout& layout, OptimizerSettings::Kind kind,
+                                int64_t ranks) {
+  std::vector<int64_t> borders;
+  for (int64_t rank = 0; rank <= ranks; ++rank)
+    borders.push_back(range_border(layout, kind, layout.elements * rank / ranks));
+  return borders;
+}
+
+at::Tensor on_device(const std::vector<int32_t>& numbers, at::Device device) {
+  return at::from_blob(const_cast<int32_t*>(numbers.data()), {std::ssize(numbers)}, at::kInt)
+      .to(device, at::kLong);
+}
+
+}  // namespace
+
+Trainer::Trainer(const RunFile& run, model::Weights weights, Ranks& ranks)
+    : run_(run),
+      weights_(std::move(weights)),
+      ranks_(&ranks),
+      borders_(borders_of(weights_.layout, run.optimizer.kind, ranks.count())),
+      optimizer_(weights_.layout, run.optimizer, begin(), end(), weights_.flat.device()) {
+  const c10::NoGradGuard no_gradients;
+  model::require_gradients(weights_);
+  gradient_ = at::zeros_like(weights_.flat);
+  gathered_ = gradient_.scalar_type() == at::kFloat
+                  ? gradient_
+                  : at::zeros(gradient_.sizes(), gradient_.options().dtype(at::kFloat));
+  for (size_t i = 0; i < weights_.parameters.size(); ++i) {
+    const auto& parameter = weights_.layout.parameters[i];
+    weights_.parameters[i].mutable_grad() =
+        gradient_.narrow(0, parameter.offset, parameter.elements).view(parameter.info.shape);
+  }
+  master_ = weights_.flat.slice(0, begin(), end()).to(at::kFloat);
+}
+
+at::Tensor Trainer::loss_of(const Batch& batch, double scale) const {
+  const at::Device device = weights_.flat.device();
+  const auto attention = std::make_shared<model::PackedAttention>(batch.cumulative_lengths, device);
+  const bool recompute = run_.machine.recompute && c10::GradMode::is_enabled();
+  const at::Tensor hidden = training_hidden_states(weights_, on_device(batch.tokens, device),
+                                                   on_device(batch.positions, device), attention, recompute);
+  return linear_cross_entropy(hidden, weights_.head, on_device(batch.targets, device), scale);
+}
+
+Result<Trainer::Figures> Trainer::gather(const StepData& step) {
+  gathered_.zero_();
+  const bool apart = !gathered_.is_same(gradient_);
+  at::Tensor loss = at::zeros({}, gathered_.options());
+  for (const Batch& batch : step.batches) {
+    if (apart) gradient_.zero_();
+    const at::Tensor part = loss_of(batch, 1.0 / static_cast<double>(step.targets));
+    torch::autograd::backward({part}, {});
+    loss += part.detach();
+    if (apart) gathered_.add_(gradient_);
+  }
+  NEREID_TRY_STATUS(ranks_->sum_to_owners(gathered_, borders_));
+  const at::Tensor own = gathered_.slice(0, begin(), end());
+  std::vector<double> sums = {loss.item<double>(), own.norm().to(at::kDouble).square().item<double>()};
+  NEREID_TRY_STATUS(ranks_->sum(sums));
+  return Figures{.loss = sums[0], .gradient_norm = std::sqrt(sums[1])};
+}
+
+Status Trainer::apply(double gradient_norm, double share) {
+  const c10::NoGradGuard no_gradients;
+  const at::Tensor own = gathered_.slice(0, begin(), end());
+  if (gradient_norm > run_.optimizer.clip_norm) own.mul_(run_.optimizer.clip_norm / gradient_norm);
+  optimizer_.step(master_, own, share);
+  return spread_master();
+}
+
+Status Trainer::spread_master() {
+  const c10::NoGradGuard no_gradients;
+  const at::Tensor own = weights_.flat.slice(0, begin(), end());
+  if (own.data_ptr() != master_.data_ptr()) own.copy_(master_);
+  return ranks_->share_from_owners(weights_.flat, borders_);
+}
+
+double Trainer::loss_sum(const std::vector<Batch>& batches) const {
+  const c10::NoGradGuard no_gradients;
+  double sum = 0;
+  for (const Batch& batch : batches) sum += loss_of(batch, 1).item<double>();
+  return sum;
+}
+
+}  // namespace nereid::train

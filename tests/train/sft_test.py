@@ -1,0 +1,205 @@
+"""Supervised fine-tuning at toy size: it learns; killed and resumed it is the same run bit by bit; what goes wrong is told by name."""
+import json
+import math
+import os
+import pathlib
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import torch
+from safetensors.torch import load_file, save_file
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from shards import write_set
+
+LM = sys.argv[1]
+scratch = tempfile.TemporaryDirectory()
+root = pathlib.Path(scratch.name)
+VOCAB = 61
+
+
+def documents(count, seed):
+    """An answer follows from its first token, which is the prompt's last: next = 3 * token + 1."""
+    draw, result = random.Random(seed), []
+    for _ in range(count):
+        prompt = [draw.randrange(VOCAB) for _ in range(draw.randrange(1, 6))]
+        tokens = prompt[:]
+        for _ in range(draw.randrange(2, 24)):
+            tokens.append((3 * tokens[-1] + 1) % VOCAB)
+        result.append((tokens, [(len(prompt), len(tokens))]))
+    return result
+
+
+write_set(root / "data", [documents(150, 1), documents(150, 2)], VOCAB)
+write_set(root / "held_out", [documents(40, 3)], VOCAB)
+
+BASE = {
+    "top": {"seed": 3, "held_out_every": 20},
+    "model": {"vocab_size": VOCAB, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+              "num_key_value_heads": 2},
+    "data": {"train": [str(root / "data")], "held_out": [str(root / "held_out")], "sequence_length": 64, "rows_per_step": 4,
+             "rows_at_once": 2, "window": 64},
+    "optimizer": {"kind": "adamw", "learning_rate": 0.01},
+    "schedule": {"kind": "cosine", "steps": 60, "warmup_steps": 5},
+    "checkpoints": {"every_steps": 7, "keep": 2},
+    "machine": {"precision": "float32", "recompute": True},
+}
+
+
+def run_file(name, **changes):
+    text = ""
+    for table, keys in BASE.items():
+        keys = {**keys, **changes.get(table, {})}
+        text += "" if table == "top" else f"[{table}]\n"
+        text += "".join(f"{k} = {json.dumps(v)}\n" for k, v in keys.items() if v is not None)
+    (root / f"{name}.toml").write_text(text)
+    return root / f"{name}.toml"
+
+
+def command(name, *more):
+    return [LM, "train-sft", str(root / f"{name}.toml"), "-o", str(root / "runs" / name), "--device", "cpu", *more]
+
+
+def start(name, *more, **changes):
+    run_file(name, **changes)
+    return subprocess.run(command(name, *more), capture_output=True, text=True, env=ENV)
+
+
+# One thread: this shares its cores with other tests, and threads that wait for each other are slow there.
+ENV = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
+def curve(name, *figures):
+    lines = [json.loads(line) for line in (root / "runs" / name / "metrics.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines] == list(range(len(lines)))
+    return [[line.get(f) for f in figures] for line in lines]
+
+
+def whole(name, *more, **changes):
+    done = start(name, *more, **changes)
+    assert done.returncode == 0, (name, done.stderr)
+    return done
+
+
+def refused(what, done, *parts, code=3):
+    assert done.returncode == code, (what, done.returncode, done.stderr)
+    for part in parts:
+        assert part in done.stderr, (what, part, done.stderr)
+
+
+def same_checkpoint(a, b, step):
+    for name in ("model/model.safetensors", "optimizer-0-of-1.safetensors"):
+        one, other = (load_file(root / "runs" / run / "checkpoints" / f"step-{step:08}" / name) for run in (a, b))
+        assert one.keys() == other.keys()
+        for tensor in one:
+            assert torch.equal(one[tensor], other[tensor]), (a, b, name, tensor)
+
+
+EXACT = ("loss", "gradient_norm", "learning_rate", "tokens", "held_out_loss")
+
+# It learns, and only from answers.
+told = [json.loads(line) for line in whole("plain", "--json").stdout.splitlines()]
+losses = [loss for loss, in curve("plain", "loss")]
+assert len(losses) == 60 and [line["loss"] for line in told] == losses
+assert abs(losses[0] - math.log(VOCAB)) < 0.3, losses[0]
+assert losses[-1] < 0.25, losses[-1]
+held_out = [h for h, in curve("plain", "held_out_loss") if h is not None]
+assert len(held_out) == 3 and held_out[-1] < 0.4, held_out
+kept = sorted(p.name for p in (root / "runs/plain/checkpoints").iterdir())
+assert kept == ["step-00000056", "step-00000060"], kept
+config = json.loads((root / "runs/plain/checkpoints/step-00000060/model/config.json").read_text())
+assert config["model_type"] == "qwen3" and config["vocab_size"] == VOCAB
+
+# Finished is finished: the same command again does nothing.
+before = (root / "runs/plain/metrics.jsonl").read_bytes()
+whole("plain")
+assert (root / "runs/plain/metrics.jsonl").read_bytes() == before
+
+# Killed again and again, and once interrupted, it is the same run.
+run_file("killed")
+draw = random.Random(7)
+kills = 0
+for attempt in range(40):
+    process = subprocess.Popen(command("killed", "--json"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV)
+    wanted = draw.randrange(8, 16) if attempt < 4 else 1000
+    for line in process.stdout:
+        wanted -= 1
+        if wanted == 0:
+            time.sleep(draw.random() * 0.01)
+            process.send_signal(signal.SIGINT if attempt == 1 else signal.SIGKILL)
+    code = process.wait()
+    if code == 0:
+        break
+    assert code == (130 if attempt == 1 else -9), (attempt, code, process.stderr.read())
+    kills += 1
+assert kills >= 3, kills
+assert curve("killed", *EXACT) == curve("plain", *EXACT)
+same_checkpoint("killed", "plain", 60)
+events = list((root / "runs/killed").glob("events.out.tfevents.*"))
+assert len(events) == kills + 1
+
+# What is computed again, and how many rows go at once, changes nothing, or next to nothing.
+whole("kept", machine={"recompute": False})
+assert curve("kept", *EXACT) == curve("plain", *EXACT)
+whole("one_at_once", data={"rows_at_once": 1})
+for (a,), (b,) in zip(curve("one_at_once", "loss")[:10], curve("plain", "loss")):
+    assert abs(a - b) < 1e-4, (a, b)
+whole("bf16", machine={"precision": "bfloat16"})
+assert curve("bf16", "loss")[-1][0] < 0.3, curve("bf16", "loss")[-1]
+master = load_file(root / "runs/bf16/checkpoints/step-00000060/optimizer-0-of-1.safetensors")["master"]
+assert (master != master.bfloat16().float()).any(), "masters have no more digits than the weights"
+whole("muon", optimizer={"kind": "muon"})
+assert curve("muon", "loss")[-1][0] < 0.25, curve("muon", "loss")[-1]
+
+# A run goes on from a model of its own.
+model = str(root / "runs/plain/checkpoints/step-00000060/model")
+nothing = {k: None for k in BASE["model"]}
+whole("further", model={**nothing, "start_from": model}, schedule={"steps": 2, "warmup_steps": 0})
+assert curve("further", "loss")[0][0] < 0.3
+
+# Bad input, and what it leaves.
+refused("another run file", start("plain", optimizer={"learning_rate": 0.02}), "was begun with another run file", "plain/run.toml", code=2)
+refused("a key of nobody", start("wrong", schedule={"stepz": 1}), "wrong.toml:", "schedule has no key 'stepz'", code=2)
+refused("no such data", start("nowhere", data={"train": ["/nowhere"]}), "/nowhere/tokens.json: No such file", code=2)
+refused("a small vocabulary", start("small", model={"vocab_size": 50}), "the data has ids up to 60, the model a vocabulary of 50", code=2)
+
+bad = root / "bad_model"
+shutil.copytree(model, bad)
+weights = load_file(bad / "model.safetensors")
+weights["model.layers.1.mlp.down_proj.weight"][0, 0] = float("nan")
+save_file(weights, bad / "model.safetensors", {"format": "pt"})
+refused("a NaN", start("nan", model={**nothing, "start_from": str(bad)}), "step 0: expected finite numbers, got a loss of nan",
+        "the 4 rows from epoch 0, window 0, row 0", "the state before it is in")
+assert (root / "runs/nan/checkpoints/step-00000000/state.json").exists()
+
+long = documents(3000, 5)
+write_set(root / "damaged", [long], VOCAB)
+shard = root / "damaged/00000.tokens"
+content = bytearray(shard.read_bytes())
+content[300] ^= 1
+shard.write_bytes(content)
+refused("a damaged shard", start("damaged", data={"train": [str(root / "damaged")]}), "damaged/00000.tokens: block 0 at offset 128 should have",
+        code=2)
+
+# A disk that is full when the second checkpoint is written: the first stays, and with room again the run goes on to the same end.
+run_file("full", checkpoints={"every_steps": 30})
+size = os.path.getsize(root / "runs/plain/checkpoints/step-00000060/optimizer-0-of-1.safetensors")
+limited = lambda: (signal.signal(signal.SIGXFSZ, signal.SIG_IGN), resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, -1)))
+done = subprocess.run(command("full"), capture_output=True, text=True, env=ENV, preexec_fn=limited)
+refused("a full disk", done, "optimizer-0-of-1.safetensors", "File too large")
+assert not [p for p in (root / "runs/full/checkpoints").iterdir() if p.name.startswith("step-") and not p.name.endswith(".incomplete")]
+done = subprocess.run(command("full"), capture_output=True, text=True, env=ENV)
+assert done.returncode == 0, done.stderr
+assert curve("full", *EXACT) == curve("plain", *EXACT)
+
+# Other data under the same name.
+shutil.rmtree(root / "data")
+write_set(root / "data", [documents(150, 8), documents(150, 2)], VOCAB)
+refused("other data", start("plain"), "was made with other training data than", code=2)
+print("it learns, resumes exactly, and tells what is wrong")
