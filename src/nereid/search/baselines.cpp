@@ -144,7 +144,7 @@ Result<Baseline> BaselineClock::call_candidate(const Task& task, const std::stri
     if (traced.error().blame != Blame::kInput) return traced.error();
     return declined(traced.error());
   }
-  auto program = program_text(traced->trace, device_);
+  auto program = program_text(traced->trace, device_, &task.trace);
   if (!program.ok()) return declined(program.error());
   CallRequest request = request_of(options_);
   request.program = std::move(program->text), request.kernels = std::move(program->kernels);

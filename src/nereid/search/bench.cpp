@@ -107,7 +107,8 @@ Judged Bench::judge_by(verify::Judge& judge, const Task& task, const std::string
                       .candidate_name = proposer + ".py",
                       .candidate_text = proposal.text,
                       .form = proposal.answer ? verify::Pair::Form::kAnswer : verify::Pair::Form::kSource,
-                      .deadline = deadline};
+                      .deadline = deadline,
+                      .traced = [&](const verify::TraceFacts& facts) { judged.work = work_of(facts); }};
     const Stopwatch watch;
     const verify::Verdict verdict = judge.judge(pair);
     judged.word = verify::to_string(verdict.word), judged.reason = verify::reason(verdict);
@@ -118,10 +119,8 @@ Judged Bench::judge_by(verify::Judge& judge, const Task& task, const std::string
         verdict, {.explain = true, .source_of = [&](const std::string& file) -> std::string_view {
                     return file == pair.candidate_name ? std::string_view(pair.candidate_text) : "";
                   }});
-    // A trace of its own, which of Inductor's files takes seconds: not of what is only compared with, by a
-    // clock.
-    const bool needs_work = &judge == &judge_ || !judged.times;
-    if (judged.verified() && code != nullptr && needs_work)
+    if (!judged.verified()) judged.work.reset();
+    if (judged.verified() && code != nullptr && !judged.work)  // judged at smaller sizes
       judged.work = work_of_candidate(task, code->source);
     judged.seconds = watch.seconds();
     // A fault of ours is no verdict; an interrupted one is none either.

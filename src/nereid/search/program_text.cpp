@@ -17,26 +17,46 @@ namespace {
 
 using trace::ValueId;
 
-constexpr size_t kMostData = size_t{1} << 20;  // bytes of one constant
+constexpr size_t kMostData = size_t{16} << 20;  // bytes of one constant
 
 class ProgramWriter {
  public:
   ProgramWriter(const trace::Trace& trace, const std::string& device) : trace_(trace), device_(device) {}
 
-  Result<ProgramText> run() {
-    const trace::Phase* forward = nullptr;
-    for (const auto& phase : trace_.phases)
-      if (phase.kind == trace::PhaseKind::kForward) forward = &phase;
-    if (forward == nullptr) return input_error("the trace holds no forward");
+  Result<ProgramText> run(const trace::Trace* reference) {
+    NEREID_TRY(const trace::Phase* forward, last_forward());
     NEREID_TRY_STATUS(read_forward(*forward));
-    NEREID_TRY(const std::string make, make_text(forward->call));
-    ProgramText program{.text = head() + kernels_text() + make + model_text()};
+    std::string given;
+    if (reference != nullptr) {
+      given_ = trace::tensors_in(forward->inputs);
+      NEREID_TRY(given, ProgramWriter(*reference, device_).inputs_text(given_.size()));
+    }
+    NEREID_TRY(const std::string make, make_text("make", forward->call, true));
+    ProgramText program{.text = head() + kernels_text() + given + make + model_text()};
     for (const auto& [hash, kernel] : kernels_)
       program.kernels[hash] = static_cast<int>(kernel.kernel->constants.size());
     return program;
   }
 
  private:
+  Result<const trace::Phase*> last_forward() const {
+    const trace::Phase* forward = nullptr;
+    for (const auto& phase : trace_.phases)
+      if (phase.kind == trace::PhaseKind::kForward) forward = &phase;
+    if (forward == nullptr) return input_error("the trace holds no forward");
+    return forward;
+  }
+
+  // A function that gives what forward is called with, tensor by tensor.
+  Result<std::string> inputs_text(size_t count) {
+    NEREID_TRY(const trace::Phase* forward, last_forward());
+    inputs_ = trace::tensors_in(forward->inputs);
+    if (inputs_.size() != count)
+      return input_error("the reference is called with {} tensors, the candidate with {}", inputs_.size(),
+                         count);
+    return make_text("make_inputs", forward->call, false);
+  }
+
   const trace::Value& value(ValueId id) const { return trace_.values[static_cast<size_t>(id)]; }
   const trace::Storage& storage_of(ValueId id) const {
     return trace_.storages[static_cast<size_t>(value(id).storage)];
@@ -195,16 +215,22 @@ class ProgramWriter {
         arguments, body_);
   }
 
-  // The steps that make the module and the inputs of that call, as they were traced.
-  Result<std::string> make_text(int call) {
-    std::string text = "\n\ndef make():\n";
+  // The steps that make the inputs of that call, and the module, as they were traced.
+  Result<std::string> make_text(const char* name, int call, bool module) {
+    std::string text = fmt::format("\n\ndef {}():\n", name);
     std::map<ValueId, std::string> names;
     std::map<trace::StorageId, ValueId> made;  // by storage, the first value of it
+    if (!given_.empty()) text += "    given, _ = make_inputs()\n";
+    for (size_t i = 0; i < given_.size(); ++i) {
+      names[given_[i]] = fmt::format("given[{}]", i);
+      made.try_emplace(value(given_[i]).storage, given_[i]);
+    }
     const NameOf name_of = [&](ValueId id) -> Result<std::string> { return leaf(id, names, made); };
     size_t count = 0;
     for (const auto& phase : trace_.phases) {
       const bool inputs = phase.kind == trace::PhaseKind::kMakeInputs;
       if (phase.kind == trace::PhaseKind::kForward || (inputs && phase.call != call)) continue;
+      if (phase.kind == trace::PhaseKind::kInit && !module) continue;
       for (const auto& one : phase.steps) {
         NEREID_TRY(const std::string line, step("    ", one, name_of, [&](ValueId id) {
                      made.try_emplace(value(id).storage, id);
@@ -258,13 +284,15 @@ class ProgramWriter {
   std::map<std::string, Kernel> kernels_;  // by hash
   int choices_ = 0;
   std::vector<ValueId> inputs_, state_;  // that forward needs from outside
+  std::vector<ValueId> given_;           // of a candidate: what its reference makes
   std::string body_;
 };
 
 }  // namespace
 
-Result<ProgramText> program_text(const trace::Trace& trace, const std::string& device) {
-  return ProgramWriter(trace, device).run();
+Result<ProgramText> program_text(const trace::Trace& trace, const std::string& device,
+                                 const trace::Trace* reference) {
+  return ProgramWriter(trace, device).run(reference);
 }
 
 }  // namespace nereid::search

@@ -19,8 +19,10 @@ struct ProgramText {
   std::map<std::string, int> kernels{};
 };
 
-// `device`: "cuda" or "cpu". An error says what has no text: generators, operators that are not PyTorch's,
-// tensor descriptors, kernels where there is no GPU.
-Result<ProgramText> program_text(const trace::Trace& trace, const std::string& device);
+// `device`: "cuda" or "cpu". `reference`: of a candidate, whose inputs are made by the reference's steps. An
+// error says what has no text: generators, operators that are not PyTorch's, tensor descriptors, kernels where
+// there is no GPU.
+Result<ProgramText> program_text(const trace::Trace& trace, const std::string& device,
+                                 const trace::Trace* reference = nullptr);
 
 }  // namespace nereid::search

@@ -130,6 +130,26 @@ TEST(ProgramText, LaunchesAsTritonsUsersDo) {
   EXPECT_THAT(two->text, HasSubstr(", lambda: kernel1[(2, 1, 1)](a0, "));
 }
 
+// A candidate's inputs are the reference's.
+TEST(ProgramText, MakesACandidatesInputsAsItsReferenceDoes) {
+  auto candidate = launching(1);
+  candidate.phases[2].steps.clear();
+  EXPECT_THAT(program_text(candidate, "cuda").error().message, HasSubstr("made by no step"));
+  const auto reference = small();
+  const auto text = program_text(candidate, "cuda", &reference);
+  ASSERT_TRUE(text.ok()) << text.error().message;
+  EXPECT_THAT(text->text, HasSubstr("def make_inputs():\n"
+                                    "    t0 = torch.ops.aten.randn.default([2], device=DEVICE)\n"
+                                    "    return [t0, ], []\n"));
+  EXPECT_THAT(text->text, HasSubstr("def make():\n"
+                                    "    given, _ = make_inputs()\n"
+                                    "    t0 = torch.ops.aten.randn.default([2], device=DEVICE)\n"
+                                    "    return [given[0], ], [t0.as_strided([2], [1], 0), "));
+  auto two = small();
+  two.phases.back().inputs = Arg{trace::List{}};
+  EXPECT_THAT(program_text(candidate, "cuda", &two).error().message, HasSubstr("called with 0 tensors"));
+}
+
 TEST(ProgramText, OfWhatItIsNot) {
   EXPECT_THAT(program_text(launching(1), "cpu").error().message, HasSubstr("no GPU"));
   auto beside = launching(1);

@@ -266,6 +266,7 @@ class Climb {
     NEREID_TRY(candidate_.facts, state_.equipment.facts(candidate_.trace));
     if (candidate_.facts.judged() < 0)
       return end({Word::kUntraceable, {.rule = "not-traceable", .sentence = "The trace holds no forward."}});
+    if (number == 0 && sizes_.empty() && pair_.traced) pair_.traced(candidate_.facts);
     return true;
   }
 

@@ -2,12 +2,15 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "nereid/base/deadline.h"
 #include "nereid/base/result.h"
 
 namespace nereid::verify {
+
+struct TraceFacts;
 
 struct Pair {
   enum class Form { kSource, kAnswer, kEither };  // what the candidate's text is; see answer.h
@@ -18,6 +21,8 @@ struct Pair {
   int trials = 0;        // likewise; 0: none
   Deadline deadline =
       Deadline::never();  // where it passes first, the verdict is an Error by the rule "budget"
+  // Is given the candidate's first trace, where it was traced at its own sizes.
+  std::function<void(const TraceFacts&)> traced{};
 };
 
 // Reads both files. A candidate that ends in .py is source, any other a raw answer. A candidate that is not
