@@ -59,6 +59,7 @@ class Runner {
 
   const KvCache& cache() const { return cache_; }
   const RunnerOptions& options() const { return options_; }
+  const model::Config& config() const { return weights_->config; }
   // Copies whole blocks, keys and values of all layers: what copy-on-write asks for. Pairs of (from, to).
   void copy_blocks(const std::vector<std::pair<int32_t, int32_t>>& pairs);
 

@@ -1,0 +1,88 @@
+// Continuous batching over a runner: samples of prompts join when there are blocks for all they may become, and leave when they end.
+//
+// Every step takes each running sample one token further, then fills up with pieces of prompts that are still to be read. Samples of one prompt share the
+// full blocks of it: the first reads it, the others read again only what follows the last full block. Blocks are promised when a sample joins, so
+// nothing that runs is ever thrown out.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <list>
+#include <map>
+#include <vector>
+
+#include "nereid/base/result.h"
+#include "nereid/engine/runner/runner.h"
+#include "nereid/engine/runner/sampler.h"
+
+namespace nereid::engine {
+
+struct GenerationRequest {
+  std::vector<int64_t> prompt;           // at least one token
+  int64_t samples = 1;
+  int64_t most_new = 256;                // tokens of a sample
+  DrawParameters draw = {};              // `seed` is the request's: each sample has its own, made of it; `index` is counted
+  std::vector<int64_t> end_tokens = {};  // drawing one ends the sample; it is handed out like the others
+};
+
+struct Token {
+  size_t request = 0;
+  int64_t sample = 0;
+  int64_t token = 0;
+  float logprob = 0, drawn_logprob = 0;  // as in Drawn
+  bool last = false;                     // it is an end token, or the sample has as many as it may
+};
+
+struct GenerationOptions {
+  int64_t most_sequences = 256;  // that run at a time
+  int64_t most_step_tokens = 8192;
+};
+
+uint64_t seed_of_sample(uint64_t seed, int64_t sample);
+
+class Generation {
+ public:
+  // `runner` outlives it, and is used by nobody else meanwhile.
+  Generation(Runner& runner, GenerationOptions options);
+
+  // Its number, counted from 0. An error (blamed on the input): the prompt is empty, has tokens that the model has not, or is too long for model or cache.
+  Result<size_t> add(GenerationRequest request);
+  // Ends all samples of a request, or one; nothing more is handed out of them.
+  void cancel(size_t request);
+  void cancel(size_t request, int64_t sample);
+
+  bool idle() const { return running_.empty() && waiting_.empty(); }
+  // One forward. `on_token` may cancel and add.
+  void step(const std::function<void(const Token&)>& on_token);
+
+  int64_t free_blocks() const { return static_cast<int64_t>(free_.size()); }
+
+ private:
+  struct Sequence {
+    size_t request;
+    int64_t sample;
+    std::vector<int64_t> tokens;  // the prompt, then what was drawn
+    int64_t done = 0;             // of these, how many have their keys in the cache
+    std::vector<int32_t> blocks;  // for all that it may become
+    bool cancelled = false;
+  };
+  struct Waiting {
+    size_t request;
+    int64_t sample;
+  };
+  int64_t blocks_for(const GenerationRequest& request) const;
+  const Sequence* reader_of(size_t request) const;
+  void admit();
+  void release(Sequence& sequence);
+
+  Runner& runner_;
+  GenerationOptions options_;
+  std::vector<GenerationRequest> requests_;
+  std::deque<Waiting> waiting_;
+  std::list<Sequence> running_;
+  std::vector<int32_t> free_;
+  std::vector<int32_t> users_;  // of each block
+};
+
+}  // namespace nereid::engine

@@ -1,0 +1,111 @@
+#include "nereid/engine/runner/generation.h"
+
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include "nereid/engine/runner/random_batch_for_tests.h"
+
+namespace nereid::engine {
+namespace {
+
+class Generations : public testing::Test {
+ protected:
+  Generations() {
+    at::set_num_threads(1);
+    weights_ = model::make_weights({.family = model::Family::kLlama, .vocab_size = 61, .hidden_size = 32, .intermediate_size = 48, .layers = 2, .heads = 4,
+                                    .key_value_heads = 2, .head_dim = 8, .max_position_embeddings = 64, .initializer_range = 0.3},
+                                   at::kCPU);
+    model::initialize(weights_, 4);
+  }
+  std::unique_ptr<Runner> runner(int64_t blocks, int64_t block_size, std::vector<int64_t> recorded = {}) {
+    return std::move(Runner::create(weights_, device_, {.blocks = blocks, .block_size = block_size, .recorded_sizes = std::move(recorded)})).value();
+  }
+  // By request and sample.
+  using Texts = std::map<std::pair<size_t, int64_t>, std::vector<int64_t>>;
+  static Texts run(Generation& generation) {
+    Texts texts;
+    while (!generation.idle()) generation.step([&](const Token& token) { texts[{token.request, token.sample}].push_back(token.token); });
+    return texts;
+  }
+  model::Weights weights_;
+  Device device_;
+};
+
+const std::vector<Tokens> kPrompts = {{5}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, {9, 9, 9, 9}, {40, 3, 17, 22, 60, 0, 8}};
+
+TEST_F(Generations, GreedyTokensAreTheDecodersOwn) {
+  for (const int64_t budget : {2, 7, 1000}) {
+    const auto engine = runner(100, 4, {1, 2, 4});
+    Generation generation(*engine, {.most_sequences = 3, .most_step_tokens = budget});
+    for (const auto& prompt : kPrompts) ASSERT_TRUE(generation.add({.prompt = prompt, .most_new = 9, .draw = {.temperature = 0}}).ok());
+    const auto texts = run(generation);
+    for (size_t i = 0; i < kPrompts.size(); ++i) {
+      auto whole = kPrompts[i];
+      whole.insert(whole.end(), texts.at({i, 0}).begin(), texts.at({i, 0}).end());
+      EXPECT_EQ(whole, continued(weights_, kPrompts[i], 9)) << i << " " << budget;
+    }
+    EXPECT_EQ(generation.free_blocks(), 99);
+  }
+}
+
+// A sample is the same whether it is drawn alone, beside others that share its blocks, or when blocks are scarce and samples wait.
+TEST_F(Generations, SamplesDependOnTheirSeedsAlone) {
+  Texts expected;
+  for (const bool scarce : {false, true}) {
+    const auto engine = runner(scarce ? 9 : 200, 4);
+    Generation generation(*engine, {});
+    for (const auto& prompt : kPrompts) ASSERT_TRUE(generation.add({.prompt = prompt, .samples = 6, .most_new = 10, .draw = {.temperature = 1.5, .top_p = 0.95, .seed = 77}}).ok());
+    const auto texts = run(generation);
+    EXPECT_EQ(generation.free_blocks(), scarce ? 8 : 199);
+    if (scarce)
+      EXPECT_EQ(texts, expected);
+    else
+      expected = texts;
+  }
+  ASSERT_EQ(expected.size(), kPrompts.size() * 6);
+  EXPECT_NE(expected.at({1, 0}), expected.at({1, 1}));
+  for (const int64_t sample : {0, 3}) {
+    const auto engine = runner(50, 16);
+    Generation alone(*engine, {});
+    ASSERT_TRUE(alone.add({.prompt = kPrompts[1], .most_new = 10, .draw = {.temperature = 1.5, .top_p = 0.95, .seed = seed_of_sample(77, sample)}}).ok());
+    EXPECT_EQ(run(alone).at({0, 0}), expected.at({1, sample}));
+  }
+}
+
+TEST_F(Generations, EndWithAnEndTokenOrWhenCancelled) {
+  const auto engine = runner(100, 4);
+  const auto own = continued(weights_, kPrompts[1], 12);
+  const int64_t end = own[kPrompts[1].size() + 4];
+  const auto first = std::find(own.begin() + static_cast<ptrdiff_t>(kPrompts[1].size()), own.end(), end) - own.begin() - static_cast<ptrdiff_t>(kPrompts[1].size());
+  Generation generation(*engine, {});
+  ASSERT_TRUE(generation.add({.prompt = kPrompts[1], .most_new = 12, .draw = {.temperature = 0}, .end_tokens = {end}}).ok());
+  ASSERT_TRUE(generation.add({.prompt = kPrompts[0], .samples = 5, .most_new = 20}).ok());
+  Texts texts;
+  int steps = 0;
+  while (!generation.idle()) {
+    generation.step([&](const Token& token) {
+      auto& text = texts[{token.request, token.sample}];
+      text.push_back(token.token);
+      if (token.request == 1 && text.size() == 3) generation.cancel(1, token.sample);
+      if (token.request == 1 && token.sample == 4 && text.size() == 2) generation.cancel(1);
+    });
+    ASSERT_LT(++steps, 100);
+  }
+  EXPECT_EQ(static_cast<ptrdiff_t>(texts.at({0, 0}).size()), first + 1);
+  for (int64_t sample = 0; sample < 4; ++sample) EXPECT_EQ(texts.at({1, sample}).size(), 2u);
+  EXPECT_EQ(generation.free_blocks(), 99);
+}
+
+TEST_F(Generations, WhatDoesNotFitIsRefused) {
+  const auto engine = runner(6, 4);
+  Generation generation(*engine, {});
+  EXPECT_EQ(generation.add({.prompt = {}}).error().message, "a prompt without tokens: expected at least one");
+  EXPECT_EQ(generation.add({.prompt = {61}}).error().message, "a prompt with token 61: expected 0 to 60");
+  EXPECT_EQ(generation.add({.prompt = Tokens(64, 1)}).error().message, "a prompt of 64 tokens: expected fewer than 64, as many as the model's context has");
+  EXPECT_EQ(generation.add({.prompt = Tokens(10, 1), .most_new = 20}).error().message, "a prompt of 10 tokens and 20 more: expected at most 20, as many as the cache holds");
+  EXPECT_TRUE(generation.add({.prompt = Tokens(10, 1), .most_new = 11}).ok());
+  EXPECT_EQ(run(generation).at({0, 0}).size(), 11u);
+}
+
+}  // namespace
+}  // namespace nereid::engine
