@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from shards import write_set
 
-LM = sys.argv[1]
+LM = os.path.abspath(sys.argv[1])
 scratch = tempfile.TemporaryDirectory()
 root = pathlib.Path(scratch.name)
 VOCAB = 61

@@ -45,3 +45,22 @@ def write_set(folder, shards, vocab):
     (folder / "tokens.json").write_text(json.dumps(
         {"nereid_tokens": 1, "tokenizer": "00" * 32, "vocab_size": vocab, "made_by": "shards.py", "done": True, "shards": listed,
          "next_file": 0, "next_byte": 0, "next_line": 0, "left_out": {}}))
+
+
+def read_shard(path):
+    """[(tokens, [(begin, end), ...]), ...], every checksum looked at."""
+    data = pathlib.Path(path).read_bytes()
+    assert data[:8] == b"NRDTOKEN" and crc32c(data[:124]) == struct.unpack_from("<I", data, 124)[0]
+    version, width = struct.unpack_from("<II", data, 8)
+    tokens, documents, spans, answer_tokens, vocab, block = struct.unpack_from("<QQQQII", data, 48)
+    assert version == 1 and width == (2 if vocab <= 65536 else 4) and block == 65536
+    index = 128 + (tokens * width + 7) // 8 * 8
+    at = index + 16 * (documents + 1)
+    end = at + 8 * spans
+    for i, start in enumerate(range(128, end, block)):
+        assert crc32c(data[start:min(start + block, end)]) == struct.unpack_from("<I", data, end + 4 * i)[0], (path, i)
+    ids = struct.unpack_from(f"<{tokens}{'H' if width == 2 else 'I'}", data, 128)
+    starts = struct.unpack_from(f"<{2 * (documents + 1)}Q", data, index)
+    answers = [struct.unpack_from("<II", data, at + 8 * i) for i in range(spans)]
+    assert sum(e - b for b, e in answers) == answer_tokens
+    return [(list(ids[starts[2 * d]:starts[2 * d + 2]]), answers[starts[2 * d + 1]:starts[2 * d + 3]]) for d in range(documents)]

@@ -49,6 +49,7 @@ int run(int argc, char** argv) {
   nereid::app::add_eval_command(app, chosen);
   nereid::app::add_runs_command(app, chosen);
   nereid::app::add_store_command(app, chosen);
+  nereid::app::add_train_command(app, chosen);
   nereid::app::add_tokenize_command(app, chosen);
 
   try {

@@ -1,0 +1,164 @@
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "nereid/app/command.h"
+#include "nereid/app/output.h"
+#include "nereid/base/deadline.h"
+#include "nereid/base/installation.h"
+#include "nereid/base/json.h"
+#include "nereid/base/progress.h"
+#include "nereid/policy/prompt.h"
+#include "nereid/train/shard_maker.h"
+
+namespace nereid::app {
+namespace {
+
+constexpr const char* kTrainExamples = R"(Examples:
+  nereid synth --level 3 --count 10000 --held-out 0.05 --pairs -o pairs.jsonl
+  nereid train data pairs.jsonl -o data/train --tokenizer Qwen3-0.6B/tokenizer.json --split train
+  nereid train data pairs.jsonl -o data/held_out --tokenizer Qwen3-0.6B/tokenizer.json --split held-out
+  nereid train sft runs/tiny.toml                  goes on from its last checkpoint when it is started again
+  nereid train sft runs/tiny.toml --json | jq .loss
+  nereid runs page training/tiny -o tiny.html
+
+docs/training.md: run files, the lines that `data` reads, what a run leaves.)";
+
+struct TrainDataOptions {
+  std::vector<std::string> inputs;
+  std::string output, tokenizer, split;
+  int64_t longest = 32'768;
+  uint64_t shard_tokens = 1 << 26;
+  int threads = 0;
+};
+
+Json list_json(const TrainDataOptions& options, const train::ShardsMade& made, double seconds) {
+  uint64_t documents = 0, tokens = 0, answers = 0;
+  for (const auto& shard : made.list.shards)
+    documents += shard.documents, tokens += shard.tokens, answers += shard.answer_tokens;
+  return {{"folder", options.output},
+          {"shards", made.list.shards.size()},
+          {"documents", documents},
+          {"tokens", tokens},
+          {"answer_tokens", answers},
+          {"left_out", made.list.left_out},
+          {"vocab_size", made.list.vocab_size},
+          {"tokenizer", made.list.tokenizer},
+          {"seconds", seconds},
+          {"resumed_shards", made.resumed_shards}};
+}
+
+Result<Answer> make_data(const TrainDataOptions& options, bool json) {
+  NEREID_TRY(const auto installation, Installation::locate());
+  NEREID_TRY(const auto prompts, policy::Prompts::load(installation.package / "prompts"));
+  train::ShardMakerSettings settings{.inputs = options.inputs,
+                                     .folder = options.output,
+                                     .tokenizer = options.tokenizer,
+                                     .examples = {},
+                                     .asked_with = prompts.system + prompts.task,
+                                     .longest = options.longest,
+                                     .shard_tokens = options.shard_tokens,
+                                     .threads = options.threads};
+  settings.examples.split = options.split;
+  // As `optimize` asks a model.
+  settings.examples.ask = [&](const std::string& source) -> Result<std::vector<model::ChatMessage>> {
+    NEREID_TRY(auto asked, policy::fill(prompts.task, {{"name", "model.py"}, {"source", source}}, "task.md"));
+    return std::vector<model::ChatMessage>{{.role = "system", .content = prompts.system},
+                                           {.role = "user", .content = std::move(asked)}};
+  };
+  const Stopwatch clock;
+  constexpr uint64_t kMegabyte = 1'000'000;
+  std::optional<Progress> progress;
+  uint64_t told = 0;
+  settings.tell = [&](uint64_t bytes, uint64_t of) {
+    if (!progress) progress.emplace("train data, MB", static_cast<int64_t>(of / kMegabyte));
+    progress->advance(static_cast<int64_t>(bytes / kMegabyte - told));
+    told = bytes / kMegabyte;
+  };
+  NEREID_TRY(const auto made, train::make_shards(settings));
+  progress.reset();
+  const Json summary = list_json(options, made, clock.seconds());
+  if (json) {
+    NEREID_TRY_STATUS(write_stdout(json_line(summary)));
+    return Answer::kYes;
+  }
+  std::string text =
+      fmt::format("{}: {} documents of {} tokens, {} in answers, in {} shards\n", options.output,
+                  summary["documents"].get<uint64_t>(), summary["tokens"].get<uint64_t>(),
+                  summary["answer_tokens"].get<uint64_t>(), made.list.shards.size());
+  for (const auto& [why, count] : made.list.left_out)
+    text += fmt::format("  left out: {} that {}\n", count, why);
+  NEREID_TRY_STATUS(write_stdout(text));
+  return Answer::kYes;
+}
+
+// Becomes nereid-lm, which links libtorch: this process ends here.
+Result<Answer> become_language_model(std::vector<std::string> arguments) {
+  NEREID_TRY(const auto installation, Installation::locate());
+  const auto program = installation.bin / "nereid-lm";
+  arguments.insert(arguments.begin(), program.string());
+  std::vector<char*> pointers;
+  for (auto& argument : arguments) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  ::execv(program.c_str(), pointers.data());
+  return our_error("{}: {}", program.string(), std::strerror(errno));
+}
+
+void add_data_command(CLI::App& command, Chosen& chosen) {
+  auto options = std::make_shared<TrainDataOptions>();
+  auto* data = command.add_subcommand("data", "Lines of JSON into token shards; run again to go on");
+  data->add_option("FILE", options->inputs,
+                   "Files of lines: pairs of `nereid synth --pairs`, conversations, prompts with answers")
+      ->required();
+  data->add_option("-o,--output", options->output, "The folder of shards")->required();
+  data->add_option("-t,--tokenizer", options->tokenizer, "A tokenizer.json")->required();
+  data->add_option("--split", options->split, "Only lines of this side of the split")
+      ->check(CLI::IsMember({"train", "held-out"}));
+  data->add_option("--longest", options->longest, "Documents of more tokens are left out")
+      ->check(CLI::Range(2, 1 << 24))
+      ->capture_default_str();
+  data->add_option("--shard-tokens", options->shard_tokens, "A shard is closed when it has so many")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 36))
+      ->capture_default_str();
+  data->add_option("--threads", options->threads, "0: one a core")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  add_json_flag(*data, chosen, "One object: documents, tokens, answer_tokens, left_out, ...");
+  data->callback(
+      [options, &chosen] { chosen.run = [options, &chosen] { return make_data(*options, chosen.json); }; });
+}
+
+void add_sft_command(CLI::App& command, Chosen& chosen) {
+  struct Options {
+    std::string run_file, output, device = "auto";
+  };
+  auto options = std::make_shared<Options>();
+  auto* sft = command.add_subcommand("sft", "Supervised fine-tuning by a run file; run again to go on");
+  sft->add_option("RUN", options->run_file, "A run file")->required();
+  sft->add_option("-o,--output", options->output, "The run's folder; training/NAME where not given");
+  sft->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")->capture_default_str();
+  add_json_flag(*sft, chosen, "One object a step: step, loss, tokens_per_s, mfu, ...");
+  sft->callback([options, &chosen] {
+    chosen.run = [options, &chosen] {
+      std::vector<std::string> arguments = {"train-sft", options->run_file, "--device", options->device};
+      if (!options->output.empty()) arguments.insert(arguments.end(), {"-o", options->output});
+      if (chosen.json) arguments.push_back("--json");
+      return become_language_model(std::move(arguments));
+    };
+  });
+}
+
+}  // namespace
+
+void add_train_command(CLI::App& app, Chosen& chosen) {
+  auto* command = app.add_subcommand("train", "Make training data; train language models");
+  command->footer(kTrainExamples);
+  command->require_subcommand(1);
+  add_data_command(*command, chosen);
+  add_sft_command(*command, chosen);
+}
+
+}  // namespace nereid::app
