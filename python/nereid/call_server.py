@@ -222,12 +222,12 @@ def begin_child(channel, request, threads, fresh=False, jail=None):
         if request["kernels"]:
             load_kernels(request)
         enter(jail, [1, 2, channel.fileno()], request["device"])
-    elif request["device"] == "cuda" and not fresh:
-        import torch
-
-        try:
-            torch.cuda.init()
+    else:
+        try:  # before a turn on the GPU is asked for: a context takes longer than what is done in one
+            compute(request["device"])
         except Exception as error:
+            if fresh:
+                raise
             print(f"begins anew, CUDA cannot be had after a fork: {error}", flush=True)
             channel.set_inheritable(True)
             os.execv(sys.executable, [sys.executable, "-m", "nereid.call_server", "--child", str(channel.fileno()), json.dumps(request)])

@@ -29,7 +29,7 @@ a time; without, they are the cost model's and are named so.
 Exit code 0: every task was judged, whatever the verdicts; 1: some could not be judged (an Error).)";
 
 // PyTorch's times, of many tasks: a little of each way.
-constexpr double kBaselineSampling = 0.1, kBaselinePatience = 120;
+constexpr double kBaselineSampling = 0.06, kBaselinePatience = 120;
 constexpr int64_t kNoted = 50;  // tasks between lines that stay
 
 struct EvalOptions {
