@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "nereid/model/decoder/weights.h"
+#include "nereid/train/rl/objective.h"
 #include "nereid/train/torch/linear_cross_entropy.h"
 #include "nereid/train/torch/optimizer.h"
 #include "nereid/train/torch/recompute.h"
@@ -118,11 +119,53 @@ Tensors layout_of(const Input&) {
   return results;
 }
 
+// Rollouts one behind the other: `lengths`, `plans`, `judged` [rollouts, 3] (valid, correct, speed-up),
+// `groups`.
+Tensors objective(const Input& input) {
+  using Kind = ObjectiveSettings::Kind;
+  const std::map<std::string, Kind> kinds = {
+      {"grpo", Kind::kGrpo}, {"hrd", Kind::kHrd}, {"drpo", Kind::kDrpo}};
+  const std::map<std::string, Baseline> baselines = {{"normalized", Baseline::kNormalized},
+                                                     {"mean", Baseline::kMean},
+                                                     {"leave_one_out", Baseline::kLeaveOneOut}};
+  ObjectiveSettings settings{.kind = kinds.at(input.told.at("kind")),
+                             .baseline = baselines.at(input.told.at("baseline"))};
+  settings.beta = input.number("beta");
+  settings.delta = input.number("delta");
+  const auto numbers = [&](const char* name) {
+    const at::Tensor tensor = input.tensors.at(name).to(at::kDouble).contiguous();
+    return std::vector<double>(tensor.const_data_ptr<double>(),
+                               tensor.const_data_ptr<double>() + tensor.numel());
+  };
+  const auto lengths = numbers("lengths"), plans = numbers("plans"), judged = numbers("judged"),
+             fresh = numbers("new"), old = numbers("old");
+  std::vector<Rollout> rollouts(lengths.size());
+  size_t at = 0;
+  for (size_t i = 0; i < rollouts.size(); ++i) {
+    for (size_t t = 0; t < static_cast<size_t>(lengths[i]); ++t, ++at) {
+      rollouts[i].log_probabilities.push_back(static_cast<float>(fresh[at]));
+      rollouts[i].old_log_probabilities.push_back(static_cast<float>(old[at]));
+    }
+    rollouts[i].plan_tokens = static_cast<size_t>(plans[i]);
+    rollouts[i].judged = {
+        .valid = judged[3 * i] > 0, .correct = judged[3 * i + 1] > 0, .speedup = judged[3 * i + 2]};
+  }
+  std::vector<size_t> groups;
+  for (const double group : numbers("groups")) groups.push_back(static_cast<size_t>(group));
+  const auto value = evaluate_objective(settings, rollouts, groups);
+  std::vector<float> gradients;
+  for (const auto& part : value.gradients) gradients.insert(gradients.end(), part.begin(), part.end());
+  return {{"loss", at::full({}, value.loss, at::kDouble)},
+          {"kl", at::full({}, value.kl, at::kDouble)},
+          {"gradients", at::from_blob(gradients.data(), {std::ssize(gradients)}, at::kFloat).clone()}};
+}
+
 const std::map<std::string, std::function<Tensors(const Input&)>> kOperations = {
     {"cross_entropy", cross_entropy},
     {"token_scores", token_scores},
     {"optimizer_steps", optimizer_steps},
-    {"layout", layout_of}};
+    {"layout", layout_of},
+    {"objective", objective}};
 
 Result<int> run(int argc, char** argv) {
   if (argc != 4 || !kOperations.contains(argv[1]))

@@ -1,0 +1,34 @@
+#include "nereid/train/rl/advantages.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace nereid::train {
+
+std::vector<double> advantages(std::span<const double> rewards, Baseline baseline) {
+  const auto count = static_cast<double>(rewards.size());
+  std::vector<double> found(rewards.size(), 0.0);
+  if (rewards.size() < 2) return found;
+  const double mean = std::accumulate(rewards.begin(), rewards.end(), 0.0) / count;
+  double factor = 1;
+  if (baseline == Baseline::kLeaveOneOut) factor = count / (count - 1);
+  if (baseline == Baseline::kNormalized) {
+    double squares = 0;
+    for (const double reward : rewards) squares += (reward - mean) * (reward - mean);
+    factor = 1 / (std::sqrt(squares / (count - 1)) + 1e-6);
+  }
+  // Exactly zero, not what rounding leaves of it.
+  if (std::ranges::all_of(rewards, [&](double reward) { return reward == rewards.front(); })) return found;
+  for (size_t i = 0; i < rewards.size(); ++i) found[i] = factor * (rewards[i] - mean);
+  return found;
+}
+
+double binary_reward(const Judged& judged) { return judged.valid && judged.correct ? 1 : 0; }
+
+SplitReward split_reward(const Judged& judged) {
+  const double code = binary_reward(judged);
+  return {.plan = code * std::min(judged.speedup, 2.0), .code = code};
+}
+
+}  // namespace nereid::train

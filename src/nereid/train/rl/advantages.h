@@ -1,0 +1,34 @@
+// What each rollout of a group is worth beside the others.
+#pragma once
+
+#include <span>
+#include <vector>
+
+namespace nereid::train {
+
+enum class Baseline {
+  kNormalized,   // (r - mean) / (deviation + 1e-6), the deviation over n - 1: GRPO
+  kMean,         // r - mean
+  kLeaveOneOut,  // r - mean of the others: r's own baseline does not depend on r
+};
+
+// Of one group's rewards. All zeros where they are all the same, and where there is only one.
+std::vector<double> advantages(std::span<const double> rewards, Baseline baseline);
+
+// What the judge says of a rollout.
+struct Judged {
+  bool valid =
+      false;  // rule: it is a kernel that does the work (nothing of Malformed, Untraceable, Disallowed)
+  bool correct = false;  // execution: Verified
+  double speedup = 0;    // t_ref / t, above 0 where it is correct
+};
+
+// AutoTriton: rule times execution, 0 or 1.
+double binary_reward(const Judged& judged);
+// TritonRL: of the code's tokens valid * correct, of the plan's that times min(speedup, 2).
+struct SplitReward {
+  double plan = 0, code = 0;
+};
+SplitReward split_reward(const Judged& judged);
+
+}  // namespace nereid::train

@@ -1,0 +1,161 @@
+#include "nereid/train/rl/objective.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+namespace nereid::train {
+namespace {
+
+using By = ObjectiveSettings::Kind;
+
+TEST(Advantages, OfTheThreeBaselines) {
+  const std::vector<double> rewards{1, 0, 0, 1, 1};  // mean 0.6, squares 1.2
+  EXPECT_THAT(advantages(rewards, Baseline::kMean),
+              testing::Pointwise(testing::DoubleNear(1e-12), {0.4, -0.6, -0.6, 0.4, 0.4}));
+  EXPECT_THAT(advantages(rewards, Baseline::kLeaveOneOut),
+              testing::Pointwise(testing::DoubleNear(1e-12), {0.5, -0.75, -0.75, 0.5, 0.5}));
+  const double deviation = std::sqrt(1.2 / 4) + 1e-6;
+  EXPECT_THAT(
+      advantages(rewards, Baseline::kNormalized),
+      testing::Pointwise(testing::DoubleNear(1e-12), {0.4 / deviation, -0.6 / deviation, -0.6 / deviation,
+                                                      0.4 / deviation, 0.4 / deviation}));
+}
+
+TEST(Advantages, AreZeroWhereNothingIsToBeChosen) {
+  for (const Baseline baseline : {Baseline::kMean, Baseline::kLeaveOneOut, Baseline::kNormalized}) {
+    EXPECT_THAT(advantages(std::vector<double>{0.1, 0.1, 0.1}, baseline), testing::Each(0.0));
+    EXPECT_THAT(advantages(std::vector<double>{7}, baseline), testing::ElementsAre(0.0));
+    EXPECT_TRUE(advantages(std::vector<double>{}, baseline).empty());
+  }
+}
+
+// The baseline without oneself: by its own words.
+TEST(Advantages, LeaveOneOutIsTheMeanOfTheOthers) {
+  std::mt19937 random(1);
+  for (int trial = 0; trial < 200; ++trial) {
+    std::vector<double> rewards(2 + random() % 9);
+    for (double& reward : rewards) reward = static_cast<double>(random() % 1000) / 250;
+    const auto found = advantages(rewards, Baseline::kLeaveOneOut);
+    for (size_t i = 0; i < rewards.size(); ++i) {
+      double others = 0;
+      for (size_t j = 0; j < rewards.size(); ++j) others += j == i ? 0 : rewards[j];
+      EXPECT_NEAR(found[i], rewards[i] - others / static_cast<double>(rewards.size() - 1), 1e-12);
+    }
+  }
+}
+
+TEST(Rewards, AreTheLaddersProducts) {
+  for (const bool valid : {false, true})
+    for (const bool correct : {false, true}) {
+      const Judged judged{.valid = valid, .correct = correct, .speedup = 1.5};
+      EXPECT_EQ(binary_reward(judged), valid && correct ? 1 : 0);
+      EXPECT_EQ(split_reward(judged).code, valid && correct ? 1 : 0);
+      EXPECT_EQ(split_reward(judged).plan, valid && correct ? 1.5 : 0);
+    }
+  EXPECT_EQ(split_reward({.valid = true, .correct = true, .speedup = 9}).plan, 2);
+}
+
+std::vector<Rollout> drawn(uint32_t seed, size_t count, double apart) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> unit(0, 1);
+  std::vector<Rollout> rollouts(count);
+  for (Rollout& rollout : rollouts) {
+    const size_t length = random() % 12;
+    for (size_t t = 0; t < length; ++t) {
+      rollout.log_probabilities.push_back(-3 * unit(random));
+      rollout.old_log_probabilities.push_back(rollout.log_probabilities.back() +
+                                              static_cast<float>(apart) * (unit(random) - 0.5F));
+    }
+    rollout.plan_tokens = length == 0 ? 0 : random() % (length + 1);
+    rollout.judged = {
+        .valid = random() % 4 != 0, .correct = random() % 2 != 0, .speedup = 0.2 + 3 * unit(random)};
+  }
+  return rollouts;
+}
+
+// Every gradient is the loss's slope, unless the token is just at a bound of the clipping, or of the KL.
+TEST(Objective, GradientsAreSlopes) {
+  for (const By kind : {By::kGrpo, By::kHrd, By::kDrpo})
+    for (const Baseline baseline : {Baseline::kNormalized, Baseline::kMean, Baseline::kLeaveOneOut})
+      for (uint32_t seed = 0; seed < 10; ++seed) {
+        auto rollouts = drawn(seed, 9, 0.8);
+        const std::vector<size_t> groups{0, 4, 4, 9};
+        const ObjectiveSettings settings{.kind = kind, .baseline = baseline, .beta = 3, .delta = 1e-3};
+        const auto value = evaluate_objective(settings, rollouts, groups);
+        for (size_t i = 0; i < rollouts.size(); ++i)
+          for (size_t t = 0; t < rollouts[i].log_probabilities.size(); ++t) {
+            const float before = rollouts[i].log_probabilities[t], by = 1.0F / 1024;
+            rollouts[i].log_probabilities[t] = before + by;
+            const double above = evaluate_objective(settings, rollouts, groups).loss;
+            rollouts[i].log_probabilities[t] = before - by;
+            const double below = evaluate_objective(settings, rollouts, groups).loss;
+            rollouts[i].log_probabilities[t] = before;
+            const double ratio = std::exp(double{before} - double{rollouts[i].old_log_probabilities[t]});
+            if (std::abs(ratio - 0.8) < 2e-3 || std::abs(ratio - 1.2) < 2e-3) continue;
+            EXPECT_NEAR(value.gradients[i][t], (above - below) / (2 * double{by}), 2e-5)
+                << static_cast<int>(kind) << " " << seed;
+          }
+      }
+}
+
+TEST(Objective, OnTheOldPolicyNothingIsClippedAndThereIsNoKl) {
+  auto rollouts = drawn(3, 6, 0);
+  for (const By kind : {By::kGrpo, By::kHrd, By::kDrpo}) {
+    const auto value = evaluate_objective({.kind = kind}, rollouts, std::vector<size_t>{0, 6});
+    EXPECT_EQ(value.kl, 0);
+    EXPECT_EQ(value.clipped_share, 0);
+  }
+}
+
+TEST(Objective, ClippingTakesGradientsOnlyWhereTheRatioHasGoneFarEnough) {
+  Rollout good{.log_probabilities = {0, 0, 0},
+               .old_log_probabilities = {-1, 0, 1},
+               .plan_tokens = 0,
+               .judged = {true, true, 1}};
+  Rollout bad = good;
+  bad.judged.correct = false;
+  const auto value = evaluate_objective({.baseline = Baseline::kMean}, std::vector<Rollout>{good, bad},
+                                        std::vector<size_t>{0, 2});
+  EXPECT_EQ(value.gradients[0][0], 0);  // more likely than 1.2 times already
+  EXPECT_LT(value.gradients[0][1], 0);
+  EXPECT_LT(value.gradients[0][2], 0);  // less likely, and should be more
+  EXPECT_GT(value.gradients[1][0], 0);
+  EXPECT_EQ(value.gradients[1][2], 0);  // less likely than 0.8 times already
+  EXPECT_NEAR(value.clipped_share, 2.0 / 6, 1e-12);
+}
+
+TEST(Objective, HrdTellsPlanAndCodeApart) {
+  // Both are correct: the code has nothing to learn, the plan what is faster.
+  const Rollout slow{.log_probabilities = {-1, -1, -1},
+                     .old_log_probabilities = {-1, -1, -1},
+                     .plan_tokens = 1,
+                     .judged = {true, true, 0.5}};
+  Rollout fast = slow;
+  fast.judged.speedup = 1.5;
+  const auto value = evaluate_objective({.kind = By::kHrd, .baseline = Baseline::kMean},
+                                        std::vector<Rollout>{slow, fast}, std::vector<size_t>{0, 2});
+  EXPECT_NEAR(value.gradients[0][0], 0.1 * 0.5 / 2,
+              1e-7);  // alpha * 0.5 below the mean, of two tokens of plans
+  EXPECT_NEAR(value.gradients[1][0], -0.1 * 0.5 / 2, 1e-7);
+  for (const size_t token : {1, 2}) EXPECT_EQ(value.gradients[0][token], 0);
+}
+
+TEST(Objective, DrpoLeavesGroupsWithoutACorrectOneAlone) {
+  auto rollouts = drawn(5, 4, 0);
+  for (Rollout& rollout : rollouts) rollout.judged.correct = false;
+  const auto value = evaluate_objective({.kind = By::kDrpo}, rollouts, std::vector<size_t>{0, 4});
+  EXPECT_EQ(value.loss, 0);
+  for (const auto& gradients : value.gradients) EXPECT_THAT(gradients, testing::Each(0.0F));
+}
+
+TEST(Objective, OfNothingIsNothing) {
+  const auto value = evaluate_objective({}, std::vector<Rollout>(3), std::vector<size_t>{0, 3});
+  EXPECT_EQ(value.loss, 0);
+  EXPECT_EQ(value.gradients.size(), 3u);
+}
+
+}  // namespace
+}  // namespace nereid::train

@@ -1,0 +1,94 @@
+"""Objectives of reinforcement learning against a few lines of PyTorch: the loss, and its gradient by every token's log-probability."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import torch
+from safetensors.torch import load_file, save_file
+
+CHECK = sys.argv[1]
+folder = tempfile.TemporaryDirectory()
+
+
+def check(tensors, **told):
+    source, target = (str(pathlib.Path(folder.name) / name) for name in ("in.safetensors", "out.safetensors"))
+    save_file({k: v.contiguous() for k, v in tensors.items()}, source, {k: str(v) for k, v in told.items()})
+    done = subprocess.run([CHECK, "objective", source, target], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return load_file(target)
+
+
+def advantages(rewards, baseline):
+    if len(rewards) < 2 or (rewards == rewards[0]).all():
+        return torch.zeros_like(rewards)
+    if baseline == "normalized":
+        return (rewards - rewards.mean()) / (rewards.std() + 1e-6)
+    if baseline == "mean":
+        return rewards - rewards.mean()
+    return torch.stack([r - torch.cat([rewards[:i], rewards[i + 1:]]).mean() for i, r in enumerate(rewards)])
+
+
+def ppo(new, old, advantage):
+    ratio = (new - old).exp()
+    return torch.min(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage)
+
+
+def grpo(new, old, plans, valid, correct, speedup, groups, baseline, beta, delta):
+    worth = torch.cat([advantages((valid * correct)[a:b], baseline) for a, b in groups])
+    return -torch.stack([ppo(n, o, w).mean() for n, o, w in zip(new, old, worth)]).mean()
+
+
+def hrd(new, old, plans, valid, correct, speedup, groups, baseline, beta, delta):
+    loss = 0
+    for reward, part, weight in ((valid * correct * speedup.clamp(max=2), lambda x, p: x[:p], 0.1), (valid * correct, lambda x, p: x[p:], 1.0)):
+        worth = torch.cat([advantages(reward[a:b], baseline) for a, b in groups])
+        tokens = torch.cat([ppo(part(n, p), part(o, p), w) for n, o, p, w in zip(new, old, plans, worth)])
+        loss = loss - weight * tokens.mean()
+    return loss
+
+
+def drpo(new, old, plans, valid, correct, speedup, groups, baseline, beta, delta):
+    s, good, loss = torch.stack([n.mean() for n in new]), (valid * correct).bool(), 0
+    for a, b in groups:
+        g = good[a:b]
+        if not g.any():
+            continue
+        loss = loss - (torch.softmax(speedup[a:b][g].log() / 0.1, 0) * s[a:b][g]).sum()
+        if (~g).any():
+            loss = loss + 5 * (s[a:b][~g] / 5).exp().mean().log()
+    log_ratio = torch.cat(new) - torch.cat(old)
+    kl = (log_ratio.exp() - 1 - log_ratio).mean()
+    return loss / len(groups) + beta * (kl - delta).clamp_min(0) ** 2
+
+
+count = 0
+for seed in range(4):
+    torch.manual_seed(seed)
+    groups = [(0, 4), (4, 9), (9, 12)]
+    lengths = torch.randint(2, 30, (12,))
+    plans = (torch.rand(12) * lengths).long().clamp_min(1)
+    valid, correct = (torch.rand(12) < 0.8).double(), (torch.rand(12) < 0.5).double()
+    if seed == 1:
+        correct[4:9] = 0
+    if seed == 2:
+        valid[:4], correct[:4] = 1, 1
+    speedup = torch.rand(12).double() * 3 + 0.1
+    flat = -3 * torch.rand(int(lengths.sum()))
+    old = flat + (torch.rand(len(flat)) - 0.5) * (0.9 if seed % 2 else 0.2)
+    offsets = [0, *lengths.cumsum(0).tolist()]
+    for kind in (grpo, hrd, drpo):
+        # Each looks at a baseline, or at beta and delta.
+        for baseline in ("normalized",) if kind is drpo else ("normalized", "mean", "leave_one_out"):
+            for beta, delta in ((1000, 1e-4), (3, 0.05)) if kind is drpo else ((0, 0),):
+                leaf = flat.double().requires_grad_()
+                cut = lambda x: [x[a:b] for a, b in zip(offsets, offsets[1:])]
+                loss = kind(cut(leaf), cut(old.double()), plans.tolist(), valid, correct, speedup, groups, baseline, beta, delta)
+                loss.backward()
+                ours = check({"new": flat, "old": old, "lengths": lengths, "plans": plans, "judged": torch.stack([valid, correct, speedup], 1),
+                              "groups": torch.tensor([0, 4, 9, 12])}, kind=kind.__name__, baseline=baseline, beta=beta, delta=delta)
+                told = (kind.__name__, baseline, seed, beta)
+                assert abs(ours["loss"] - loss.detach()) <= 1e-6 * max(1, abs(loss.item())), (told, ours["loss"], loss)
+                assert (ours["gradients"] - leaf.grad).abs().max() <= 1e-6 * max(1, leaf.grad.abs().max()), told
+                count += 1
+print(f"{count} losses and gradients are PyTorch's")
