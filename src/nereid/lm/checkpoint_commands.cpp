@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "nereid/lm/command.h"
+#include "nereid/lm/dtype_option.h"
 #include "nereid/model/decoder/decoder.h"
 #include "nereid/model/decoder/device.h"
 #include "nereid/model/decoder/weights.h"
@@ -18,16 +19,8 @@ struct Options {
   uint64_t shard_bytes = 5'000'000'000;
 };
 
-Result<std::optional<model::Dtype>> dtype_from(const std::string& name) {
-  if (name.empty()) return std::optional<model::Dtype>();
-  const auto dtype = model::dtype_from_torch(name);
-  if (dtype != model::Dtype::kF32 && dtype != model::Dtype::kBF16 && dtype != model::Dtype::kF16)
-    return input_error("--dtype: expected float32, bfloat16 or float16, got '{}'", name);
-  return dtype;
-}
-
 Result<int> export_checkpoint(const Options& options) {
-  NEREID_TRY(const auto dtype, dtype_from(options.dtype));
+  NEREID_TRY(const auto dtype, dtype_option(options.dtype));
   NEREID_TRY(const auto weights, model::load_weights(options.model, at::kCPU, dtype));
   std::vector<std::filesystem::path> also;
   for (const char* name : {"tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json"}) {
@@ -50,7 +43,7 @@ Result<std::vector<T>> numbers_of(const model::SafetensorsFile& file, const char
 
 Result<int> write_logits(const Options& options) {
   const c10::NoGradGuard no_gradients;
-  NEREID_TRY(const auto dtype, dtype_from(options.dtype));
+  NEREID_TRY(const auto dtype, dtype_option(options.dtype));
   NEREID_TRY(const at::Device device, model::open_device(options.device));
   NEREID_TRY(const auto weights, model::load_weights(options.model, device, dtype));
   NEREID_TRY(const auto file, model::SafetensorsFile::open(options.tokens));

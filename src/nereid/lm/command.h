@@ -17,6 +17,7 @@ struct Chosen {
   std::function<Result<int>()> run;  // set by the subcommand that was given; its exit code
 };
 
+void add_generate_command(CLI::App& app, Chosen& chosen);
 void add_logits_command(CLI::App& app, Chosen& chosen);
 void add_export_command(CLI::App& app, Chosen& chosen);
 void add_train_sft_command(CLI::App& app, Chosen& chosen);

@@ -38,6 +38,7 @@ int main(int argc, char** argv) {
   CLI::App app{"The half of nereid that runs language models.", "nereid-lm"};
   app.require_subcommand(1);
   nereid::lm::Chosen chosen;
+  nereid::lm::add_generate_command(app, chosen);
   nereid::lm::add_logits_command(app, chosen);
   nereid::lm::add_export_command(app, chosen);
   nereid::lm::add_train_sft_command(app, chosen);

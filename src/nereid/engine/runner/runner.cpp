@@ -73,6 +73,7 @@ Result<std::unique_ptr<Runner>> Runner::create(const model::Weights& weights, De
   if (options.blocks == 0) {
     const int64_t bytes = block_bytes(weights.config, options.block_size, weights.flat.scalar_type());
     options.blocks = static_cast<int64_t>(static_cast<double>(device.free_bytes()) * options.memory_share) / bytes;
+    if (options.most_blocks > 0) options.blocks = std::min(options.blocks, options.most_blocks);
   }
   if (options.blocks < 2) return our_error("memory for {} blocks of {} keys and values is not enough: expected at least 2", options.blocks, options.block_size);
   NEREID_TRY(auto fused, device.fused(weights.config, options.block_size));

@@ -1,0 +1,252 @@
+// `nereid generate`: continues prompts with a model.
+#include <algorithm>
+#include <cstdio>
+
+#include "nereid/base/deadline.h"
+#include "nereid/base/file.h"
+#include "nereid/base/interrupt.h"
+#include "nereid/base/json_field.h"
+#include "nereid/base/progress.h"
+#include "nereid/base/text.h"
+#include "nereid/engine/runner/cuda/cuda_device.h"
+#include "nereid/engine/runner/generation.h"
+#include "nereid/lm/command.h"
+#include "nereid/lm/dtype_option.h"
+#include "nereid/lm/stop_strings.h"
+#include "nereid/model/decoder/device.h"
+#include "nereid/model/decoder/weights.h"
+#include "nereid/model/tokenizer.h"
+
+namespace nereid::lm {
+namespace {
+
+constexpr const char* kGenerateExamples = R"(Examples:
+  nereid generate --model Qwen3-8B --prompt 'def fibonacci(n):'                  as it is drawn
+  nereid generate --model Qwen3-8B --prompt - < prompt.txt --temperature 0       greedy, the prompt from standard input
+  nereid generate --model Qwen3-8B --prompt 'A haiku:' -n 8 --seed 1 --json      eight samples, a JSON object each
+  nereid generate --model Qwen3-8B --prompts prompts.jsonl --json > answers.jsonl
+
+MODEL is a folder with config.json, safetensors and tokenizer.json, of the Qwen3, Qwen2 (2.5) or Llama 3 family. Each line of prompts.jsonl
+is {"prompt": "..."} or {"tokens": [...]}; answers come as they are done, and name their line by `index`, from 0. Temperature, top-k and top-p
+are those of generation_config.json where not given. The same seed gives the same samples, whatever else is generated beside them.
+
+A JSON object has `index`, `sample`, `text`, `tokens`, `logprobs` (under the model), `drawn_logprobs` (under the distribution that was drawn from),
+`finish_reason` (end: an end token, stop: a stop string, length) and `tokens_per_s` (of all samples until then).)";
+
+struct GenerateOptions {
+  std::string model, prompt, prompts, device = "auto", dtype;
+  bool json = false, ignore_end = false, no_special = false, plain = false, no_graphs = false;
+  int64_t samples = 1, most_new = 256, top_k = -1, sequences = 256, step_tokens = 8192, block_size = 16;
+  double temperature = -1, top_p = -1, min_p = 0;
+  uint64_t seed = 0;
+  std::vector<std::string> stops;
+};
+
+// What is known of one sample.
+struct Sample {
+  explicit Sample(const std::shared_ptr<const model::Tokenizer>& tokenizer, const std::vector<std::string>& stops)
+      : decoder(tokenizer, /*skip_special=*/true), text(stops) {}
+  model::StreamDecoder decoder;
+  StoppedText text;
+  std::vector<int64_t> tokens;
+  std::vector<float> logprobs, drawn_logprobs;
+};
+
+Result<std::vector<int64_t>> encode(model::Encoder& encoder, const std::string& text, bool special) {
+  std::vector<model::TokenId> ids;
+  NEREID_TRY_STATUS(encoder.encode(text, {.add_special = special}, ids));
+  return std::vector<int64_t>(ids.begin(), ids.end());
+}
+
+Result<std::vector<int64_t>> prompt_of(const Json& document, const std::string& where, model::Encoder& encoder, bool special) {
+  const JsonField root(document, where);
+  NEREID_TRY(const auto tokens, root.find("tokens"));
+  if (!tokens) {
+    NEREID_TRY(const auto prompt, root.at("prompt"));
+    NEREID_TRY(const std::string text, prompt.text(size_t{64} << 20));
+    return encode(encoder, text, special);
+  }
+  std::vector<int64_t> ids;
+  NEREID_TRY_STATUS(tokens->each(size_t{1} << 24, [&](const JsonField& token) -> Status {
+    NEREID_TRY(const int64_t id, token.integer());
+    ids.push_back(id);
+    return ok_status();
+  }));
+  return ids;
+}
+
+Result<std::vector<std::vector<int64_t>>> read_prompts(const GenerateOptions& options, model::Encoder& encoder) {
+  std::vector<std::vector<int64_t>> prompts;
+  if (options.prompts.empty()) {
+    std::string text = options.prompt;
+    if (text == "-") {
+      NEREID_TRY(text, read_file("/dev/stdin"));
+    }
+    NEREID_TRY(auto ids, encode(encoder, text, !options.no_special));
+    prompts.push_back(std::move(ids));
+    return prompts;
+  }
+  NEREID_TRY(const std::string lines, read_file(options.prompts));
+  size_t number = 0;
+  for (std::string_view rest = lines; !rest.empty();) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    const std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    const std::string where = fmt::format("{}:{}", options.prompts, ++number);
+    if (trimmed(line).empty()) continue;
+    NEREID_TRY(const Json document, parse_json(line, where));
+    NEREID_TRY(auto ids, prompt_of(document, where, encoder, !options.no_special));
+    prompts.push_back(std::move(ids));
+  }
+  if (prompts.empty()) return input_error("{}: expected at least one prompt", options.prompts);
+  return prompts;
+}
+
+void write(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+// Hands out what is generated: as it comes where there is one sample, else sample by sample.
+class Answers {
+ public:
+  Answers(const GenerateOptions& options, std::shared_ptr<const model::Tokenizer> tokenizer, engine::Generation& generation, int64_t samples)
+      : options_(options), tokenizer_(std::move(tokenizer)), generation_(generation), progress_("generate", samples), streams_(samples == 1 && !options.json) {}
+
+  void take(const engine::Token& token, bool is_end) {
+    const auto key = std::pair(token.request, token.sample);
+    Sample& sample = samples_.try_emplace(key, tokenizer_, options_.stops).first->second;
+    ++tokens_;
+    sample.tokens.push_back(token.token);
+    sample.logprobs.push_back(token.logprob);
+    sample.drawn_logprobs.push_back(token.drawn_logprob);
+    if (!is_end) sample.text.push(sample.decoder.push(static_cast<model::TokenId>(token.token)));
+    const bool last = token.last && !sample.text.stopped();
+    if (last) {
+      sample.text.push(sample.decoder.finish());
+      sample.text.finish();
+    }
+    if (streams_) write(sample.text.take_certain());
+    if (!last && !sample.text.stopped()) return;
+    if (!token.last) generation_.cancel(token.request, token.sample);
+    finish(key, sample, sample.text.stopped() ? "stop" : is_end ? "end" : "length");
+    samples_.erase(key);
+  }
+
+  int64_t tokens() const { return tokens_; }
+  double seconds() const { return watch_.seconds(); }
+
+ private:
+  void finish(std::pair<size_t, int64_t> key, const Sample& sample, const char* reason) {
+    progress_.advance();
+    if (options_.json) {
+      const Json line = {{"index", key.first},
+                         {"sample", key.second},
+                         {"text", sample.text.whole()},
+                         {"tokens", sample.tokens},
+                         {"logprobs", sample.logprobs},
+                         {"drawn_logprobs", sample.drawn_logprobs},
+                         {"finish_reason", reason},
+                         {"tokens_per_s", static_cast<double>(tokens_) / watch_.seconds()}};
+      write(line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+    } else if (streams_) {
+      write("\n");
+    } else {
+      write(fmt::format("--- prompt {}, sample {}\n{}\n", key.first, key.second, sample.text.whole()));
+    }
+  }
+
+  const GenerateOptions& options_;
+  std::shared_ptr<const model::Tokenizer> tokenizer_;
+  engine::Generation& generation_;
+  Progress progress_;
+  const bool streams_;
+  std::map<std::pair<size_t, int64_t>, Sample> samples_;
+  int64_t tokens_ = 0;
+  Stopwatch watch_;
+};
+
+engine::RunnerOptions runner_options(const GenerateOptions& options, const model::Config& config, const std::vector<std::vector<int64_t>>& prompts, bool on_gpu) {
+  size_t longest = 0;
+  for (const auto& prompt : prompts) longest = std::max(longest, prompt.size());
+  const int64_t most_tokens = std::min(static_cast<int64_t>(longest) + options.most_new, config.max_position_embeddings);
+  const int64_t together = std::min(options.sequences, static_cast<int64_t>(prompts.size()) * options.samples);
+  engine::RunnerOptions runner{.block_size = options.block_size, .most_tokens = most_tokens};
+  runner.most_blocks = together * ((most_tokens + options.block_size - 1) / options.block_size) + 1;
+  if (on_gpu && !options.no_graphs) runner.recorded_sizes = engine::recorded_sizes_up_to(together);
+  return runner;
+}
+
+Result<int> generate(const GenerateOptions& options) {
+  const c10::NoGradGuard no_gradients;
+  if (options.prompt.empty() == options.prompts.empty()) return input_error("expected either --prompt or --prompts");
+  const std::filesystem::path folder = options.model;
+  NEREID_TRY(const auto tokenizer, model::Tokenizer::load(folder / "tokenizer.json"));
+  model::Encoder encoder(tokenizer);
+  NEREID_TRY(const auto prompts, read_prompts(options, encoder));
+  NEREID_TRY(const auto dtype, dtype_option(options.dtype));
+  NEREID_TRY(const auto installation, Installation::locate());
+  NEREID_TRY(const at::Device where, model::open_device(options.device));
+  NEREID_TRY(const auto weights, model::load_weights(folder, where, dtype));
+  NEREID_TRY(const auto said, model::read_generation_config(folder, weights.config));
+  NEREID_TRY(const auto device, engine::open_engine_device(where, installation, !options.plain));
+  NEREID_TRY(const auto runner, engine::Runner::create(weights, *device, runner_options(options, weights.config, prompts, where.is_cuda())));
+
+  engine::GenerationRequest request{.prompt = {}, .samples = options.samples, .most_new = options.most_new};
+  request.draw = {.temperature = options.temperature >= 0 ? options.temperature : said.temperature.value_or(1),
+                  .top_k = options.top_k >= 0 ? options.top_k : said.top_k.value_or(0),
+                  .top_p = options.top_p > 0 ? options.top_p : said.top_p.value_or(1),
+                  .min_p = options.min_p,
+                  .seed = options.seed};
+  if (!options.ignore_end) request.end_tokens = said.eos_token_ids;
+  engine::Generation generation(*runner, {.most_sequences = options.sequences, .most_step_tokens = options.step_tokens});
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    request.prompt = prompts[i];
+    if (const auto added = generation.add(request); !added.ok()) return input_error("prompt {}: {}", i, added.error().message);
+  }
+  Answers answers(options, tokenizer, generation, static_cast<int64_t>(prompts.size()) * options.samples);
+  while (!generation.idle()) {
+    if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
+    generation.step([&](const engine::Token& token) {
+      const auto& ends = request.end_tokens;
+      answers.take(token, std::find(ends.begin(), ends.end(), token.token) != ends.end());
+    });
+  }
+  if (!options.json) fmt::print(stderr, "{} tokens, {:.1f} a second\n", answers.tokens(), static_cast<double>(answers.tokens()) / answers.seconds());
+  return 0;
+}
+
+}  // namespace
+
+void add_generate_command(CLI::App& app, Chosen& chosen) {
+  auto options = std::make_shared<GenerateOptions>();
+  auto* command = app.add_subcommand("generate", "Continue prompts with a language model");
+  command->footer(kGenerateExamples);
+  command->add_option("--model", options->model, "A folder with a checkpoint and its tokenizer.json")->required();
+  command->add_option("--prompt", options->prompt, "The text to continue; - for standard input");
+  command->add_option("--prompts", options->prompts, "A file with a JSON object a line");
+  command->add_option("-n,--samples", options->samples, "Samples of each prompt")->check(CLI::Range(int64_t{1}, int64_t{1} << 20))->capture_default_str();
+  command->add_option("--max-tokens", options->most_new, "Of a sample")->check(CLI::Range(int64_t{1}, int64_t{1} << 24))->capture_default_str();
+  command->add_option("--temperature", options->temperature, "0: the most probable token")->check(CLI::Range(0.0, 100.0));
+  command->add_option("--top-k", options->top_k, "Only the k most probable tokens; 0: all")->check(CLI::Range(int64_t{0}, int64_t{1} << 24));
+  command->add_option("--top-p", options->top_p, "Only the most probable tokens that make up this share")->check(CLI::Range(1e-9, 1.0));
+  command->add_option("--min-p", options->min_p, "Only tokens at least so probable, of the most probable one")->check(CLI::Range(0.0, 1.0));
+  command->add_option("--seed", options->seed, "Samples of another seed are others")->capture_default_str();
+  command->add_option("--stop", options->stops, "A text that ends a sample, itself left out; may be given again")->allow_extra_args(false);
+  command->add_flag("--ignore-end", options->ignore_end, "Go on after the model's end tokens");
+  command->add_flag("--no-special", options->no_special, "Nothing before the prompt: Llama 3's tokenizer puts a token there");
+  command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")->capture_default_str();
+  command->add_option("--dtype", options->dtype, "float32, bfloat16 or float16; the checkpoint's own where not given");
+  command->add_option("--sequences", options->sequences, "At most so many at a time")->check(CLI::Range(int64_t{1}, int64_t{1} << 16))->capture_default_str();
+  command->add_option("--step-tokens", options->step_tokens, "Of prompts, at most so many read at a time")->check(CLI::Range(int64_t{1}, int64_t{1} << 20))->capture_default_str();
+  command->add_option("--block-size", options->block_size, "Keys and values of so many tokens lie together")->check(CLI::Range(int64_t{1}, int64_t{1} << 12))->capture_default_str();
+  command->add_flag("--plain", options->plain, "PyTorch's operators instead of our kernels, on a GPU");
+  command->add_flag("--no-graphs", options->no_graphs, "No CUDA graphs");
+  command->add_flag("--json", options->json, "One JSON object a sample");
+  command->callback([options, &chosen] {
+    chosen.json = options->json;
+    chosen.run = [options] { return generate(*options); };
+  });
+}
+
+}  // namespace nereid::lm
