@@ -1,11 +1,8 @@
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
-#include <cerrno>
-#include <cstring>
 #include <memory>
 
 #include "nereid/app/command.h"
+#include "nereid/app/language_model.h"
 #include "nereid/app/output.h"
 #include "nereid/base/deadline.h"
 #include "nereid/base/installation.h"
@@ -93,18 +90,6 @@ Result<Answer> make_data(const TrainDataOptions& options, bool json) {
     text += fmt::format("  left out: {} that {}\n", count, why);
   NEREID_TRY_STATUS(write_stdout(text));
   return Answer::kYes;
-}
-
-// Becomes nereid-lm, which links libtorch: this process ends here.
-Result<Answer> become_language_model(std::vector<std::string> arguments) {
-  NEREID_TRY(const auto installation, Installation::locate());
-  const auto program = installation.bin / "nereid-lm";
-  arguments.insert(arguments.begin(), program.string());
-  std::vector<char*> pointers;
-  for (auto& argument : arguments) pointers.push_back(argument.data());
-  pointers.push_back(nullptr);
-  ::execv(program.c_str(), pointers.data());
-  return our_error("{}: {}", program.string(), std::strerror(errno));
 }
 
 void add_data_command(CLI::App& command, Chosen& chosen) {

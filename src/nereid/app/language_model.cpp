@@ -1,0 +1,38 @@
+#include "nereid/app/language_model.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstring>
+
+#include "nereid/base/installation.h"
+
+namespace nereid::app {
+
+Result<Answer> become_language_model(std::vector<std::string> arguments) {
+  NEREID_TRY(const auto installation, Installation::locate());
+  const auto program = installation.bin / "nereid-lm";
+  arguments.insert(arguments.begin(), program.string());
+  std::vector<char*> pointers;
+  for (auto& argument : arguments) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  ::execv(program.c_str(), pointers.data());
+  return our_error("{}: {}", program.string(), std::strerror(errno));
+}
+
+void add_generate_command(CLI::App& app, Chosen& chosen) {
+  auto* command = app.add_subcommand("generate", "Continue prompts with a language model: --model DIR --prompt TEXT");
+  // Options are nereid-lm's, and so is their help.
+  command->set_help_flag("");
+  command->prefix_command();
+  command->callback([command, &chosen] {
+    chosen.run = [command] {
+      auto arguments = command->remaining();
+      arguments.insert(arguments.begin(), "generate");
+      return become_language_model(std::move(arguments));
+    };
+  });
+}
+
+}  // namespace nereid::app
