@@ -6,6 +6,7 @@
 #include <ATen/ops/searchsorted.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/where.h>
 
 
 #include "nereid/base/check.h"
@@ -40,17 +41,72 @@ Picked draw_from_all(const at::Tensor& logits, const at::Tensor& temperatures, c
   return invert((logits.to(at::kDouble) / temperatures).softmax(1), uniforms);
 }
 
-Picked draw_from_cut(const at::Tensor& logits, const at::Tensor& temperatures, const at::Tensor& uniforms, const at::Tensor& top_k, const at::Tensor& top_p,
-                     const at::Tensor& min_p) {
-  const auto [sorted, order] = logits.sort(/*stable=*/true, /*dim=*/1, /*descending=*/true);
-  auto weights = (sorted.to(at::kDouble) / temperatures).softmax(1);
-  weights.masked_fill_(at::arange(weights.size(1), logits.options().dtype(at::kLong)).unsqueeze(0) >= top_k, 0);
+// How tokens are cut, a number a row each: [rows, 1].
+struct Cut {
+  at::Tensor temperatures, uniforms, top_k, top_p, min_p;
+
+  Cut rows(const at::Tensor& which) const {
+    const auto of = [&](const at::Tensor& column) { return column.index_select(0, which); };
+    return {of(temperatures), of(uniforms), of(top_k), of(top_p), of(min_p)};
+  }
+};
+
+// sorted: [rows, n], the n largest logits, the largest first. What each weighs beside the largest: [rows, n], float64, zeros behind the k-th.
+at::Tensor weights_of(const at::Tensor& sorted, const Cut& cut) {
+  const auto wide = sorted.to(at::kDouble);
+  return ((wide - wide.slice(1, 0, 1)) / cut.temperatures)
+      .exp()
+      .masked_fill(at::arange(sorted.size(1), sorted.options().dtype(at::kLong)).unsqueeze(0) >= cut.top_k, 0);
+}
+
+// total: [rows, 1], the sum of all weights that top_k leaves. The rest of the cut, and a draw from what is left.
+Picked draw_from_weights(at::Tensor weights, const at::Tensor& total, const at::Tensor& order, const Cut& cut) {
   // The share of those before a token decides whether it is still needed; the first always is.
   const auto before = weights.cumsum(1) - weights;
-  weights.masked_fill_(before >= top_p * weights.sum(1, /*keepdim=*/true), 0);
-  weights.masked_fill_(weights < min_p * weights.slice(1, 0, 1), 0);
-  auto picked = invert(weights, uniforms);
+  weights.masked_fill_(before >= cut.top_p * total, 0);
+  weights.masked_fill_(weights < cut.min_p * weights.slice(1, 0, 1), 0);
+  auto picked = invert(weights, cut.uniforms);
   picked.tokens = order.gather(1, picked.tokens.unsqueeze(1)).squeeze(1);
+  return picked;
+}
+
+Picked draw_sorted(const at::Tensor& logits, const Cut& cut) {
+  const auto [sorted, order] = logits.sort(/*stable=*/true, /*dim=*/1, /*descending=*/true);
+  const auto weights = weights_of(sorted, cut);
+  return draw_from_weights(weights, weights.sum(1, /*keepdim=*/true), order, cut);
+}
+
+// Mostly a cut leaves few tokens, and a whole row need not be sorted to find them.
+constexpr int64_t kCandidates = 1024;
+
+// Places of the largest logits of each row, in order, of equals the lower first: [rows, n]. Each logit becomes a whole number of the same order, its place
+// below: no two are equal, so which are found does not depend on how they are looked for.
+at::Tensor largest(const at::Tensor& logits, int64_t n) {
+  const auto bits = (logits + 0.0f).view(at::kInt);  // no -0
+  const auto ordered = at::where(bits < 0, bits.bitwise_xor(0x7fffffff), bits).to(at::kLong);
+  const auto places_from_the_end = at::arange(logits.size(1) - 1, -1, -1, logits.options().dtype(at::kLong));
+  const auto found = std::get<0>((ordered * (int64_t{1} << 32) + places_from_the_end).topk(n, 1));
+  return (logits.size(1) - 1) - found.bitwise_and(0xffffffffLL);
+}
+
+Picked draw_from_cut(const at::Tensor& logits, const Cut& cut) {
+  if (logits.size(1) <= kCandidates) return draw_sorted(logits, cut);
+  const auto order = largest(logits, kCandidates);
+  const auto sorted = logits.gather(1, order);
+  const auto weights = weights_of(sorted, cut);
+  const auto all = ((logits.to(at::kDouble) - sorted.slice(1, 0, 1)) / cut.temperatures).exp().sum(1, /*keepdim=*/true);
+  const auto total = at::where(cut.top_k <= kCandidates, weights.sum(1, /*keepdim=*/true), all);
+  // Nothing behind the candidates is left over where one of the cuts ends before them; of a larger top_k the total is not known.
+  const auto last = weights.slice(1, -1);
+  const auto ends_before = (weights.sum(1, true) >= cut.top_p * total).logical_or(last < cut.min_p).logical_and(cut.top_k >= logits.size(1));
+  const auto whole = (cut.top_k <= kCandidates).logical_or(ends_before).squeeze(1);
+  auto picked = draw_from_weights(weights, total, order, cut);
+  const auto missed = whole.logical_not().nonzero().squeeze(1);
+  if (missed.size(0) > 0) {
+    const auto again = draw_sorted(logits.index_select(0, missed), cut.rows(missed));
+    picked.tokens.index_copy_(0, missed, again.tokens);
+    picked.logprobs.index_copy_(0, missed, again.logprobs);
+  }
   return picked;
 }
 
@@ -79,14 +135,14 @@ Drawn draw(const at::Tensor& given, const std::vector<DrawParameters>& parameter
     const auto rows = rows_of(*kind);
     const auto own = kind->size() == parameters.size() ? logits : logits.index_select(0, rows);
     const auto of = [&](auto f) { return column<double>(parameters, *kind, device, f); };
-    const auto temperatures = of([](const auto& p) { return p.temperature; });
-    const auto uniforms = of([](const auto& p) { return uniform_at(p.seed, p.index); });
-    const auto picked =
-        kind == &whole
-            ? draw_from_all(own, temperatures, uniforms)
-            : draw_from_cut(own, temperatures, uniforms,
-                            column<int64_t>(parameters, *kind, device, [&](const auto& p) { return p.top_k > 0 ? p.top_k : logits.size(1); }),
-                            of([](const auto& p) { return p.top_p; }), of([](const auto& p) { return p.min_p; }));
+    Cut all{.temperatures = of([](const auto& p) { return p.temperature; }), .uniforms = of([](const auto& p) { return uniform_at(p.seed, p.index); }),
+            .top_k = {}, .top_p = {}, .min_p = {}};
+    if (kind == &cut) {
+      all.top_k = column<int64_t>(parameters, *kind, device, [&](const auto& p) { return p.top_k > 0 ? p.top_k : logits.size(1); });
+      all.top_p = of([](const auto& p) { return p.top_p; });
+      all.min_p = of([](const auto& p) { return p.min_p; });
+    }
+    const auto picked = kind == &whole ? draw_from_all(own, all.temperatures, all.uniforms) : draw_from_cut(own, all);
     tokens.index_copy_(0, rows, picked.tokens);
     drawn_logprobs.index_copy_(0, rows, picked.logprobs);
   }

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <random>
 
 #include "nereid/engine/runner/uniform.h"
 
@@ -75,6 +76,38 @@ TEST(Sampler, DrawsFromTheDistributionItSays) {
       chi_square += std::pow(counts[token] - kDraws * expected[token], 2) / (kDraws * expected[token]);
     }
     EXPECT_LT(chi_square, possible - 1 + 6 * std::sqrt(2.0 * possible));
+  }
+}
+
+// Large vocabularies, peaked and flat, with many equal logits: the token where the running sum of the distribution passes the uniform number.
+TEST(Sampler, LargeVocabulariesAreCutTheSame) {
+  constexpr int64_t kVocabulary = 3000;
+  std::vector<DrawParameters> parameters;
+  std::vector<std::vector<double>> rows;
+  std::mt19937 random(2);
+  for (uint64_t i = 0; i < 120; ++i) {
+    parameters.push_back({.temperature = i % 2 ? 1 : 0.7, .top_k = std::array<int64_t, 4>{0, 40, 2000, 0}[i % 4], .top_p = std::array<double, 3>{1, 0.9, 0.5}[i % 3],
+                          .min_p = std::array<double, 5>{0, 0, 0.2, 0.01, 0}[i % 5], .seed = 8, .index = i});
+    rows.emplace_back();
+    const double spread = i % 7 == 0 ? 0.1 : 4;
+    for (int64_t k = 0; k < kVocabulary; ++k) rows.back().push_back(std::round(spread * 8 * (static_cast<double>(random() % 1000) / 1000)) / 8 - 2);
+  }
+  std::vector<at::Tensor> tensors;
+  for (const auto& row : rows) tensors.push_back(at::tensor(row, at::kFloat).unsqueeze(0));
+  const auto drawn = draw(at::cat(tensors), parameters);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto expected = distribution(rows[i], parameters[i]);
+    const auto token = static_cast<size_t>(drawn.tokens[i]);
+    ASSERT_GT(expected[token], 0) << i;
+    EXPECT_NEAR(drawn.drawn_logprobs[i], std::log(expected[token]), 1e-5) << i;
+    const auto& p = parameters[i];
+    if (p.top_k == 0 && p.top_p == 1 && p.min_p == 0) continue;  // drawn in the order of numbers, not of logits
+    double before = 0;
+    for (size_t other = 0; other < expected.size(); ++other)
+      if (rows[i][other] > rows[i][token] || (rows[i][other] == rows[i][token] && other < token)) before += expected[other];
+    const double uniform = uniform_at(p.seed, p.index);
+    EXPECT_LE(before, uniform + 1e-9) << i;
+    EXPECT_GE(before + expected[token], uniform - 1e-9) << i;
   }
 }
 

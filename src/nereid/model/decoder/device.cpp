@@ -2,6 +2,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <dlfcn.h>
 
 #include <charconv>
@@ -45,7 +46,9 @@ Result<c10::Device> open_device(const std::string& name) {
   if (name == "auto" && devices == 0) return c10::Device(c10::kCPU);
   if (index >= devices) return input_error("device {}: expected one of {} GPUs", name, devices);
   at::globalContext().lazyInitDevice(c10::kCUDA);
-  return c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(index));
+  const c10::Device device(c10::kCUDA, static_cast<c10::DeviceIndex>(index));
+  c10::impl::getDeviceGuardImpl(c10::kCUDA)->setDevice(device);  // of this thread: streams and contexts are its
+  return device;
 }
 
 }  // namespace nereid::model
