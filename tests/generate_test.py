@@ -104,6 +104,18 @@ class Test:
         plain = self.run("--prompt", PROMPTS[0], "--temperature", 0, "--max-tokens", MORE, "--ignore-end").stdout
         self.expect(plain == whole["text"] + "\n", "what is streamed is the text")
 
+    def chats(self):
+        rendered = "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nWhy?<|im_end|>\n<|im_start|>assistant\n"
+        words = ("--temperature", 0, "--max-tokens", 8, "--json")
+        whole = json.loads(self.run("--prompt", rendered, *words).stdout)["tokens"]
+        asked = json.loads(self.run("--chat", "--system", "Be brief.", "--prompt", "Why?", *words).stdout)["tokens"]
+        messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}]
+        (self.folder / "chat.jsonl").write_text(json.dumps({"messages": messages}) + "\n" + json.dumps({"tokens": self.tokenizer.encode(rendered).ids}) + "\n")
+        lines = [json.loads(line)["tokens"] for line in self.run("--prompts", self.folder / "chat.jsonl", *words).stdout.splitlines()]
+        (self.folder / "chat.jsonl").write_text(json.dumps({"prompt": "Why?"}))
+        lines.append(json.loads(self.run("--prompts", self.folder / "chat.jsonl", "--chat", "--system", "Be brief.", *words).stdout)["tokens"])
+        self.expect([asked, *lines] == [whole] * 4, "a conversation is its template's text, and its tokens")
+
     def errors(self):
         for words, said in [(("--prompt", "x", "--prompts", "y"), "expected either --prompt or --prompts"), (("--prompts", "/nowhere.jsonl"), "/nowhere.jsonl: No such file"),
                             (("--prompt", "x", "--dtype", "int8"), "--dtype: expected float32, bfloat16 or float16, got 'int8'"),
@@ -129,6 +141,7 @@ def main():
             if kind == "qwen3":
                 test.samples_are_seeded()
                 test.stops()
+                test.chats()
                 test.errors()
             failures += test.failures
     print(failures, "failures")

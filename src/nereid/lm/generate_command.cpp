@@ -13,6 +13,7 @@
 #include "nereid/lm/command.h"
 #include "nereid/lm/dtype_option.h"
 #include "nereid/lm/stop_strings.h"
+#include "nereid/model/chat.h"
 #include "nereid/model/decoder/device.h"
 #include "nereid/model/decoder/weights.h"
 #include "nereid/model/tokenizer.h"
@@ -23,19 +24,20 @@ namespace {
 constexpr const char* kGenerateExamples = R"(Examples:
   nereid generate --model Qwen3-8B --prompt 'def fibonacci(n):'                  as it is drawn
   nereid generate --model Qwen3-8B --prompt - < prompt.txt --temperature 0       greedy, the prompt from standard input
+  nereid generate --model Qwen3-8B --chat --prompt 'What is RMS norm?' --system 'Be brief.'
   nereid generate --model Qwen3-8B --prompt 'A haiku:' -n 8 --seed 1 --json      eight samples, a JSON object each
   nereid generate --model Qwen3-8B --prompts prompts.jsonl --json > answers.jsonl
 
 MODEL is a folder with config.json, safetensors and tokenizer.json, of the Qwen3, Qwen2 (2.5) or Llama 3 family. Each line of prompts.jsonl
-is {"prompt": "..."} or {"tokens": [...]}; answers come as they are done, and name their line by `index`, from 0. Temperature, top-k and top-p
+is {"prompt": "..."}, {"messages": [{"role": "user", "content": "..."}, ...]} (as Qwen 3 was taught) or {"tokens": [...]}; answers come as they are done, and name their line by `index`, from 0. Temperature, top-k and top-p
 are those of generation_config.json where not given. The same seed gives the same samples, whatever else is generated beside them.
 
 A JSON object has `index`, `sample`, `text`, `tokens`, `logprobs` (under the model), `drawn_logprobs` (under the distribution that was drawn from),
 `finish_reason` (end: an end token, stop: a stop string, length) and `tokens_per_s` (of all samples until then).)";
 
 struct GenerateOptions {
-  std::string model, prompt, prompts, device = "auto", dtype;
-  bool json = false, ignore_end = false, no_special = false, plain = false, no_graphs = false;
+  std::string model, prompt, prompts, system, device = "auto", dtype;
+  bool json = false, ignore_end = false, no_special = false, chat = false, no_thinking = false, plain = false, no_graphs = false;
   int64_t samples = 1, most_new = 256, top_k = -1, sequences = 256, step_tokens = 8192, block_size = 16;
   double temperature = -1, top_p = -1, min_p = 0;
   uint64_t seed = 0;
@@ -58,13 +60,33 @@ Result<std::vector<int64_t>> encode(model::Encoder& encoder, const std::string& 
   return std::vector<int64_t>(ids.begin(), ids.end());
 }
 
-Result<std::vector<int64_t>> prompt_of(const Json& document, const std::string& where, model::Encoder& encoder, bool special) {
+Result<std::vector<int64_t>> encode_chat(model::Encoder& encoder, const std::vector<model::ChatMessage>& messages, const GenerateOptions& options) {
+  NEREID_TRY(const std::string text, model::render_qwen3_chat(messages, {.thinking = !options.no_thinking}));
+  return encode(encoder, text, !options.no_special);
+}
+
+// A text to continue, or with --chat a question.
+Result<std::vector<int64_t>> encode_prompt(model::Encoder& encoder, const std::string& text, const GenerateOptions& options) {
+  if (!options.chat) return encode(encoder, text, !options.no_special);
+  std::vector<model::ChatMessage> messages;
+  if (!options.system.empty()) messages.push_back({.role = "system", .content = options.system});
+  messages.push_back({.role = "user", .content = text});
+  return encode_chat(encoder, messages, options);
+}
+
+// A line of --prompts.
+Result<std::vector<int64_t>> prompt_of(const Json& document, const std::string& where, model::Encoder& encoder, const GenerateOptions& options) {
   const JsonField root(document, where);
+  NEREID_TRY(const auto conversation, root.find("messages"));
+  if (conversation) {
+    NEREID_TRY(const auto messages, model::chat_messages(conversation->json(), where + ".messages"));
+    return encode_chat(encoder, messages, options);
+  }
   NEREID_TRY(const auto tokens, root.find("tokens"));
   if (!tokens) {
     NEREID_TRY(const auto prompt, root.at("prompt"));
     NEREID_TRY(const std::string text, prompt.text(size_t{64} << 20));
-    return encode(encoder, text, special);
+    return encode_prompt(encoder, text, options);
   }
   std::vector<int64_t> ids;
   NEREID_TRY_STATUS(tokens->each(size_t{1} << 24, [&](const JsonField& token) -> Status {
@@ -82,7 +104,7 @@ Result<std::vector<std::vector<int64_t>>> read_prompts(const GenerateOptions& op
     if (text == "-") {
       NEREID_TRY(text, read_file("/dev/stdin"));
     }
-    NEREID_TRY(auto ids, encode(encoder, text, !options.no_special));
+    NEREID_TRY(auto ids, encode_prompt(encoder, text, options));
     prompts.push_back(std::move(ids));
     return prompts;
   }
@@ -95,7 +117,7 @@ Result<std::vector<std::vector<int64_t>>> read_prompts(const GenerateOptions& op
     const std::string where = fmt::format("{}:{}", options.prompts, ++number);
     if (trimmed(line).empty()) continue;
     NEREID_TRY(const Json document, parse_json(line, where));
-    NEREID_TRY(auto ids, prompt_of(document, where, encoder, !options.no_special));
+    NEREID_TRY(auto ids, prompt_of(document, where, encoder, options));
     prompts.push_back(std::move(ids));
   }
   if (prompts.empty()) return input_error("{}: expected at least one prompt", options.prompts);
@@ -180,6 +202,7 @@ engine::RunnerOptions runner_options(const GenerateOptions& options, const model
 Result<int> generate(const GenerateOptions& options) {
   const c10::NoGradGuard no_gradients;
   if (options.prompt.empty() == options.prompts.empty()) return input_error("expected either --prompt or --prompts");
+  if (!options.chat && !options.system.empty()) return input_error("--system: expected --chat with it");
   const std::filesystem::path folder = options.model;
   NEREID_TRY(const auto tokenizer, model::Tokenizer::load(folder / "tokenizer.json"));
   model::Encoder encoder(tokenizer);
@@ -225,6 +248,9 @@ void add_generate_command(CLI::App& app, Chosen& chosen) {
   command->add_option("--model", options->model, "A folder with a checkpoint and its tokenizer.json")->required();
   command->add_option("--prompt", options->prompt, "The text to continue; - for standard input");
   command->add_option("--prompts", options->prompts, "A file with a JSON object a line");
+  command->add_flag("--chat", options->chat, "The prompt is a question to Qwen 3, and the model answers");
+  command->add_option("--system", options->system, "What goes before the question");
+  command->add_flag("--no-thinking", options->no_thinking, "The answer begins with an empty thought");
   command->add_option("-n,--samples", options->samples, "Samples of each prompt")->check(CLI::Range(int64_t{1}, int64_t{1} << 20))->capture_default_str();
   command->add_option("--max-tokens", options->most_new, "Of a sample")->check(CLI::Range(int64_t{1}, int64_t{1} << 24))->capture_default_str();
   command->add_option("--temperature", options->temperature, "0: the most probable token")->check(CLI::Range(0.0, 100.0));
