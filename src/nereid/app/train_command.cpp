@@ -119,16 +119,22 @@ void add_data_command(CLI::App& command, Chosen& chosen) {
 void add_sft_command(CLI::App& command, Chosen& chosen) {
   struct Options {
     std::string run_file, output, device = "auto";
+    int ranks = 1;
   };
   auto options = std::make_shared<Options>();
   auto* sft = command.add_subcommand("sft", "Supervised fine-tuning by a run file; run again to go on");
   sft->add_option("RUN", options->run_file, "A run file")->required();
   sft->add_option("-o,--output", options->output, "The run's folder; training/NAME where not given");
   sft->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")->capture_default_str();
+  sft->add_option("--ranks", options->ranks, "Processes that share the work: one a GPU")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
   add_json_flag(*sft, chosen, "One object a step: step, loss, tokens_per_s, mfu, ...");
   sft->callback([options, &chosen] {
     chosen.run = [options, &chosen] {
-      std::vector<std::string> arguments = {"train-sft", options->run_file, "--device", options->device};
+      std::vector<std::string> arguments = {"train-sft", options->run_file,
+                                            "--device",  options->device,
+                                            "--ranks",   fmt::to_string(options->ranks)};
       if (!options->output.empty()) arguments.insert(arguments.end(), {"-o", options->output});
       if (chosen.json) arguments.push_back("--json");
       return become_language_model(std::move(arguments));

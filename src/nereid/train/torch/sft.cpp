@@ -2,6 +2,7 @@
 
 #include <ATen/Context.h>
 #include <c10/core/CachingDeviceAllocator.h>
+#include <c10/core/DeviceGuard.h>
 #include <dlfcn.h>
 #include <sys/resource.h>
 
@@ -17,6 +18,7 @@
 #include "nereid/train/batch.h"
 #include "nereid/train/throughput.h"
 #include "nereid/train/torch/checkpoint.h"
+#include "nereid/train/torch/local_ranks.h"
 #include "nereid/train/torch/trainer.h"
 
 namespace nereid::train {
@@ -270,14 +272,32 @@ class SftRun {
 
 }  // namespace
 
-Status run_sft(const SftOptions& options, Ranks& ranks) {
-  NEREID_TRY(RunFile run, read_run_file(options.run_file));
+Status run_sft(const SftOptions& options) {
+  NEREID_TRY(const RunFile run, read_run_file(options.run_file));
+  const std::string& device_name = options.device;
+  if (options.ranks > 1 && device_name.starts_with("cuda:"))
+    return input_error("--device {}: expected auto, cpu or cuda for {} ranks: rank r has GPU r", device_name,
+                       options.ranks);
   // Before CUDA starts: its libraries read it then.
   ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);
-  NEREID_TRY(const at::Device device, model::open_device(options.device));
-  // The same run twice is the same run, bit by bit, and so is a run that was interrupted.
-  at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true);
-  return SftRun(options, std::move(run), ranks, device).go();
+  const auto work = [&](RankLink link) -> Status {
+    NEREID_TRY(at::Device device, model::open_device(options.device));
+    if (device.is_cuda() && options.ranks > 1) {
+      NEREID_TRY(device, model::open_device(fmt::format("cuda:{}", link.rank)));
+    }
+    c10::OptionalDeviceGuard guard;
+    if (device.is_cuda()) guard.reset_device(device);
+    // The same run twice is the same run, bit by bit, and so is a run that was interrupted.
+    at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true);
+    at::globalContext().setDeterministicFillUninitializedMemory(false);  // nothing here reads what it has not written
+    Alone alone;
+    std::unique_ptr<Ranks> several;
+    if (options.ranks > 1) {
+      NEREID_TRY(several, connect_ranks(std::move(link), device));
+    }
+    return SftRun(options, run, several ? *several : static_cast<Ranks&>(alone), device).go();
+  };
+  return options.ranks > 1 ? launch_ranks(options.ranks, work) : work({});
 }
 
 }  // namespace nereid::train

@@ -4,14 +4,14 @@
 #include <functional>
 
 #include "nereid/train/metrics.h"
-#include "nereid/train/torch/ranks.h"
 
 namespace nereid::train {
 
 struct SftOptions {
   std::string run_file;          // a path
   std::filesystem::path folder;  // the run's; empty: training/NAME
-  std::string device = "auto";
+  std::string device = "auto";   // with several ranks: auto, cpu or cuda, where rank r has GPU r
+  int64_t ranks = 1;             // processes of this host
   // Called after each step on rank 0.
   std::function<Status(int64_t step, const Figures& figures)> tell = {};
 };
@@ -19,6 +19,6 @@ struct SftOptions {
 // Runs to the schedule's end, or goes on from the folder's latest checkpoint. Ctrl-C leaves a checkpoint and
 // is an error with Blame::kInterrupted. An error leaves whatever was done before it: the latest checkpoint,
 // and where a loss is no number one of the step before it.
-Status run_sft(const SftOptions& options, Ranks& ranks);
+Status run_sft(const SftOptions& options);
 
 }  // namespace nereid::train

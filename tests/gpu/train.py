@@ -1,0 +1,84 @@
+"""Training on a GPU: the speed of a model of 100 million parameters (tokens a second, MFU), the same run bit by bit after a kill, and
+several GPUs. With --device cpu the same at toy size, without the speed.
+
+    .venv/bin/python tests/gpu/train.py build/release/bin/nereid-lm [--ranks 2] [--device cpu] [--no-recompute] [--rows 16]"""
+import argparse
+import json
+import os
+import pathlib
+import random
+import signal
+import statistics
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "train"))
+import toy_runs
+from shards import write_set
+from toy_runs import BASE, EXACT, command, curve, root, run_file, same_checkpoint
+
+parser = argparse.ArgumentParser()
+parser.add_argument("lm")
+parser.add_argument("--device", default="cuda")
+parser.add_argument("--ranks", type=int, default=1)
+parser.add_argument("--rows", type=int, default=8, help="rows of 4,096 tokens in one forward")
+parser.add_argument("--steps", type=int, default=30)
+parser.add_argument("--no-recompute", action="store_true")
+options = parser.parse_args()
+toy_runs.LM = os.path.abspath(options.lm)
+gpu = options.device != "cpu"
+environment = dict(os.environ) if gpu else toy_runs.ENV
+
+
+def run(name, *more):
+    return subprocess.run([options.device if x == "cpu" else x for x in command(name, "--json", *more)], capture_output=True, text=True,
+                          env=environment)
+
+
+def done(name, *more):
+    ran = run(name, *more)
+    assert ran.returncode == 0, (name, ran.stderr)
+    return [json.loads(line) for line in ran.stdout.splitlines()]
+
+
+precision = {"precision": "bfloat16" if gpu else "float32"}
+for name in ("whole", "killed"):
+    run_file(name, machine=precision)
+done("whole")
+process = subprocess.Popen([options.device if x == "cpu" else x for x in command("killed", "--json")], stdout=subprocess.PIPE, text=True, env=environment)
+for _ in range(25):
+    process.stdout.readline()
+process.send_signal(signal.SIGKILL)
+process.wait()
+done("killed")
+assert curve("killed", *EXACT) == curve("whole", *EXACT), "a run that was killed is another"
+same_checkpoint("killed", "whole", 60)
+print("killed and resumed: the same run bit by bit")
+
+if options.ranks > 1:
+    ranked = {"machine": precision, "data": {"rows_at_once": 1, "rows_per_step": 4 * options.ranks}}
+    for name, ranks in (("one", 1), ("several", options.ranks)):
+        run_file(name, **ranked)
+        done(name, "--ranks", str(ranks))
+    for (a,), (b,) in zip(curve("one", "loss"), curve("several", "loss")):
+        assert abs(a - b) < (0.1 if gpu else 1e-3), (a, b)
+    print(f"{options.ranks} ranks: the losses of one, up to rounding")
+
+# 100 million parameters, 12 layers; documents of 200 to 3,000 tokens, all but their first tenth an answer.
+vocab, length, count = (32768, 4096, 1500) if gpu else (500, 128, 60)
+draw = random.Random(0)
+documents = []
+for _ in range(count):
+    tokens = draw.choices(range(vocab), k=draw.randrange(length // 20, length * 3 // 4))
+    documents.append((tokens, [(len(tokens) // 10, len(tokens))]))
+write_set(root / "large", [documents], vocab)
+shape = {"hidden_size": 768, "intermediate_size": 2048, "num_hidden_layers": 12, "num_attention_heads": 12, "num_key_value_heads": 4}
+run_file("large", top={"held_out_every": 1000},
+         model={"vocab_size": vocab, **(shape if gpu else {})},
+         data={"train": [str(root / "large")], "held_out": None, "sequence_length": length, "rows_per_step": options.rows * options.ranks,
+               "rows_at_once": options.rows, "window": 4096},
+         optimizer={"learning_rate": 3e-4}, schedule={"steps": options.steps}, checkpoints={"every_steps": 1000},
+         machine={**precision, "recompute": not options.no_recompute})
+steps = done("large", "--ranks", str(options.ranks))[options.steps // 3:]
+middle = {key: statistics.median(s[key] for s in steps) for key in ("tokens_per_s", "seconds", "memory_gb", "mfu") if key in steps[0]}
+print(f"100M parameters, {options.ranks} ranks, {options.rows} rows of {length} at once, recompute {not options.no_recompute}: {middle}")

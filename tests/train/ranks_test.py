@@ -1,0 +1,75 @@
+"""Several ranks at toy size, on the CPU: the run of one rank up to rounding, the same again and again, resumed by any number of ranks, and
+what is told of a rank that is gone."""
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import torch
+from safetensors.torch import load_file
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import toy_runs
+from toy_runs import ENV, EXACT, command, curve, refused, root, run_file, start, whole
+
+toy_runs.LM = os.path.abspath(sys.argv[1])
+ONE = {"data": {"rows_at_once": 1}, "schedule": {"steps": 20, "warmup_steps": 2}}
+
+
+def near(a, b, tolerance):
+    for one, other in zip(curve(a, "loss", "gradient_norm"), curve(b, "loss", "gradient_norm"), strict=True):
+        for x, y in zip(one, other):
+            assert abs(x - y) <= tolerance * max(1, abs(y)), (a, b, one, other)
+
+
+for kind in ("adamw", "muon"):
+    changes = {**ONE, "optimizer": {"kind": kind}}
+    whole(f"{kind}_1", **changes)
+    for ranks in (2, 4):
+        whole(f"{kind}_{ranks}", "--ranks", str(ranks), **changes)
+        near(f"{kind}_{ranks}", f"{kind}_1", 1e-3 if kind == "adamw" else 2e-2)  # Muon rounds to bfloat16
+        parts = sorted((root / f"runs/{kind}_{ranks}/checkpoints/step-00000020").glob("optimizer-*"))
+        assert len(parts) == ranks
+        masters = torch.cat([load_file(part)["master"] for part in parts])
+        alone = load_file(root / f"runs/{kind}_1/checkpoints/step-00000020/optimizer-0-of-1.safetensors")["master"]
+        assert masters.shape == alone.shape
+whole("again", "--ranks", "4", **ONE)
+assert curve("again", *EXACT) == curve("adamw_4", *EXACT)
+held_out = [(a, b) for (a,), (b,) in zip(curve("adamw_4", "held_out_loss"), curve("adamw_1", "held_out_loss")) if a is not None]
+assert held_out and all(abs(a - b) < 1e-3 for a, b in held_out), held_out
+whole("bf16", "--ranks", "2", machine={"precision": "bfloat16"}, **ONE)
+
+
+def children(pid):
+    return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+# A rank is killed: the command says which, and nobody is left. Then other numbers of ranks go on.
+run_file("lost", **ONE)
+process = subprocess.Popen(command("lost", "--ranks", "4", "--json"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV)
+for _ in range(9):
+    process.stdout.readline()
+ranks = children(process.pid)
+assert len(ranks) == 4, ranks
+os.kill(ranks[2], signal.SIGKILL)
+error = process.communicate()[1]
+assert process.returncode == 3 and "rank 2 was killed by signal 9" in error, (process.returncode, error)
+for rank in ranks:
+    assert not pathlib.Path(f"/proc/{rank}").exists(), rank
+assert (root / "runs/lost/checkpoints/step-00000007").exists()
+process = subprocess.Popen(command("lost", "--ranks", "2", "--json"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV)
+for _ in range(5):
+    process.stdout.readline()
+process.send_signal(signal.SIGKILL)  # the launcher alone: its ranks go with it
+process.communicate()
+whole("lost", **ONE)
+near("lost", "adamw_1", 1e-3)
+
+# An error that all have is told once.
+done = start("wrong", "--ranks", "2", data={"train": ["/nowhere"]})
+refused("no such data", done, "/nowhere/tokens.json: No such file", code=2)
+assert done.stderr.count("/nowhere") == 1, done.stderr
+refused("rows that cannot be shared", start("three", "--ranks", "3"), "is no multiple of rows_at_once (2) times 3 ranks", code=2)
+print("ranks share the work, and say who is gone")
