@@ -144,7 +144,9 @@ void Scheduler::admit() {
   while (!waiting_.empty() && budget_ > 0 && running() + joining_ < options_.most_sequences) {
     Sequence& sequence = *waiting_.front();
     sequence.computed = blocks_.share(sequence.table, sequence.tokens);
-    if (blocks_.needed(sequence.table, sequence.computed, sequence.length()) > blocks_.available()) {
+    // Who runs will need a block each before long: who begins leaves it to them, not to be thrown out for it soon.
+    const int64_t needed = blocks_.needed(sequence.table, sequence.computed, sequence.length()) + running();
+    if (needed > blocks_.available()) {
       blocks_.release(sequence.table);
       sequence.computed = 0;
       return;

@@ -1,20 +1,18 @@
-// Continuous batching over a runner: samples of prompts join when there are blocks for all they may become, and leave when they end.
+// Continuous batching over a runner: what engine/scheduler.h decides is computed, and tokens are drawn.
 //
-// Every step takes each running sample one token further, then fills up with pieces of prompts that are still to be read. Samples of one prompt share the
-// full blocks of it: the first reads it, the others read again only what follows the last full block. Blocks are promised when a sample joins, so
-// nothing that runs is ever thrown out.
+// Every step takes each running sample one token further, then fills up with pieces of prompts that are still to be read. Samples of one prompt share its
+// blocks, and prompts share what they begin with. Where blocks run out the youngest sample gives its own up and is read again later.
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
-#include <list>
-#include <map>
+#include <set>
 #include <vector>
 
 #include "nereid/base/result.h"
 #include "nereid/engine/runner/runner.h"
 #include "nereid/engine/runner/sampler.h"
+#include "nereid/engine/scheduler.h"
 
 namespace nereid::engine {
 
@@ -52,37 +50,21 @@ class Generation {
   void cancel(size_t request);
   void cancel(size_t request, int64_t sample);
 
-  bool idle() const { return running_.empty() && waiting_.empty(); }
+  bool idle() const { return !scheduler_.busy(); }
   // One forward. `on_token` may cancel and add.
   void step(const std::function<void(const Token&)>& on_token);
 
-  int64_t free_blocks() const { return static_cast<int64_t>(free_.size()); }
+  int64_t free_blocks() const { return scheduler_.blocks().available(); }
+  const Scheduler& scheduler() const { return scheduler_; }
 
  private:
-  struct Sequence {
-    size_t request;
-    int64_t sample;
-    std::vector<int64_t> tokens;  // the prompt, then what was drawn
-    int64_t done = 0;             // of these, how many have their keys in the cache
-    std::vector<int32_t> blocks;  // for all that it may become
-    bool cancelled = false;
-  };
-  struct Waiting {
-    size_t request;
-    int64_t sample;
-  };
-  int64_t blocks_for(const GenerationRequest& request) const;
-  const Sequence* reader_of(size_t request) const;
-  void admit();
-  void release(Sequence& sequence);
+  int64_t most_tokens() const;
 
   Runner& runner_;
   GenerationOptions options_;
+  Scheduler scheduler_;
   std::vector<GenerationRequest> requests_;
-  std::deque<Waiting> waiting_;
-  std::list<Sequence> running_;
-  std::vector<int32_t> free_;
-  std::vector<int32_t> users_;  // of each block
+  std::set<SampleId> cancelled_;  // since the step whose tokens are being handed out
 };
 
 }  // namespace nereid::engine

@@ -57,6 +57,7 @@ TEST_F(Generations, SamplesDependOnTheirSeedsAlone) {
     for (const auto& prompt : kPrompts) ASSERT_TRUE(generation.add({.prompt = prompt, .samples = 6, .most_new = 10, .draw = {.temperature = 1.5, .top_p = 0.95, .seed = 77}}).ok());
     const auto texts = run(generation);
     EXPECT_EQ(generation.free_blocks(), scarce ? 8 : 199);
+    EXPECT_EQ(generation.scheduler().preempted() > 0, scarce);
     if (scarce)
       EXPECT_EQ(texts, expected);
     else
@@ -70,6 +71,23 @@ TEST_F(Generations, SamplesDependOnTheirSeedsAlone) {
     ASSERT_TRUE(alone.add({.prompt = kPrompts[1], .most_new = 10, .draw = {.temperature = 1.5, .top_p = 0.95, .seed = seed_of_sample(77, sample)}}).ok());
     EXPECT_EQ(run(alone).at({0, 0}), expected.at({1, sample}));
   }
+}
+
+// What was read for one prompt is not read again for another that begins with it, and the tokens are the decoder's own all the same.
+TEST_F(Generations, PromptsShareWhatTheyBeginWith) {
+  const auto engine = runner(100, 4);
+  Generation generation(*engine, {});
+  auto longer = kPrompts[1];
+  longer.push_back(33);
+  Texts texts;
+  for (const auto& prompt : {kPrompts[1], longer, kPrompts[1]}) {
+    ASSERT_TRUE(generation.add({.prompt = prompt, .most_new = 6, .draw = {.temperature = 0}}).ok());
+    texts.merge(run(generation));
+  }
+  EXPECT_EQ(generation.scheduler().reused(), 2 * 8);
+  EXPECT_EQ(texts.at({0, 0}), texts.at({2, 0}));
+  longer.insert(longer.end(), texts.at({1, 0}).begin(), texts.at({1, 0}).end());
+  EXPECT_EQ(longer, continued(weights_, {longer.begin(), longer.end() - 6}, 6));
 }
 
 TEST_F(Generations, EndWithAnEndTokenOrWhenCancelled) {
