@@ -143,6 +143,46 @@ def gate(joined, result, WIDTH: tl.constexpr, TILE: tl.constexpr):
     tl.store(result + row * WIDTH + at, (x / (1 + tl.exp(-x))).to(g.dtype) * up, mask=is_one)
 
 
+@triton.jit
+def rotate(x, cosines, sines, result, sign,
+           HEADS: tl.constexpr, HEADS_PADDED: tl.constexpr, DIM: tl.constexpr, HALF_PADDED: tl.constexpr):
+    """All heads of one token turned by its angles, or, with a sign of -1, back: the gradient's way. x, result [tokens, HEADS, DIM]."""
+    token = tl.program_id(0).to(tl.int64)
+    HALF: tl.constexpr = DIM // 2
+    heads, dims = tl.arange(0, HEADS_PADDED), tl.arange(0, HALF_PADDED)
+    is_one = (heads < HEADS)[:, None] & (dims < HALF)[None, :]
+    at = (token * HEADS + heads[:, None]) * DIM + dims[None, :]
+    a = tl.load(x + at, mask=is_one, other=0.0).to(tl.float32)
+    b = tl.load(x + at + HALF, mask=is_one, other=0.0).to(tl.float32)
+    c = tl.load(cosines + token * HALF + dims, mask=dims < HALF, other=0.0)[None, :]
+    s = tl.load(sines + token * HALF + dims, mask=dims < HALF, other=0.0)[None, :] * sign
+    tl.store(result + at, (a * c - b * s).to(result.dtype.element_ty), mask=is_one)
+    tl.store(result + at + HALF, (b * c + a * s).to(result.dtype.element_ty), mask=is_one)
+
+
+@triton.jit
+def gate_pair(gates, ups, result, count, TILE: tl.constexpr):
+    """silu(gate) * up, of `count` elements."""
+    at = tl.program_id(0).to(tl.int64) * TILE + tl.arange(0, TILE)
+    is_one = at < count
+    g = tl.load(gates + at, mask=is_one, other=0.0)
+    x = g.to(tl.float32)
+    tl.store(result + at, (x / (1 + tl.exp(-x))).to(g.dtype) * tl.load(ups + at, mask=is_one, other=0.0), mask=is_one)
+
+
+@triton.jit
+def gate_pair_backward(gradient, gates, ups, of_gates, of_ups, count, TILE: tl.constexpr):
+    """The gradients of both factors of gate_pair's product."""
+    at = tl.program_id(0).to(tl.int64) * TILE + tl.arange(0, TILE)
+    is_one = at < count
+    grad = tl.load(gradient + at, mask=is_one, other=0.0).to(tl.float32)
+    x = tl.load(gates + at, mask=is_one, other=0.0).to(tl.float32)
+    up = tl.load(ups + at, mask=is_one, other=0.0).to(tl.float32)
+    share = 1 / (1 + tl.exp(-x))
+    tl.store(of_ups + at, (grad * x * share).to(of_ups.dtype.element_ty), mask=is_one)
+    tl.store(of_gates + at, (grad * up * share * (1 + x * (1 - share))).to(of_gates.dtype.element_ty), mask=is_one)
+
+
 # Each parameter's type, in order; E is the model's own.
 SIGNATURES = {
     "decode_attention": "*E *E *E *i32 *i32 *E *fp32 *fp32 i32 fp32",
@@ -150,6 +190,9 @@ SIGNATURES = {
     "prepare_heads": "*E *fp32 *fp32 *E *E *i64 *E *E *E fp32",
     "add_and_norm": "*E *E *E *E fp32",
     "gate": "*E *E",
+    "rotate": "*E *fp32 *fp32 *E fp32",
+    "gate_pair": "*E *E *E i64",
+    "gate_pair_backward": "*E *E *E *E *E i64",
 }
 
 

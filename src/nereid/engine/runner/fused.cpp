@@ -27,16 +27,6 @@ constexpr size_t kPrepare = kCombine + std::size(kSplits) - 1, kAddAndNorm = kPr
 
 int64_t padded(int64_t n) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n))); }
 
-std::string element_name(model::Dtype dtype) {
-  switch (dtype) {
-    case model::Dtype::kBF16: return "bf16";
-    case model::Dtype::kF16: return "fp16";
-    case model::Dtype::kF32: return "fp32";
-    default: break;
-  }
-  NEREID_CHECK(false, "a model of bfloat16, float16 or float32, got {}", model::torch_name(dtype));
-}
-
 std::optional<at::Tensor> optional(const at::Tensor& tensor) { return tensor.defined() ? std::optional(tensor) : std::nullopt; }
 
 }  // namespace
@@ -65,7 +55,7 @@ Result<std::unique_ptr<FusedModel>> FusedModel::create(const model::Config& conf
   NEREID_CHECK(takes(config), "heads that there are kernels for, got {} dimensions", config.head_dim);
   std::unique_ptr<FusedModel> fused(new FusedModel(config, block_size, launcher));
   NEREID_TRY(auto kernels, build_kernels(installation, launcher.arch(), fused->requests()));
-  NEREID_TRY_STATUS(launcher.load(std::move(kernels)));
+  NEREID_TRY(fused->first_, launcher.load(std::move(kernels)));
   return fused;
 }
 
@@ -80,15 +70,15 @@ at::Tensor FusedModel::attend(const at::Tensor& given, const at::Tensor& keys, c
   // Unused by a kernel of one split, which takes them all the same.
   const auto partial = at::empty({splits > 1 ? sequences : 1, heads, splits, dim}, floats), logsums = at::empty({splits > 1 ? sequences : 1, heads, splits}, floats);
   const auto scale = static_cast<float>(std::numbers::log2e / std::sqrt(static_cast<double>(dim)));
-  launcher_.launch(which, {sequences, config_.key_value_heads, splits},
+  launch(which, {sequences, config_.key_value_heads, splits},
                    {query, keys, values, tables, lengths, result, partial, logsums, static_cast<int32_t>(tables.size(1)), scale});
-  if (splits > 1) launcher_.launch(kCombine + which - 1, {sequences * heads, 1, 1}, {partial, logsums, result});
+  if (splits > 1) launch(kCombine + which - 1, {sequences * heads, 1, 1}, {partial, logsums, result});
   return result;
 }
 
 at::Tensor FusedModel::add_and_norm(const at::Tensor& residual, const at::Tensor& added, const at::Tensor& weight) {
   auto normed = at::empty_like(residual);
-  launcher_.launch(kAddAndNorm, {residual.size(0), 1, 1}, {residual, added, weight, normed, static_cast<float>(config_.rms_norm_eps)});
+  launch(kAddAndNorm, {residual.size(0), 1, 1}, {residual, added, weight, normed, static_cast<float>(config_.rms_norm_eps)});
   return normed;
 }
 
@@ -105,13 +95,13 @@ at::Tensor FusedModel::hidden_states(const model::Weights& weights, const at::Te
     const auto query = at::empty({count, config_.heads, config_.head_dim}, joined.options());
     const auto& query_norm = layer.query_norm.defined() ? layer.query_norm : layer.input_norm;  // not looked at where there is none
     const auto& key_norm = layer.key_norm.defined() ? layer.key_norm : layer.input_norm;
-    launcher_.launch(kPrepare, {count, all_heads, 1},
+    launch(kPrepare, {count, all_heads, 1},
                      {joined, rotation.cosines, rotation.sines, query_norm, key_norm, slots, query, cache.keys.select(0, i), cache.values.select(0, i), epsilon});
     const auto seen = attention.attend_stored(i, query).reshape({count, -1});
     normed = add_and_norm(residual, at::linear(seen, layer.output, optional(layer.output_bias)), layer.post_norm);
     const auto gate_and_up = at::linear(normed, layer.gate_up, optional(layer.gate_up_bias));
     const auto gated = at::empty({count, config_.intermediate_size}, gate_and_up.options());
-    launcher_.launch(kGate, {count, (config_.intermediate_size + kGateTile - 1) / kGateTile, 1}, {gate_and_up, gated});
+    launch(kGate, {count, (config_.intermediate_size + kGateTile - 1) / kGateTile, 1}, {gate_and_up, gated});
     const auto& next_norm = i + 1 < config_.layers ? weights.layers[static_cast<size_t>(i) + 1].input_norm : weights.norm;
     normed = add_and_norm(residual, at::linear(gated, layer.down, optional(layer.down_bias)), next_norm);
   }

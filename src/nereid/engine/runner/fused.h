@@ -27,12 +27,14 @@ class FusedModel : public DecodeKernel {
  private:
   FusedModel(const model::Config& config, int64_t block_size, Launcher& launcher) : config_(config), block_size_(block_size), launcher_(launcher) {}
   std::vector<KernelRequest> requests() const;
+  void launch(size_t kernel, const std::array<int64_t, 3>& grid, const std::vector<KernelArgument>& arguments) { launcher_.launch(first_ + kernel, grid, arguments); }
   // In place: residual += added; the result is its norm. Both [tokens, hidden].
   at::Tensor add_and_norm(const at::Tensor& residual, const at::Tensor& added, const at::Tensor& weight);
 
   model::Config config_;
   int64_t block_size_;
   Launcher& launcher_;
+  size_t first_ = 0;  // of our kernels among the launcher's
 };
 
 }  // namespace nereid::engine

@@ -34,6 +34,16 @@ Result<std::vector<BuiltKernel>> read_answer(const std::string& text, const std:
 
 }  // namespace
 
+std::string element_name(model::Dtype dtype) {
+  switch (dtype) {
+    case model::Dtype::kBF16: return "bf16";
+    case model::Dtype::kF16: return "fp16";
+    case model::Dtype::kF32: return "fp32";
+    default: break;
+  }
+  NEREID_CHECK(false, "a model of bfloat16, float16 or float32, got {}", model::torch_name(dtype));
+}
+
 Result<std::vector<BuiltKernel>> build_kernels(const Installation& installation, int arch, const std::vector<KernelRequest>& requests) {
   Json request = {{"arch", arch}, {"kernels", Json::array()}};
   for (const auto& kernel : requests)

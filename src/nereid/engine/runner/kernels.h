@@ -13,9 +13,13 @@
 
 #include "nereid/base/installation.h"
 #include "nereid/base/result.h"
+#include "nereid/model/dtype.h"
 #include "nereid/tracer/compiled_kernel.h"
 
 namespace nereid::engine {
+
+// The name of a model's type in a KernelRequest.
+std::string element_name(model::Dtype dtype);
 
 struct KernelRequest {
   std::string name;
@@ -32,14 +36,14 @@ struct BuiltKernel {
 // In the order of the requests. arch: 90 for an H200; 0: TTIR alone. What was not built before takes seconds: a Python process, and no GPU.
 Result<std::vector<BuiltKernel>> build_kernels(const Installation& installation, int arch, const std::vector<KernelRequest>& requests);
 
-using KernelArgument = std::variant<at::Tensor, int32_t, float>;
+using KernelArgument = std::variant<at::Tensor, int32_t, int64_t, float>;
 
 class Launcher {
  public:
   virtual ~Launcher() = default;
   virtual int arch() const = 0;
-  // The kernels that `launch` then names by their numbers.
-  virtual Status load(std::vector<BuiltKernel> kernels) = 0;
+  // Kernels for `launch`, after those that are loaded: the number of the first.
+  virtual Result<size_t> load(std::vector<BuiltKernel> kernels) = 0;
   // Tensors are contiguous, and stay until the stream is done with them. Throws where a launch fails, as libtorch does.
   virtual void launch(size_t kernel, const std::array<int64_t, 3>& grid, const std::vector<KernelArgument>& arguments) = 0;
 };

@@ -30,6 +30,8 @@ class Device {
   virtual std::unique_ptr<Recorded> record(const std::function<void()>& work);
   // Kernels for such a model; null where PyTorch's operators do all.
   virtual Result<std::unique_ptr<FusedModel>> fused(const model::Config& config, int64_t block_size);
+  // For our own kernels; null where there are none.
+  virtual Launcher* launcher() { return nullptr; }
   // Memory that is left for a cache, in bytes.
   virtual int64_t free_bytes() const;
 };

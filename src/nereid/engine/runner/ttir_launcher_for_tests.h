@@ -14,12 +14,13 @@ class TtirLauncher : public Launcher {
  public:
   int arch() const override { return 0; }
 
-  Status load(std::vector<BuiltKernel> kernels) override {
+  Result<size_t> load(std::vector<BuiltKernel> kernels) override {
+    const size_t first = kernels_.size();
     for (const auto& kernel : kernels) {
       NEREID_TRY(auto loaded, ttir::Kernel::load(kernel.ttir));
       kernels_.push_back(std::move(loaded));
     }
-    return ok_status();
+    return first;
   }
 
   void launch(size_t kernel, const std::array<int64_t, 3>& grid, const std::vector<KernelArgument>& arguments) override {
@@ -33,6 +34,8 @@ class TtirLauncher : public Launcher {
                            .name = fmt::format("argument {}", buffers.size()), .element_bytes = static_cast<int64_t>(tensor->element_size())});
       } else if (const auto* number = std::get_if<int32_t>(&argument)) {
         launch.arguments.push_back(ttir::Scalar{static_cast<uint32_t>(*number)});
+      } else if (const auto* large = std::get_if<int64_t>(&argument)) {
+        launch.arguments.push_back(ttir::Scalar{static_cast<uint64_t>(*large)});
       } else {
         launch.arguments.push_back(ttir::Scalar{std::bit_cast<uint32_t>(std::get<float>(argument))});
       }

@@ -18,7 +18,8 @@ at::Tensor norm(const at::Tensor& x, const at::Tensor& weight, const Config& con
 }
 
 // x: [tokens, heads, head_dim]. Turns each pair of dimensions (i, i + head_dim/2), in float32 at least.
-at::Tensor rotate(const at::Tensor& x, const Rotation& rotation) {
+at::Tensor rotate(const Weights& weights, const at::Tensor& x, const Rotation& rotation) {
+  if (weights.operators) return weights.operators->rotate(x, rotation);
   const auto halves = x.to(c10::promoteTypes(x.scalar_type(), at::kFloat)).chunk(2, -1);
   return at::cat({halves[0] * rotation.cosines - halves[1] * rotation.sines, halves[1] * rotation.cosines + halves[0] * rotation.sines}, -1)
       .to(x.scalar_type());
@@ -42,7 +43,7 @@ Projected project(const Config& config, const LayerWeights& layer, const at::Ten
 }
 
 // x: [tokens, hidden]
-at::Tensor feed_forward(const LayerWeights& layer, const at::Tensor& x) {
+at::Tensor feed_forward(const Weights& weights, const LayerWeights& layer, const at::Tensor& x) {
   at::Tensor gate, up;
   if (!c10::GradMode::is_enabled()) {
     const auto halves = at::linear(x, layer.gate_up, optional(layer.gate_up_bias)).chunk(2, -1);
@@ -50,7 +51,8 @@ at::Tensor feed_forward(const LayerWeights& layer, const at::Tensor& x) {
   } else {
     gate = at::linear(x, layer.gate, optional(layer.gate_bias)), up = at::linear(x, layer.up, optional(layer.up_bias));
   }
-  return at::linear(at::silu(gate) * up, layer.down, optional(layer.down_bias));
+  const auto gated = weights.operators ? weights.operators->gated(gate, up) : at::silu(gate) * up;
+  return at::linear(gated, layer.down, optional(layer.down_bias));
 }
 
 }  // namespace
@@ -67,9 +69,9 @@ at::Tensor layer_forward(const Weights& weights, int64_t index, const at::Tensor
   const LayerWeights& layer = weights.layers[static_cast<size_t>(index)];
   auto [query, key, value] = project(config, layer, norm(hidden, layer.input_norm, config));
   if (config.query_key_norm()) query = norm(query, layer.query_norm, config), key = norm(key, layer.key_norm, config);
-  const auto seen = attention.attend(index, rotate(query, rotation), rotate(key, rotation), value);
+  const auto seen = attention.attend(index, rotate(weights, query, rotation), rotate(weights, key, rotation), value);
   const auto after = hidden + at::linear(seen.reshape({hidden.size(0), -1}), layer.output, optional(layer.output_bias));
-  return after + feed_forward(layer, norm(after, layer.post_norm, config));
+  return after + feed_forward(weights, layer, norm(after, layer.post_norm, config));
 }
 
 at::Tensor hidden_states(const Weights& weights, const at::Tensor& tokens, const at::Tensor& positions, Attention& attention) {

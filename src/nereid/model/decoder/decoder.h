@@ -9,10 +9,6 @@
 
 namespace nereid::model {
 
-// Cosines and sines of every token's angles, times rope_factor.
-struct Rotation {
-  at::Tensor cosines, sines;  // [tokens, 1, head_dim / 2], float32
-};
 Rotation rotation_at(const Weights& weights, const at::Tensor& positions);  // positions: [tokens], int64, from 0 in each sequence
 
 // One layer, residual stream to residual stream. hidden: [tokens, hidden]. Whoever recomputes activations calls this again in the backward.

@@ -4,9 +4,11 @@
 #include <ATen/core/Tensor.h>
 
 #include <filesystem>
+#include <memory>
 #include <vector>
 
 #include "nereid/model/config.h"
+#include "nereid/model/decoder/operators.h"
 #include "nereid/model/parameters.h"
 
 namespace nereid::model {
@@ -37,6 +39,7 @@ struct Weights {
   at::Tensor head;                     // [vocab, hidden]: `embedding` itself where they are tied
   at::Tensor rope_frequencies;         // [head_dim / 2], float32, on the device; positions times these are angles
   double rope_factor = 1;              // on cosines and sines
+  std::shared_ptr<Operators> operators;  // null: PyTorch's
 };
 
 at::ScalarType scalar_type(Dtype dtype);  // of kF32, kBF16, kF16 and the like; checked

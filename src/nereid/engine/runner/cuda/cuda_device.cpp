@@ -21,14 +21,15 @@ class CudaLauncher : public Launcher {
 
   int arch() const override { return arch_; }
 
-  Status load(std::vector<BuiltKernel> kernels) override {
+  Result<size_t> load(std::vector<BuiltKernel> kernels) override {
+    const size_t first = kernels_.size();
     for (const auto& kernel : kernels) {
       NEREID_TRY(auto loaded, cuda::LoadedKernel::load(driver_, device_, kernel.image));
       if (loaded.global_scratch_bytes({1, 1, 1}) != 0 || loaded.profile_scratch_bytes({1, 1, 1}) != 0)
         return our_error("kernel {}: expected one without scratch memory", kernel.image.name);
       kernels_.push_back(std::move(loaded));
     }
-    return ok_status();
+    return first;
   }
 
   void launch(size_t kernel, const std::array<int64_t, 3>& grid, const std::vector<KernelArgument>& arguments) override {
@@ -41,6 +42,8 @@ class CudaLauncher : public Launcher {
         packed.emplace_back(address);
       } else if (const auto* number = std::get_if<int32_t>(&argument)) {
         packed.emplace_back(cuda::Scalar{static_cast<uint32_t>(*number)});
+      } else if (const auto* large = std::get_if<int64_t>(&argument)) {
+        packed.emplace_back(cuda::Scalar{static_cast<uint64_t>(*large)});
       } else {
         packed.emplace_back(cuda::Scalar{std::bit_cast<uint32_t>(std::get<float>(argument))});
       }
@@ -82,6 +85,8 @@ class CudaDevice : public Device {
     if (!own_kernels_ || !FusedModel::takes(config)) return std::unique_ptr<FusedModel>();
     return FusedModel::create(config, block_size, launcher_, installation_);
   }
+
+  Launcher* launcher() override { return own_kernels_ ? &launcher_ : nullptr; }
 
   int64_t free_bytes() const override {
     size_t free = 0, total = 0;
