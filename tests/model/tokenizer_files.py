@@ -76,16 +76,20 @@ def symbols():
 
 
 def from_ranks(path, pattern, nfc, added, ignore_merges, first):
-    """A tokenizer.json of tiktoken's list of ranks: a token's merge is of the two parts that the earlier ones leave of it."""
+    """A tokenizer.json of tiktoken's list of ranks. Qwen's has one merge a token, of the two parts that earlier merges leave of it; Llama 3's has
+    one for each way to make the token of two others, and tokens that no merge makes, for which it ignores merges."""
     ranks = {base64.b64decode(token): int(rank) for token, rank in (line.split() for line in open(path, "rb"))}
 
-    def halves(token):
+    def splits(token):
+        if ignore_merges:
+            pairs = [(token[:i], token[i:]) for i in range(1, len(token)) if token[:i] in ranks and token[i:] in ranks]
+            return sorted(pairs, key=lambda pair: (ranks[pair[0]], ranks[pair[1]]))
         parts = [bytes([byte]) for byte in token]
         while len(parts) > 2:
             found = [(ranks[a + b], i) for i, (a, b) in enumerate(zip(parts, parts[1:])) if a + b in ranks]
             at = min(pair for pair in found if pair[0] < ranks[token])[1]
             parts[at:at + 2] = [parts[at] + parts[at + 1]]
-        return parts
+        return [parts]
 
     table = symbols()
 
@@ -112,7 +116,7 @@ def from_ranks(path, pattern, nfc, added, ignore_merges, first):
         "model": {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": "", "end_of_word_suffix": "",
                   "fuse_unk": False, "byte_fallback": False, "ignore_merges": ignore_merges,
                   "vocab": {spell(token): ranks[token] for token in in_order},
-                  "merges": [[spell(part) for part in halves(token)] for token in in_order if len(token) > 1]}}
+                  "merges": [[spell(part) for part in pair] for token in in_order if len(token) > 1 for pair in splits(token)]}}
 
 
 QWEN3_ADDED = [(f"<|{name}|>", True) for name in (

@@ -1,7 +1,7 @@
 """`nereid tokenize` beside the `tokenizers` package: equal ids and equal decoded text, on every kind of file and text.
 
     tests/model/tokenizer_test.py PATH/TO/nereid            # small vocabularies, a megabyte of text
-    tests/model/tokenizer_test.py PATH/TO/nereid --long     # real vocabularies too, and forty times the text
+    tests/model/tokenizer_test.py PATH/TO/nereid --long     # real vocabularies too, and twenty times the text
 """
 import json
 import os
@@ -34,7 +34,7 @@ def command(*arguments, stdin=None, code=0):
 class Differential(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.texts = corpus.corpus(40_000_000 if LONG else 600_000)
+        cls.texts = corpus.corpus(12_000_000 if LONG else 600_000)
         cls.folder = tempfile.TemporaryDirectory()
 
     @classmethod
