@@ -123,6 +123,9 @@ class SftRun {
     if (run_.data.sequence_length > config.max_position_embeddings)
       return input_error("{}: data.sequence_length ({}) is more than the model's {} positions",
                          options_.run_file, run_.data.sequence_length, config.max_position_embeddings);
+    if (options_.operators) {
+      NEREID_TRY(weights->operators, options_.operators(config, device_));
+    }
     trainer_.emplace(run_, *std::move(weights), *ranks_);
     writer_.emplace(checkpoints(), run_.checkpoints.keep, *ranks_);
     state_.data = train_set_->fingerprint();
