@@ -13,7 +13,8 @@ namespace nereid::engine {
 
 class StopMatcher {
  public:
-  explicit StopMatcher(std::vector<std::string> stops) : stops_(std::move(stops)) {}
+  // Empty stop texts stop nothing.
+  explicit StopMatcher(std::vector<std::string> stops) : stops_(std::move(stops)) { std::erase(stops_, ""); }
   // The text that is certain to be let through. After a match nothing more is.
   std::string push(std::string_view text);
   // The end of the text: what was held back.

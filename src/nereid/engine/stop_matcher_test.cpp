@@ -26,6 +26,7 @@ TEST(StopMatcher, AcrossPieces) {
   EXPECT_EQ(pushed({"END"}, {"some E", "N", "Dmore"}), (Outcome{"some ", true}));
   EXPECT_EQ(pushed({"END"}, {"some E", "N", "..."}), (Outcome{"some EN...", false}));
   EXPECT_EQ(pushed({"aab"}, {"a", "a", "a", "b"}), (Outcome{"a", true}));
+  EXPECT_EQ(pushed({""}, {"all", " of it"}), (Outcome{"all of it", false}));
   EXPECT_EQ(pushed({}, {"all", " of it"}), (Outcome{"all of it", false}));
   EXPECT_EQ(pushed({"\n\n"}, {"a\n", "b\n", "\nc"}), (Outcome{"a\nb", true}));
 }

@@ -10,9 +10,9 @@
 #include "nereid/base/text.h"
 #include "nereid/engine/runner/cuda/cuda_device.h"
 #include "nereid/engine/runner/generation.h"
+#include "nereid/engine/stop_matcher.h"
 #include "nereid/lm/command.h"
 #include "nereid/lm/dtype_option.h"
-#include "nereid/lm/stop_strings.h"
 #include "nereid/model/chat.h"
 #include "nereid/model/decoder/device.h"
 #include "nereid/model/decoder/weights.h"
@@ -47,9 +47,10 @@ struct GenerateOptions {
 // What is known of one sample.
 struct Sample {
   explicit Sample(const std::shared_ptr<const model::Tokenizer>& tokenizer, const std::vector<std::string>& stops)
-      : decoder(tokenizer, /*skip_special=*/true), text(stops) {}
+      : decoder(tokenizer, /*skip_special=*/true), stops(stops) {}
   model::StreamDecoder decoder;
-  StoppedText text;
+  engine::StopMatcher stops;
+  std::string text;  // as far as it is certain
   std::vector<int64_t> tokens;
   std::vector<float> logprobs, drawn_logprobs;
 };
@@ -142,16 +143,17 @@ class Answers {
     sample.tokens.push_back(token.token);
     sample.logprobs.push_back(token.logprob);
     sample.drawn_logprobs.push_back(token.drawn_logprob);
-    if (!is_end) sample.text.push(sample.decoder.push(static_cast<model::TokenId>(token.token)));
-    const bool last = token.last && !sample.text.stopped();
+    std::string certain = is_end ? "" : sample.stops.push(sample.decoder.push(static_cast<model::TokenId>(token.token)));
+    const bool last = token.last && !sample.stops.matched();
     if (last) {
-      sample.text.push(sample.decoder.finish());
-      sample.text.finish();
+      certain += sample.stops.push(sample.decoder.finish());
+      certain += sample.stops.finish();
     }
-    if (streams_) write(sample.text.take_certain());
-    if (!last && !sample.text.stopped()) return;
+    sample.text += certain;
+    if (streams_) write(certain);
+    if (!last && !sample.stops.matched()) return;
     if (!token.last) generation_.cancel(token.request, token.sample);
-    finish(key, sample, sample.text.stopped() ? "stop" : is_end ? "end" : "length");
+    finish(key, sample, sample.stops.matched() ? "stop" : is_end ? "end" : "length");
     samples_.erase(key);
   }
 
@@ -164,7 +166,7 @@ class Answers {
     if (options_.json) {
       const Json line = {{"index", key.first},
                          {"sample", key.second},
-                         {"text", sample.text.whole()},
+                         {"text", sample.text},
                          {"tokens", sample.tokens},
                          {"logprobs", sample.logprobs},
                          {"drawn_logprobs", sample.drawn_logprobs},
@@ -174,7 +176,7 @@ class Answers {
     } else if (streams_) {
       write("\n");
     } else {
-      write(fmt::format("--- prompt {}, sample {}\n{}\n", key.first, key.second, sample.text.whole()));
+      write(fmt::format("--- prompt {}, sample {}\n{}\n", key.first, key.second, sample.text));
     }
   }
 
