@@ -282,8 +282,18 @@ class Fuser {
                                            bool after_contraction) {
     if (after_contraction) return std::nullopt;
     if (each.sizes != kernel.extents()) return std::nullopt;
+    if (counts(each) != counts(node(kernel.members.front().node))) return std::nullopt;
     if (!kernel.columns.empty() && !shares_a_load(kernel, each)) return std::nullopt;
     return identity_map(each.sizes.size());
+  }
+
+  // State that follows from itself alone, as a number of batches does. In a launch with what is made of
+  // inputs it would look as if it were made of them, and be taken for something kept from an earlier call.
+  bool counts(const Node& each) {
+    const auto reads = graph_.reads(each);
+    return std::ranges::any_of(graph_.updates, [&](const Update& u) {
+      return u.from == each.out && std::ranges::all_of(reads, [&](TensorId id) { return id == u.leaf; });
+    });
   }
 
   bool shares_a_load(const TileKernel& kernel, const Node& each) {

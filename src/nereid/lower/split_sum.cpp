@@ -102,8 +102,11 @@ class SumSplitter {
     const Expr body = exprs[node.body];
     const int64_t length = node.reduced[how.dimension];
     const Value inside(exprs, exprs.within(by[which], 0, length, extents));
-    const ExprId left = where(inside, exprs.substitute(body.args[0], by, extents));
-    part.body = exprs.apply(Fn::kMul, {left, exprs.substitute(body.args[1], by, extents)});
+    // Both: what a factor is made of may be 0 / 0 where there is nothing to load.
+    std::vector<ExprId> factors;
+    for (const ExprId factor : body.args)
+      factors.push_back(where(inside, exprs.substitute(factor, by, extents)));
+    part.body = exprs.apply(Fn::kMul, factors);
     const TensorId parts = append(graph_, std::move(part), DType::kF32);
     Node sum{.out = node.out,
              .sizes = node.sizes,

@@ -51,7 +51,11 @@ class Comparer {
 
   OwnError nearby_error(const at::Tensor& other) {
     OwnError error;
-    if (out_.elements == 0 || trace::is_integral(tensors_.dtype)) return error;
+    if (out_.elements == 0) return error;
+    if (trace::is_integral(tensors_.dtype)) {
+      error.largest = share_of_others(flat(other));
+      return error;
+    }
     const double unit = scales().second;
     const auto near = flat(other);
     for_stretches([&](const Stretch& stretch, int64_t first) {
@@ -85,6 +89,18 @@ class Comparer {
     }
   }
 
+  // Of the elements, those that another telling makes other numbers of.
+  double share_of_others(const at::Tensor& other) const {
+    int64_t others = 0;
+    for (int64_t first = 0; first < truth_.numel(); first += chunk_) {
+      const auto size = std::min(chunk_, truth_.numel() - first);
+      auto differs = other.narrow(0, first, size).ne(truth_.narrow(0, first, size));
+      if (agreed_.defined()) differs = differs.logical_and(agreed_.narrow(0, first, size));
+      others += differs.sum().item().toLong();
+    }
+    return static_cast<double>(others) / static_cast<double>(truth_.numel());
+  }
+
   void integers() {
     for (int64_t first = 0; first < own_.numel(); first += chunk_) {
       const auto size = std::min(chunk_, own_.numel() - first);
@@ -103,7 +119,10 @@ class Comparer {
       sum_.add(part, first);
     }
     take_sum();
-    out_.error = out_.wrong ? 1 : 0;
+    out_.error = static_cast<double>(out_.wrong) / static_cast<double>(out_.elements);
+    if (tolerance_.rtol || tolerance_.atol) return;
+    out_.own_error = std::max(share_of_others(own_), tensors_.nearby.largest);
+    out_.error_limit = tolerance_.factor * out_.own_error;
   }
 
   void plain() {
@@ -166,7 +185,8 @@ class Comparer {
         tensors_.own.is_complex() ? at::view_as_real(tensors_.own.resolve_conj()).sizes().vec() : out_.sizes;
     const bool norm_exceeded = !(out_.norm_error <= out_.norm_limit) && !tolerance_.rtol &&
                                !tolerance_.atol && !trace::is_integral(tensors_.dtype);
-    out_.agrees = out_.wrong == 0 && !norm_exceeded;
+    const bool rounded = trace::is_integral(tensors_.dtype) && out_.error <= out_.error_limit;
+    out_.agrees = rounded || (out_.wrong == 0 && !norm_exceeded);
     if (out_.agrees) return;
     if (sum_.first >= 0) {
       out_.first_wrong = position(sum_.first, sizes);
@@ -177,7 +197,8 @@ class Comparer {
     out_.worst_got = number(got_, sum_.worst);
     out_.worst_want = number(own_, sum_.worst);
     if (trace::is_integral(tensors_.dtype))
-      out_.reason = fmt::format("{} of {} elements are other numbers", out_.wrong, out_.elements);
+      out_.reason = fmt::format("{} of {} elements are other numbers, at most {:.0f} allowed", out_.wrong,
+                                out_.elements, out_.error_limit * static_cast<double>(out_.elements));
     else if (std::isinf(out_.error))
       out_.reason = fmt::format(
           "{} of {} elements are wrong, some of them not finite where the reference is, or the other way "

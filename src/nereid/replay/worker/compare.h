@@ -28,8 +28,10 @@ struct OutputTensors {
 // With `agreed`, a position counts as defined only where the truth is a number and that says so: what an
 // operator makes of a NaN or an infinity of its inputs is convention (Triton's maximum drops a NaN, PyTorch's
 // keeps it), what it makes of its neighbours is not. Integers and booleans are equal to the reference's in
-// its own dtype or to the truth's. Looks at `chunk` elements at once; how many changes nothing but the last
-// digits of sums.
+// its own dtype or to the truth's; what rounding decides (the place of one of two nearly equal maxima) may be
+// others as often as is allowed of errors: error is their share, own_error that of the elements where own, or
+// a nearby truth, and the truth are different. Looks at `chunk` elements at once; how many changes nothing
+// but the last digits of sums.
 inline constexpr int64_t kChunk = int64_t{1} << 22;
 OutputComparison compare(const OutputTensors& tensors, const Tolerance& tolerance, int64_t chunk = kChunk);
 

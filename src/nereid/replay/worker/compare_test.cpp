@@ -135,7 +135,9 @@ TEST(CompareTest, IntegersAreExactOrTheTruths) {
   got[3] = 33;
   EXPECT_TRUE(run().agrees);
   got[4] = 5;
-  EXPECT_EQ(run().first_wrong, std::vector<int64_t>{4});
+  truth[3] = 3;
+  EXPECT_FALSE(run().agrees);
+  EXPECT_EQ(run().first_wrong, std::vector<int64_t>{3});
 }
 
 TEST(CompareTest, RtolAndAtolReplaceTheRule) {
@@ -175,6 +177,29 @@ TEST(CompareTest, NearbyTruthsWidenTheOwnError) {
   c.got = c.truth.mul(1.001).to(c10::kFloat);
   EXPECT_FALSE(c.compare().agrees);
   EXPECT_TRUE(c.compare({}, {c.truth.mul(1.0005)}).agrees);
+}
+
+// The place of a maximum: exact where rounding has no say in it, else as often another as errors may be
+// larger.
+TEST(CompareTest, IntegersThatRoundingDecides) {
+  const auto truth = at::arange(1000);
+  const auto with = [&](int64_t first, int64_t last, int64_t number) {
+    return truth.index_fill(0, at::arange(first, last), number);
+  };
+  OutputTensors tensors{.dtype = trace::DType::kI64, .got = with(0, 1, 7), .own = truth, .truth = truth};
+  const auto exact = compare(tensors, {});
+  EXPECT_FALSE(exact.agrees);
+  EXPECT_EQ(exact.wrong, 1);
+  EXPECT_EQ(exact.reason, "1 of 1000 elements are other numbers, at most 0 allowed");
+  tensors.own = with(500, 503, 2);  // three are undecided
+  tensors.got = with(0, 12, 5000);
+  EXPECT_TRUE(compare(tensors, {}).agrees);
+  tensors.got = with(0, 13, 5000);
+  EXPECT_FALSE(compare(tensors, {}).agrees);
+  EXPECT_FALSE(compare(tensors, {}, 7).agrees);
+  EXPECT_FALSE(compare(tensors, {.rtol = 1.0, .atol = 1.0}).agrees);
+  tensors.nearby = nearby_error(tensors, with(100, 104, 1));
+  EXPECT_TRUE(compare(tensors, {}).agrees);
 }
 
 TEST(InputsTest, KindsKeepSignsAndRanges) {
