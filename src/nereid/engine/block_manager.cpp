@@ -14,21 +14,21 @@ BlockManager::BlockManager(BlockId blocks, int64_t block_size, bool share)
   for (BlockId block = blocks - 1; block > 0; --block) free_.push_back(block);
 }
 
-std::string BlockManager::name_of(const std::string& before, std::span<const TokenId> tokens,
-                                  size_t block) const {
+std::string BlockManager::next_name(const BlockTable& table, std::span<const TokenId> tokens) const {
   const auto size = static_cast<size_t>(block_size_);
-  const auto own = tokens.subspan(block * size, size);
-  std::string text = before;
+  const auto own = tokens.subspan(table.named * size, size);
+  std::string text = table.named == 0 ? std::to_string(table.epoch) : table.name;
   text.append(reinterpret_cast<const char*>(own.data()), own.size_bytes());
   return sha256_hex(text);
 }
 
 int64_t BlockManager::share(BlockTable& table, std::span<const TokenId> tokens) {
   NEREID_CHECK(table.blocks.empty(), "an empty table, got one of {} blocks", table.blocks.size());
+  table.epoch = epoch_;
   if (!share_ || tokens.empty()) return 0;
   const size_t most = (tokens.size() - 1) / static_cast<size_t>(block_size_);
   while (table.named < most) {
-    std::string name = name_of(table.name, tokens, table.named);
+    std::string name = next_name(table, tokens);
     const auto found = by_name_.find(name);
     if (found == by_name_.end()) break;
     hold(found->second);
@@ -64,7 +64,7 @@ void BlockManager::prepare(BlockTable& table, int64_t from, int64_t to,
 void BlockManager::offer(BlockTable& table, std::span<const TokenId> tokens, int64_t computed) {
   if (!share_) return;
   for (; static_cast<int64_t>(table.named + 1) * block_size_ <= computed; ++table.named) {
-    table.name = name_of(table.name, tokens, table.named);
+    table.name = next_name(table, tokens);
     Block& block = at(table.blocks[table.named]);
     // Whoever computed the same before is found; this one stays its holder's own.
     if (block.name.empty() && by_name_.emplace(table.name, table.blocks[table.named]).second)

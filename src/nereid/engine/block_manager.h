@@ -28,6 +28,7 @@ struct BlockTable {
   std::vector<BlockId> blocks;  // block i holds the tokens from i * block_size on
   size_t named = 0;             // of these, from the front, have been offered for sharing
   std::string name;             // of the last of them: what is before it, too
+  uint64_t epoch = 0;           // in which it began: see forget()
 };
 
 // Not thread-safe: one scheduler owns it.
@@ -57,6 +58,10 @@ class BlockManager {
   // on.
   void offer(BlockTable& table, std::span<const TokenId> tokens, int64_t computed);
 
+  // What was computed until now is found no more, by tables that begin after this: the model has other weights.
+  // Tables that are there go on, and what they offer is for those of their own time.
+  void forget() { ++epoch_; }
+
   // Another table with the same blocks.
   BlockTable fork(const BlockTable& table);
   // Gives all blocks back.
@@ -77,10 +82,12 @@ class BlockManager {
   BlockId take();
   void hold(BlockId block);
   void let_go(BlockId block);
-  std::string name_of(const std::string& before, std::span<const TokenId> tokens, size_t block) const;
+  // The name of the first of the table's blocks that has none yet.
+  std::string next_name(const BlockTable& table, std::span<const TokenId> tokens) const;
 
   int64_t block_size_;
   bool share_;
+  uint64_t epoch_ = 0;
   std::vector<Block> blocks_;
   std::vector<BlockId> free_;
   std::list<BlockId> unheld_;  // named blocks that nobody holds, the longest unused first

@@ -68,6 +68,29 @@ TEST(BlockManager, ABlockOfSeveralIsCopiedBeforeOneWrites) {
   manager.check(tables);
 }
 
+TEST(BlockManager, WhatIsForgottenIsFoundNoMore) {
+  BlockManager manager(20, 4);
+  Copies copies;
+  BlockTable old;
+  EXPECT_EQ(manager.share(old, counted(13)), 0);
+  manager.prepare(old, 0, 6, copies);
+  manager.offer(old, counted(13), 6);
+  manager.forget();
+  BlockTable young;
+  EXPECT_EQ(manager.share(young, counted(13)), 0);
+  // Who began before goes on, and what it computes now is not for those after: it stands on what was before.
+  manager.prepare(old, 6, 13, copies);
+  manager.offer(old, counted(13), 13);
+  EXPECT_EQ(manager.share(young, counted(13)), 0);
+  manager.prepare(young, 0, 13, copies);
+  manager.offer(young, counted(13), 13);
+  BlockTable third;
+  EXPECT_EQ(manager.share(third, counted(13)), 12);
+  EXPECT_EQ(third.blocks[2], young.blocks[2]);
+  const BlockTable* tables[] = {&old, &young, &third};
+  manager.check(tables);
+}
+
 TEST(BlockManager, WithoutSharingNothingIsFound) {
   BlockManager manager(10, 2, false);
   Copies copies;

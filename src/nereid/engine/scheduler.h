@@ -102,6 +102,9 @@ class Scheduler {
   // no longer.
   std::vector<Event> stop(SampleId id);
 
+  // Samples that begin from now on find nothing of what was computed until now: the model has other weights.
+  void forget_prefixes() { blocks_.forget(); }
+
   bool busy() const { return !samples_.empty(); }
   int64_t running() const { return static_cast<int64_t>(running_.size()); }
   int64_t waiting() const { return static_cast<int64_t>(waiting_.size()); }

@@ -50,6 +50,10 @@ class Generation {
   void cancel(size_t request);
   void cancel(size_t request, int64_t sample);
 
+  // The model's weights were changed in place: keys and values of before are not used for samples that begin from now on. Those that
+  // run go on with what they have.
+  void weights_changed() { scheduler_.forget_prefixes(); }
+
   bool idle() const { return !scheduler_.busy(); }
   // One forward. `on_token` may cancel and add.
   void step(const std::function<void(const Token&)>& on_token);

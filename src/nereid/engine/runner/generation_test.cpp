@@ -90,6 +90,28 @@ TEST_F(Generations, PromptsShareWhatTheyBeginWith) {
   EXPECT_EQ(longer, continued(weights_, {longer.begin(), longer.end() - 6}, 6));
 }
 
+TEST_F(Generations, OtherWeightsUseNoKeysOfBefore) {
+  const auto engine = runner(100, 4, {1, 2});
+  Generation generation(*engine, {});
+  const auto greedy = [&] {
+    const size_t number = generation.add({.prompt = kPrompts[1], .most_new = 9, .draw = {.temperature = 0}}).value();
+    auto whole = kPrompts[1];
+    const auto drawn = run(generation).at({number, 0});
+    whole.insert(whole.end(), drawn.begin(), drawn.end());
+    return whole;
+  };
+  const auto before = greedy();
+  EXPECT_EQ(before, continued(weights_, kPrompts[1], 9));
+  weights_.flat.mul_(-0.8);
+  generation.weights_changed();
+  const auto after = greedy();
+  EXPECT_EQ(after, continued(weights_, kPrompts[1], 9));
+  EXPECT_NE(after, before);
+  EXPECT_EQ(generation.scheduler().reused(), 0);
+  EXPECT_EQ(greedy(), after);
+  EXPECT_GT(generation.scheduler().reused(), 0);
+}
+
 TEST_F(Generations, EndWithAnEndTokenOrWhenCancelled) {
   const auto engine = runner(100, 4);
   const auto own = continued(weights_, kPrompts[1], 12);
