@@ -47,7 +47,7 @@ int64_t Device::free_bytes() const { return static_cast<int64_t>(::sysconf(_SC_A
 
 std::vector<int64_t> recorded_sizes_up_to(int64_t most) {
   std::vector<int64_t> sizes;
-  for (int64_t size = 1; size < most; size += size < 8 ? size : size < 64 ? 8 : size < 256 ? 16 : 32) sizes.push_back(size);
+  for (int64_t size = 1; size < most; size += std::min<int64_t>(size, 64)) sizes.push_back(size);
   sizes.push_back(most);
   return sizes;
 }

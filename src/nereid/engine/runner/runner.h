@@ -46,7 +46,8 @@ struct RunnerOptions {
   int64_t most_tokens = 0;  // of a sequence; 0: the configuration's max_position_embeddings. Recorded block tables are as wide
 };
 
-// Sizes up to `most` that waste little: 1, 2, 4, 8, then every multiple of 8 up to 64, of 16 up to 256, of 32 beyond.
+// Sizes up to `most`: doubled up to 64, then multiples of 64. Decoding reads all weights for one sequence as for many, so padding costs little; a recording
+// takes the time of a few steps.
 std::vector<int64_t> recorded_sizes_up_to(int64_t most);
 
 class Runner {

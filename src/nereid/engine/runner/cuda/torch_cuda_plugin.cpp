@@ -10,7 +10,7 @@
 namespace nereid::engine {
 namespace {
 
-constexpr int kWarmUps = 2;  // cuBLAS makes its handles and workspaces, kernels are loaded
+constexpr int kWarmUps = 2;  // before the first: cuBLAS makes its handles and workspaces; before others kernels of other sizes are loaded
 
 void* record(void (*work)(void*), void* argument) {
   static const auto pool = at::cuda::graph_pool_handle();
@@ -19,7 +19,9 @@ void* record(void (*work)(void*), void* argument) {
   auto graph = std::make_unique<at::cuda::CUDAGraph>();
   {
     const c10::cuda::CUDAStreamGuard guard(stream);
-    for (int i = 0; i < kWarmUps; ++i) work(argument);
+    static int missing = kWarmUps;
+    do work(argument);
+    while (--missing > 0);
     stream.synchronize();
     graph->capture_begin(pool);
     work(argument);
