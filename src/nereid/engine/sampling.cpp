@@ -1,6 +1,5 @@
 #include "nereid/engine/sampling.h"
 
-#include <algorithm>
 #include <cmath>
 
 namespace nereid::engine {
@@ -15,8 +14,6 @@ Status check_sampling(const SamplingParameters& p) {
   if (!(p.min_p >= 0 && p.min_p <= 1))
     return input_error("min_p: expected a number from 0 to 1, got {}", p.min_p);
   if (p.max_tokens < 1) return input_error("max_tokens: expected 1 or more, got {}", p.max_tokens);
-  if (std::ranges::find(p.stop, "") != p.stop.end())
-    return input_error("stop: expected texts that are not empty");
   return ok_status();
 }
 

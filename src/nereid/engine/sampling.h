@@ -1,8 +1,7 @@
-// How a request's tokens are drawn, and when it ends.
+// How a request's tokens are drawn, and when a sample ends by what it drew. Texts that end one are StopMatcher's: Scheduler::stop is told.
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "nereid/base/result.h"
@@ -18,11 +17,9 @@ struct SamplingParameters {
   double top_p = 1;        // in (0, 1]
   double min_p = 0;        // in [0, 1]
   uint64_t seed = 0;       // of the request; its samples differ by their number
-  bool logprobs = false;   // of the tokens that are drawn
 
   int64_t max_tokens = 256;               // drawn for each sample
   std::vector<TokenId> stop_tokens = {};  // end a sample; they are its last token
-  std::vector<std::string> stop = {};     // texts that end a sample; they are not part of its text
 };
 
 // An error names the parameter, what was expected and what came.

@@ -195,7 +195,6 @@ TEST(Scheduler, WhatIsRefused) {
   EXPECT_THAT(refusal({.prompt = {1}, .sampling = {.min_p = 1.5}}),
               HasSubstr("min_p: expected a number from 0 to 1, got 1.5"));
   EXPECT_THAT(refusal({.prompt = {1}, .sampling = {.max_tokens = 0}}), HasSubstr("max_tokens"));
-  EXPECT_THAT(refusal({.prompt = {1}, .sampling = {.stop = {"a", ""}}}), HasSubstr("stop"));
   EXPECT_EQ(refusal({.prompt = {1}}), "taken");
   EXPECT_EQ(refusal({.prompt = counted(11)}), "taken");
   EXPECT_THAT(refusal({.prompt = {1}}), HasSubstr("the queue is full: 2 requests wait"));

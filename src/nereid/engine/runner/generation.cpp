@@ -46,7 +46,7 @@ Result<size_t> Generation::add(GenerationRequest request) {
   if (blocks.blocks_for(prompt + request.most_new - 1) > blocks.capacity())
     return input_error("a prompt of {} tokens and {} more: expected at most {}, as many as the cache holds", prompt, request.most_new,
                        blocks.capacity() * blocks.block_size());
-  Request scheduled{.prompt = {request.prompt.begin(), request.prompt.end()}, .samples = request.samples};
+  Request scheduled{.prompt = {request.prompt.begin(), request.prompt.end()}, .samples = request.samples, .enough = request.enough};
   scheduled.sampling = {.temperature = request.draw.temperature,
                         .top_k = request.draw.top_k,
                         .top_p = request.draw.top_p,
@@ -66,12 +66,16 @@ void Generation::cancel(size_t request) {
 
 void Generation::cancel(size_t request, int64_t sample) {
   const SampleId id = {static_cast<int64_t>(request), sample};
-  cancelled_.insert(id);
+  ended_.insert(id);
   scheduler_.cancel(id);
 }
 
+void Generation::stop(size_t request, int64_t sample) {
+  for (const Event& event : scheduler_.stop({static_cast<int64_t>(request), sample})) ended_.insert(event.id);
+}
+
 void Generation::step(const std::function<void(const Token&)>& on_token) {
-  cancelled_.clear();
+  ended_.clear();
   const Batch& batch = scheduler_.schedule();
   if (batch.step.tokens.empty()) return;
   runner_.copy_blocks(batch.copies);
@@ -94,17 +98,19 @@ void Generation::step(const std::function<void(const Token&)>& on_token) {
   }
   const std::vector<TokenId> tokens(drawn.tokens.begin(), drawn.tokens.end());
   const std::vector<Event> events = scheduler_.accept(tokens);
-  // Every draw has its event, in order: no request of ours says that some of its samples are enough.
-  for (size_t i = 0; i < events.size(); ++i) {
-    const SampleId id = events[i].id;
-    NEREID_CHECK(id == ids[i], "an event of sample {}/{}, got {}/{}", ids[i].request, ids[i].sample, id.request, id.sample);
-    if (cancelled_.contains(id)) continue;  // by whom an earlier token of this step was handed to
+  size_t i = 0;
+  for (const Event& event : events) {
+    const SampleId id = event.id;
+    if (event.token == model::kNoToken) continue;  // others of its request were enough
+    // Events come in the order of the draws, of which some may have come too late.
+    while (ids[i] != id) ++i;
+    if (ended_.contains(id)) continue;  // by whom an earlier token of this step was handed to
     on_token({.request = static_cast<size_t>(id.request),
               .sample = id.sample,
               .token = drawn.tokens[i],
               .logprob = drawn.logprobs[i],
               .drawn_logprob = drawn.drawn_logprobs[i],
-              .last = events[i].finish != Finish::kNot});
+              .last = event.finish != Finish::kNot});
   }
 }
 

@@ -22,6 +22,7 @@ struct GenerationRequest {
   int64_t most_new = 256;                // tokens of a sample
   DrawParameters draw = {};              // `seed` is the request's: each sample has its own, made of it; `index` is counted
   std::vector<int64_t> end_tokens = {};  // drawing one ends the sample; it is handed out like the others
+  int64_t enough = 0;                    // so many samples that have ended end the others, of which nothing more is handed out; 0: all are wanted
 };
 
 struct Token {
@@ -55,7 +56,10 @@ class Generation {
   void weights_changed() { scheduler_.forget_prefixes(); }
 
   bool idle() const { return !scheduler_.busy(); }
-  // One forward. `on_token` may cancel and add.
+  // Ends a sample whose text is whole: one of those that may be enough.
+  void stop(size_t request, int64_t sample);
+
+  // One forward. `on_token` may cancel, stop and add.
   void step(const std::function<void(const Token&)>& on_token);
 
   int64_t free_blocks() const { return scheduler_.blocks().available(); }
@@ -68,7 +72,7 @@ class Generation {
   GenerationOptions options_;
   Scheduler scheduler_;
   std::vector<GenerationRequest> requests_;
-  std::set<SampleId> cancelled_;  // since the step whose tokens are being handed out
+  std::set<SampleId> ended_;  // since the step whose tokens are being handed out
 };
 
 }  // namespace nereid::engine

@@ -136,6 +136,41 @@ TEST_F(Generations, EndWithAnEndTokenOrWhenCancelled) {
   EXPECT_EQ(generation.free_blocks(), 99);
 }
 
+TEST_F(Generations, EnoughSamplesEndTheOthers) {
+  const auto engine = runner(100, 4);
+  Generation all(*engine, {});
+  const GenerationRequest request = {.prompt = kPrompts[1], .samples = 8, .most_new = 30, .draw = {.temperature = 1.5}, .end_tokens = {3, 9, 20, 40}};
+  ASSERT_TRUE(all.add(request).ok());
+  const auto whole = run(all);
+  Generation some(*engine, {});
+  auto fewer = request;
+  fewer.enough = 3;
+  ASSERT_TRUE(some.add(fewer).ok());
+  ASSERT_TRUE(some.add({.prompt = kPrompts[0], .samples = 4, .most_new = 20, .enough = 2}).ok());
+  Texts texts;
+  int64_t ended = 0;
+  while (!some.idle())
+    some.step([&](const Token& token) {
+      texts[{token.request, token.sample}].push_back(token.token);
+      ended += token.last && token.request == 0;
+      // Two samples whose texts are whole; nothing more comes of any of the four.
+      if (token.request == 1) {
+        ASSERT_LE(texts.at({1, token.sample}).size(), 5u);
+        if (token.sample < 2 && texts.at({1, token.sample}).size() == 5) some.stop(1, token.sample);
+      }
+    });
+  EXPECT_EQ(ended, 3);
+  EXPECT_EQ(texts.at({1, 0}).size(), 5u);
+  EXPECT_EQ(texts.at({1, 1}).size(), 5u);
+  EXPECT_EQ(texts.at({1, 3}).size(), 4u);  // its fifth token came in the step that ended it
+  EXPECT_EQ(some.free_blocks(), 99);
+  for (const auto& [sample, tokens] : texts) {
+    if (sample.first == 1) continue;
+    const auto& own = whole.at(sample);
+    EXPECT_EQ(tokens, std::vector<int64_t>(own.begin(), own.begin() + static_cast<ptrdiff_t>(tokens.size())));
+  }
+}
+
 TEST_F(Generations, WhatDoesNotFitIsRefused) {
   const auto engine = runner(6, 4);
   Generation generation(*engine, {});
