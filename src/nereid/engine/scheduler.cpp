@@ -141,7 +141,9 @@ void Scheduler::preempt(Sequence& sequence) {
 }
 
 void Scheduler::admit() {
-  while (!waiting_.empty() && budget_ > 0 && running() + joining_ < options_.most_sequences) {
+  // One block at least is needed: looking for those that are there already is not free.
+  while (!waiting_.empty() && budget_ > 0 && running() + joining_ < options_.most_sequences &&
+         running() < blocks_.available()) {
     Sequence& sequence = *waiting_.front();
     sequence.computed = blocks_.share(sequence.table, sequence.tokens);
     // Who runs will need a block each before long: who begins leaves it to them, not to be thrown out for it soon.

@@ -159,6 +159,7 @@ class Translation {
     } else {
       return wrong(fmt::format("the property '{}'", name));
     }
+    if (ignore_case_ && name.size() == 2 && name[0] == 'L') return wrong("a case-insensitive category");
     if (negative && in_set) return wrong("a property's complement inside a set");
     out_ += in_set ? members : fmt::format("[{}{}]", negative ? "^" : "", members);
     at_ = close + 1;

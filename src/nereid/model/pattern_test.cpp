@@ -73,6 +73,7 @@ TEST(Pattern, WhatIsReadDifferentlyIsRefusedWithItsPlace) {
   EXPECT_THAT(refusal("(?<n>a)"), HasSubstr("this kind"));
   EXPECT_THAT(refusal("(?i:pass)"), HasSubstr("'ss'"));
   EXPECT_THAT(refusal("(?i:[a])"), HasSubstr("case-insensitive set"));
+  EXPECT_THAT(refusal("(?i:\\p{Lu})"), HasSubstr("case-insensitive category"));
   EXPECT_THAT(refusal("\\p{Alpha}"), HasSubstr("the property 'Alpha'"));
   EXPECT_THAT(refusal("(a"), HasSubstr("the end of the pattern inside a group"));
   EXPECT_THAT(refusal("a)"), HasSubstr("nothing opened"));
