@@ -327,7 +327,8 @@ Result<GenerationConfig> read_generation_config(const std::filesystem::path& fol
   if (!std::filesystem::exists(file, absent)) return generation;
   NEREID_TRY(const std::string text, read_file(file, size_t{16} << 20));
   NEREID_TRY(const Json document, parse_json(text, file.string()));
-  const JsonField root(document, file.string());
+  const std::string named = file.string();  // a field refers to its name
+  const JsonField root(document, named);
   NEREID_TRY(const auto bos, token_at(root, "bos_token_id", config.vocab_size));
   NEREID_TRY(const auto pad, token_at(root, "pad_token_id", config.vocab_size));
   NEREID_TRY(const auto eos, tokens_at(root, "eos_token_id", config.vocab_size));

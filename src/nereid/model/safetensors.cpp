@@ -163,7 +163,8 @@ Result<Checkpoint> Checkpoint::open(const std::filesystem::path& folder) {
   }
   NEREID_TRY(const std::string text, read_file(index, kMostHeader));
   NEREID_TRY(const Json document, parse_json(text, index.string()));
-  const JsonField root(document, index.string());
+  const std::string named = index.string();  // a field refers to its name
+  const JsonField root(document, named);
   NEREID_TRY(const JsonField map, root.at("weight_map"));
   std::map<std::string, size_t> numbers;  // of files, by name
   NEREID_TRY_STATUS(map.each_member(kMostTensors, [&](const std::string& name, const JsonField& value) -> Status {

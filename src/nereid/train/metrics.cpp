@@ -120,7 +120,8 @@ Result<MetricsLog> MetricsLog::open(const std::filesystem::path& folder, int64_t
   size_t keep = 0;
   for (size_t end; (end = text.find('\n', keep)) != text.npos; keep = end + 1) {
     NEREID_TRY(const Json json, parse_json(std::string_view(text).substr(keep, end - keep), path.string()));
-    const JsonField root(json, path.string());
+    const std::string named = path.string();  // a field refers to its name
+    const JsonField root(json, named);
     NEREID_TRY(const auto step, root.at("step"));
     NEREID_TRY(const int64_t number, step.integer(0, INT64_MAX));
     if (number >= from_step) break;

@@ -22,7 +22,8 @@ Result<ShardList> ShardList::read(const std::filesystem::path& folder) {
   const auto path = folder / kName;
   NEREID_TRY(const std::string text, read_file(path));
   NEREID_TRY(const Json json, parse_json(text, path.string()));
-  const JsonField root(json, path.string());
+  const std::string named = path.string();  // a field refers to its name
+  const JsonField root(json, named);
   NEREID_TRY(const auto version_field, root.at("nereid_tokens"));
   NEREID_TRY([[maybe_unused]] const auto version, version_field.integer(kListVersion, kListVersion));
   ShardList list;

@@ -69,7 +69,8 @@ Result<StateFile> read_state(const std::filesystem::path& checkpoint) {
   const auto path = checkpoint / kStateName;
   NEREID_TRY(const std::string text, read_file(path, 1 << 20));
   NEREID_TRY(const Json json, parse_json(text, path.string()));
-  const JsonField root(json, path.string());
+  const std::string named = path.string();  // a field refers to its name
+  const JsonField root(json, named);
   StateFile file;
   NEREID_TRY([[maybe_unused]] const int64_t version,
              root.integer_at("nereid_checkpoint", 0, kCheckpointVersion, kCheckpointVersion));
