@@ -42,7 +42,7 @@ void add_store_command(CLI::App& app, Chosen& chosen);
 void add_train_command(CLI::App& app, Chosen& chosen);
 void add_optimize_command(CLI::App& app, Chosen& chosen);
 void add_eval_command(CLI::App& app, Chosen& chosen);
-void add_generate_command(CLI::App& app, Chosen& chosen);
+void add_language_model_commands(CLI::App& app, Chosen& chosen);
 void add_runs_command(CLI::App& app, Chosen& chosen);
 void add_tokenize_command(CLI::App& app, Chosen& chosen);
 

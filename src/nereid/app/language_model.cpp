@@ -21,18 +21,21 @@ Result<Answer> become_language_model(std::vector<std::string> arguments) {
   return our_error("{}: {}", program.string(), std::strerror(errno));
 }
 
-void add_generate_command(CLI::App& app, Chosen& chosen) {
-  auto* command = app.add_subcommand("generate", "Continue prompts with a language model: --model DIR --prompt TEXT");
-  // Options are nereid-lm's, and so is their help.
-  command->set_help_flag("");
-  command->prefix_command();
-  command->callback([command, &chosen] {
-    chosen.run = [command] {
-      auto arguments = command->remaining();
-      arguments.insert(arguments.begin(), "generate");
-      return become_language_model(std::move(arguments));
-    };
-  });
+void add_language_model_commands(CLI::App& app, Chosen& chosen) {
+  for (const auto& [name, what] : {std::pair("generate", "Continue prompts with a language model: --model DIR --prompt TEXT"),
+                                   std::pair("serve-model", "A language model behind OpenAI's chat completions: --model DIR")}) {
+    auto* command = app.add_subcommand(name, what);
+    // Options are nereid-lm's, and so is their help.
+    command->set_help_flag("");
+    command->prefix_command();
+    command->callback([command, &chosen] {
+      chosen.run = [command] {
+        auto arguments = command->remaining();
+        arguments.insert(arguments.begin(), command->get_name());
+        return become_language_model(std::move(arguments));
+      };
+    });
+  }
 }
 
 }  // namespace nereid::app

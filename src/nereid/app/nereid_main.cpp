@@ -47,7 +47,7 @@ int run(int argc, char** argv) {
   nereid::app::add_synth_command(app, chosen);
   nereid::app::add_optimize_command(app, chosen);
   nereid::app::add_eval_command(app, chosen);
-  nereid::app::add_generate_command(app, chosen);
+  nereid::app::add_language_model_commands(app, chosen);
   nereid::app::add_runs_command(app, chosen);
   nereid::app::add_store_command(app, chosen);
   nereid::app::add_train_command(app, chosen);

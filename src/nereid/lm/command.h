@@ -18,6 +18,7 @@ struct Chosen {
 };
 
 void add_generate_command(CLI::App& app, Chosen& chosen);
+void add_serve_command(CLI::App& app, Chosen& chosen);
 void add_logits_command(CLI::App& app, Chosen& chosen);
 void add_export_command(CLI::App& app, Chosen& chosen);
 void add_train_sft_command(CLI::App& app, Chosen& chosen);

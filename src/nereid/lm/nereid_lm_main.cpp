@@ -39,6 +39,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   nereid::lm::Chosen chosen;
   nereid::lm::add_generate_command(app, chosen);
+  nereid::lm::add_serve_command(app, chosen);
   nereid::lm::add_logits_command(app, chosen);
   nereid::lm::add_export_command(app, chosen);
   nereid::lm::add_train_sft_command(app, chosen);

@@ -56,6 +56,7 @@ Result<size_t> Generation::add(GenerationRequest request) {
                         .stop_tokens = {request.end_tokens.begin(), request.end_tokens.end()}};
   NEREID_TRY(const int64_t number, scheduler_.add(std::move(scheduled)));
   NEREID_CHECK(number == static_cast<int64_t>(requests_.size()), "requests to be counted alike, got {} and {}", number, requests_.size());
+  request.prompt = {};  // the scheduler has it
   requests_.push_back(std::move(request));
   return static_cast<size_t>(number);
 }
