@@ -131,6 +131,21 @@ def a_few(nereid, folder):
     assert other.returncode == 2 and "other options" in other.stderr
 
 
+def judged_now_and_then(nereid, folder):
+    """The judged lines are the very same; the others are what verifies too, for all that a few of them show."""
+    whole, some = folder / "judged.jsonl", folder / "some.jsonl"
+    common = ["--level", 2, "--seed", 9, "--variants", 2, "--wordings", 2]
+    pairs(nereid, whole, *common, "--count", 4)
+    report = json.loads(pairs(nereid, some, *common, "--count", 24, "--judge-one-in", 5).stdout)
+    judged = [line for line in lines_of(some) if "verdict" in line]
+    others = [line for line in lines_of(some) if "verdict" not in line]
+    assert report["verdicts"]["not judged"] > 3 * report["verdicts"]["Verified"] > 0, report["verdicts"]
+    assert judged and all(line["index"] % 5 == 0 for line in judged) and all(line["index"] % 5 for line in others)
+    there = {line["id"]: line for line in lines_of(whole)}
+    assert any(line["id"] in there for line in judged) and all(there.get(line["id"], line) == line for line in judged)
+    verified_again(nereid, others, folder, 6)
+
+
 # With a single number that lies anywhere, a maximum or a minimum of the two is often that number everywhere.
 LIKELY = ["--ops", "maximum,minimum,sum,softsign", "--level", 4, "--seed", 3, "--max-elements", "2^12", "--max-work", "2^12"]
 
@@ -195,6 +210,7 @@ def main():
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         a_few(arguments.nereid.resolve(), Path(name))
+        judged_now_and_then(arguments.nereid.resolve(), Path(name))
         if arguments.long:
             check_by_replay_drops_what_is_degenerate(arguments.nereid.resolve())
             the_same_bytes(arguments.nereid.resolve(), Path(name))

@@ -415,6 +415,14 @@ void add_synth_command(CLI::App& app, Chosen& chosen) {
       ->check(CLI::Range(1, 64))
       ->capture_default_str()
       ->needs(pairs);
+  command
+      ->add_option(
+          "--judge-one-in", options->judge_one_in,
+          "Of --pairs: judge what is written for one program in so many. Lines of the others have no "
+          "verdict, and are made many times as fast: for supervised training")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40))
+      ->capture_default_str()
+      ->needs(pairs);
   command->add_option("--policy", options->policy, "Of --pairs: as in `nereid verify`")
       ->check(CLI::IsMember({"strict", "mostly", "hybrid"}))
       ->capture_default_str()

@@ -104,7 +104,8 @@ class PairRun {
     pairs::PairMaker maker(*bench, {.variants = options_.variants,
                                     .wordings = options_.wordings,
                                     .seed = options_.seed,
-                                    .policy = *verify::policy_from_string(options_.policy)});
+                                    .policy = *verify::policy_from_string(options_.policy),
+                                    .judge_one_in = options_.judge_one_in});
     nereid::Progress progress("programs with pairs", static_cast<int64_t>(options_.count));
     progress_ = &progress;
     progress.advance(static_cast<int64_t>(done_.programs));
@@ -250,10 +251,11 @@ class PairRun {
 std::string made_by(const SynthOptions& o) {
   return fmt::format(
       "level={} seed={} ops={} uniform={} split={} held-out={} max-elements={} max-work={} later-sizes={} "
-      "variants={} wordings={} policy={}",
+      "variants={} wordings={} policy={}{}",
       o.level, o.seed, o.ops.empty() ? "all" : fmt::format("{}", fmt::join(o.ops, ",")), o.uniform, o.split,
       o.held_out, o.max_elements.empty() ? kMaxElementsOfPairs : o.max_elements,
-      o.max_work.empty() ? kMaxWorkOfPairs : o.max_work, o.later_sizes, o.variants, o.wordings, o.policy);
+      o.max_work.empty() ? kMaxWorkOfPairs : o.max_work, o.later_sizes, o.variants, o.wordings, o.policy,
+      o.judge_one_in > 1 ? fmt::format(" judge-one-in={}", o.judge_one_in) : "");
 }
 
 }  // namespace

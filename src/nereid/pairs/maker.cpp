@@ -104,6 +104,7 @@ Status PairMaker::trace_references(std::vector<Task>& tasks) {
       continue;
     }
     tasks[i].trace = *trace;
+    if (!is_judged(tasks[i])) continue;
     const std::lock_guard lock(mutex_);
     traced_.insert_or_assign(key_of(requests[i]), std::move(answers[i]));
   }
@@ -113,13 +114,14 @@ Status PairMaker::trace_references(std::vector<Task>& tasks) {
 Status PairMaker::trace_variants(std::vector<Task>& tasks) {
   std::vector<tracer::TraceRequest> requests;
   for (const Task& task : tasks)
-    for (const Variant& variant : task.variants)
+    for (const Variant& variant : is_judged(task) ? task.variants : std::vector<Variant>())
       requests.push_back({.source = variant.normal_form,
                           .path = kAnswerFile,
                           .class_name = "ModelNew",
                           .draw = options_.seed & 0x7fffffff,
                           .reference = &task.trace,
                           .seconds = kTraceSeconds});
+  if (requests.empty()) return ok_status();
   NEREID_TRY(auto answers, bench_.tracer().trace_several(requests, Deadline::never()));
   const std::lock_guard lock(mutex_);
   for (size_t i = 0; i < answers.size(); ++i)
@@ -127,20 +129,26 @@ Status PairMaker::trace_variants(std::vector<Task>& tasks) {
   return ok_status();
 }
 
-Status PairMaker::judge(Task& task) {
+bool PairMaker::is_judged(const Task& task) const { return task.made->index % options_.judge_one_in == 0; }
+
+Status PairMaker::write(Task& task) {
   const synth::Made& made = *task.made;
   std::vector<std::string> lines;
   for (size_t v = 0; v < task.variants.size(); ++v) {
     const Variant& variant = task.variants[v];
-    const verify::Pair pair{.reference_name = kTaskFile,
-                            .reference_source = made.code,
-                            .candidate_name = kAnswerFile,
-                            .candidate_text = variant.normal_form,
-                            .form = verify::Pair::Form::kSource};
-    verify::Verdict verdict = judge_.judge(pair);
-    verdict.policy = verify::to_string(options_.policy);
+    verify::Verdict verdict;
+    verdict.word = verify::Word::kVerified;
+    if (is_judged(task)) {
+      const verify::Pair pair{.reference_name = kTaskFile,
+                              .reference_source = made.code,
+                              .candidate_name = kAnswerFile,
+                              .candidate_text = variant.normal_form,
+                              .form = verify::Pair::Form::kSource};
+      verdict = judge_.judge(pair);
+      verdict.policy = verify::to_string(options_.policy);
+    }
     const std::string id = fmt::format("{}-v{}", task.about->at("id").get<std::string>(), v);
-    ++task.yield.verdicts[std::string(verify::to_string(verdict.word))];
+    ++task.yield.verdicts[is_judged(task) ? std::string(verify::to_string(verdict.word)) : "not judged"];
     if (!verdict.coverage.degenerate.empty()) {
       task.yield.degenerate = verdict.coverage.degenerate;
       return ok_status();
@@ -169,7 +177,7 @@ Status PairMaker::judge(Task& task) {
       line["task"] = made.code;
       line["plan"] = wording.plan;
       line["code"] = wording.code;
-      line["verdict"] = verdict_of(verdict, variant);
+      if (is_judged(task)) line["verdict"] = verdict_of(verdict, variant);
       lines.push_back(line.dump());
     }
   }
@@ -187,8 +195,10 @@ Result<std::vector<Yield>> PairMaker::make(const std::vector<synth::Made>& progr
     std::vector<std::string> operators;
     for (const auto& step : task.made->program.steps) operators.emplace_back(step.applied.op->name);
     task.facts = facts_of(task.trace, std::move(operators));
-    NEREID_TRY(task.yield.degenerate, why_weak(equipment_, task.trace, options_.seed));
-    if (!task.yield.degenerate.empty()) continue;
+    if (is_judged(task)) {
+      NEREID_TRY(task.yield.degenerate, why_weak(equipment_, task.trace, options_.seed));
+      if (!task.yield.degenerate.empty()) continue;
+    }
     synth::Dice dice(options_.seed, number_of(*task.made), kVariantStream);
     auto variants = variants_of(task.trace, task.made->code, dice, options_.variants);
     if (variants.ok())
@@ -199,7 +209,7 @@ Result<std::vector<Yield>> PairMaker::make(const std::vector<synth::Made>& progr
   NEREID_TRY_STATUS(trace_variants(tasks));
   std::vector<Yield> yields;
   for (Task& task : tasks) {
-    NEREID_TRY_STATUS(judge(task));
+    NEREID_TRY_STATUS(write(task));
     yields.push_back(std::move(task.yield));
   }
   return yields;

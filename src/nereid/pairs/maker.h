@@ -24,11 +24,12 @@ struct Options {
   uint64_t seed = 0;
   verify::Policy policy = verify::Policy::kStrict;
   int trials = 3;
+  uint64_t judge_one_in = 1;  // of the programs, by their number; what is made of the others has no verdict
 };
 
 // What one program gave.
 struct Yield {
-  std::vector<std::string> lines;           // each a JSON object: a verified pair
+  std::vector<std::string> lines;           // each a JSON object: a pair, verified where it has a verdict
   std::map<std::string, int64_t> verdicts;  // of variants, by the ladder's words
   std::string not_lowered;                  // why there was no variant at all
   std::string degenerate;     // why the task is weak, as its replays showed; nothing is written of it then
@@ -50,7 +51,8 @@ class PairMaker {
   Result<tracer::TraceAnswer> trace(const tracer::TraceRequest& request, Deadline deadline);
   Status trace_references(std::vector<Task>& tasks);
   Status trace_variants(std::vector<Task>& tasks);
-  Status judge(Task& task);
+  bool is_judged(const Task& task) const;
+  Status write(Task& task);
 
   verify::Workbench& bench_;
   const Options options_;
