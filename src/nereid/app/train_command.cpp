@@ -20,6 +20,7 @@ constexpr const char* kTrainExamples = R"(Examples:
   nereid train data pairs.jsonl -o data/held_out --tokenizer Qwen3-0.6B/tokenizer.json --split held-out
   nereid train sft runs/tiny.toml                  goes on from its last checkpoint when it is started again
   nereid train sft runs/tiny.toml --json | jq .loss
+  nereid train rl runs/tiny_rl.toml                writes kernels, has them judged, learns from the verdicts
   nereid runs page training/tiny -o tiny.html
 
 docs/training.md: run files, the lines that `data` reads, what a run leaves.)";
@@ -116,30 +117,29 @@ void add_data_command(CLI::App& command, Chosen& chosen) {
       [options, &chosen] { chosen.run = [options, &chosen] { return make_data(*options, chosen.json); }; });
 }
 
-void add_sft_command(CLI::App& command, Chosen& chosen) {
-  struct Options {
-    std::string run_file, output, device = "auto";
-    int ranks = 1;
-  };
-  auto options = std::make_shared<Options>();
-  auto* sft = command.add_subcommand("sft", "Supervised fine-tuning by a run file; run again to go on");
-  sft->add_option("RUN", options->run_file, "A run file")->required();
-  sft->add_option("-o,--output", options->output, "The run's folder; training/NAME where not given");
-  sft->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")->capture_default_str();
-  sft->add_option("--ranks", options->ranks, "Processes that share the work: one a GPU")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
-  add_json_flag(*sft, chosen, "One object a step: step, loss, tokens_per_s, mfu, ...");
-  sft->callback([options, &chosen] {
-    chosen.run = [options, &chosen] {
-      std::vector<std::string> arguments = {"train-sft", options->run_file,
-                                            "--device",  options->device,
-                                            "--ranks",   fmt::to_string(options->ranks)};
+struct RunOptions {
+  std::string run_file, output, device = "auto";
+  int ranks = 1;
+};
+
+// A command that becomes `nereid-lm PROGRAM RUN ...`.
+CLI::App* add_run_command(CLI::App& command, Chosen& chosen, const char* name, const char* what,
+                          const std::string& program, const std::shared_ptr<RunOptions>& options) {
+  auto* run = command.add_subcommand(name, what);
+  run->add_option("RUN", options->run_file, "A run file")->required();
+  run->add_option("-o,--output", options->output, "The run's folder; training/NAME where not given");
+  run->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")->capture_default_str();
+  add_json_flag(*run, chosen, "One object a step: step, loss, tokens_per_s or reward, ...");
+  run->callback([options, program, &chosen] {
+    chosen.run = [options, program, &chosen] {
+      std::vector<std::string> arguments = {program, options->run_file, "--device", options->device};
       if (!options->output.empty()) arguments.insert(arguments.end(), {"-o", options->output});
+      if (options->ranks > 1) arguments.insert(arguments.end(), {"--ranks", fmt::to_string(options->ranks)});
       if (chosen.json) arguments.push_back("--json");
       return become_language_model(std::move(arguments));
     };
   });
+  return run;
 }
 
 }  // namespace
@@ -149,7 +149,15 @@ void add_train_command(CLI::App& app, Chosen& chosen) {
   command->footer(kTrainExamples);
   command->require_subcommand(1);
   add_data_command(*command, chosen);
-  add_sft_command(*command, chosen);
+  auto sft = std::make_shared<RunOptions>();
+  add_run_command(*command, chosen, "sft", "Supervised fine-tuning by a run file; run again to go on",
+                  "train-sft", sft)
+      ->add_option("--ranks", sft->ranks, "Processes that share the work: one a GPU")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  add_run_command(*command, chosen, "rl",
+                  "Reinforcement learning by a run file, with the judge's rewards; run again to go on",
+                  "train-rl", std::make_shared<RunOptions>());
 }
 
 }  // namespace nereid::app

@@ -21,6 +21,7 @@ void add_generate_command(CLI::App& app, Chosen& chosen);
 void add_serve_command(CLI::App& app, Chosen& chosen);
 void add_logits_command(CLI::App& app, Chosen& chosen);
 void add_export_command(CLI::App& app, Chosen& chosen);
+void add_train_rl_command(CLI::App& app, Chosen& chosen);
 void add_train_sft_command(CLI::App& app, Chosen& chosen);
 
 }  // namespace nereid::lm

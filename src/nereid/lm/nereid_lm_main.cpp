@@ -42,6 +42,7 @@ int main(int argc, char** argv) {
   nereid::lm::add_serve_command(app, chosen);
   nereid::lm::add_logits_command(app, chosen);
   nereid::lm::add_export_command(app, chosen);
+  nereid::lm::add_train_rl_command(app, chosen);
   nereid::lm::add_train_sft_command(app, chosen);
   try {
     app.parse(argc, argv);

@@ -2,6 +2,7 @@
 #include "nereid/engine/runner/cuda/cuda_device.h"
 #include "nereid/engine/runner/training_operators.h"
 #include "nereid/lm/command.h"
+#include "nereid/train/reinforce/rl.h"
 #include "nereid/train/torch/sft.h"
 
 namespace nereid::lm {
@@ -43,6 +44,13 @@ Result<int> run_train(const TrainOptions& options, bool json) {
   return 0;
 }
 
+Result<int> run_reinforce(const TrainOptions& options, bool json) {
+  train::RlOptions rl{.run_file = options.run_file, .folder = options.folder, .device = options.device};
+  if (json) rl.tell = print_step;
+  NEREID_TRY_STATUS(train::run_rl(rl));
+  return 0;
+}
+
 }  // namespace
 
 void add_train_sft_command(CLI::App& app, Chosen& chosen) {
@@ -58,6 +66,18 @@ void add_train_sft_command(CLI::App& app, Chosen& chosen) {
   command->add_flag("--json", chosen.json, "One object a step");
   command->callback(
       [options, &chosen] { chosen.run = [options, &chosen] { return run_train(*options, chosen.json); }; });
+}
+
+void add_train_rl_command(CLI::App& app, Chosen& chosen) {
+  auto options = std::make_shared<TrainOptions>();
+  auto* command = app.add_subcommand("train-rl", "Reinforcement learning by a run file");
+  command->add_option("RUN", options->run_file, "A run file: docs/training.md")->required();
+  command->add_option("-o,--output", options->folder, "The run's folder; training/NAME where not given");
+  command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")->capture_default_str();
+  command->add_flag("--json", chosen.json, "One object a step");
+  command->callback([options, &chosen] {
+    chosen.run = [options, &chosen] { return run_reinforce(*options, chosen.json); };
+  });
 }
 
 }  // namespace nereid::lm

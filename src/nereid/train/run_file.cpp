@@ -54,21 +54,25 @@ void read_model(TomlTable& root, ModelSettings& model) {
   if (!table->has("start_from")) model.shape = read_shape(*table);
 }
 
-void read_data(TomlTable& root, DataSettings& data) {
+void read_data(TomlTable& root, DataSettings& data, bool own_data) {
   root.required("data", "a table [data]");
   auto table = root.table("data");
   if (!table) return;
-  table->required("train", "an array of folders that `nereid train data` wrote");
-  table->texts("train", data.train);
-  if (table->has("train") && data.train.empty()) table->wrong("train", "at least one folder");
-  table->texts("held_out", data.held_out);
+  if (!own_data) {
+    table->required("train", "an array of folders that `nereid train data` wrote");
+    table->texts("train", data.train);
+    if (table->has("train") && data.train.empty()) table->wrong("train", "at least one folder");
+    table->texts("held_out", data.held_out);
+  }
   table->integer("sequence_length", data.sequence_length, 2, 1 << 24);
-  table->required("rows_per_step", "how many rows one step takes");
-  table->integer("rows_per_step", data.rows_per_step, 1, 1 << 20);
+  if (!own_data) {
+    table->required("rows_per_step", "how many rows one step takes");
+    table->integer("rows_per_step", data.rows_per_step, 1, 1 << 20);
+    table->integer("window", data.window, 1, 1 << 20);
+  }
   table->integer("rows_at_once", data.rows_at_once, 1, 1 << 20);
   if (data.rows_per_step > 0 && data.rows_per_step % data.rows_at_once != 0)
     table->wrong("rows_at_once", fmt::format("a divisor of rows_per_step ({})", data.rows_per_step));
-  table->integer("window", data.window, 1, 1 << 20);
 }
 
 void read_optimizer(TomlTable& root, OptimizerSettings& optimizer) {
@@ -128,7 +132,8 @@ void read_machine(TomlTable& root, MachineSettings& machine) {
 
 }  // namespace
 
-Result<RunFile> parse_run_file(std::string_view text, const std::string& name) {
+Result<RunFile> parse_run_file(std::string_view text, const std::string& name,
+                               const RunFileExtension& extension) {
   NEREID_TRY(TomlDocument document, TomlDocument::parse(text, name));
   RunFile run;
   run.name = std::filesystem::path(name).stem().string();
@@ -140,19 +145,20 @@ Result<RunFile> parse_run_file(std::string_view text, const std::string& name) {
     root.integer("seed", run.seed, 0, INT64_MAX);
     root.integer("held_out_every", run.held_out_every, 1, kMostSteps);
     read_model(root, run.model);
-    read_data(root, run.data);
+    read_data(root, run.data, extension.own_data);
     read_optimizer(root, run.optimizer);
     read_schedule(root, run.schedule);
     read_checkpoints(root, run.checkpoints);
     read_machine(root, run.machine);
+    if (extension.read) extension.read(root);
   }
   NEREID_TRY_STATUS(document.status());
   return run;
 }
 
-Result<RunFile> read_run_file(const std::filesystem::path& path) {
+Result<RunFile> read_run_file(const std::filesystem::path& path, const RunFileExtension& extension) {
   NEREID_TRY(const std::string text, read_file(path, 1 << 20));
-  return parse_run_file(text, path.string());
+  return parse_run_file(text, path.string(), extension);
 }
 
 }  // namespace nereid::train

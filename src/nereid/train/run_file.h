@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,8 @@
 #include "nereid/train/schedule.h"
 
 namespace nereid::train {
+
+class TomlTable;
 
 struct ModelSettings {
   std::string start_from;              // a folder with config.json and safetensors; or
@@ -65,8 +68,16 @@ struct RunFile {
   MachineSettings machine;
 };
 
+// What a kind of run adds: tables of its own, read from the file's root; and perhaps it makes its training
+// data itself.
+struct RunFileExtension {
+  std::function<void(TomlTable& root)> read = {};
+  bool own_data = false;
+};
+
 // `name` is the file's, for errors and for the run's name. Paths in it are left as they are written.
-Result<RunFile> parse_run_file(std::string_view text, const std::string& name);
-Result<RunFile> read_run_file(const std::filesystem::path& path);
+Result<RunFile> parse_run_file(std::string_view text, const std::string& name,
+                               const RunFileExtension& extension = {});
+Result<RunFile> read_run_file(const std::filesystem::path& path, const RunFileExtension& extension = {});
 
 }  // namespace nereid::train

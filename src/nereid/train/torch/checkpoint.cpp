@@ -57,6 +57,7 @@ Json state_json(const RunState& state, int64_t ranks, int64_t optimizer_steps) {
           {"tokens", state.tokens},
           {"targets", state.targets},
           {"data", state.data},
+          {"more", state.more},
           {"ranks", ranks},
           {"optimizer_steps", optimizer_steps}};
 }
@@ -86,6 +87,7 @@ Result<StateFile> read_state(const std::filesystem::path& checkpoint) {
     NEREID_TRY(*field, value.integer(lowest, INT64_MAX));
   }
   NEREID_TRY(file.state.data, root.text_at("data"));
+  NEREID_TRY(file.state.more, root.text_at("more"));
   return file;
 }
 

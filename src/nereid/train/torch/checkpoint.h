@@ -20,6 +20,7 @@ struct RunState {
   Place place;                      // of the next row
   int64_t tokens = 0, targets = 0;  // seen
   std::string data{};               // the training set's fingerprint
+  std::string more{};               // whatever else a kind of run keeps
   bool operator==(const RunState&) const = default;
 };
 

@@ -1,10 +1,7 @@
 #include "nereid/train/torch/sft.h"
 
 #include <ATen/Context.h>
-#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/DeviceGuard.h>
-#include <dlfcn.h>
-#include <sys/resource.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -14,39 +11,17 @@
 #include "nereid/base/interrupt.h"
 #include "nereid/base/progress.h"
 #include "nereid/model/decoder/device.h"
-#include "nereid/model/decoder/weights.h"
 #include "nereid/train/batch.h"
 #include "nereid/train/throughput.h"
 #include "nereid/train/torch/checkpoint.h"
 #include "nereid/train/torch/local_ranks.h"
+#include "nereid/train/torch/run_setup.h"
 #include "nereid/train/torch/trainer.h"
 
 namespace nereid::train {
 namespace {
 
 constexpr int64_t kHeldOutSteps = 8;  // of rows_per_step rows each, at most
-
-// As NVIDIA's driver has it; "cpu" for the CPU.
-std::string device_name(at::Device device) {
-  if (!device.is_cuda()) return "cpu";
-  void* driver = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
-  if (driver == nullptr) return "cuda";
-  const auto get_name = reinterpret_cast<int (*)(char*, int, int)>(::dlsym(driver, "cuDeviceGetName"));
-  char name[256] = "cuda";
-  if (get_name != nullptr && get_name(name, sizeof name - 1, device.index()) != 0) return "cuda";
-  return name;
-}
-
-// At most so far: of the device, or of this process on the CPU.
-double peak_gigabytes(at::Device device) {
-  if (device.is_cuda()) {
-    const auto stats = c10::getDeviceAllocator(device.type())->getDeviceStats(device.index());
-    return static_cast<double>(stats.reserved_bytes[0].peak) / 1e9;
-  }
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) * 1024 / 1e9;
-}
 
 std::string time_left_text(double seconds) {
   if (seconds < 90) return fmt::format("{:.0f} s left", seconds);
@@ -74,17 +49,7 @@ class SftRun {
   Status open_folder() {
     folder_ = options_.folder.empty() ? std::filesystem::path("training") / run_.name : options_.folder;
     if (!leads()) return ok_status();
-    std::error_code error;
-    std::filesystem::create_directories(folder_, error);
-    if (error) return input_error("{}: cannot be made: {}", folder_.string(), error.message());
-    NEREID_TRY(const std::string text, read_file(options_.run_file));
-    const auto copy = folder_ / "run.toml";
-    if (!std::filesystem::exists(copy, error)) return write_file_atomically(copy, text);
-    NEREID_TRY(const std::string before, read_file(copy));
-    if (before != text)
-      return input_error("{}: was begun with another run file, {}; give this one another name or folder",
-                         folder_.string(), copy.string());
-    return ok_status();
+    return open_run_folder(folder_, options_.run_file);
   }
 
   Status open_data() {
@@ -104,18 +69,8 @@ class SftRun {
   }
 
   Status open_model() {
-    const auto dtype = run_.machine.precision == MachineSettings::Precision::kBfloat16 ? model::Dtype::kBF16
-                                                                                       : model::Dtype::kF32;
-    std::optional<model::Weights> weights;
-    if (run_.model.shape) {
-      model::Config config = *run_.model.shape;
-      config.dtype = dtype;
-      weights = model::make_weights(config, device_);
-      model::initialize(*weights, static_cast<uint64_t>(run_.seed));
-    } else {
-      NEREID_TRY(weights, model::load_weights(run_.model.start_from, device_, dtype));
-    }
-    const auto& config = weights->config;
+    NEREID_TRY(auto weights, first_weights(run_, device_));
+    const auto& config = weights.config;
     for (const auto* set : {&train_set_, &held_out_set_})
       if (*set && (*set)->vocab_size() > config.vocab_size)
         return input_error("{}: the data has ids up to {}, the model a vocabulary of {}", options_.run_file,
@@ -124,9 +79,9 @@ class SftRun {
       return input_error("{}: data.sequence_length ({}) is more than the model's {} positions",
                          options_.run_file, run_.data.sequence_length, config.max_position_embeddings);
     if (options_.operators) {
-      NEREID_TRY(weights->operators, options_.operators(config, device_));
+      NEREID_TRY(weights.operators, options_.operators(config, device_));
     }
-    trainer_.emplace(run_, *std::move(weights), *ranks_);
+    trainer_.emplace(run_, std::move(weights), *ranks_);
     writer_.emplace(checkpoints(), run_.checkpoints.keep, *ranks_);
     state_.data = train_set_->fingerprint();
     NEREID_TRY(const auto latest, latest_checkpoint(checkpoints()));
@@ -190,7 +145,8 @@ class SftRun {
               .place = data.next,
               .tokens = state_.tokens + data.tokens,
               .targets = state_.targets + data.targets,
-              .data = state_.data};
+              .data = state_.data,
+              .more = {}};
     const double seconds = clock.seconds();
     Figures figures = {{"loss", found.loss},
                        {"gradient_norm", found.gradient_norm},
@@ -292,7 +248,8 @@ Status run_sft(const SftOptions& options) {
     if (device.is_cuda()) guard.reset_device(device);
     // The same run twice is the same run, bit by bit, and so is a run that was interrupted.
     at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true);
-    at::globalContext().setDeterministicFillUninitializedMemory(false);  // nothing here reads what it has not written
+    at::globalContext().setDeterministicFillUninitializedMemory(
+        false);  // nothing here reads what it has not written
     Alone alone;
     std::unique_ptr<Ranks> several;
     if (options.ranks > 1) {

@@ -47,24 +47,27 @@ Trainer::Trainer(const RunFile& run, model::Weights weights, Ranks& ranks)
   master_ = weights_.flat.slice(0, begin(), end()).to(at::kFloat);
 }
 
-at::Tensor Trainer::loss_of(const Batch& batch, double scale) const {
+at::Tensor Trainer::hidden_of(const Batch& batch) const {
   const at::Device device = weights_.flat.device();
   const auto attention = std::make_shared<model::PackedAttention>(batch.cumulative_lengths, device);
   const bool recompute = run_.machine.recompute && c10::GradMode::is_enabled();
-  const at::Tensor hidden = training_hidden_states(weights_, on_device(batch.tokens, device),
-                                                   on_device(batch.positions, device), attention, recompute);
-  return linear_cross_entropy(hidden, weights_.head, on_device(batch.targets, device), scale);
+  return training_hidden_states(weights_, on_device(batch.tokens, device), on_device(batch.positions, device),
+                                attention, recompute);
 }
 
-Result<Trainer::Figures> Trainer::gather(const StepData& step) {
+at::Tensor Trainer::loss_of(const Batch& batch, double scale) const {
+  return linear_cross_entropy(hidden_of(batch), weights_.head,
+                              on_device(batch.targets, weights_.flat.device()), scale);
+}
+
+Result<Trainer::Figures> Trainer::gather_all(size_t count,
+                                             const std::function<at::Tensor(size_t)>& backward) {
   gathered_.zero_();
   const bool apart = !gathered_.is_same(gradient_);
   at::Tensor loss = at::zeros({}, gathered_.options());
-  for (const Batch& batch : step.batches) {
+  for (size_t i = 0; i < count; ++i) {
     if (apart) gradient_.zero_();
-    const at::Tensor part = loss_of(batch, 1.0 / static_cast<double>(step.targets));
-    torch::autograd::backward({part}, {});
-    loss += part.detach();
+    loss += backward(i);
     if (apart) gathered_.add_(gradient_);
   }
   NEREID_TRY_STATUS(ranks_->sum_to_owners(gathered_, borders_));
@@ -72,6 +75,31 @@ Result<Trainer::Figures> Trainer::gather(const StepData& step) {
   std::vector<double> sums = {loss.item<double>(), own.norm().to(at::kDouble).square().item<double>()};
   NEREID_TRY_STATUS(ranks_->sum(sums));
   return Figures{.loss = sums[0], .gradient_norm = std::sqrt(sums[1])};
+}
+
+Result<Trainer::Figures> Trainer::gather(const StepData& step) {
+  return gather_all(step.batches.size(), [&](size_t i) {
+    const at::Tensor part = loss_of(step.batches[i], 1.0 / static_cast<double>(step.targets));
+    torch::autograd::backward({part}, {});
+    return part.detach();
+  });
+}
+
+Trainer::Scores Trainer::score(const Batch& batch) const {
+  const c10::NoGradGuard no_gradients;
+  const auto scores =
+      score_tokens(hidden_of(batch), weights_.head, on_device(batch.targets, weights_.flat.device()));
+  return {scores.log_probabilities.cpu(), scores.entropies.cpu()};
+}
+
+Result<Trainer::Figures> Trainer::gather_from(const std::vector<Batch>& batches,
+                                              const std::vector<at::Tensor>& gradients) {
+  return gather_all(batches.size(), [&](size_t i) {
+    const auto scores = score_tokens(hidden_of(batches[i]), weights_.head,
+                                     on_device(batches[i].targets, weights_.flat.device()));
+    torch::autograd::backward({scores.log_probabilities}, {gradients[i].to(weights_.flat.device())});
+    return at::zeros({}, gathered_.options());
+  });
 }
 
 Status Trainer::apply(double gradient_norm, double share) {

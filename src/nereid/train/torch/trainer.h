@@ -1,6 +1,8 @@
 // A model, its gradient and its optimizer: what one step does to them.
 #pragma once
 
+#include <functional>
+
 #include "nereid/model/decoder/decoder.h"
 #include "nereid/train/batch.h"
 #include "nereid/train/run_file.h"
@@ -23,6 +25,15 @@ class Trainer {
   };
   // Forward and backward of all batches; nothing changes but gradients. The numbers may be no finite ones.
   Result<Figures> gather(const StepData& step);
+  // Log-probabilities and entropies of a batch's targets, [tokens] on the host, 0 where there is none;
+  // without gradients.
+  struct Scores {
+    at::Tensor log_probabilities, entropies;
+  };
+  Scores score(const Batch& batch) const;
+  // As `gather`, where the loss's gradient by the log-probabilities of batch b's targets is gradients[b],
+  // [tokens] on the host. The loss of the figures is 0.
+  Result<Figures> gather_from(const std::vector<Batch>& batches, const std::vector<at::Tensor>& gradients);
   // Clips what was gathered, and makes a step at that share of the peak learning rate.
   Status apply(double gradient_norm, double share);
 
@@ -39,7 +50,10 @@ class Trainer {
   Status spread_master();
 
  private:
+  at::Tensor hidden_of(const Batch& batch) const;
   at::Tensor loss_of(const Batch& batch, double scale) const;
+  // What each of `count` micro-batches adds, and the sums over ranks of the losses and of the gradient.
+  Result<Figures> gather_all(size_t count, const std::function<at::Tensor(size_t)>& backward);
 
   RunFile run_;
   model::Weights weights_;

@@ -1,0 +1,21 @@
+// Reinforcement learning: the loop around engine, judge and trainer, from a run file to a run's folder.
+#pragma once
+
+#include <functional>
+
+#include "nereid/train/metrics.h"
+
+namespace nereid::train {
+
+struct RlOptions {
+  std::string run_file;          // a path
+  std::filesystem::path folder;  // the run's; empty: training/NAME
+  std::string device = "auto";
+  std::function<Status(int64_t step, const Figures& figures)> tell = {};  // called after each step
+};
+
+// As run_sft: goes on from the folder's latest checkpoint, Ctrl-C leaves one. A fault of the judge's is no
+// verdict: such rollouts are left out of their group.
+Status run_rl(const RlOptions& options);
+
+}  // namespace nereid::train

@@ -1,0 +1,122 @@
+#include "nereid/train/reinforce/writer.h"
+
+#include <algorithm>
+
+#include "nereid/base/file.h"
+#include "nereid/base/interrupt.h"
+#include "nereid/base/json_field.h"
+#include "nereid/engine/runner/generation.h"
+#include "nereid/model/chat.h"
+
+namespace nereid::train {
+namespace {
+
+constexpr std::string_view kEndOfPlan = "</think>";
+constexpr int64_t kBlockSize = 16;
+constexpr double kCacheShare =
+    0.5;  // of the memory that weights and optimizer leave: the rest is for learning
+
+std::string replaced(std::string text, std::string_view what, std::string_view by) {
+  if (const size_t at = text.find(what); at != std::string::npos) text.replace(at, what.size(), by);
+  return text;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> read_tasks(const std::string& path) {
+  NEREID_TRY(const std::string text, read_file(path));
+  std::vector<std::string> tasks;
+  int64_t number = 0;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view line = rest.substr(0, std::min(rest.find('\n'), rest.size()));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    const std::string where = fmt::format("{}:{}", path, ++number);
+    if (line.empty()) continue;
+    NEREID_TRY(const Json json, parse_json(line, where));
+    const JsonField root(json, where);
+    NEREID_TRY(const auto field, root.at(json.is_object() && json.contains("task") ? "task" : "code"));
+    NEREID_TRY(auto source, field.text(size_t{16} << 20));
+    tasks.push_back(std::move(source));
+  }
+  if (tasks.empty()) return input_error("{}: expected at least one task", path);
+  return tasks;
+}
+
+Result<AnswerWriter> AnswerWriter::create(const model::Weights& weights, engine::Device& device,
+                                          std::shared_ptr<const model::Tokenizer> tokenizer,
+                                          const Installation& installation,
+                                          const AnswerWriterSettings& settings) {
+  AnswerWriter writer(std::move(tokenizer), settings);
+  const auto end = writer.tokenizer_->find("<|im_end|>");
+  if (!end)
+    return input_error(
+        "the tokenizer has no <|im_end|>: expected one of Qwen's, whose conversations are used here");
+  writer.end_ = *end;
+  NEREID_TRY(writer.system_, read_file(installation.package / "prompts" / "system.md"));
+  NEREID_TRY(writer.ask_, read_file(installation.package / "prompts" / "task.md"));
+  engine::RunnerOptions options{.block_size = kBlockSize, .memory_share = kCacheShare};
+  options.most_tokens = std::min(settings.row_length, weights.config.max_position_embeddings);
+  options.most_blocks = settings.together * ((options.most_tokens + kBlockSize - 1) / kBlockSize) + 1;
+  if (weights.flat.is_cuda()) options.recorded_sizes = engine::recorded_sizes_up_to(settings.together);
+  NEREID_TRY(writer.runner_, engine::Runner::create(weights, device, options));
+  return writer;
+}
+
+Result<std::vector<int64_t>> AnswerWriter::prompt_of(const std::string& source,
+                                                     model::Encoder& encoder) const {
+  const std::string asked = replaced(replaced(ask_, "{{name}}", "model.py"), "{{source}}", source);
+  const std::vector<model::ChatMessage> messages = {{.role = "system", .content = system_},
+                                                    {.role = "user", .content = asked}};
+  NEREID_TRY(const std::string text, model::render_qwen3_chat(messages));
+  std::vector<model::TokenId> ids;
+  NEREID_TRY_STATUS(encoder.encode(text, {}, ids));
+  if (std::ssize(ids) >= runner_->options().most_tokens)
+    return input_error(
+        "a task's prompt has {} tokens, and data.sequence_length ({}) leaves no room for an answer",
+        ids.size(), runner_->options().most_tokens);
+  return std::vector<int64_t>(ids.begin(), ids.end());
+}
+
+Result<std::vector<DrawnAnswer>> AnswerWriter::write(const std::vector<std::string>& tasks,
+                                                     const Sampling& sampling) {
+  const c10::NoGradGuard no_gradients;
+  model::Encoder encoder(tokenizer_);
+  engine::Generation generation(*runner_, {.most_sequences = settings_.together, .most_step_tokens = 8192});
+  std::vector<DrawnAnswer> answers;
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    NEREID_TRY(auto prompt, prompt_of(tasks[i], encoder));
+    DrawnAnswer answer{.prompt = i, .tokens = {}, .text = {}};
+    answer.tokens.tokens.assign(prompt.begin(), prompt.end());
+    answer.tokens.prompt = prompt.size();
+    answers.insert(answers.end(), static_cast<size_t>(sampling.samples), answer);
+    engine::GenerationRequest request{.prompt = std::move(prompt), .samples = sampling.samples};
+    request.most_new =
+        std::min(settings_.most_tokens, runner_->options().most_tokens - std::ssize(request.prompt));
+    request.draw = {.temperature = sampling.temperature, .seed = sampling.seed * 1'000'003 + i};
+    request.end_tokens = {static_cast<int64_t>(end_)};
+    NEREID_TRY([[maybe_unused]] const size_t number, generation.add(std::move(request)));
+  }
+  while (!generation.idle()) {
+    if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
+    generation.step([&](const engine::Token& token) {
+      answers[token.request * static_cast<size_t>(sampling.samples) + static_cast<size_t>(token.sample)]
+          .tokens.tokens.push_back(static_cast<int32_t>(token.token));
+    });
+  }
+  for (DrawnAnswer& answer : answers) finish(answer);
+  return answers;
+}
+
+void AnswerWriter::finish(DrawnAnswer& answer) const {
+  const auto& tokens = answer.tokens.tokens;
+  answer.cut_off = tokens.back() != static_cast<int32_t>(end_);
+  model::StreamDecoder decoder(tokenizer_, /*skip_special=*/true);
+  for (size_t t = answer.tokens.prompt; t < tokens.size(); ++t) {
+    answer.text += decoder.push(static_cast<model::TokenId>(tokens[t]));
+    if (answer.plan_tokens == 0 && answer.text.find(kEndOfPlan) != std::string::npos)
+      answer.plan_tokens = t + 1 - answer.tokens.prompt;
+  }
+  answer.text += decoder.finish();
+}
+
+}  // namespace nereid::train

@@ -1,0 +1,37 @@
+// The run file of reinforcement learning: what every run has, and two tables more, [rl] and [curriculum].
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "nereid/train/rl/curriculum.h"
+#include "nereid/train/rl/objective.h"
+#include "nereid/train/run_file.h"
+
+namespace nereid::train {
+
+struct RlSettings {
+  ObjectiveSettings objective;
+  std::string tokenizer;  // a tokenizer.json; the model's own, if not told
+  std::vector<std::string>
+      tasks;  // a file of lines for each class, as `nereid synth -o FILE.jsonl` writes them
+  std::vector<std::string> held_out;  // likewise, for pass@1
+  int64_t held_out_tasks = 16;        // of a class, looked at each time
+  int64_t prompts_per_step = 8;
+  int64_t samples = 8;         // of each prompt: a group
+  int64_t most_tokens = 2048;  // of a sample
+  int64_t updates = 1;         // optimizer steps on each step's rollouts
+  double temperature = 1;
+  std::string policy = "mostly";  // the judge's
+  std::string judge_device = "auto";
+  double time_limit = 30;  // seconds, of a judged replay
+};
+
+struct RlRun {
+  RunFile run;
+  RlSettings rl;
+  CurriculumSettings curriculum;
+};
+Result<RlRun> parse_rl_file(std::string_view text, const std::string& name);
+
+}  // namespace nereid::train

@@ -1,0 +1,60 @@
+#include "nereid/train/rl/rl_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace nereid::train {
+namespace {
+
+constexpr std::string_view kRlFile = R"([model]
+start_from = "m"
+[data]
+sequence_length = 64
+rows_at_once = 1
+[schedule]
+steps = 3
+[rl]
+objective = "hrd"
+tasks = ["a.jsonl", "b.jsonl"]
+held_out = ["c.jsonl", "d.jsonl"]
+samples = 4
+[curriculum]
+kind = "levels"
+promote_at = 0.5
+)";
+
+std::string rl_error(std::string_view from, std::string_view to) {
+  std::string text(kRlFile);
+  text.replace(text.find(from), from.size(), to);
+  const auto run = parse_rl_file(text, "r.toml");
+  return run.ok() ? "" : run.error().message;
+}
+
+TEST(RlFile, ReadsBothTables) {
+  const RlRun run = parse_rl_file(kRlFile, "r.toml").value();
+  EXPECT_EQ(run.run.model.start_from, "m");
+  EXPECT_EQ(run.rl.objective.kind, ObjectiveSettings::Kind::kHrd);
+  EXPECT_EQ(run.rl.objective.alpha, 0.1);
+  EXPECT_EQ(run.rl.samples, 4);
+  EXPECT_EQ(run.curriculum.classes, 2);
+  EXPECT_EQ(run.curriculum.promote_at, 0.5);
+}
+
+TEST(RlFile, RefusesWhatCannotBe) {
+  EXPECT_EQ(rl_error("samples = 4", "samples = 1"),
+            "r.toml:12: rl.samples: expected an integer from 2 to 65536, got 1");
+  EXPECT_EQ(
+      rl_error("[\"c.jsonl\", \"d.jsonl\"]", "[\"c.jsonl\"]"),
+      "r.toml:11: rl.held_out: expected a file for each of the 2 classes in tasks, got an array of 1 items");
+  EXPECT_THAT(rl_error("samples = 4", "tau = 4"),
+              testing::StartsWith("r.toml:12: rl has no key 'tau'; it has alpha, baseline, clip,"));
+  EXPECT_THAT(rl_error("kind = \"levels\"\npromote_at = 0.5", "kind = \"mixture\"\nshares = [1]"),
+              testing::StartsWith("r.toml:15: curriculum.shares: expected a number for each of 2 classes"));
+  EXPECT_THAT(rl_error("sequence_length = 64", "train = [\"x\"]"),
+              testing::StartsWith("r.toml:4: data has no key 'train'"));
+  EXPECT_THAT(parse_run_file(kRlFile, "r.toml").error().message,
+              testing::HasSubstr("a run file has no key 'rl'"));
+}
+
+}  // namespace
+}  // namespace nereid::train

@@ -1,0 +1,22 @@
+// What every kind of run begins with.
+#pragma once
+
+#include "nereid/model/decoder/weights.h"
+#include "nereid/train/run_file.h"
+
+namespace nereid::train {
+
+// Makes the run's folder and keeps a copy of the run file there. A folder belongs to one run file: another is
+// an error (blamed on the input).
+Status open_run_folder(const std::filesystem::path& folder, const std::string& run_file);
+
+// The model that the run begins with, in its precision: read, or drawn by the run's seed.
+Result<model::Weights> first_weights(const RunFile& run, at::Device device);
+
+// As NVIDIA's driver has it; "cpu" for the CPU.
+std::string device_name(at::Device device);
+
+// At most so far: of the device, or of this process on the CPU.
+double peak_gigabytes(at::Device device);
+
+}  // namespace nereid::train

@@ -1,0 +1,130 @@
+"""Reinforcement learning at toy size, with the real judge: a model that has learnt one verified answer by heart writes it, wrongly at
+times; rewards, gradients and pass@1 come out; killed and resumed it is the same run."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+
+NEREID, LM = (os.path.abspath(path) for path in sys.argv[1:3])
+REPOSITORY = pathlib.Path(__file__).parents[2]
+scratch = tempfile.TemporaryDirectory()
+root = pathlib.Path(scratch.name)
+ENV = {**os.environ, "OMP_NUM_THREADS": "1", "NEREID_KEEP_WARM": "60", "CUDA_VISIBLE_DEVICES": ""}
+
+
+def ran(program, *arguments, code=0):
+    done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, cwd=root, env=ENV)
+    assert done.returncode == code, (arguments, done.returncode, done.stderr)
+    return done
+
+
+task = REPOSITORY / "tests/tasks/relu.py"
+ran(NEREID, "lower", task, "-o", "answer.py")
+code = (root / "answer.py").read_text()
+pair = {"task": task.read_text(), "plan": "One kernel for all elements.", "code": code, "verdict": {"verdict": "Verified"}}
+(root / "pairs.jsonl").write_text(json.dumps(pair) + "\n")
+(root / "tasks.jsonl").write_text(json.dumps({"code": pair["task"]}) + "\n")
+specials = [x for word in ("<|im_start|>", "<|im_end|>", "<think>", "</think>") for x in ("--special", word)]
+prompts = REPOSITORY / "python/nereid/prompts"
+ran(NEREID, "tokenize", "--train", "--vocab", 1500, *specials, "-o", "tokenizer.json", *[prompts / "system.md", prompts / "task.md", task, "answer.py"] * 3)
+vocab = max(json.loads((root / "tokenizer.json").read_text())["model"]["vocab"].values()) + 8
+told = json.loads(ran(NEREID, "train", "data", "pairs.jsonl", "-o", "data", "-t", "tokenizer.json", "--json").stdout)
+length = told["tokens"] + 16
+print(f"{told['tokens']} tokens, {told['answer_tokens']} of them the answer")
+
+(root / "sft.toml").write_text(f"""
+[model]
+vocab_size = {vocab}
+hidden_size = 64
+intermediate_size = 128
+num_hidden_layers = 2
+num_attention_heads = 4
+max_position_embeddings = {length}
+[data]
+train = ["data"]
+sequence_length = {length}
+rows_per_step = 1
+[optimizer]
+learning_rate = 0.005
+[schedule]
+steps = 140
+warmup_steps = 5
+[machine]
+precision = "float32"
+recompute = false
+""")
+steps = [json.loads(line) for line in ran(LM, "train-sft", "sft.toml", "--device", "cpu", "--json").stdout.splitlines()]
+print(f"learnt by heart to a loss of {steps[-1]['loss']:.4f}")
+
+
+def rl_file(name, objective, steps=2, more=""):
+    (root / f"{name}.toml").write_text(f"""
+held_out_every = 2
+[model]
+start_from = "training/sft/checkpoints/step-00000140/model"
+[data]
+sequence_length = {length}
+[optimizer]
+learning_rate = 0.0003
+[schedule]
+kind = "constant"
+steps = {steps}
+[checkpoints]
+every_steps = 1
+[machine]
+precision = "float32"
+[rl]
+objective = "{objective}"
+tokenizer = "tokenizer.json"
+tasks = ["tasks.jsonl"]
+held_out = ["tasks.jsonl"]
+prompts_per_step = 2
+samples = 8
+most_tokens = {told['answer_tokens'] + 8}
+temperature = 0.95
+judge_device = "cpu"
+{more}
+""")
+    return name
+
+
+def metrics(name):
+    return [json.loads(line) for line in (root / "training" / name / "metrics.jsonl").read_text().splitlines()]
+
+
+for objective in ("grpo", "hrd", "drpo"):
+    out = [json.loads(line) for line in ran(LM, "train-rl", rl_file(objective, objective) + ".toml", "--device", "cpu", "--json").stdout.splitlines()]
+    assert [line["step"] for line in out] == [0, 1] and len(metrics(objective)) == 2
+    for line in out:
+        shares = {k: v for k, v in line.items() if k.startswith("verdict/")}
+        assert abs(sum(shares.values()) - 1) < 1e-9, line
+        assert abs(shares.get("verdict/Verified", 0) - line["reward"]) < 1e-9 and line["unjudged"] == 0, line
+        assert line["entropy"] > 0 and line["length"] > 10, line
+        mixed = line["groups_alike"] < 1
+        assert (line["gradient_norm"] > 0) == mixed or objective == "drpo", line
+    assert 0 < sum(line["reward"] for line in out) < 2, [line["reward"] for line in out]
+    assert out[1]["pass_at_1/0"] in (0, 1)
+    assert (root / f"training/{objective}/checkpoints/step-00000002/model/config.json").exists()
+    print(objective, [(line["reward"], round(line["loss"], 4), {k: v for k, v in line.items() if k.startswith("verdict/")}) for line in out])
+
+# Killed after a step and resumed: the same rewards, losses, gradients.
+rl_file("killed", "grpo")
+process = subprocess.Popen([LM, "train-rl", "killed.toml", "--device", "cpu", "--json"], cwd=root, env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+process.stdout.readline()
+process.send_signal(signal.SIGKILL)
+process.communicate()
+ran(LM, "train-rl", "killed.toml", "--device", "cpu")
+for a, b in zip(metrics("killed"), metrics("grpo"), strict=True):
+    for figure in b:
+        if not figure.endswith("_s") and figure != "memory_gb":
+            assert a[figure] == b[figure], (figure, a, b)
+
+# What is wrong with a run file or its tasks.
+(root / "tasks.jsonl").write_text("{}\n")
+rl_file("bad", "grpo")
+assert "tasks.jsonl:1" in ran(LM, "train-rl", "bad.toml", "--device", "cpu", code=2).stderr
+assert "rl has no key 'tau'" in ran(LM, "train-rl", rl_file("tau", "grpo", more="tau = 3") + ".toml", code=2).stderr
+print("rewards come from the judge, and a resumed run is the same")
