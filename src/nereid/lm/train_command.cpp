@@ -24,13 +24,14 @@ Status print_step(int64_t step, const train::Figures& figures) {
 // Our kernels on a GPU. The devices, which the kernels are launched by, live as long as the answer.
 auto training_kernels() {
   const auto devices = std::make_shared<std::vector<std::unique_ptr<engine::Device>>>();
-  return [devices](const model::Config& config, c10::Device where) -> Result<std::shared_ptr<model::Operators>> {
-    NEREID_TRY(const auto installation, Installation::locate());
-    NEREID_TRY(auto device, engine::open_engine_device(where, installation));
-    if (device->launcher() == nullptr) return std::shared_ptr<model::Operators>();
-    devices->push_back(std::move(device));
-    return engine::make_training_operators(config, *devices->back()->launcher(), installation);
-  };
+  return
+      [devices](const model::Config& config, c10::Device where) -> Result<std::shared_ptr<model::Operators>> {
+        NEREID_TRY(const auto installation, Installation::locate());
+        NEREID_TRY(auto device, engine::open_engine_device(where, installation));
+        if (device->launcher() == nullptr) return std::shared_ptr<model::Operators>();
+        devices->push_back(std::move(device));
+        return engine::make_training_operators(config, *devices->back()->launcher(), installation);
+      };
 }
 
 Result<int> run_train(const TrainOptions& options, bool json) {
@@ -47,6 +48,7 @@ Result<int> run_train(const TrainOptions& options, bool json) {
 Result<int> run_reinforce(const TrainOptions& options, bool json) {
   train::RlOptions rl{.run_file = options.run_file, .folder = options.folder, .device = options.device};
   if (json) rl.tell = print_step;
+  if (!options.plain) rl.operators = training_kernels();
   NEREID_TRY_STATUS(train::run_rl(rl));
   return 0;
 }
@@ -74,6 +76,7 @@ void add_train_rl_command(CLI::App& app, Chosen& chosen) {
   command->add_option("RUN", options->run_file, "A run file: docs/training.md")->required();
   command->add_option("-o,--output", options->folder, "The run's folder; training/NAME where not given");
   command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")->capture_default_str();
+  command->add_flag("--plain", options->plain, "PyTorch's operators instead of our kernels, on a GPU");
   command->add_flag("--json", chosen.json, "One object a step");
   command->callback([options, &chosen] {
     chosen.run = [options, &chosen] { return run_reinforce(*options, chosen.json); };

@@ -88,6 +88,9 @@ class RlLoop {
     if (tokenizer_->size() > weights.config.vocab_size)
       return input_error("{}: has {} ids, the model a vocabulary of {}", tokenizer, tokenizer_->size(),
                          weights.config.vocab_size);
+    if (options_.operators) {
+      NEREID_TRY(weights.operators, options_.operators(weights.config, device_));
+    }
     trainer_.emplace(run(), std::move(weights), alone_);
     checkpoint_writer_.emplace(checkpoints(), run().checkpoints.keep, alone_);
     NEREID_TRY(const auto latest, latest_checkpoint(checkpoints()));

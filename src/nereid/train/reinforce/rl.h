@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "nereid/model/decoder/operators.h"
 #include "nereid/train/metrics.h"
 
 namespace nereid::train {
@@ -11,6 +12,8 @@ struct RlOptions {
   std::string run_file;          // a path
   std::filesystem::path folder;  // the run's; empty: training/NAME
   std::string device = "auto";
+  // What layers compute element by element, where it is not to be PyTorch's operators.
+  std::function<Result<std::shared_ptr<model::Operators>>(const model::Config&, c10::Device)> operators = {};
   std::function<Status(int64_t step, const Figures& figures)> tell = {};  // called after each step
 };
 

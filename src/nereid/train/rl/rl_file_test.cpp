@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "nereid/base/file.h"
+
 namespace nereid::train {
 namespace {
 
@@ -54,6 +56,19 @@ TEST(RlFile, RefusesWhatCannotBe) {
               testing::StartsWith("r.toml:4: data has no key 'train'"));
   EXPECT_THAT(parse_run_file(kRlFile, "r.toml").error().message,
               testing::HasSubstr("a run file has no key 'rl'"));
+}
+
+TEST(RlFile, TheRunsOfThisRepositoryCanBeRead) {
+  int read = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::filesystem::path(NEREID_SOURCE_DIR) / "runs")) {
+    const std::string text = read_file(entry.path()).value(), name = entry.path().filename().string();
+    const bool whole =
+        name.starts_with("rl_") ? parse_rl_file(text, name).ok() : parse_run_file(text, name).ok();
+    EXPECT_TRUE(whole) << name;
+    ++read;
+  }
+  EXPECT_GE(read, 2);
 }
 
 }  // namespace
