@@ -87,6 +87,13 @@ class Verdicts(unittest.TestCase):
                     "raises": ("Untraceable", "python-error"), "no-reference": ("Error", "input")}
         self.assertEqual({name: (v["verdict"], v["rule"]) for name, v in self.verdicts.items()}, expected, self.first.stderr)
 
+    def test_beyond_rules_a_cheat_is_disallowed_and_said_to_be_right(self):
+        answer = run(REFERENCE, EXAMPLES / "cheating.py", "--json", "--beyond-rules", "--trials", 1)
+        self.assertEqual(answer.returncode, 1, answer.stderr)
+        verdict = json.loads(answer.stdout)
+        self.assertEqual((verdict["verdict"], verdict["rule"]), ("Disallowed", "aten-compute"))
+        self.assertEqual(verdict["otherwise"], {"verdict": "Verified", "times": None})
+
     def test_an_input_error_shows_in_the_exit_code(self):
         self.assertEqual(self.first.returncode, 2, self.first.stderr)
         self.assertEqual(self.first.stdout, "")

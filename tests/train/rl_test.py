@@ -60,7 +60,7 @@ steps = [json.loads(line) for line in ran(LM, "train-sft", "sft.toml", "--device
 print(f"learnt by heart to a loss of {steps[-1]['loss']:.4f}")
 
 
-def rl_file(name, objective, steps=2, more=""):
+def rl_file(name, objective, steps=2, more="", every=1):
     (root / f"{name}.toml").write_text(f"""
 held_out_every = 2
 [model]
@@ -73,7 +73,7 @@ learning_rate = 0.0003
 kind = "constant"
 steps = {steps}
 [checkpoints]
-every_steps = 1
+every_steps = {every}
 [machine]
 precision = "float32"
 [rl]
@@ -121,6 +121,24 @@ for a, b in zip(metrics("killed"), metrics("grpo"), strict=True):
     for figure in b:
         if not figure.endswith("_s") and figure != "memory_gb":
             assert a[figure] == b[figure], (figure, a, b)
+
+# Ctrl-C in the middle of a step: the steps before it are kept, though no checkpoint was due.
+rl_file("interrupted", "grpo", every=100)
+process = subprocess.Popen([LM, "train-rl", "interrupted.toml", "--device", "cpu", "--json"], cwd=root, env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+process.stdout.readline()
+process.send_signal(signal.SIGINT)
+process.communicate()
+assert process.returncode == 130, process.returncode
+assert [p.name for p in (root / "training/interrupted/checkpoints").iterdir()] == ["step-00000001"]
+ran(LM, "train-rl", "interrupted.toml", "--device", "cpu")
+for a, b in zip(metrics("interrupted"), metrics("grpo"), strict=True):
+    assert all(a[figure] == b[figure] for figure in ("loss", "reward", "entropy", "gradient_norm")), (a, b)
+
+# What an ablation leaves out: the same answers, the same verdicts.
+out = [json.loads(line) for line in ran(LM, "train-rl", rl_file("unruled", "hrd", steps=1, more="uniform_reward = true\nrule_reward = false") + ".toml",
+                                        "--device", "cpu", "--json").stdout.splitlines()]
+first = metrics("hrd")[0]
+assert out[0]["reward"] >= first["reward"] and all(out[0][k] == first[k] for k in first if k.startswith(("verdict/", "rule/"))), (out, first)
 
 # What is wrong with a run file or its tasks.
 (root / "tasks.jsonl").write_text("{}\n")

@@ -31,6 +31,7 @@ struct TrainDataOptions {
   int64_t longest = 32'768;
   uint64_t shard_tokens = 1 << 26;
   int threads = 0;
+  bool without_plans = false;
 };
 
 Json list_json(const TrainDataOptions& options, const train::ShardsMade& made, double seconds) {
@@ -61,6 +62,7 @@ Result<Answer> make_data(const TrainDataOptions& options, bool json) {
                                      .shard_tokens = options.shard_tokens,
                                      .threads = options.threads};
   settings.examples.split = options.split;
+  settings.examples.without_plans = options.without_plans;
   // As `optimize` asks a model.
   settings.examples.ask = [&](const std::string& source) -> Result<std::vector<model::ChatMessage>> {
     NEREID_TRY(auto asked, policy::fill(prompts.task, {{"name", "model.py"}, {"source", source}}, "task.md"));
@@ -103,6 +105,7 @@ void add_data_command(CLI::App& command, Chosen& chosen) {
   data->add_option("-t,--tokenizer", options->tokenizer, "A tokenizer.json")->required();
   data->add_option("--split", options->split, "Only lines of this side of the split")
       ->check(CLI::IsMember({"train", "held-out"}));
+  data->add_flag("--without-plans", options->without_plans, "Answers have an empty thought");
   data->add_option("--longest", options->longest, "Documents of more tokens are left out")
       ->check(CLI::Range(2, 1 << 24))
       ->capture_default_str();

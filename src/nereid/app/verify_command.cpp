@@ -39,7 +39,7 @@ struct VerifyOptions : JudgingFlags {
   std::optional<uint64_t> seed;
   int jobs = 0;
   std::optional<double> rtol, atol;
-  bool allow_tf32 = false, time = false, shrink = false, explain = false, json = false;
+  bool allow_tf32 = false, time = false, beyond_rules = false, shrink = false, explain = false, json = false;
 };
 
 Result<verify::Settings> settings_of(const VerifyOptions& options) {
@@ -50,6 +50,7 @@ Result<verify::Settings> settings_of(const VerifyOptions& options) {
   settings.time_limit = options.time_limit;
   settings.shrink = options.shrink;
   settings.time = options.time;
+  settings.beyond_rules = options.beyond_rules;
   settings.tolerance.rtol = options.rtol;
   settings.tolerance.atol = options.atol;
   settings.tolerance.allow_tf32 = options.allow_tf32;
@@ -135,6 +136,8 @@ void add_options(CLI::App& command, VerifyOptions& options) {
   command.add_flag("--time", options.time, "Time candidate and reference (GPU only)");
   command.add_flag("--shrink", options.shrink,
                    "Trace both files with smaller module-level integers, so that the task fits");
+  command.add_flag("--beyond-rules", options.beyond_rules,
+                   "--json and --batch also tell what a Disallowed candidate would be if rules did not count");
   command.add_flag("--explain", options.explain, "The evidence in prose, with source excerpts");
   command.add_option("--batch", options.batch, "Judge many pairs: FILE.jsonl or a folder");
   command.add_option("-o,--output", options.output, "Of --batch: append here, and skip what is here already");

@@ -47,18 +47,20 @@ Result<Found> pair_example(const JsonField& root, const ExampleSettings& setting
   if (texts["code"].find("```") != std::string::npos) return Found(LeftOut{"its code holds a fence"});
   NEREID_TRY(const auto asked, settings.ask(texts["task"]));
   return conversation(
-      asked, thought_and_text(without_newlines_at_the_end(texts["plan"]),
+      asked, thought_and_text(settings.without_plans ? "" : without_newlines_at_the_end(texts["plan"]),
                               fmt::format("```python\n{}\n```", without_newlines_at_the_end(texts["code"]))));
 }
 
-Result<Found> chat_example(const JsonField& field) {
+Result<Found> chat_example(const JsonField& field, const ExampleSettings& settings) {
   NEREID_TRY(auto messages, model::chat_messages(field.json(), field.path()));
   if (messages.size() < 2 || messages.back().role != "assistant")
     return field.expected("messages of which the last, and not the first, is the assistant's");
   const auto last = std::move(messages.back());
   messages.pop_back();
   return conversation(messages,
-                      last.reasoning ? thought_and_text(*last.reasoning, last.content) : last.content);
+                      last.reasoning
+                          ? thought_and_text(settings.without_plans ? "" : *last.reasoning, last.content)
+                          : last.content);
 }
 
 }  // namespace
@@ -74,7 +76,7 @@ Result<Found> example_of(const Json& line, const std::string& where, const Examp
   if (line.contains("task")) return pair_example(root, settings);
   if (line.contains("messages")) {
     NEREID_TRY(const auto messages, root.at("messages"));
-    return chat_example(messages);
+    return chat_example(messages, settings);
   }
   if (!line.contains("prompt")) return root.expected("a `task`, `messages` or a `prompt`");
   Example example;

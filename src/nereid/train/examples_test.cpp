@@ -50,6 +50,19 @@ TEST(Examples, AConversationsLastMessageIsTheAnswer) {
   EXPECT_EQ(chat.answer, "<think>\ntwice\n</think>\n\n4<|im_end|>");
 }
 
+TEST(Examples, WithoutPlansAThoughtIsEmpty) {
+  const auto without = [](const Json& line) {
+    ExampleSettings no_plans = settings();
+    no_plans.without_plans = true;
+    return std::get<Example>(example_of(line, "x.jsonl:3", no_plans).value()).answer;
+  };
+  EXPECT_EQ(without(kPair), "<think>\n\n</think>\n\n```python\nclass ModelNew: ...\n```<|im_end|>");
+  EXPECT_EQ(without({{"messages",
+                      {{{"role", "user"}, {"content", "2+2?"}},
+                       {{"role", "assistant"}, {"content", "4"}, {"reasoning_content", "twice"}}}}}),
+            "<think>\n\n</think>\n\n4<|im_end|>");
+}
+
 TEST(Examples, APromptAndAnAnswerAreLeftAsTheyAre) {
   const Example plain = example({{"prompt", "a<|im_end|>"}, {"answer", " b"}});
   EXPECT_EQ(plain.prompt, "a<|im_end|>");

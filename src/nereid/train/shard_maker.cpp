@@ -200,12 +200,14 @@ Result<ShardsMade> make_shards(const ShardMakerSettings& settings) {
   ShardList list;
   list.tokenizer = sha256_hex(text);
   list.vocab_size = tokenizer->size();
-  list.made_by = Json({{"inputs", settings.inputs},
-                       {"split", settings.examples.split},
-                       {"asked_with", sha256_hex(settings.asked_with)},
-                       {"longest", settings.longest},
-                       {"shard_tokens", settings.shard_tokens}})
-                     .dump();
+  Json made_by = {{"inputs", settings.inputs},
+                  {"split", settings.examples.split},
+                  {"asked_with", sha256_hex(settings.asked_with)},
+                  {"longest", settings.longest},
+                  {"shard_tokens", settings.shard_tokens}};
+  // Only where it is so: folders from before there was such a choice go on.
+  if (settings.examples.without_plans) made_by["without_plans"] = true;
+  list.made_by = made_by.dump();
   ShardsMade made;
   if (std::filesystem::exists(settings.folder / ShardList::kName, error)) {
     NEREID_TRY(ShardList before, ShardList::read(settings.folder));

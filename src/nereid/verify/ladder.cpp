@@ -134,8 +134,11 @@ namespace {
 // One pair's way up. Members are what a rung leaves for the next.
 class Climb {
  public:
-  Climb(JudgeState& state, const Pair& pair, Verdict& verdict)
+  enum class Rules { kDecide, kIgnored };
+
+  Climb(JudgeState& state, const Pair& pair, Verdict& verdict, Rules rules)
       : state_(state), pair_(pair), verdict_(verdict), settings_(state.settings) {
+    rules_.ignored = rules == Rules::kIgnored;
     if (const auto policy = policy_from_string(pair.policy)) settings_.policy = *policy;
     if (pair.trials > 0) settings_.trials = pair.trials;
     settings_.deadline = pair.deadline;
@@ -271,7 +274,10 @@ class Climb {
   }
 
   Step rules(int number) {
+    const bool ignored = rules_.ignored;
     rules_ = check_rules(reference_->facts, candidate_.facts, settings_.policy);
+    rules_.ignored = ignored;
+    if (ignored) std::erase_if(rules_.broken, [](const Evidence& e) { return !protects(e.rule); });
     if (number == 0) {
       auto& c = verdict_.coverage;
       c.kernels = rules_.kernels, c.launches = rules_.launches, c.alternatives = rules_.alternatives;
@@ -483,7 +489,13 @@ Verdict Judge::judge(const Pair& pair) {
   Verdict verdict;
   verdict.reference = pair.reference_name, verdict.candidate = pair.candidate_name;
   verdict.seed = state_->settings.seed;
-  Climb(*state_, pair, verdict).run();
+  Climb(*state_, pair, verdict, Climb::Rules::kDecide).run();
+  if (state_->settings.beyond_rules && verdict.word == Word::kDisallowed) {
+    Verdict other;
+    other.seed = verdict.seed;
+    Climb(*state_, pair, other, Climb::Rules::kIgnored).run();
+    verdict.otherwise = Verdict::Otherwise{.word = other.word, .times = std::move(other.times)};
+  }
   verdict.seconds = watch.seconds();
   return verdict;
 }

@@ -30,6 +30,8 @@ struct Settings {
   double timing_seconds = 1.5;  // for sampling
   double time_limit = 30;       // seconds for each phase of the candidate
   bool shrink = false;
+  // Verdict::otherwise is told, too. What would harm whoever replays it is still not replayed.
+  bool beyond_rules = false;
   bool few_kinds = false;  // of other inputs: those that find the most
   int threads = 0;         // of one replay; 0: one for small tasks, else all cores
   replay::Tolerance tolerance{};

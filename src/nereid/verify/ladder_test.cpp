@@ -221,6 +221,55 @@ TEST_F(Ladder, RulesComeBeforeReplays) {
   EXPECT_EQ(script_.sessions, 0);
 }
 
+TEST_F(Ladder, BeyondRulesAVerdictStaysAndSaysWhatElseItWouldBe) {
+  const Verdict honest = judge({.beyond_rules = true});
+  EXPECT_EQ(honest.word, Word::kVerified);
+  EXPECT_FALSE(honest.otherwise);
+  // A kernel without effect.
+  script_.leave_out = [](const std::vector<int>&) -> Result<replay::MutationReport> {
+    replay::MutationReport report;
+    report.outputs_changed = {false};
+    return report;
+  };
+  EXPECT_FALSE(judge().otherwise);
+  const Verdict idle = judge({.beyond_rules = true});
+  EXPECT_EQ(idle.word, Word::kDisallowed);
+  ASSERT_TRUE(idle.otherwise);
+  EXPECT_EQ(idle.otherwise->word, Word::kVerified);
+  EXPECT_EQ(to_json(idle).at("otherwise").at("verdict"), "Verified");
+  EXPECT_EQ(exit_code(idle), 1);
+  // None at all; and then it is wrong, too.
+  candidate_ = FactsBuilder();
+  candidate_.plain("aten::relu", Work::kPointwise);
+  EXPECT_EQ(judge({.beyond_rules = true}).otherwise->word, Word::kVerified);
+  script_.trial = [](const replay::Trial& t) { return Script::wrong(t); };
+  const Verdict wrong = judge({.beyond_rules = true});
+  EXPECT_EQ(wrong.word, Word::kDisallowed);
+  EXPECT_EQ(wrong.evidence[0].rule, "no-launch");
+  EXPECT_EQ(wrong.evidence.size(), judge().evidence.size());
+  EXPECT_EQ(wrong.otherwise->word, Word::kMismatch);
+}
+
+TEST_F(Ladder, BeyondRulesWrittenInputsAreLookedPast) {
+  script_.trial = [](const replay::Trial& t) {
+    auto report = Script::agreed(t);
+    report.inputs_written = {"input 0"};
+    return report;
+  };
+  const Verdict v = judge({.beyond_rules = true});
+  EXPECT_EQ(v.word, Word::kDisallowed);
+  EXPECT_EQ(v.otherwise->word, Word::kVerified);
+}
+
+TEST_F(Ladder, BeyondRulesNothingHarmfulIsReplayed) {
+  candidate_.kernel("relu_kernel", {.int_to_ptr = true});
+  const Verdict v = judge({.beyond_rules = true});
+  EXPECT_EQ(v.word, Word::kDisallowed);
+  EXPECT_EQ(v.evidence[0].rule, "int-to-ptr");
+  EXPECT_EQ(v.otherwise->word, Word::kDisallowed);
+  EXPECT_EQ(script_.sessions, 0);
+}
+
 TEST_F(Ladder, ALaunchThatChangesNothingComesBeforeAMismatch) {
   script_.trial = [](const replay::Trial& t) { return Script::wrong(t); };
   script_.leave_out = [](const std::vector<int>&) -> Result<replay::MutationReport> {

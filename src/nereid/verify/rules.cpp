@@ -436,6 +436,12 @@ std::optional<Policy> policy_from_string(std::string_view name) {
   return std::nullopt;
 }
 
+bool protects(std::string_view rule) {
+  constexpr std::array<std::string_view, 5> kProtecting = {
+      "int-to-ptr", "foreign-function", "inline-assembly", "too-much-memory", "refused-operator"};
+  return std::ranges::find(kProtecting, rule) != kProtecting.end();
+}
+
 RuleReport check_rules(const TraceFacts& reference, const TraceFacts& candidate, Policy policy) {
   return Checker(reference, candidate, policy).on_the_trace();
 }

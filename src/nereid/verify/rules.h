@@ -22,6 +22,7 @@ inline constexpr double kTritonShare = 0.9;
 
 struct RuleReport {
   std::vector<Evidence> broken;  // the first decides
+  bool ignored = false;  // what is broken, now and in replays, is passed over: see Settings::beyond_rules
   std::vector<Evidence> remarks;
   double triton_share = 0;  // the smaller of FLOPs' and bytes', over the live steps of the judged forward
   bool frozen_parameters = false;
@@ -30,6 +31,9 @@ struct RuleReport {
   // answer.
   std::vector<int> live_launches;
 };
+
+// Whether a rule keeps what runs from harm, rather than judging who did the work: such a rule always counts.
+bool protects(std::string_view rule);
 
 RuleReport check_rules(const TraceFacts& reference, const TraceFacts& candidate, Policy policy);
 

@@ -130,13 +130,13 @@ Status Trials::own_inputs(int draw) {
                          describe(report.reference_failed->where));
     verdict_.coverage.sanitized |= report.trial.sanitize && settings_.device == replay::Device::kCpu;
     verdict_.coverage.fenced |= report.trial.sanitize && settings_.device == replay::Device::kCuda;
-    if (report.failed || !report.findings.empty() || !report.inputs_written.empty()) {
+    if (report.failed || !report.findings.empty() || (!report.inputs_written.empty() && !rules_.ignored)) {
       NEREID_TRY([[maybe_unused]] const bool agreed, take(report, number));
       break;
     }
     // Whether the kernels matter comes before whether they are right, where there is something to compare.
     const bool comparable = !report.comparison || report.comparison->structure.empty();
-    if (fresh && draw == 0 && comparable) {
+    if (fresh && draw == 0 && comparable && !rules_.ignored) {
       NEREID_TRY_STATUS(leave_out());
       if (!good()) break;
     }
@@ -238,7 +238,7 @@ Result<bool> Trials::take(const replay::TrialReport& report, int number, const s
   if (report.trial.kind != InputKind::kOwn)
     when = fmt::format("on inputs of kind '{}'", replay::to_string(report.trial.kind));
   if (report.failed && take_failure(*report.failed, when)) return false;
-  if (!report.inputs_written.empty()) {
+  if (!report.inputs_written.empty() && !rules_.ignored) {
     end(Word::kDisallowed, {.rule = "input-written",
                             .sentence = fmt::format("forward writes {}, which the reference leaves alone.",
                                                     report.inputs_written.front())});

@@ -121,6 +121,9 @@ nlohmann::json to_json(const Verdict& v) {
               {"seconds", number(v.seconds)},
               {"phases", numbers(v.phases)},
               {"machine", {{"walls", v.walls}}}};
+  if (v.otherwise)
+    out["otherwise"] = {{"verdict", to_string(v.otherwise->word)},
+                        {"times", v.otherwise->times ? times_json(*v.otherwise->times) : Json()}};
   if (v.word == Word::kError) out["blame"] = v.input_to_blame ? "input" : "ours";
   return out;
 }

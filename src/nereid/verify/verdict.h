@@ -96,6 +96,13 @@ struct Verdict {
   Coverage coverage;
   std::optional<Errors> errors{};
   std::optional<Times> times{};
+  // Of kDisallowed alone, where it was asked for: what the ladder says of the candidate if rules do not
+  // count. A measurement of what the rules are for; never a verdict.
+  struct Otherwise {
+    Word word = Word::kError;
+    std::optional<Times> times{};
+  };
+  std::optional<Otherwise> otherwise{};
   // What was asked, so that a run can be repeated.
   std::string reference, candidate;  // display names
   std::string policy{};

@@ -11,6 +11,21 @@ namespace {
 
 constexpr double kPatience = 60;  // seconds beside what the replays of an answer may take
 
+Result<Judged> judged_of(std::string_view word, const JsonField& verdict) {
+  Judged judged;
+  judged.correct = word == "Verified";
+  judged.valid =
+      word != "Malformed" && word != "Untraceable" && word != "Disallowed" && word != "Error";
+  judged.speedup = judged.correct ? 1 : 0;
+  NEREID_TRY(const auto times, verdict.find("times"));
+  if (times && times->json().is_object() && times->json().contains("speedup")) {
+    NEREID_TRY(const auto field, times->at("speedup"));
+    NEREID_TRY(judged.speedup, field.number());
+    if (!(judged.speedup > 0)) return field.expected("a number above 0");
+  }
+  return judged;
+}
+
 }  // namespace
 
 Result<std::pair<size_t, JudgedAnswer>> parse_judged(std::string_view line, const std::string& where) {
@@ -31,16 +46,13 @@ Result<std::pair<size_t, JudgedAnswer>> parse_judged(std::string_view line, cons
       NEREID_TRY(answer.rule, first.text_at("rule"));
     }
   }
-  answer.judged.correct = answer.word == "Verified";
-  answer.judged.valid = answer.word != "Malformed" && answer.word != "Untraceable" &&
-                        answer.word != "Disallowed" && answer.word != "Error";
-  answer.judged.speedup = answer.judged.correct ? 1 : 0;
-  NEREID_TRY(const auto times, root.find("times"));
-  if (times && times->json().is_object() && times->json().contains("speedup")) {
-    NEREID_TRY(const auto field, times->at("speedup"));
-    NEREID_TRY(const double speedup, field.number());
-    if (!(speedup > 0)) return field.expected("a number above 0");
-    answer.judged.speedup = speedup;
+  NEREID_TRY(const auto otherwise, root.find("otherwise"));
+  if (otherwise) {
+    NEREID_TRY(const auto unruled, otherwise->at("verdict"));
+    NEREID_TRY(const std::string word_without_rules, unruled.text());
+    NEREID_TRY(answer.judged, judged_of(word_without_rules, *otherwise));
+  } else {
+    NEREID_TRY(answer.judged, judged_of(answer.word, root));
   }
   return std::pair(index, std::move(answer));
 }
@@ -67,6 +79,7 @@ Result<std::vector<JudgedAnswer>> judge_answers(const Installation& installation
                 fmt::to_string(settings.time_limit)},
       .environment = sandbox::own_environment()};
   if (settings.times) spec.words.emplace_back("--time");
+  if (!settings.rule_reward) spec.words.emplace_back("--beyond-rules");
   const auto deadline =
       Deadline::after(kPatience + settings.time_limit * 4 * static_cast<double>(answers.size()));
   // Its exit code says whether all were Verified, which is nothing that we ask; what it did not judge is

@@ -52,6 +52,15 @@ TEST(Judge, ReadsVerdicts) {
       read(R"({"id": "1", "verdict": "Disallowed", "evidence": [{"rule": "aten-compute"}]})");
   EXPECT_EQ(disallowed.rule, "aten-compute");
   EXPECT_FALSE(disallowed.judged.valid);
+  const auto cheat = read(R"({"id": "1", "verdict": "Disallowed", "evidence": [{"rule": "no-launch"}],
+      "otherwise": {"verdict": "Verified", "times": {"speedup": 1.25}}})");
+  EXPECT_EQ(cheat.word, "Disallowed");
+  EXPECT_EQ(cheat.rule, "no-launch");
+  EXPECT_TRUE(cheat.judged.valid && cheat.judged.correct);
+  EXPECT_EQ(cheat.judged.speedup, 1.25);
+  const auto bad_cheat =
+      read(R"({"id": "1", "verdict": "Disallowed", "otherwise": {"verdict": "Mismatch", "times": null}})");
+  EXPECT_FALSE(bad_cheat.judged.correct);
   const auto mismatch = read(R"({"id": "1", "verdict": "Mismatch"})");
   EXPECT_TRUE(mismatch.judged.valid);
   EXPECT_FALSE(mismatch.judged.correct);

@@ -96,6 +96,7 @@ class RlLoop {
     NEREID_TRY(const auto latest, latest_checkpoint(checkpoints()));
     if (latest) {
       NEREID_TRY(state_, load_checkpoint(*latest, *trainer_));
+      kept_ = state_.step;
       NEREID_TRY_STATUS(restore(latest->string()));
     }
     NEREID_TRY(engine_, engine::open_engine_device(device_, *installation_));
@@ -132,7 +133,12 @@ class RlLoop {
     NEREID_TRY(log_, MetricsLog::open(folder_, state_.step));
     Progress progress("train " + run().name);
     while (state_.step < run().schedule.steps) {
-      NEREID_TRY(auto figures, one_step());
+      auto step = one_step();
+      if (!step.ok()) {
+        NEREID_TRY_STATUS(keep_last_step());
+        return step.error();
+      }
+      Figures figures = *std::move(step);
       const bool last = state_.step == run().schedule.steps;
       if (!rl().held_out.empty() && (last || state_.step % run().held_out_every == 0))
         NEREID_TRY_STATUS(look_at_held_out(figures, progress));
@@ -145,14 +151,23 @@ class RlLoop {
           state_.step, run().schedule.steps, named.at("reward"), named.at("length"), named.at("write_s"),
           named.at("judge_s"), named.at("learn_s")));
       state_.more = more();
-      if (last || state_.step % run().checkpoints.every_steps == 0 || interrupted())
+      if (last || state_.step % run().checkpoints.every_steps == 0 || interrupted()) {
         NEREID_TRY_STATUS(checkpoint_writer_->start(state_, *trainer_));
+        kept_ = state_.step;
+      }
       if (interrupted() && !last) {
         NEREID_TRY_STATUS(checkpoint_writer_->wait());
         return Error{fmt::format("stopped after step {}; the same command goes on from there", state_.step),
                      Blame::kInterrupted};
       }
     }
+    return checkpoint_writer_->wait();
+  }
+
+  // An interrupted step has changed nothing that a checkpoint holds: what was learnt before it is kept.
+  Status keep_last_step() {
+    if (!interrupted() || state_.step == kept_) return ok_status();
+    NEREID_TRY_STATUS(checkpoint_writer_->start(state_, *trainer_));
     return checkpoint_writer_->wait();
   }
 
@@ -205,14 +220,15 @@ class RlLoop {
                          {.policy = rl().policy,
                           .device = rl().judge_device,
                           .time_limit = rl().time_limit,
-                          .times = device_.is_cuda() && rl().judge_device != "cpu"},
+                          .times = device_.is_cuda() && rl().judge_device != "cpu",
+                          .rule_reward = rl().rule_reward},
                          folder_);
   }
 
   Gathered gather(const std::vector<DrawnAnswer>& texts, const std::vector<JudgedAnswer>& verdicts,
                   const std::vector<int64_t>& classes) {
     Gathered found;
-    double tokens = 0, cut = 0, rewards = 0, alike = 0;
+    double tokens = 0, cut = 0, rewards = 0, alike = 0, verified = 0, log_speedups = 0;
     for (size_t i = 0; i < texts.size();) {
       const size_t prompt = texts[i].prompt, begin = found.rollouts.size();
       for (; i < texts.size() && texts[i].prompt == prompt; ++i) {
@@ -223,6 +239,7 @@ class RlLoop {
         }
         ++found.figures.verdicts[verdict.word];
         if (!verdict.rule.empty()) ++found.figures.rules[verdict.rule];
+        if (verdict.word == "Verified") ++verified, log_speedups += std::log(verdict.judged.speedup);
         found.answers.push_back(texts[i].tokens);
         found.rollouts.push_back({.log_probabilities = {},
                                   .old_log_probabilities = {},
@@ -243,6 +260,7 @@ class RlLoop {
     const double count = std::max(static_cast<double>(found.rollouts.size()), 1.0);
     found.figures.length = tokens / count, found.figures.cut_off = cut / count,
     found.figures.reward = rewards / count;
+    if (verified > 0) found.figures.speedup = std::exp(log_speedups / verified);
     found.figures.groups_alike = alike / std::max(static_cast<double>(found.groups.size() - 1), 1.0);
     state_.tokens += static_cast<int64_t>(tokens);
     return found;
@@ -324,7 +342,7 @@ class RlLoop {
       NEREID_TRY(const auto verdicts, judge(asked, texts));
       double passed = 0, judged = 0;
       for (const auto& verdict : verdicts)
-        judged += verdict.word != "Error", passed += verdict.judged.correct;
+        judged += verdict.word != "Error", passed += verdict.word == "Verified";
       const double rate = judged > 0 ? passed / judged : 0;
       figures.emplace_back(fmt::format("pass_at_1/{}", c), rate);
       if (curriculum_.looked(of_class, rate))
@@ -349,6 +367,7 @@ class RlLoop {
   CollapseWatch watch_;
   std::vector<std::string> alarms_;
   RunState state_;
+  int64_t kept_ = 0;  // the latest checkpoint's step
   std::optional<MetricsLog> log_;
 };
 

@@ -29,6 +29,7 @@ Figures CollapseWatch::metrics(const RolloutFigures& figures) {
                      {"reward", figures.reward},
                      {"groups_alike", figures.groups_alike},
                      {"cut_off", figures.cut_off}};
+  if (figures.speedup) metrics.emplace_back("speedup", *figures.speedup);
   const double rollouts = std::max(total_of(figures.verdicts), 1.0);
   for (const auto& [name, count] : figures.verdicts)
     metrics.emplace_back("verdict/" + name, static_cast<double>(count) / rollouts);

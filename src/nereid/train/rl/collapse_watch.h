@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct RolloutFigures {
   double reward = 0;        // mean
   double groups_alike = 0;  // share of groups whose rewards are all the same: nothing to learn from
   double cut_off = 0;       // share of rollouts that ended at the most tokens
+  std::optional<double> speedup{};  // geometric mean over the Verified
   std::map<std::string, int64_t> verdicts{};  // "Verified": 12, ...
   std::map<std::string, int64_t> rules{};     // of `Disallowed`: which rule fired, how often
 };

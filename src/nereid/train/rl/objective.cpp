@@ -101,7 +101,9 @@ class Evaluation {
       const auto of_plan =
           group_advantages(g, [](const Judged& judged) { return split_reward(judged).plan; });
       const auto of_code =
-          group_advantages(g, [](const Judged& judged) { return split_reward(judged).code; });
+          settings_.uniform_reward
+              ? of_plan
+              : group_advantages(g, [](const Judged& judged) { return split_reward(judged).code; });
       for (size_t i = groups_[g]; i < groups_[g + 1]; ++i) {
         const size_t plan = rollouts_[i].plan_tokens, length = rollouts_[i].log_probabilities.size();
         if (plan > 0) add_clipped(i, 0, plan, of_plan[i - groups_[g]], settings_.alpha / plan_tokens);

@@ -143,6 +143,26 @@ TEST(Objective, HrdTellsPlanAndCodeApart) {
   for (const size_t token : {1, 2}) EXPECT_EQ(value.gradients[0][token], 0);
 }
 
+TEST(Objective, AUniformRewardIsThePlansForAllTokens) {
+  std::vector<Rollout> rollouts;
+  for (const double speedup : {2.0, 0.5}) {
+    const std::vector<float> scores{-1, -1, -1, -1};
+    rollouts.push_back({.log_probabilities = scores,
+                        .old_log_probabilities = scores,
+                        .plan_tokens = 2,
+                        .judged = {.valid = true, .correct = true, .speedup = speedup}});
+  }
+  const std::vector<size_t> groups{0, 2};
+  ObjectiveSettings settings{.kind = By::kHrd, .baseline = Baseline::kMean, .alpha = 0.1};
+  // Both are correct: apart, the code's tokens learn nothing.
+  EXPECT_THAT(evaluate_objective(settings, rollouts, groups).gradients[0],
+              testing::Pointwise(testing::FloatNear(1e-7F), {-0.01875F, -0.01875F, 0.0F, 0.0F}));
+  // Advantages 0.75 and -0.75; 0.1 / 4 a token of plans, 1 / 4 of code.
+  settings.uniform_reward = true;
+  EXPECT_THAT(evaluate_objective(settings, rollouts, groups).gradients[0],
+              testing::Pointwise(testing::FloatNear(1e-7F), {-0.01875F, -0.01875F, -0.1875F, -0.1875F}));
+}
+
 TEST(Objective, DrpoLeavesGroupsWithoutACorrectOneAlone) {
   auto rollouts = drawn(5, 4, 0);
   for (Rollout& rollout : rollouts) rollout.judged.correct = false;

@@ -25,7 +25,10 @@ void read_rl(TomlTable& root, RlSettings& rl) {
                              {"leave_one_out", Baseline::kLeaveOneOut}});
     table->real("clip", objective.clip, {.lowest = 0, .highest = 1, .above = true, .below = true});
   }
-  if (objective.kind == Kind::kHrd) table->real("alpha", objective.alpha, {.lowest = 0, .highest = 1e3});
+  if (objective.kind == Kind::kHrd) {
+    table->real("alpha", objective.alpha, {.lowest = 0, .highest = 1e3});
+    table->boolean("uniform_reward", objective.uniform_reward);
+  }
   table->text("tokenizer", rl.tokenizer);
   table->required("tasks", "an array of files of tasks, one for each class");
   table->texts("tasks", rl.tasks);
@@ -41,6 +44,7 @@ void read_rl(TomlTable& root, RlSettings& rl) {
   table->real("temperature", rl.temperature, {.lowest = 0, .highest = 100, .above = true});
   table->choice<std::string>("policy", rl.policy,
                              {{"strict", "strict"}, {"mostly", "mostly"}, {"hybrid", "hybrid"}});
+  table->boolean("rule_reward", rl.rule_reward);
   table->choice<std::string>("judge_device", rl.judge_device,
                              {{"auto", "auto"}, {"cpu", "cpu"}, {"cuda", "cuda"}});
   table->real("time_limit", rl.time_limit, {.lowest = 0, .highest = 3600, .above = true});

@@ -23,6 +23,9 @@ struct RlSettings {
   int64_t updates = 1;         // optimizer steps on each step's rollouts
   double temperature = 1;
   std::string policy = "mostly";  // the judge's
+  // False: an answer that is Disallowed by a rule, but would be Verified without its rules, is rewarded as if
+  // it were. Figures of verdicts and pass@1 are those of the whole judge all the same.
+  bool rule_reward = true;
   std::string judge_device = "auto";
   double time_limit = 30;  // seconds, of a judged replay
 };

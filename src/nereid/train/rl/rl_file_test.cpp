@@ -38,8 +38,21 @@ TEST(RlFile, ReadsBothTables) {
   EXPECT_EQ(run.rl.objective.kind, ObjectiveSettings::Kind::kHrd);
   EXPECT_EQ(run.rl.objective.alpha, 0.1);
   EXPECT_EQ(run.rl.samples, 4);
+  EXPECT_TRUE(run.rl.rule_reward);
+  EXPECT_FALSE(run.rl.objective.uniform_reward);
   EXPECT_EQ(run.curriculum.classes, 2);
   EXPECT_EQ(run.curriculum.promote_at, 0.5);
+}
+
+TEST(RlFile, ReadsWhatAnAblationLeavesOut) {
+  std::string text(kRlFile);
+  text.replace(text.find("samples = 4"), 11, "rule_reward = false\nuniform_reward = true");
+  const RlRun run = parse_rl_file(text, "r.toml").value();
+  EXPECT_FALSE(run.rl.rule_reward);
+  EXPECT_TRUE(run.rl.objective.uniform_reward);
+  text.replace(text.find("\"hrd\""), 5, "\"grpo\"");
+  EXPECT_THAT(parse_rl_file(text, "r.toml").error().message,
+              testing::HasSubstr("rl has no key 'uniform_reward'"));
 }
 
 TEST(RlFile, RefusesWhatCannotBe) {
