@@ -8,7 +8,7 @@
 #include "nereid/base/installation.h"
 #include "nereid/base/json.h"
 #include "nereid/base/progress.h"
-#include "nereid/policy/prompt.h"
+#include "nereid/model/prompts.h"
 #include "nereid/train/shard_maker.h"
 
 namespace nereid::app {
@@ -52,7 +52,9 @@ Json list_json(const TrainDataOptions& options, const train::ShardsMade& made, d
 
 Result<Answer> make_data(const TrainDataOptions& options, bool json) {
   NEREID_TRY(const auto installation, Installation::locate());
-  NEREID_TRY(const auto prompts, policy::Prompts::load(installation.package / "prompts"));
+  const auto usual = installation.package / "prompts";
+  const auto own = std::filesystem::path(options.tokenizer).parent_path();
+  NEREID_TRY(const auto prompts, model::Prompts::load(model::prompts_of(own, usual)));
   train::ShardMakerSettings settings{.inputs = options.inputs,
                                      .folder = options.output,
                                      .tokenizer = options.tokenizer,
@@ -64,11 +66,7 @@ Result<Answer> make_data(const TrainDataOptions& options, bool json) {
   settings.examples.split = options.split;
   settings.examples.without_plans = options.without_plans;
   // As `optimize` asks a model.
-  settings.examples.ask = [&](const std::string& source) -> Result<std::vector<model::ChatMessage>> {
-    NEREID_TRY(auto asked, policy::fill(prompts.task, {{"name", "model.py"}, {"source", source}}, "task.md"));
-    return std::vector<model::ChatMessage>{{.role = "system", .content = prompts.system},
-                                           {.role = "user", .content = std::move(asked)}};
-  };
+  settings.examples.ask = [&](const std::string& source) { return prompts.ask("model.py", source); };
   const Stopwatch clock;
   constexpr uint64_t kMegabyte = 1'000'000;
   std::optional<Progress> progress;
@@ -102,7 +100,7 @@ void add_data_command(CLI::App& command, Chosen& chosen) {
                    "Files of lines: pairs of `nereid synth --pairs`, conversations, prompts with answers")
       ->required();
   data->add_option("-o,--output", options->output, "The folder of shards")->required();
-  data->add_option("-t,--tokenizer", options->tokenizer, "A tokenizer.json")->required();
+  data->add_option("-t,--tokenizer", options->tokenizer, "A tokenizer.json; a folder `prompts` beside it says what the model is asked with")->required();
   data->add_option("--split", options->split, "Only lines of this side of the split")
       ->check(CLI::IsMember({"train", "held-out"}));
   data->add_flag("--without-plans", options->without_plans, "Answers have an empty thought");

@@ -61,7 +61,7 @@ Result<HttpOptions> HttpOptions::from_environment(const std::filesystem::path& p
     NEREID_TRY(options.chat.stall_seconds, number_in(timeout, "NEREID_HTTP_TIMEOUT"));
   }
   const auto folder = environment({"NEREID_HTTP_PROMPTS"});
-  NEREID_TRY(options.prompts, Prompts::load(folder.empty() ? prompts : std::filesystem::path(folder)));
+  NEREID_TRY(options.prompts, model::Prompts::load(folder.empty() ? prompts : std::filesystem::path(folder)));
   return options;
 }
 
@@ -71,12 +71,12 @@ std::string HttpProposer::identity() const {
 }
 
 Result<std::vector<Message>> HttpProposer::messages(const Request& request) const {
-  NEREID_TRY(std::string task,
-             fill(options_.prompts.task, {{"name", request.name}, {"source", request.source}}, "task.md"));
-  std::vector<Message> messages = {{"system", options_.prompts.system}, {"user", std::move(task)}};
+  NEREID_TRY(const auto question, options_.prompts.ask(request.name, request.source));
+  std::vector<Message> messages;
+  for (const auto& each : question) messages.push_back({each.role, each.content});
   for (const auto& attempt : request.attempts) {
     NEREID_TRY(std::string repair,
-               fill(options_.prompts.repair, {{"evidence", attempt.evidence.substr(0, kMostEvidence)}},
+               model::fill(options_.prompts.repair, {{"evidence", attempt.evidence.substr(0, kMostEvidence)}},
                     "repair.md"));
     messages.push_back({"assistant", attempt.text});
     messages.push_back({"user", std::move(repair)});

@@ -278,12 +278,6 @@ TEST(Chat, EventsComeInAnyPieces) {
   }
 }
 
-TEST(Prompts, AreFilled) {
-  EXPECT_EQ(*fill("a {{x}} b {{y}}{{x}}", {{"x", "1"}, {"y", "{{x}}"}}, "t"), "a 1 b {{x}}1");
-  EXPECT_EQ(*fill("no {{ end", {}, "t"), "no {{ end");
-  EXPECT_THAT(fill("a\nb {{z}}", {}, "t.md").error().message, HasSubstr("t.md:2: nothing is called '{{z}}'"));
-}
-
 struct Environment {
   explicit Environment(std::map<std::string, std::string> values) {
     for (const char* name :
@@ -325,7 +319,7 @@ TEST(Http, ProposesAndRepairs) {
   Server server({{kGood}});
   HttpOptions options{
       .chat = options_for(server), .dollars_per_prompt_token = 1e-6, .dollars_per_completion_token = 2e-6};
-  options.prompts = *Prompts::load(kPrompts);
+  options.prompts = *model::Prompts::load(kPrompts);
   HttpProposer http(options);
   const auto answer =
       http.propose({.name = "softmax.py",

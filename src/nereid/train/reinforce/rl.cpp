@@ -100,8 +100,11 @@ class RlLoop {
       NEREID_TRY_STATUS(restore(latest->string()));
     }
     NEREID_TRY(engine_, engine::open_engine_device(device_, *installation_));
+    const auto asked_with = model::prompts_of(std::filesystem::path(tokenizer).parent_path(),
+                                              installation_->package / "prompts");
+    NEREID_TRY(auto prompts, model::Prompts::load(asked_with));
     NEREID_TRY(auto writer, AnswerWriter::create(
-                                trainer_->weights(), *engine_, tokenizer_, *installation_,
+                                trainer_->weights(), *engine_, tokenizer_, std::move(prompts),
                                 {.most_tokens = rl().most_tokens,
                                  .row_length = run().data.sequence_length,
                                  .together = std::min<int64_t>(rl().prompts_per_step * rl().samples, 256)}));

@@ -6,7 +6,6 @@
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json_field.h"
 #include "nereid/engine/runner/generation.h"
-#include "nereid/model/chat.h"
 
 namespace nereid::train {
 namespace {
@@ -15,11 +14,6 @@ constexpr std::string_view kEndOfPlan = "</think>";
 constexpr int64_t kBlockSize = 16;
 constexpr double kCacheShare =
     0.5;  // of the memory that weights and optimizer leave: the rest is for learning
-
-std::string replaced(std::string text, std::string_view what, std::string_view by) {
-  if (const size_t at = text.find(what); at != std::string::npos) text.replace(at, what.size(), by);
-  return text;
-}
 
 }  // namespace
 
@@ -44,16 +38,14 @@ Result<std::vector<std::string>> read_tasks(const std::string& path) {
 
 Result<AnswerWriter> AnswerWriter::create(const model::Weights& weights, engine::Device& device,
                                           std::shared_ptr<const model::Tokenizer> tokenizer,
-                                          const Installation& installation,
+                                          model::Prompts prompts,
                                           const AnswerWriterSettings& settings) {
-  AnswerWriter writer(std::move(tokenizer), settings);
+  AnswerWriter writer(std::move(tokenizer), std::move(prompts), settings);
   const auto end = writer.tokenizer_->find("<|im_end|>");
   if (!end)
     return input_error(
         "the tokenizer has no <|im_end|>: expected one of Qwen's, whose conversations are used here");
   writer.end_ = *end;
-  NEREID_TRY(writer.system_, read_file(installation.package / "prompts" / "system.md"));
-  NEREID_TRY(writer.ask_, read_file(installation.package / "prompts" / "task.md"));
   engine::RunnerOptions options{.block_size = kBlockSize, .memory_share = kCacheShare};
   options.most_tokens = std::min(settings.row_length, weights.config.max_position_embeddings);
   options.most_blocks = settings.together * ((options.most_tokens + kBlockSize - 1) / kBlockSize) + 1;
@@ -64,9 +56,7 @@ Result<AnswerWriter> AnswerWriter::create(const model::Weights& weights, engine:
 
 Result<std::vector<int64_t>> AnswerWriter::prompt_of(const std::string& source,
                                                      model::Encoder& encoder) const {
-  const std::string asked = replaced(replaced(ask_, "{{name}}", "model.py"), "{{source}}", source);
-  const std::vector<model::ChatMessage> messages = {{.role = "system", .content = system_},
-                                                    {.role = "user", .content = asked}};
+  NEREID_TRY(const auto messages, prompts_.ask("model.py", source));
   NEREID_TRY(const std::string text, model::render_qwen3_chat(messages));
   std::vector<model::TokenId> ids;
   NEREID_TRY_STATUS(encoder.encode(text, {}, ids));

@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "nereid/base/installation.h"
 #include "nereid/engine/runner/runner.h"
+#include "nereid/model/prompts.h"
 #include "nereid/model/tokenizer.h"
 #include "nereid/train/reinforce/rollouts.h"
 
@@ -38,21 +38,22 @@ class AnswerWriter {
   // `weights` may be changed in place between two calls; they and `device` outlive it.
   static Result<AnswerWriter> create(const model::Weights& weights, engine::Device& device,
                                      std::shared_ptr<const model::Tokenizer> tokenizer,
-                                     const Installation& installation, const AnswerWriterSettings& settings);
+                                     model::Prompts prompts, const AnswerWriterSettings& settings);
   // Of each task's source so many answers, in the order of tasks. A prompt that leaves no room for an answer
   // is an error that says its length.
   Result<std::vector<DrawnAnswer>> write(const std::vector<std::string>& tasks, const Sampling& sampling);
 
  private:
-  AnswerWriter(std::shared_ptr<const model::Tokenizer> tokenizer, const AnswerWriterSettings& settings)
-      : tokenizer_(std::move(tokenizer)), settings_(settings) {}
+  AnswerWriter(std::shared_ptr<const model::Tokenizer> tokenizer, model::Prompts prompts,
+               const AnswerWriterSettings& settings)
+      : tokenizer_(std::move(tokenizer)), prompts_(std::move(prompts)), settings_(settings) {}
   Result<std::vector<int64_t>> prompt_of(const std::string& source, model::Encoder& encoder) const;
   void finish(DrawnAnswer& answer) const;
 
   std::shared_ptr<const model::Tokenizer> tokenizer_;
+  model::Prompts prompts_;
   AnswerWriterSettings settings_;
   std::unique_ptr<engine::Runner> runner_;
-  std::string system_, ask_;  // the prompts' files
   model::TokenId end_ = 0;
 };
 

@@ -1,11 +1,11 @@
-#include "nereid/policy/prompt.h"
+#include "nereid/model/prompts.h"
 
 #include <algorithm>
 
 #include "nereid/base/file.h"
 #include "nereid/base/hash.h"
 
-namespace nereid::policy {
+namespace nereid::model {
 
 Result<std::string> fill(const std::string& text, const std::map<std::string, std::string>& values,
                          const std::string& what) {
@@ -38,4 +38,17 @@ Result<Prompts> Prompts::load(const std::filesystem::path& folder) {
   return prompts;
 }
 
-}  // namespace nereid::policy
+Result<std::vector<ChatMessage>> Prompts::ask(const std::string& name, const std::string& source) const {
+  NEREID_TRY(auto asked, fill(task, {{"name", name}, {"source", source}}, "task.md"));
+  std::vector<ChatMessage> messages;
+  if (!system.empty()) messages.push_back({.role = "system", .content = system});
+  messages.push_back({.role = "user", .content = std::move(asked)});
+  return messages;
+}
+
+std::filesystem::path prompts_of(const std::filesystem::path& model, const std::filesystem::path& usual) {
+  std::error_code ignored;
+  return std::filesystem::exists(model / "prompts", ignored) ? model / "prompts" : usual;
+}
+
+}  // namespace nereid::model

@@ -1,0 +1,35 @@
+// What a model is asked with, as files: a folder's templates, whose {{name}} are replaced by what is known of
+// the task.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "nereid/base/result.h"
+#include "nereid/model/chat.h"
+
+namespace nereid::model {
+
+// What stands in place of each {{key}}. A key of the template that has no value is an error (blamed on the
+// input) with the line; values are not looked into again.
+Result<std::string> fill(const std::string& text, const std::map<std::string, std::string>& values,
+                         const std::string& what);
+
+struct Prompts {
+  std::string system;  // empty: nothing is said before the question
+  std::string task, repair;
+  std::string hash;  // of all three: a part of who answers
+
+  // system.md, task.md and repair.md of a folder.
+  static Result<Prompts> load(const std::filesystem::path& folder);
+
+  // The question for a kernel for the file of this name and source.
+  Result<std::vector<ChatMessage>> ask(const std::string& name, const std::string& source) const;
+};
+
+// Where a model's prompts are: its own folder `prompts`, or else `usual`.
+std::filesystem::path prompts_of(const std::filesystem::path& model, const std::filesystem::path& usual);
+
+}  // namespace nereid::model
