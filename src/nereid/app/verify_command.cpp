@@ -136,8 +136,9 @@ void add_options(CLI::App& command, VerifyOptions& options) {
   command.add_flag("--time", options.time, "Time candidate and reference (GPU only)");
   command.add_flag("--shrink", options.shrink,
                    "Trace both files with smaller module-level integers, so that the task fits");
-  command.add_flag("--beyond-rules", options.beyond_rules,
-                   "--json and --batch also tell what a Disallowed candidate would be if rules did not count");
+  command.add_flag(
+      "--beyond-rules", options.beyond_rules,
+      "--json and --batch also tell what a Disallowed candidate would be if rules did not count");
   command.add_flag("--explain", options.explain, "The evidence in prose, with source excerpts");
   command.add_option("--batch", options.batch, "Judge many pairs: FILE.jsonl or a folder");
   command.add_option("-o,--output", options.output, "Of --batch: append here, and skip what is here already");

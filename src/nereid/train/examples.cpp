@@ -57,10 +57,9 @@ Result<Found> chat_example(const JsonField& field, const ExampleSettings& settin
     return field.expected("messages of which the last, and not the first, is the assistant's");
   const auto last = std::move(messages.back());
   messages.pop_back();
-  return conversation(messages,
-                      last.reasoning
-                          ? thought_and_text(settings.without_plans ? "" : *last.reasoning, last.content)
-                          : last.content);
+  return conversation(
+      messages, last.reasoning ? thought_and_text(settings.without_plans ? "" : *last.reasoning, last.content)
+                               : last.content);
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ struct ExampleSettings {
   // The messages that ask for a kernel for the file with this source.
   std::function<Result<std::vector<model::ChatMessage>>(const std::string& source)> ask;
   bool without_plans = false;  // the thought is empty, as where Qwen 3 is told not to think
-  std::string split;  // "train" or "held-out": only lines of that `split`; empty: all
+  std::string split;           // "train" or "held-out": only lines of that `split`; empty: all
 };
 
 // A line is an object of one of these kinds; an error (blamed on the input) says what is missing, at `where`.

@@ -14,8 +14,7 @@ constexpr double kPatience = 60;  // seconds beside what the replays of an answe
 Result<Judged> judged_of(std::string_view word, const JsonField& verdict) {
   Judged judged;
   judged.correct = word == "Verified";
-  judged.valid =
-      word != "Malformed" && word != "Untraceable" && word != "Disallowed" && word != "Error";
+  judged.valid = word != "Malformed" && word != "Untraceable" && word != "Disallowed" && word != "Error";
   judged.speedup = judged.correct ? 1 : 0;
   NEREID_TRY(const auto times, verdict.find("times"));
   if (times && times->json().is_object() && times->json().contains("speedup")) {

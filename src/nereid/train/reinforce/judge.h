@@ -14,8 +14,8 @@ namespace nereid::train {
 
 struct JudgeSettings {
   std::string policy = "mostly", device = "auto";
-  double time_limit = 30;  // seconds, of a replay
-  bool times = false;      // ask for the speed, too
+  double time_limit = 30;   // seconds, of a replay
+  bool times = false;       // ask for the speed, too
   bool rule_reward = true;  // false: what only a rule refuses counts as correct; its word stays
 };
 
@@ -36,7 +36,8 @@ Result<std::vector<JudgedAnswer>> judge_answers(const Installation& installation
                                                 const JudgeSettings& settings,
                                                 const std::filesystem::path& folder);
 
-// One line of what `verify --batch` wrote (with `otherwise`, where it was asked to look beyond rules); `where` names it in errors.
+// One line of what `verify --batch` wrote (with `otherwise`, where it was asked to look beyond rules);
+// `where` names it in errors.
 Result<std::pair<size_t, JudgedAnswer>> parse_judged(std::string_view line, const std::string& where);
 
 }  // namespace nereid::train

@@ -17,9 +17,9 @@ struct RolloutFigures {
   double entropy = 0;  // nats a token
   double length = 0;   // tokens a rollout
   double kl = 0;
-  double reward = 0;        // mean
-  double groups_alike = 0;  // share of groups whose rewards are all the same: nothing to learn from
-  double cut_off = 0;       // share of rollouts that ended at the most tokens
+  double reward = 0;                // mean
+  double groups_alike = 0;          // share of groups whose rewards are all the same: nothing to learn from
+  double cut_off = 0;               // share of rollouts that ended at the most tokens
   std::optional<double> speedup{};  // geometric mean over the Verified
   std::map<std::string, int64_t> verdicts{};  // "Verified": 12, ...
   std::map<std::string, int64_t> rules{};     // of `Disallowed`: which rule fired, how often

@@ -100,10 +100,9 @@ class Evaluation {
     for (size_t g = 0; g + 1 < groups_.size(); ++g) {
       const auto of_plan =
           group_advantages(g, [](const Judged& judged) { return split_reward(judged).plan; });
-      const auto of_code =
-          settings_.uniform_reward
-              ? of_plan
-              : group_advantages(g, [](const Judged& judged) { return split_reward(judged).code; });
+      const auto of_code = settings_.uniform_reward ? of_plan : group_advantages(g, [](const Judged& judged) {
+        return split_reward(judged).code;
+      });
       for (size_t i = groups_[g]; i < groups_[g + 1]; ++i) {
         const size_t plan = rollouts_[i].plan_tokens, length = rollouts_[i].log_probabilities.size();
         if (plan > 0) add_clipped(i, 0, plan, of_plan[i - groups_[g]], settings_.alpha / plan_tokens);
