@@ -8,56 +8,20 @@ import subprocess
 import sys
 import tempfile
 
+import toy_writer
+
 NEREID, LM = (os.path.abspath(path) for path in sys.argv[1:3])
-REPOSITORY = pathlib.Path(__file__).parents[2]
 scratch = tempfile.TemporaryDirectory()
 root = pathlib.Path(scratch.name)
 ENV = {**os.environ, "OMP_NUM_THREADS": "1", "NEREID_KEEP_WARM": "60", "CUDA_VISIBLE_DEVICES": ""}
 
 
 def ran(program, *arguments, code=0):
-    done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, cwd=root, env=ENV)
-    assert done.returncode == code, (arguments, done.returncode, done.stderr)
-    return done
+    return toy_writer.ran(root, ENV, program, *arguments, code=code)
 
 
-task = REPOSITORY / "tests/tasks/relu.py"
-ran(NEREID, "lower", task, "-o", "answer.py")
-code = (root / "answer.py").read_text()
-pair = {"task": task.read_text(), "plan": "One kernel for all elements.", "code": code, "verdict": {"verdict": "Verified"}}
-(root / "pairs.jsonl").write_text(json.dumps(pair) + "\n")
-(root / "tasks.jsonl").write_text(json.dumps({"code": pair["task"]}) + "\n")
-specials = [x for word in ("<|im_start|>", "<|im_end|>", "<think>", "</think>") for x in ("--special", word)]
-prompts = REPOSITORY / "python/nereid/prompts"
-ran(NEREID, "tokenize", "--train", "--vocab", 1500, *specials, "-o", "tokenizer.json", *[prompts / "system.md", prompts / "task.md", task, "answer.py"] * 3)
-vocab = max(json.loads((root / "tokenizer.json").read_text())["model"]["vocab"].values()) + 8
-told = json.loads(ran(NEREID, "train", "data", "pairs.jsonl", "-o", "data", "-t", "tokenizer.json", "--json").stdout)
-length = told["tokens"] + 16
-print(f"{told['tokens']} tokens, {told['answer_tokens']} of them the answer")
-
-(root / "sft.toml").write_text(f"""
-[model]
-vocab_size = {vocab}
-hidden_size = 64
-intermediate_size = 128
-num_hidden_layers = 2
-num_attention_heads = 4
-max_position_embeddings = {length}
-[data]
-train = ["data"]
-sequence_length = {length}
-rows_per_step = 1
-[optimizer]
-learning_rate = 0.005
-[schedule]
-steps = 140
-warmup_steps = 5
-[machine]
-precision = "float32"
-recompute = false
-""")
-steps = [json.loads(line) for line in ran(LM, "train-sft", "sft.toml", "--device", "cpu", "--json").stdout.splitlines()]
-print(f"learnt by heart to a loss of {steps[-1]['loss']:.4f}")
+told = toy_writer.learn_by_heart(root, ENV, NEREID, LM)
+length = told["length"]
 
 
 def rl_file(name, objective, steps=2, more="", every=1):

@@ -1,0 +1,57 @@
+"""A toy model that has learnt one verified answer by heart, as supervised fine-tuning leaves it: what reinforcement learning begins with in tests."""
+import json
+import pathlib
+import subprocess
+
+REPOSITORY = pathlib.Path(__file__).parents[2]
+
+
+def ran(root, environment, program, *arguments, code=0):
+    done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, cwd=root, env=environment)
+    assert done.returncode == code, (arguments, done.returncode, done.stderr)
+    return done
+
+
+def learn_by_heart(root, environment, nereid, lm):
+    """Leaves training/sft, tokenizer.json and tasks.jsonl below root. What `nereid train data` said, and `length`: that many tokens hold prompt and answer."""
+    def run(program, *arguments):
+        return ran(root, environment, program, *arguments)
+
+    task = REPOSITORY / "tests/tasks/relu.py"
+    run(nereid, "lower", task, "-o", "answer.py")
+    code = (root / "answer.py").read_text()
+    pair = {"task": task.read_text(), "plan": "One kernel for all elements.", "code": code, "verdict": {"verdict": "Verified"}}
+    (root / "pairs.jsonl").write_text(json.dumps(pair) + "\n")
+    (root / "tasks.jsonl").write_text(json.dumps({"code": pair["task"]}) + "\n")
+    specials = [x for word in ("<|im_start|>", "<|im_end|>", "<think>", "</think>") for x in ("--special", word)]
+    prompts = REPOSITORY / "python/nereid/prompts"
+    run(nereid, "tokenize", "--train", "--vocab", 1500, *specials, "-o", "tokenizer.json", *[prompts / "system.md", prompts / "task.md", task, "answer.py"] * 3)
+    vocab = max(json.loads((root / "tokenizer.json").read_text())["model"]["vocab"].values()) + 8
+    told = json.loads(run(nereid, "train", "data", "pairs.jsonl", "-o", "data", "-t", "tokenizer.json", "--json").stdout)
+    length = told["tokens"] + 16
+    print(f"{told['tokens']} tokens, {told['answer_tokens']} of them the answer")
+
+    (root / "sft.toml").write_text(f"""
+[model]
+vocab_size = {vocab}
+hidden_size = 64
+intermediate_size = 128
+num_hidden_layers = 2
+num_attention_heads = 4
+max_position_embeddings = {length}
+[data]
+train = ["data"]
+sequence_length = {length}
+rows_per_step = 1
+[optimizer]
+learning_rate = 0.005
+[schedule]
+steps = 140
+warmup_steps = 5
+[machine]
+precision = "float32"
+recompute = false
+""")
+    steps = [json.loads(line) for line in run(lm, "train-sft", "sft.toml", "--device", "cpu", "--json").stdout.splitlines()]
+    print(f"learnt by heart to a loss of {steps[-1]['loss']:.4f}")
+    return told | {"length": length}
