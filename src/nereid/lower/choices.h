@@ -32,6 +32,7 @@ struct KernelChoice {
   int warps = 0, stages = 0;
   std::string precision = {};  // of a float32 contraction: "tf32", "tf32x3", "bf16x3", "bf16x6", "ieee"
   bool persistent = false;     // of a contraction: one program a processor, which goes on from tile to tile
+  bool masked = false;         // as Choices says it
 };
 std::string to_string(const KernelChoice& choice);  // "m=64, n=128, k=32, warps=4"
 
@@ -42,6 +43,9 @@ struct Choices {
   bool channels_last = true;       // convolutions in TF32 read rows of channels (channels_last.h)
   bool split_products = true;      // large float32 products on the tensor cores of float16 (split_factors.h)
   bool split_sums = true;          // products of few tiles and long sums in two stages (split_sum.h)
+  // Masks also where the blocks end with what there is of them (of powers of two everybody sees it): who
+  // writes so need not divide.
+  bool masked = false;
   // Steps of the traced forward: no kernel does one of them, or a later one, together with an earlier one.
   std::set<int> cuts = {};
   std::map<std::string, KernelChoice> kernels =

@@ -27,10 +27,10 @@ class TileEmitter {
         columns_(kernel.column_count()),
         has_columns_(!kernel.columns.empty()),
         write_(graph, names_,
-               {{has_columns_ ? "row" : "i", rows_, tile_.rows == 1 || rows_ % tile_.rows == 0},
-                {"column", columns_, columns_ % tile_.columns == 0}}) {
+               {{has_columns_ ? "row" : "i", rows_, ends_with_blocks(rows_, tile_.rows, choice.masked)},
+                {"column", columns_, ends_with_blocks(columns_, tile_.columns, choice.masked)}}) {
     out_.name = name;
-    names_.taken.insert("start");
+    names_.taken.insert({"start", "tiles"});
     rewrite(kernel);
   }
 
@@ -38,7 +38,8 @@ class TileEmitter {
     const bool wide = rows_ * columns_ >= (int64_t{1} << 31);
     const std::string all = wide ? "tl.program_id(0).to(tl.int64)" : "tl.program_id(0)";
     const bool shared = tile_.column_tiles > 1;
-    const std::string program = shared ? fmt::format("({} // {})", all, tile_.column_tiles) : all;
+    const std::string program = shared ? fmt::format("({} // tiles)", all) : all;
+    if (shared) write_.line(fmt::format("tiles = triton.cdiv({}, BLOCK_COLUMNS)", columns_));
     if (!has_columns_)
       write_.line(fmt::format("i = {} * BLOCK + tl.arange(0, BLOCK)", program));
     else if (tile_.rows == 1)
@@ -70,6 +71,9 @@ class TileEmitter {
 
   const Node& node_of(const Member& member) const { return graph_.nodes[static_cast<size_t>(member.node)]; }
   bool uses_column(ExprId id) const { return has_columns_ && graph_.exprs.uses(id, kColumn); }
+  std::string shared_text() const {
+    return tile_.column_tiles > 1 ? blocks_text(columns_, tile_.columns) : "";
+  }
   std::string block_shape() const {
     return tile_.rows == 1 ? "[BLOCK_COLUMNS]" : "[BLOCK_ROWS, BLOCK_COLUMNS]";
   }
@@ -89,7 +93,7 @@ class TileEmitter {
 
   // What lies beyond the last column does not count.
   std::string masked(const Member& member, const std::string& text) const {
-    return columns_ % tile_.columns == 0
+    return ends_with_blocks(columns_, tile_.columns, choice_.masked)
                ? text
                : fmt::format("tl.where(column < {}, {}, {})", columns_, text, nothing(member));
   }
@@ -132,8 +136,7 @@ class TileEmitter {
 
   void in_one_block() {
     if (tile_.column_tiles > 1)
-      write_.line(fmt::format("column = tl.program_id(0) % {} * BLOCK_COLUMNS + {}", tile_.column_tiles,
-                              column_range()));
+      write_.line(fmt::format("column = tl.program_id(0) % tiles * BLOCK_COLUMNS + {}", column_range()));
     else if (has_columns_)
       write_.line(fmt::format("column = {}", column_range()));
     for (const Member& member : members_) {
@@ -279,12 +282,15 @@ class TileEmitter {
 
   void finish() {
     if (!has_columns_) {
-      out_.constants.emplace_back("BLOCK", tile_.rows);
+      out_.constants.push_back({"BLOCK", tile_.rows});
     } else {
-      if (tile_.rows > 1) out_.constants.emplace_back("BLOCK_ROWS", tile_.rows);
-      out_.constants.emplace_back("BLOCK_COLUMNS", tile_.columns);
+      if (tile_.rows > 1) out_.constants.push_back({"BLOCK_ROWS", tile_.rows});
+      const bool whole = !tile_.looped && tile_.column_tiles == 1 && tile_.columns == power_of_two(columns_);
+      out_.constants.push_back({"BLOCK_COLUMNS", tile_.columns, whole ? std::to_string(columns_) : ""});
     }
     out_.programs = (rows_ + tile_.rows - 1) / tile_.rows * tile_.column_tiles;
+    out_.grid =
+        product_text({blocks_text(rows_, tile_.rows), shared_text()});
     out_.num_warps = tile_.warps;
     out_.choice = {.rows = tile_.rows, .columns = has_columns_ ? tile_.columns : 0, .warps = out_.num_warps};
     close_kernel(out_, graph_, names_, kernel_, write_.take_lines());
@@ -304,6 +310,18 @@ class TileEmitter {
 };
 
 }  // namespace
+
+std::string blocks_text(int64_t count, int64_t block) {
+  if (count == 1) return "";
+  return block == 1 ? std::to_string(count) : fmt::format("triton.cdiv({}, {})", count, block);
+}
+
+std::string product_text(const std::vector<std::string>& factors) {
+  std::string text;
+  for (const auto& each : factors)
+    if (!each.empty() && each != "1") text += (text.empty() ? "" : " * ") + each;
+  return text.empty() ? "1" : text;
+}
 
 std::vector<std::string> words_of(const Graph& graph, const TileKernel& kernel) {
   std::vector<std::string> words;
@@ -362,7 +380,7 @@ void close_kernel(KernelText& kernel, const Graph& graph, const KernelNames& nam
     parameters.push_back(name);
   }
   if (kernel.steps > 0) parameters.emplace_back("step");
-  for (const auto& constant : kernel.constants) parameters.push_back(constant.first + ": tl.constexpr");
+  for (const auto& constant : kernel.constants) parameters.push_back(constant.name + ": tl.constexpr");
   kernel.comment = fmt::format("{}", fmt::join(words_of(graph, of), ", "));
   kernel.fused_multiply_add = !rounds_products(graph, of);
   std::string head = fmt::format("def {}({}):", kernel.name, fmt::join(parameters, ", "));

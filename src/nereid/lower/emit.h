@@ -22,12 +22,20 @@ struct StepStart {
   bool first = false;
 };
 
+// "BLOCK_ROWS", 4.
+struct BlockConstant {
+  std::string name;
+  int64_t value = 0;
+  std::string covers = {};  // the value is the least power of two that covers so many; empty: something else
+};
+
 struct KernelText {
   std::string name;
   std::string text;  // "@triton.jit" and the function
   std::vector<PointerParameter> pointers;
-  std::vector<std::pair<std::string, int64_t>> constants;  // "BLOCK_ROWS", 4
+  std::vector<BlockConstant> constants;
   int64_t programs = 1;
+  std::string grid;  // `programs` as Python; empty: as a number
   int num_warps = 4, num_stages = 0;  // 0: Triton's own
   std::vector<std::string> helpers;   // functions that it calls, by name: see `helper_text`
   std::string comment;                // what it computes, in words
@@ -40,6 +48,11 @@ struct KernelText {
   // that distance is infinite where the products are large.
   bool fused_multiply_add = true;
 };
+
+// `count` cut in blocks: "triton.cdiv(48, 32)"; empty where one block is all there is of it.
+std::string blocks_text(int64_t count, int64_t block);
+// "3 * triton.cdiv(48, 32)"; what is empty or "1" is left out, and nothing is "1".
+std::string product_text(const std::vector<std::string>& factors);
 
 struct KernelNames;
 

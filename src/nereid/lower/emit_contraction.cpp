@@ -18,6 +18,7 @@ constexpr double kLargeProduct = 1 << 24;
 constexpr int64_t kGatheredWaves = 8;
 constexpr int64_t kShortLoop = 2, kShortGather = 8;  // turns
 constexpr int64_t kLongRows = 1024;   // terms of a product that does little else than read a matrix
+constexpr int64_t kTogether = 8;  // tiles of a strip, one after another
 constexpr int64_t kRowsUnderWay = 2;  // programs a processor that then keep its memory busy
 
 class ContractionEmitter {
@@ -77,12 +78,12 @@ class ContractionEmitter {
   }
 
   Result<KernelText> run() {
-    std::vector<BlockDimension> dimensions{{"m", m_, m_ % block_m_ == 0},
-                                           {"n", n_, n_ % block_n_ == 0},
+    std::vector<BlockDimension> dimensions{{"m", m_, ends_with_blocks(m_, block_m_, choice_.masked)},
+                                           {"n", n_, ends_with_blocks(n_, block_n_, choice_.masked)},
                                            {"batch", batch_, true},
-                                           {"k", k_, k_ % block_k_ == 0},
+                                           {"k", k_, ends_with_blocks(k_, block_k_, choice_.masked)},
                                            {"tap", taps_, true}};
-    names_.taken.insert({"start", "total", "pid", "tile", "segment", "part", "step", "k_left", "k_right",
+    names_.taken.insert({"start", "total", "pid", "tile", "tiles_m", "tiles_n", "segment", "part", "step", "k_left", "k_right",
                          "first_m", "first_n", "begin", "end"});
     ExprWriter write(graph_, names_, dimensions);
     const std::vector<Index> by = coordinates(write.extents());
@@ -117,6 +118,9 @@ class ContractionEmitter {
     const int64_t tiles = tiles_m() * tiles_n() * batch_;
     const bool persistent = choice_.persistent && tiles > processors_;
     out_.programs = persistent ? processors_ : tiles;
+    if (!persistent)
+      out_.grid = product_text({batch_ > 1 ? std::to_string(batch_) : "", blocks_text(m_, block_m_),
+                                blocks_text(n_, block_n_)});
     out_.num_warps = choice_.warps > 0                                ? choice_.warps
                      : block_m_ * block_n_ >= 8192 || long_epilogue() ? 8
                                                                       : 4;
@@ -189,24 +193,37 @@ class ContractionEmitter {
 
   // Programs that share a strip of the right factor run beside each other.
   void program(ExprWriter& write) const {
-    write.line("pid = tl.program_id(0)");
-    const int64_t tiles = tiles_m() * tiles_n();
-    if (batch_ > 1) {
-      write.line(fmt::format("batch = pid // {}", tiles));
-      write.line(fmt::format("pid = pid % {}", tiles));
-    }
     const bool wide = m_ * k_ >= (int64_t{1} << 31) || n_ * k_ >= (int64_t{1} << 31) ||
                       batch_ * m_ * n_ >= (int64_t{1} << 31);
     const char* cast = wide ? ".to(tl.int64)" : "";
-    const int64_t group = std::min<int64_t>(8, tiles_m());
-    if (group > 1 && tiles_m() % group == 0) {
-      write.line(fmt::format("first_m = (pid // {} * {} + pid % {}){} * BLOCK_M", group * tiles_n(), group,
-                             group, cast));
-      write.line(fmt::format("first_n = (pid % {} // {}){} * BLOCK_N", group * tiles_n(), group, cast));
-    } else {
-      write.line(fmt::format("first_m = (pid // {}){} * BLOCK_M", tiles_n(), cast));
-      write.line(fmt::format("first_n = (pid % {}){} * BLOCK_N", tiles_n(), cast));
+    const bool rows = tiles_m() > 1, columns = tiles_n() > 1;
+    if (rows || columns || batch_ > 1) write.line("pid = tl.program_id(0)");
+    if (rows && (columns || batch_ > 1)) write.line(fmt::format("tiles_m = triton.cdiv({}, BLOCK_M)", m_));
+    if (columns && (rows || batch_ > 1)) write.line(fmt::format("tiles_n = triton.cdiv({}, BLOCK_N)", n_));
+    if (batch_ > 1) {
+      const char* tiles = rows && columns ? " // (tiles_m * tiles_n)" : rows ? " // tiles_m" : " // tiles_n";
+      write.line(fmt::format("batch = pid{}", rows || columns ? tiles : ""));
     }
+    if (batch_ > 1 && rows && columns) write.line("pid = pid % (tiles_m * tiles_n)");
+    std::string m = "0", n = "0";
+    if (rows && columns) {
+      const bool few = tiles_m() <= kTogether, even = tiles_m() % kTogether == 0;
+      m = few ? "pid % tiles_m"
+              : even ? fmt::format("pid // ({0} * tiles_n) * {0} + pid % {0}", kTogether) : "pid // tiles_n";
+      n = few ? "pid // tiles_m"
+              : even ? fmt::format("pid % ({0} * tiles_n) // {0}", kTogether) : "pid % tiles_n";
+    } else if (rows) {
+      m = batch_ > 1 ? "pid % tiles_m" : "pid";
+    } else if (columns) {
+      n = batch_ > 1 ? "pid % tiles_n" : "pid";
+    }
+    const auto start = [&](const std::string& tile, const char* block) {
+      const bool simple = tile == "pid";
+      return tile == "0" ? tile
+                         : fmt::format("{}{} * {}", simple ? tile : "(" + tile + ")", cast, block);
+    };
+    write.line("first_m = " + start(m, "BLOCK_M"));
+    write.line("first_n = " + start(n, "BLOCK_N"));
     write.line("m = first_m + tl.arange(0, BLOCK_M)[:, None]");
     write.line("n = first_n + tl.arange(0, BLOCK_N)[None, :]");
   }
@@ -345,7 +362,7 @@ class ContractionEmitter {
     if (choice_.precision == "tf32" && !first().taps && operand_ == DType::kF32)
       value = write.let(wish, fmt::format("round_to_tf32({})", value));
     // Beyond the last k both factors are nothing.
-    if (!plain && k_ % block_k_ != 0)
+    if (!plain && !ends_with_blocks(k_, block_k_, choice_.masked))
       value = write.let(wish, fmt::format("tl.where({}, {}, 0.0)", write.mask_of({kK}), value));
     if (graph_.exprs[narrow].type != operand_)
       value = write.let(wish, fmt::format("{}.to({})", value, type_text(operand_)));

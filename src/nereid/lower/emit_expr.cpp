@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace nereid::lower {
@@ -21,6 +22,10 @@ int64_t power_of_two(int64_t at_least) {
   int64_t power = 1;
   while (power < at_least) power *= 2;
   return power;
+}
+
+bool ends_with_blocks(int64_t count, int64_t block, bool masked) {
+  return block == 1 || (count % block == 0 && (!masked || power_of_two(count) == count));
 }
 
 std::string number_text(double value) {
@@ -108,6 +113,8 @@ void ExprWriter::end_loop(const std::string& header) {
   loop_.clear();
   for (const ExprId id : of_the_loop_) known_.erase(id);
   of_the_loop_.clear();
+  for (const Index& place : places_of_the_loop_) places_.erase(place);
+  places_of_the_loop_.clear();
 }
 
 std::string ExprWriter::value(ExprId id) {
@@ -141,6 +148,20 @@ std::string ExprWriter::make(ExprId id) {
   return "";
 }
 
+std::string ExprWriter::coordinate(const Index& index, size_t from_end) {
+  const auto found = places_.find(index);
+  if (found != places_.end()) return found->second;
+  if (index.terms().size() + (index.constant() != 0 ? 1 : 0) < 2) return text(index);
+  constexpr std::array kNames = {"w", "h", "d"};  // width, height, depth
+  const bool outside =
+      in_loop_ && std::ranges::none_of(loop_dimensions_, [&](int d) { return index.uses(d); });
+  if (outside) in_loop_ = false;
+  const std::string name = let(from_end < kNames.size() ? kNames[from_end] : "place", text(index));
+  if (outside) in_loop_ = true;
+  if (in_loop_) places_of_the_loop_.insert(index);
+  return places_[index] = name;
+}
+
 std::string ExprWriter::within(const Expr& expr) {
   const std::string index = text(expr.index);
   const Bounds bounds = expr.index.bounds(extents_);
@@ -151,6 +172,7 @@ std::string ExprWriter::within(const Expr& expr) {
 }
 
 std::string ExprWriter::text(const Index& index) const {
+  if (const auto named = places_.find(index); named != places_.end()) return named->second;
   return to_string(
       index, [&](int d) { return dimensions_[static_cast<size_t>(d)].name; }, extents_);
 }
@@ -201,7 +223,20 @@ std::string ExprWriter::load(const Expr& expr) {
   const std::string pointer = names_.pointer(graph_, expr.tensor);
   const Tensor& from = graph_.tensors[static_cast<size_t>(expr.tensor)];
   const Index at = address(expr.tensor, expr.at);
+  Index rest(from.shift);
   std::string further, within_reach;
+  for (size_t d = 0; d < expr.at.size(); ++d) {
+    const Bounds bounds = expr.at[d].bounds(extents_);
+    const bool moved = d < expr.args.size() && (graph_.exprs[expr.args[d]].kind != Expr::Kind::kConstant ||
+                                                graph_.exprs[expr.args[d]].integer != 0);
+    const bool checked = !moved && (bounds.low < 0 || bounds.high >= from.sizes[d]);
+    if (checked) coordinate(expr.at[d], expr.at.size() - 1 - d);
+    if (!checked || !places_.contains(expr.at[d]))
+      rest = rest + expr.at[d] * from.strides[d];
+    else if (from.strides[d] != 0)
+      further += fmt::format(" + {}{}", text(expr.at[d]),
+                             from.strides[d] == 1 ? "" : fmt::format(" * {}", from.strides[d]));
+  }
   std::vector<int> used;
   for (size_t d = 0; d < dimensions_.size(); ++d) {
     const auto dimension = static_cast<int>(d);
@@ -232,7 +267,7 @@ std::string ExprWriter::load(const Expr& expr) {
   if (!within_reach.empty()) inside += (inside.empty() ? "" : " & ") + within_reach;
   const std::string where = mask_of(used, inside);
   return let(pointer.substr(0, pointer.size() - 4),
-             fmt::format("tl.load({}{}{})", place(pointer, at), further,
+             fmt::format("tl.load({}{}{})", place(pointer, rest), further,
                          where.empty() ? "" : fmt::format(", mask={}, other=0", where)));
 }
 

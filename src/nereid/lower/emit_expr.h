@@ -60,6 +60,9 @@ class ExprWriter {
  private:
   std::string make(ExprId id);
   std::string load(const Expr& expr);
+  // A name for a coordinate that is checked against its tensor's size: it is written once. `from_end`: which
+  // of the tensor's dimensions.
+  std::string coordinate(const Index& index, size_t from_end);
   std::string apply(ExprId id, const Expr& expr);
   std::string within(const Expr& expr);
 
@@ -73,12 +76,16 @@ class ExprWriter {
   std::map<ExprId, std::string> known_;
   std::set<ExprId> of_the_loop_;
   std::map<TensorId, std::string> results_;
+  std::map<Index, std::string> places_;  // coordinates that have a name
+  std::set<Index> places_of_the_loop_;
 };
 
 std::string number_text(double value);
 std::string constant_text(double value, DType type);
 std::string type_text(DType type);
 int64_t power_of_two(int64_t at_least);
+// Whether blocks of `block` need no mask: they end with the last of `count`, and, where `masked`, at a glance.
+bool ends_with_blocks(int64_t count, int64_t block, bool masked);
 std::string identifier(const std::string& name);  // letters, digits and underscores of it
 
 }  // namespace nereid::lower

@@ -185,7 +185,7 @@ class StepEmitter {
 
   void finish() {
     out_.constants = {{"BLOCK_M", block_m_}, {"BLOCK_N", block_n_}};
-    if (!on_device_) out_.constants.emplace_back("BLOCK_K", block_k_);
+    if (!on_device_) out_.constants.push_back({"BLOCK_K", block_k_});
     out_.programs = (of_.batch + block_m_ - 1) / block_m_ * unit_tiles();
     out_.contraction = true;
     if (!on_device_) {

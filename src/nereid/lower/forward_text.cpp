@@ -158,11 +158,16 @@ class ForwardWriter {
       args.push_back(std::move(name));
     }
     if (kernel.steps > 0) args.emplace_back("step");
-    for (const auto& [name, number] : kernel.constants) args.push_back(fmt::format("{}={}", name, number));
+    for (const auto& each : kernel.constants) {
+      const bool product = each.covers.find('*') != each.covers.npos;  // else one sees the next power
+      args.push_back(product ? fmt::format("{}=triton.next_power_of_2({})", each.name, each.covers)
+                             : fmt::format("{}={}", each.name, each.value));
+    }
     args.push_back(fmt::format("num_warps={}", kernel.num_warps));
     if (kernel.num_stages > 0) args.push_back(fmt::format("num_stages={}", kernel.num_stages));
     if (!kernel.fused_multiply_add) args.emplace_back("enable_fp_fusion=False");
-    const std::string head = fmt::format("{}[({},)]", kernel.name, kernel.programs);
+    const std::string grid = kernel.grid.empty() ? std::to_string(kernel.programs) : kernel.grid;
+    const std::string head = fmt::format("{}[({},)]", kernel.name, grid);
     for (const StepStart& start : kernel.starts) {
       NEREID_TRY(const std::string into, name_of(start.into));
       NEREID_TRY(const std::string from, name_of(start.from));

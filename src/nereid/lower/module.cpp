@@ -18,6 +18,7 @@
 #include "nereid/lower/source_file.h"
 #include "nereid/lower/split_factors.h"
 #include "nereid/lower/thin_channels.h"
+#include "nereid/lower/told_sizes.h"
 #include "nereid/lower/update_in_place.h"
 
 namespace nereid::lower {
@@ -68,6 +69,13 @@ class ModuleWriter {
     fused_ = fuse(graph_, *target_, choices_.split_sums, choices_.cuts);
     update_in_place(graph_, fused_);
     NEREID_TRY_STATUS(write_kernels());
+    std::vector<Extents> shapes;
+    for (const Tensor& tensor : graph_.tensors) shapes.push_back(tensor.sizes);
+    for (auto& kernel : texts_) {
+      kernel.text = told_sizes(kernel.text, shapes, source_);
+      kernel.grid = told_sizes(kernel.grid, shapes, source_);
+      for (auto& each : kernel.constants) each.covers = told_sizes(each.covers, shapes, source_);
+    }
     NEREID_TRY(const std::string forward, forward_text(trace_, graph_, fused_, texts_, file));
     module_.plan = plan_text(trace_, graph_, fused_, module_, *target_);
     module_.text = "\"\"\"" + module_.plan + "\"\"\"\n" + imports(file) + "\n";
@@ -106,9 +114,9 @@ class ModuleWriter {
       }
       const std::string name = kernel_name(graph_, kernel, names);
       const auto chosen = choices_.kernels.find(name);
-      NEREID_TRY(texts_.back(), emit(graph_, fused_, kernel, name,
-                                     chosen == choices_.kernels.end() ? KernelChoice{} : chosen->second,
-                                     *target_));
+      KernelChoice choice = chosen == choices_.kernels.end() ? KernelChoice{} : chosen->second;
+      choice.masked = choices_.masked;
+      NEREID_TRY(texts_.back(), emit(graph_, fused_, kernel, name, choice, *target_));
       const KernelText& text = texts_.back();
       const Estimate cost = estimate(graph_, fused_, kernel, text, *target_);
       module_.seconds += cost.seconds;

@@ -1,0 +1,159 @@
+#include "nereid/lower/told_sizes.h"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+
+#include "nereid/lower/emit_expr.h"
+
+namespace nereid::lower {
+namespace {
+
+constexpr int64_t kSmall = 16;              // read at a glance
+constexpr int64_t kLargest = int64_t{1} << 40;
+constexpr int64_t kSmallDivisors = 64;      // of reciprocals: a window's elements
+
+bool of_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+bool digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+
+struct Literal {
+  size_t begin, end;
+  bool whole;
+};
+
+// The numbers of Python text, outside of strings, comments and names.
+std::vector<Literal> literals(const std::string& text) {
+  std::vector<Literal> found;
+  for (size_t at = 0; at < text.size();) {
+    const char c = text[at];
+    if (c == '#') {
+      at = std::min(text.find('\n', at), text.size());
+    } else if (c == '"' || c == '\'') {
+      const std::string mark = text.compare(at, 3, std::string(3, c)) == 0 ? std::string(3, c) : std::string(1, c);
+      size_t end = at + mark.size();
+      while (end < text.size() && text.compare(end, mark.size(), mark) != 0) end += text[end] == '\\' ? 2 : 1;
+      at = end + mark.size();
+    } else if (digit(c)) {
+      size_t end = at;
+      bool whole = true;
+      while (end < text.size() && (of_word(text[end]) || text[end] == '.' ||
+                                   ((text[end] == '-' || text[end] == '+') && text[end - 1] == 'e'))) {
+        whole = whole && digit(text[end]);
+        ++end;
+      }
+      found.push_back({at, end, whole});
+      at = end;
+    } else if (of_word(c)) {
+      while (at < text.size() && of_word(text[at])) ++at;
+    } else {
+      ++at;
+    }
+  }
+  return found;
+}
+
+class Teller {
+ public:
+  Teller(const std::vector<Extents>& shapes, const std::string& source) {
+    for (const auto& each : literals(source)) known_.insert(source.substr(each.begin, each.end - each.begin));
+    for (const Extents& shape : shapes)
+      for (const int64_t size : shape)
+        if (sizes_.insert(size).second) in_order_.push_back(size);
+    for (const Extents& shape : shapes) products_of(shape);
+    for (const auto& [number, product] : products_)
+      if (!sizes_.contains(number)) in_order_.push_back(number);
+  }
+
+  // Nothing: as it stands. `inner`: it is a factor, or has to be in brackets for another reason.
+  std::optional<std::string> whole(const std::string& word, bool inner, bool after_sum) const {
+    int64_t number = 0;
+    const auto end = std::from_chars(word.data(), word.data() + word.size(), number);
+    if (end.ec != std::errc() || known_.contains(word)) return std::nullopt;
+    if (number <= kSmall || (number & (number - 1)) == 0 || sizes_.contains(number)) return std::nullopt;
+    if (const auto product = products_.find(number); product != products_.end())
+      return inner ? "(" + product->second + ")" : product->second;
+    for (const int step : {-1, 1, 2, 3, -2, -3}) {
+      const int64_t beside = number - step;
+      const char* sign = step < 0 ? "-" : "+";
+      const auto product = products_.find(beside);
+      if (!sizes_.contains(beside) && product == products_.end()) continue;
+      const std::string of = sizes_.contains(beside) ? std::to_string(beside) : product->second;
+      const std::string sum = fmt::format("{} {} {}", of, sign, std::abs(step));
+      return inner || after_sum ? "(" + sum + ")" : sum;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<std::string> real(const std::string& word) const {
+    if (known_.contains(word)) return std::nullopt;
+    for (const int64_t n : in_order_)
+      if (auto told = as_power(word, n)) return told;
+    for (int64_t n = 3; n <= kSmallDivisors; ++n)
+      if (auto told = as_power(word, n)) return told;
+    return std::nullopt;
+  }
+
+ private:
+  void products_of(const Extents& shape) {
+    Extents sizes;
+    for (const int64_t size : shape)
+      if (size > 1) sizes.push_back(size);
+    for (size_t length = 2; length <= sizes.size(); ++length)
+      for (size_t first = sizes.size() - length + 1; first-- > 0;) {
+        int64_t number = 1;
+        std::string text;
+        for (size_t d = first; d < first + length && number < kLargest; ++d) {
+          number *= sizes[d];
+          text += fmt::format("{}{}", text.empty() ? "" : " * ", sizes[d]);
+        }
+        if (number < kLargest) products_.emplace(number, text);
+      }
+  }
+
+  std::optional<std::string> as_power(const std::string& word, int64_t n) const {
+    if (n < 3 || (n & (n - 1)) == 0) return std::nullopt;
+    const auto number = static_cast<double>(n);
+    const bool reciprocal = number_text(1.0 / number) == word;
+    if (!reciprocal && number_text(1.0 / std::pow(number, 0.5)) != word) return std::nullopt;
+    const auto product = products_.find(n);
+    const bool told = !sizes_.contains(n) && product != products_.end();
+    const std::string of = told ? "(" + product->second + ")" : std::to_string(n);
+    return reciprocal ? fmt::format("(1 / {})", of) : fmt::format("(1 / {} ** 0.5)", of);
+  }
+
+  std::set<std::string> known_;
+  std::set<int64_t> sizes_;
+  std::vector<int64_t> in_order_;
+  std::map<int64_t, std::string> products_;
+};
+
+}  // namespace
+
+std::string told_sizes(const std::string& text, const std::vector<Extents>& shapes,
+                       const std::string& source) {
+  const Teller teller(shapes, source);
+  std::string told;
+  size_t done = 0;
+  for (const auto& each : literals(text)) {
+    const std::string word = text.substr(each.begin, each.end - each.begin);
+    const size_t before = text.find_last_not_of(' ', each.begin == 0 ? text.npos : each.begin - 1);
+    const char left = each.begin == 0 || before == text.npos ? '\n' : text[before];
+    const size_t after = text.find_first_not_of(' ', each.end);
+    const char right = after == text.npos ? '\n' : text[after];
+    const auto factor = [](char c) { return std::string_view("*/%.").find(c) != std::string_view::npos; };
+    const bool inner = factor(left) || factor(right) || left == '-';
+    const bool sum = left == '+' || right == '+' || right == '-';
+    const auto other = each.whole ? teller.whole(word, inner, sum) : teller.real(word);
+    told += text.substr(done, each.begin - done) + other.value_or(word);
+    done = each.end;
+  }
+  return told + text.substr(done);
+}
+
+}  // namespace nereid::lower

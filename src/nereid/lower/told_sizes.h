@@ -1,0 +1,19 @@
+// Numbers as whoever writes a kernel by hand has them: not 480, but 5 * 96.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "nereid/lower/index.h"
+
+namespace nereid::lower {
+
+// Of Python text: an integer that is no tensor's size itself, but a product of sizes that lie beside each
+// other in one of `shapes` (the first that fits, the fewest factors), is written as that product, and one
+// beside such a product or size (up to three away) as a sum; 1 / n and 1 / n ** 0.5 likewise, where the number is
+// exactly that. Numbers that stand in `source`, powers of two and small ones stay as they are, and so do
+// strings and comments. Values are the same: Python and Triton's front end compute them from constants.
+std::string told_sizes(const std::string& text, const std::vector<Extents>& shapes,
+                       const std::string& source);
+
+}  // namespace nereid::lower

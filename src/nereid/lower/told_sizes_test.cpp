@@ -1,0 +1,47 @@
+#include "nereid/lower/told_sizes.h"
+
+#include <gtest/gtest.h>
+
+namespace nereid::lower {
+namespace {
+
+const std::vector<Extents> kShapes = {{4, 5, 96, 1}, {3, 512}, {640}};
+
+std::string told(const std::string& text, const std::string& source = "") {
+  return told_sizes(text, kShapes, source);
+}
+
+TEST(ToldSizes, ProductsOfNeighbours) {
+  EXPECT_EQ(told("mask=i < 480, other=0"), "mask=i < 5 * 96, other=0");
+  EXPECT_EQ(told("x_ptr + (row // 480) * 480 + i"), "x_ptr + (row // (5 * 96)) * (5 * 96) + i");
+  EXPECT_EQ(told("i - 480"), "i - (5 * 96)");
+  EXPECT_EQ(told("range(0, 1920, BLOCK)"), "range(0, 4 * 5 * 96, BLOCK)");
+  EXPECT_EQ(told("i < 384"), "i < 384");  // 4 and 96 are no neighbours
+}
+
+TEST(ToldSizes, WhatStaysAsItIs) {
+  for (const char* text : {"i < 640", "i * 96", "i < 15", "BLOCK=512", "x1536 + 7", "a.b1920", "\"480\" # 480",
+                           "'''480'''", "0x480", "x * 0.07"})
+    EXPECT_EQ(told(text), text);
+  EXPECT_EQ(told("i < 480", "torch.randn(480)"), "i < 480");
+}
+
+TEST(ToldSizes, BesideASize) {
+  EXPECT_EQ(told("x_ptr - i + 639"), "x_ptr - i + (640 - 1)");
+  EXPECT_EQ(told("i < 479"), "i < 5 * 96 - 1");
+  EXPECT_EQ(told("i < 97"), "i < 96 + 1");
+  EXPECT_EQ(told("i * 97"), "i * (96 + 1)");
+  EXPECT_EQ(told("p + 482"), "p + (5 * 96 + 2)");
+}
+
+TEST(ToldSizes, ReciprocalsAndRoots) {
+  EXPECT_EQ(told("x * 0.0006510416666666666"), "x * (1 / (3 * 512))");
+  EXPECT_EQ(told("x * 0.0015625"), "x * (1 / 640)");
+  EXPECT_EQ(told("x * 0.1111111111111111"), "x * (1 / 9)");
+  EXPECT_EQ(told("x * 0.10206207261596577"), "x * (1 / 96 ** 0.5)");
+  EXPECT_EQ(told("x + 1e-05"), "x + 1e-05");
+  EXPECT_EQ(told("x * 0.2", "leaky_relu(x, 0.2)"), "x * 0.2");
+}
+
+}  // namespace
+}  // namespace nereid::lower
