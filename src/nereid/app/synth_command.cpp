@@ -416,6 +416,12 @@ void add_synth_command(CLI::App& app, Chosen& chosen) {
       ->capture_default_str()
       ->needs(pairs);
   command
+      ->add_flag("--brief", options->brief,
+                 "Of --pairs: one short plan instead, without figures of traffic, and code without it: for "
+                 "models too small to compute them")
+      ->needs(pairs)
+      ->excludes("--wordings");
+  command
       ->add_option(
           "--judge-one-in", options->judge_one_in,
           "Of --pairs: judge what is written for one program in so many. Lines of the others have no "

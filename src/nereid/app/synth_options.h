@@ -22,6 +22,7 @@ struct SynthOptions {
   int later_sizes = 0, threads = 0;
   bool pairs = false;
   int variants = 4, wordings = 4;
+  bool brief = false;
   uint64_t judge_one_in = 1;
   std::string policy = "strict", check = "estimate";
 };

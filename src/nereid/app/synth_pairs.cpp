@@ -103,6 +103,7 @@ class PairRun {
     NEREID_TRY(const auto bench, verify::Workbench::open({.jobs = threads_, .one_author = true}));
     pairs::PairMaker maker(*bench, {.variants = options_.variants,
                                     .wordings = options_.wordings,
+                                    .brief = options_.brief,
                                     .seed = options_.seed,
                                     .policy = *verify::policy_from_string(options_.policy),
                                     .judge_one_in = options_.judge_one_in});
@@ -251,10 +252,10 @@ class PairRun {
 std::string made_by(const SynthOptions& o) {
   return fmt::format(
       "level={} seed={} ops={} uniform={} split={} held-out={} max-elements={} max-work={} later-sizes={} "
-      "variants={} wordings={} policy={}{}",
+      "variants={} wordings={}{} policy={}{}",
       o.level, o.seed, o.ops.empty() ? "all" : fmt::format("{}", fmt::join(o.ops, ",")), o.uniform, o.split,
       o.held_out, o.max_elements.empty() ? kMaxElementsOfPairs : o.max_elements,
-      o.max_work.empty() ? kMaxWorkOfPairs : o.max_work, o.later_sizes, o.variants, o.wordings, o.policy,
+      o.max_work.empty() ? kMaxWorkOfPairs : o.max_work, o.later_sizes, o.variants, o.wordings, o.brief ? " brief" : "", o.policy,
       o.judge_one_in > 1 ? fmt::format(" judge-one-in={}", o.judge_one_in) : "");
 }
 

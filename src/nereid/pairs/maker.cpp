@@ -162,8 +162,8 @@ Status PairMaker::write(Task& task) {
     for (const Choice& choice : variant.choices) choices.push_back(to_string(choice));
     synth::Dice dice(options_.seed, number_of(made) * 64 + v, kWordingStream);
     std::vector<std::pair<std::string, std::string>> said;
-    for (int w = 0; w < options_.wordings; ++w) {
-      const Wording wording = worded(task.facts, variant, w, dice);
+    for (int w = 0; w < (options_.brief ? 1 : options_.wordings); ++w) {
+      const Wording wording = options_.brief ? briefly(variant) : worded(task.facts, variant, w, dice);
       if (normal_form(wording.code) != variant.normal_form)
         return our_error("{}: wording {} is another program", id, w);
       std::pair<std::string, std::string> both = {wording.plan, wording.code};

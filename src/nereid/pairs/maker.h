@@ -21,6 +21,7 @@ namespace nereid::pairs {
 struct Options {
   int variants = 4;  // of each task at most: the compiler's own answer and others
   int wordings = 4;  // of each variant
+  bool brief = false;  // one short wording instead
   uint64_t seed = 0;
   verify::Policy policy = verify::Policy::kStrict;
   int trials = 3;

@@ -127,11 +127,13 @@ Result<std::vector<Variant>> variants_of(const trace::Trace& trace, const std::s
       if (other.normal_form == variant.normal_form) return;
     made.push_back(std::move(variant));
   };
-  NEREID_TRY(auto own, lowered(trace, source, {}));
+  // Whether a product of sizes can be divided is no question for who learns from this.
+  const lower::Choices plain{.masked = true};
+  NEREID_TRY(auto own, lowered(trace, source, plain));
   const auto moves = moves_of(trace, own, has_attention(trace));
   add(std::move(own), {});
   for (int left = kTries * most; left > 0 && static_cast<int>(made.size()) < most && !moves.empty(); --left) {
-    lower::Choices choices;
+    lower::Choices choices = plain;
     const Move& move = moves[dice.below(static_cast<uint32_t>(moves.size()))];
     move.apply(choices);
     std::vector<Choice> chosen = {move.choice};

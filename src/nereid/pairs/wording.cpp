@@ -296,6 +296,11 @@ std::string commented(const std::string& code, Comments how, synth::Dice& dice) 
   return to;
 }
 
+std::string without_plan(const lower::Module& module) {
+  const std::string docstring = "\"\"\"" + module.plan + "\"\"\"\n";
+  return module.text.substr(module.text.starts_with(docstring) ? docstring.size() : 0);
+}
+
 }  // namespace
 
 TaskFacts facts_of(const trace::Trace& trace, std::vector<std::string> operators) {
@@ -303,13 +308,25 @@ TaskFacts facts_of(const trace::Trace& trace, std::vector<std::string> operators
   return {std::move(operators), totals.calls, totals.all().bytes(), totals.all().flops};
 }
 
+Wording briefly(const Variant& variant) {
+  const auto& kernels = variant.module.kernels;
+  std::string plan = fmt::format("{} kernel{}.\n", in_words(kernels.size()), kernels.size() == 1 ? "" : "s");
+  plan[0] = static_cast<char>(std::toupper(plan[0]));
+  for (const LoweredKernel& kernel : kernels) {
+    const auto& c = kernel.choice;
+    plan += fmt::format("{}: {} over [{}]", kernel.name, kernel.does, fmt::join(kernel.rows, ", "));
+    if (!kernel.columns.empty()) plan += fmt::format(" by [{}]", fmt::join(kernel.columns, ", "));
+    plan += fmt::format(". {}\n", lower::to_string(c));
+  }
+  return {.plan = plan, .code = without_plan(variant.module)};
+}
+
 Wording worded(const TaskFacts& task, const Variant& variant, int number, synth::Dice& dice) {
   const lower::Module& module = variant.module;
   if (number == 0) return {module.plan, module.text};
   Teller teller(task, variant, dice);
   Wording made{.plan = teller.plan(), .code = {}};
-  const std::string docstring = "\"\"\"" + module.plan + "\"\"\"\n";
-  const std::string code = module.text.substr(module.text.starts_with(docstring) ? docstring.size() : 0);
+  const std::string code = without_plan(module);
   switch (dice.below(3)) {
     case 0:
       break;

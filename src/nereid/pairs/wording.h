@@ -24,6 +24,9 @@ struct Wording {
   std::string code;  // of the variant's normal form
 };
 // Wording 0 is the compiler's own; others differ with the dice.
+// In a few words, the same for everybody: which kernels, what each does, over what and how it is cut; no
+// figures that would have to be computed. The code begins without a plan.
+Wording briefly(const Variant& variant);
 Wording worded(const TaskFacts& task, const Variant& variant, int number, synth::Dice& dice);
 
 }  // namespace nereid::pairs
