@@ -24,7 +24,9 @@ def split(pattern, behavior="isolated", invert=False):
 
 BYTES = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
 # name: (normalizer, pre-tokenizers, ignore_merges, begins with a special token)
+CODE = r"\p{N}|[\r\n]+ *|[ .]?[\p{L}_]+|[^\p{L}\p{N}_\r\n]+"
 KINDS = {
+    "code": (None, [split(Regex(CODE)), BYTES], False, False),
     "qwen": (normalizers.NFC(), [split(Regex(QWEN)), BYTES], False, False),
     "llama3": (None, [split(Regex(LLAMA3)), BYTES], True, True),
     "gpt2": (None, [pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=True)], False, False),

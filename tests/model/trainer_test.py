@@ -54,7 +54,7 @@ class Trainer(unittest.TestCase):
 
     def test_files(self):
         texts = corpus.corpus(10_000_000 if LONG else 400_000)
-        for like in ("qwen", "llama3"):
+        for like in ("qwen", "llama3", "code"):
             with self.subTest(like=like):
                 model = self.same(texts, 30_000 if LONG else 5000, like)
                 self.assertEqual(len(model["vocab"]), 30_000 if LONG else 5000)

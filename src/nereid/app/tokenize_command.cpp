@@ -107,7 +107,9 @@ Status each_text(const std::string& file, bool nul, const std::function<Status(s
 Result<Answer> train(const TokenizeOptions& options, bool json) {
   if (options.output.empty()) return input_error("--train needs -o FILE");
   model::TrainerOptions how = options.trainer;
-  how.family = options.like == "qwen" ? model::TokenizerFamily::kQwen : model::TokenizerFamily::kLlama3;
+  how.family = options.like == "qwen"     ? model::TokenizerFamily::kQwen
+               : options.like == "llama3" ? model::TokenizerFamily::kLlama3
+                                          : model::TokenizerFamily::kCode;
   model::Trainer trainer(how);
   for (const std::string& file : options.files)
     NEREID_TRY_STATUS(each_text(file, options.nul, [&](std::string_view text) -> Status {
@@ -182,8 +184,8 @@ void add_tokenize_command(CLI::App& app, Chosen& chosen) {
       ->add_option("--min-frequency", options->trainer.min_frequency,
                    "Pairs that are less common are not merged")
       ->needs(training);
-  command->add_option("--like", options->like, "Whose way of cutting text")
-      ->check(CLI::IsMember({"qwen", "llama3"}))
+  command->add_option("--like", options->like, "Whose way of cutting text; code: names with their underscores are words")
+      ->check(CLI::IsMember({"qwen", "llama3", "code"}))
       ->needs(training)
       ->capture_default_str();
   add_json_flag(*command, chosen, "One object a text: file, tokens (their number), ids; or file, text");

@@ -14,10 +14,12 @@ namespace {
 
 Json file_without_model(const TrainerOptions& options) {
   const bool qwen = options.family == TokenizerFamily::kQwen;
+  const std::string_view pattern =
+      qwen ? kQwenPattern : options.family == TokenizerFamily::kLlama3 ? kLlama3Pattern : kCodePattern;
   const Json bytes = {
       {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", false}, {"use_regex", false}};
   const Json split = {{"type", "Split"},
-                      {"pattern", {{"Regex", qwen ? kQwenPattern : kLlama3Pattern}}},
+                      {"pattern", {{"Regex", pattern}}},
                       {"behavior", "Isolated"},
                       {"invert", false}};
   Json added = Json::array();
@@ -59,6 +61,14 @@ std::string model_text(const LearnedVocabulary& learned) {
 
 }  // namespace
 
+Trainer::Trainer(TrainerOptions options) : options_(std::move(options)) {
+  if (options_.family != TokenizerFamily::kCode) return;
+  auto pattern = Pattern::compile(*to_pcre2(kCodePattern));
+  NEREID_CHECK(pattern.ok(), "a constant");
+  by_pattern_.emplace();
+  by_pattern_->steps.push_back({.pattern = *std::move(pattern)});
+}
+
 void Trainer::add(std::string_view text) {
   if (!is_utf8(text)) {
     lossless_.clear();
@@ -71,14 +81,20 @@ void Trainer::add(std::string_view text) {
     append_nfc(text, normalized_);
     text = normalized_;
   }
-  for (WordScanner scanner(text, qwen ? 1 : 3); !scanner.done();) {
-    const std::string_view word = scanner.next();
-    const auto found = words_.find(word);
-    if (found != words_.end()) {
-      ++found->second;
-    } else {
-      words_.emplace(word, 1);
-    }
+  if (by_pattern_) {
+    const auto done = PreTokenizerRun(*by_pattern_).words(text, [&](std::string_view word) { count(word); });
+    NEREID_CHECK(done.ok(), "this expression never goes back");
+    return;
+  }
+  for (WordScanner scanner(text, qwen ? 1 : 3); !scanner.done();) count(scanner.next());
+}
+
+void Trainer::count(std::string_view word) {
+  const auto found = words_.find(word);
+  if (found != words_.end()) {
+    ++found->second;
+  } else {
+    words_.emplace(word, 1);
   }
 }
 

@@ -33,7 +33,7 @@ TEST(Trainer, TheCommonestPairFirstThenTheLowest) {
 
 TEST(Trainer, WhatItWritesEncodesItsTextsBack) {
   const std::string corpus = "the cat sat on the mat; the caf\u00E9 \u4E2D\u6587 \xFF the end\n\n";
-  for (const TokenizerFamily family : {TokenizerFamily::kQwen, TokenizerFamily::kLlama3}) {
+  for (const TokenizerFamily family : {TokenizerFamily::kQwen, TokenizerFamily::kLlama3, TokenizerFamily::kCode}) {
     Trainer trainer({.family = family, .vocabulary = 280, .special = {"<|end|>"}});
     for (int i = 0; i < 3; ++i) trainer.add(corpus);
     const auto text = trainer.train();
@@ -49,6 +49,13 @@ TEST(Trainer, WhatItWritesEncodesItsTextsBack) {
     EXPECT_THAT((*tokenizer)->decode(ids), HasSubstr("caf\u00E9 \u4E2D\u6587 \uFFFD the end"));
     EXPECT_EQ(*trainer.train(), *text);  // the same again
   }
+}
+
+TEST(Trainer, NamesOfCodeAreWords) {
+  Trainer trainer({.family = TokenizerFamily::kCode, .vocabulary = 1000});
+  trainer.add("    x_ptr = tl.load(x_ptr + 128)\n    x_ptr = tl.load(x_ptr + 128)\n");
+  // Indent, x_ptr, " = ", tl, ".load", "(", " + ", 1, 2, 8, ")", "\n    ", "\n"
+  EXPECT_EQ(trainer.distinct_words(), 13u);
 }
 
 TEST(Trainer, StopsWhereTextsGiveOut) {
