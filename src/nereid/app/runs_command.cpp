@@ -1,9 +1,7 @@
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
-#include <memory>
 
-#include "nereid/app/command.h"
+#include "nereid/app/command_group.h"
 #include "nereid/app/output.h"
 #include "nereid/app/runs_page.h"
 #include "nereid/base/file.h"
@@ -127,37 +125,19 @@ Result<Answer> draw_runs(const RunsOptions& options, bool json) {
 }  // namespace
 
 void add_runs_command(CLI::App& app, Chosen& chosen) {
-  auto options = std::make_shared<RunsOptions>();
-  auto* command = app.add_subcommand("runs", "Show training runs and draw their curves");
-  command->footer(kRunsExamples);
-  command->require_subcommand(0, 1);
-  using Run = Result<Answer> (*)(const RunsOptions&, bool);
-  const auto on = [options, &chosen](CLI::App* sub, Run run) {
-    add_json_flag(*sub, chosen, "One object, or one a line");
-    return [options, &chosen, run] {
-      chosen.run = [options, &chosen, run] { return run(*options, chosen.json); };
-    };
-  };
-  const auto add = [&](const char* name, const char* what, Run run) {
-    auto* sub = command->add_subcommand(name, what);
-    sub->callback(on(sub, run));
-    return sub;
-  };
-  // The command's own callback comes after a subcommand's.
-  const auto alone = on(command, list_runs);
-  command->callback([command, alone] {
-    if (command->get_subcommands().empty()) alone();
-  });
-  add("list", "The newest first", list_runs)
-      ->add_option("FOLDER", options->root, "Where runs lie, at any depth")
+  CommandGroup<RunsOptions> runs(app, chosen, "runs", "Show training runs and draw their curves", list_runs);
+  runs.command().footer(kRunsExamples);
+  RunsOptions& options = runs.options();
+  runs.add("list", "The newest first", list_runs)
+      .add_option("FOLDER", options.root, "Where runs lie, at any depth")
       ->capture_default_str();
-  add("show", "Each figure of one run", show_run)
-      ->add_option("RUN", options->folders, "Its folder")
+  runs.add("show", "Each figure of one run", show_run)
+      .add_option("RUN", options.folders, "Its folder")
       ->required()
       ->expected(1);
-  auto* page = add("page", "Curves of some runs on one page", draw_runs);
-  page->add_option("RUN", options->folders, "Their folders")->required();
-  page->add_option("-o", options->output, "The page: an HTML file")->required();
+  CLI::App& page = runs.add("page", "Curves of some runs on one page", draw_runs);
+  page.add_option("RUN", options.folders, "Their folders")->required();
+  page.add_option("-o", options.output, "The page: an HTML file")->required();
 }
 
 }  // namespace nereid::app

@@ -1,8 +1,6 @@
-#include <CLI/CLI.hpp>
 #include <ctime>
-#include <memory>
 
-#include "nereid/app/command.h"
+#include "nereid/app/command_group.h"
 #include "nereid/app/common.h"
 #include "nereid/app/output.h"
 #include "nereid/app/version.h"
@@ -184,41 +182,26 @@ void add_filters(CLI::App& command, StoreOptions& options) {
 }  // namespace
 
 void add_store_command(CLI::App& app, Chosen& chosen) {
-  auto options = std::make_shared<StoreOptions>();
-  auto* command = app.add_subcommand("store", "Show and prune what was found out before");
-  command->footer(kStoreExamples);
-  command->require_subcommand(0, 1);
-  using Run = Result<Answer> (*)(const StoreOptions&, bool);
-  const auto on = [options, &chosen](CLI::App* sub, Run run) {
-    sub->add_option("--store", options->path, "The file (see `nereid store --help`)");
-    add_json_flag(*sub, chosen, "One object, or one a line");
-    return [options, &chosen, run] {
-      chosen.run = [options, &chosen, run] { return run(*options, chosen.json); };
-    };
-  };
-  const auto add = [&](const char* name, const char* what, Run run) {
-    auto* sub = command->add_subcommand(name, what);
-    sub->callback(on(sub, run));
-    return sub;
-  };
-  // The command's own callback comes after a subcommand's.
-  const auto alone = on(command, summarize);
-  command->callback([command, alone] {
-    if (command->get_subcommands().empty()) alone();
-  });
-  auto* listing = add("list", "Records, the newest first", list);
-  add_filters(*listing, *options);
-  listing->add_option("--limit", options->limit, "At most so many")
+  CommandGroup<StoreOptions> store(app, chosen, "store", "Show and prune what was found out before",
+                                   summarize, [](CLI::App& command, StoreOptions& options) {
+                                     command.add_option("--store", options.path,
+                                                        "The file (see `nereid store --help`)");
+                                   });
+  store.command().footer(kStoreExamples);
+  StoreOptions& options = store.options();
+  CLI::App& listing = store.add("list", "Records, the newest first", list);
+  add_filters(listing, options);
+  listing.add_option("--limit", options.limit, "At most so many")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
-  add("show", "One record with all there is to say", show)
-      ->add_option("KEY", options->key, "The first digits of its key")
+  store.add("show", "One record with all there is to say", show)
+      .add_option("KEY", options.key, "The first digits of its key")
       ->required();
-  auto* pruning = add("prune", "Remove records", prune);
-  add_filters(*pruning, *options);
-  pruning->add_flag("--all", options->all, "Every record");
-  pruning->add_flag("--dry-run", options->dry_run, "Only say how many");
-  add("check", "Whether the file is whole", check);
+  CLI::App& pruning = store.add("prune", "Remove records", prune);
+  add_filters(pruning, options);
+  pruning.add_flag("--all", options.all, "Every record");
+  pruning.add_flag("--dry-run", options.dry_run, "Only say how many");
+  store.add("check", "Whether the file is whole", check);
 }
 
 }  // namespace nereid::app
