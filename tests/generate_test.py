@@ -104,6 +104,17 @@ class Test:
         plain = self.run("--prompt", PROMPTS[0], "--temperature", 0, "--max-tokens", MORE, "--ignore-end").stdout
         self.expect(plain == whole["text"] + "\n", "what is streamed is the text")
 
+    def some_are_enough(self):
+        words = ("--temperature", 1.2, "--max-tokens", 40, "-n", 6, "--seed", 3, "--stop", "e", "--stop", "t", "--stop", "a")
+        whole, some = self.answers(*words), self.answers(*words, "--enough", 2)
+        self.expect(len(whole) == 6 * len(PROMPTS) and all(whole[key]["tokens"] == some[key]["tokens"] for key in some), "those that are kept are the same")
+        self.expect(len(some) < len(whole), f"{len(some)} of {len(whole)} samples were waited for")
+        for prompt in range(len(PROMPTS)):
+            ended = sorted(len(line["tokens"]) for (index, _), line in whole.items() if index == prompt and line["finish_reason"] != "length")
+            kept = sorted(len(line["tokens"]) for (index, _), line in some.items() if index == prompt and line["finish_reason"] != "length")
+            self.expect(kept == ended[:2], f"of prompt {prompt} the first two to end: {kept} of {ended}")
+        self.expect("--enough: expected at most 1 (--samples), got 2" in self.run("--prompt", "x", "--enough", 2, code=2).stderr, "no more than all are enough")
+
     def chats(self):
         rendered = "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nWhy?<|im_end|>\n<|im_start|>assistant\n"
         words = ("--temperature", 0, "--max-tokens", 8, "--json")
@@ -141,6 +152,7 @@ def main():
             if kind == "qwen3":
                 test.samples_are_seeded()
                 test.stops()
+                test.some_are_enough()
                 test.chats()
                 test.errors()
             failures += test.failures

@@ -13,6 +13,7 @@
 #include "nereid/engine/stop_matcher.h"
 #include "nereid/lm/command.h"
 #include "nereid/lm/dtype_option.h"
+#include "nereid/lm/engine_options.h"
 #include "nereid/model/chat.h"
 #include "nereid/model/decoder/device.h"
 #include "nereid/model/decoder/weights.h"
@@ -27,6 +28,7 @@ constexpr const char* kGenerateExamples = R"(Examples:
   nereid generate --model Qwen3-8B --chat --prompt 'What is RMS norm?' --system 'Be brief.'
   nereid generate --model Qwen3-8B --prompt 'A haiku:' -n 8 --seed 1 --json      eight samples, a JSON object each
   nereid generate --model Qwen3-8B --prompts prompts.jsonl --json > answers.jsonl
+  nereid generate --model Qwen3-8B --prompts prompts.jsonl --json -n 16 --enough 12    the slowest of each prompt's samples are dropped
 
 MODEL is a folder with config.json, safetensors and tokenizer.json, of the Qwen3, Qwen2 (2.5) or Llama 3 family. Each line of prompts.jsonl
 is {"prompt": "..."}, {"messages": [{"role": "user", "content": "..."}, ...]} (as Qwen 3 was taught) or {"tokens": [...]}; answers come as they are done, and name their line by `index`, from 0. Temperature, top-k and top-p
@@ -35,10 +37,10 @@ are those of generation_config.json where not given. The same seed gives the sam
 A JSON object has `index`, `sample`, `text`, `tokens`, `logprobs` (under the model), `drawn_logprobs` (under the distribution that was drawn from),
 `finish_reason` (end: an end token, stop: a stop string, length) and `tokens_per_s` (of all samples until then).)";
 
-struct GenerateOptions {
-  std::string model, prompt, prompts, system, device = "auto", dtype;
-  bool json = false, ignore_end = false, no_special = false, chat = false, no_thinking = false, plain = false, no_graphs = false;
-  int64_t samples = 1, most_new = 256, top_k = -1, sequences = 256, step_tokens = 8192, block_size = 16;
+struct GenerateOptions : EngineOptions {
+  std::string prompt, prompts, system;
+  bool json = false, ignore_end = false, no_special = false, chat = false, no_thinking = false;
+  int64_t samples = 1, enough = 0, most_new = 256, top_k = -1;
   double temperature = -1, top_p = -1, min_p = 0;
   uint64_t seed = 0;
   std::vector<std::string> stops;
@@ -152,7 +154,7 @@ class Answers {
     sample.text += certain;
     if (streams_) write(certain);
     if (!last && !sample.stops.matched()) return;
-    if (!token.last) generation_.cancel(token.request, token.sample);
+    if (!token.last) generation_.stop(token.request, token.sample);
     finish(key, sample, sample.stops.matched() ? "stop" : is_end ? "end" : "length");
     samples_.erase(key);
   }
@@ -204,6 +206,7 @@ engine::RunnerOptions runner_options(const GenerateOptions& options, const model
 Result<int> generate(const GenerateOptions& options) {
   const c10::NoGradGuard no_gradients;
   if (options.prompt.empty() == options.prompts.empty()) return input_error("expected either --prompt or --prompts");
+  if (options.enough > options.samples) return input_error("--enough: expected at most {} (--samples), got {}", options.samples, options.enough);
   if (!options.chat && !options.system.empty()) return input_error("--system: expected --chat with it");
   const std::filesystem::path folder = options.model;
   NEREID_TRY(const auto tokenizer, model::Tokenizer::load(folder / "tokenizer.json"));
@@ -217,7 +220,7 @@ Result<int> generate(const GenerateOptions& options) {
   NEREID_TRY(const auto device, engine::open_engine_device(where, installation, !options.plain));
   NEREID_TRY(const auto runner, engine::Runner::create(weights, *device, runner_options(options, weights.config, prompts, where.is_cuda())));
 
-  engine::GenerationRequest request{.prompt = {}, .samples = options.samples, .most_new = options.most_new};
+  engine::GenerationRequest request{.prompt = {}, .samples = options.samples, .most_new = options.most_new, .enough = options.enough};
   request.draw = {.temperature = options.temperature >= 0 ? options.temperature : said.temperature.value_or(1),
                   .top_k = options.top_k >= 0 ? options.top_k : said.top_k.value_or(0),
                   .top_p = options.top_p > 0 ? options.top_p : said.top_p.value_or(1),
@@ -247,13 +250,14 @@ void add_generate_command(CLI::App& app, Chosen& chosen) {
   auto options = std::make_shared<GenerateOptions>();
   auto* command = app.add_subcommand("generate", "Continue prompts with a language model");
   command->footer(kGenerateExamples);
-  command->add_option("--model", options->model, "A folder with a checkpoint and its tokenizer.json")->required();
+  add_model_option(*command, *options);
   command->add_option("--prompt", options->prompt, "The text to continue; - for standard input");
   command->add_option("--prompts", options->prompts, "A file with a JSON object a line");
   command->add_flag("--chat", options->chat, "The prompt is a question to Qwen 3, and the model answers");
   command->add_option("--system", options->system, "What goes before the question");
   command->add_flag("--no-thinking", options->no_thinking, "The answer begins with an empty thought");
   command->add_option("-n,--samples", options->samples, "Samples of each prompt")->check(CLI::Range(int64_t{1}, int64_t{1} << 20))->capture_default_str();
+  command->add_option("--enough", options->enough, "Of each prompt's samples: when so many have ended by themselves, the others are dropped; 0: all are wanted")->check(CLI::Range(int64_t{0}, int64_t{1} << 20))->capture_default_str();
   command->add_option("--max-tokens", options->most_new, "Of a sample")->check(CLI::Range(int64_t{1}, int64_t{1} << 24))->capture_default_str();
   command->add_option("--temperature", options->temperature, "0: the most probable token")->check(CLI::Range(0.0, 100.0));
   command->add_option("--top-k", options->top_k, "Only the k most probable tokens; 0: all")->check(CLI::Range(int64_t{0}, int64_t{1} << 24));
@@ -263,13 +267,7 @@ void add_generate_command(CLI::App& app, Chosen& chosen) {
   command->add_option("--stop", options->stops, "A text that ends a sample, itself left out; may be given again")->allow_extra_args(false);
   command->add_flag("--ignore-end", options->ignore_end, "Go on after the model's end tokens");
   command->add_flag("--no-special", options->no_special, "Nothing before the prompt: Llama 3's tokenizer puts a token there");
-  command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")->capture_default_str();
-  command->add_option("--dtype", options->dtype, "float32, bfloat16 or float16; the checkpoint's own where not given");
-  command->add_option("--sequences", options->sequences, "At most so many at a time")->check(CLI::Range(int64_t{1}, int64_t{1} << 16))->capture_default_str();
-  command->add_option("--step-tokens", options->step_tokens, "Of prompts, at most so many read at a time")->check(CLI::Range(int64_t{1}, int64_t{1} << 20))->capture_default_str();
-  command->add_option("--block-size", options->block_size, "Keys and values of so many tokens lie together")->check(CLI::Range(int64_t{1}, int64_t{1} << 12))->capture_default_str();
-  command->add_flag("--plain", options->plain, "PyTorch's operators instead of our kernels, on a GPU");
-  command->add_flag("--no-graphs", options->no_graphs, "No CUDA graphs");
+  add_engine_options(*command, *options);
   command->add_flag("--json", options->json, "One JSON object a sample");
   command->callback([options, &chosen] {
     chosen.json = options->json;

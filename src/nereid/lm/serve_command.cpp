@@ -21,6 +21,7 @@
 #include "nereid/engine/stop_matcher.h"
 #include "nereid/lm/command.h"
 #include "nereid/lm/dtype_option.h"
+#include "nereid/lm/engine_options.h"
 #include "nereid/lm/http_message.h"
 #include "nereid/model/chat.h"
 #include "nereid/model/decoder/device.h"
@@ -33,11 +34,11 @@ namespace {
 constexpr size_t kMostConnections = 4096;
 constexpr size_t kMostUnsent = size_t{64} << 20;  // of one connection: a client that does not read is cut
 
-struct ServeOptions {
-  std::string model, address = "127.0.0.1", device = "auto", dtype;
+struct ServeOptions : EngineOptions {
+  std::string address = "127.0.0.1";
   int port = 8000;
-  int64_t sequences = 256, step_tokens = 8192, block_size = 16, most_new = 4096, most_tokens = 0;
-  bool no_thinking = false, plain = false, no_graphs = false;
+  int64_t most_new = 4096, most_tokens = 0;
+  bool no_thinking = false;
 };
 
 // What a request asks for, beside the engine's part.
@@ -337,19 +338,13 @@ void add_serve_command(CLI::App& app, Chosen& chosen) {
   NEREID_HTTP_BASE=http://127.0.0.1:8000/v1 NEREID_HTTP_MODEL=Qwen3-8B nereid optimize task.py -o fast.py --proposer http
 
 Its first line on stdout is its address. Nobody is asked who they are: it listens on 127.0.0.1 unless told otherwise.)");
-  command->add_option("--model", options->model, "A folder with a checkpoint and its tokenizer.json")->required();
+  add_model_option(*command, *options);
   command->add_option("--address", options->address, "An IPv4 address of this machine")->capture_default_str();
   command->add_option("--port", options->port, "0: any that is free")->check(CLI::Range(0, 65535))->capture_default_str();
   command->add_option("--max-tokens", options->most_new, "Of an answer, where a request does not say")->check(CLI::Range(int64_t{1}, int64_t{1} << 24))->capture_default_str();
   command->add_option("--context", options->most_tokens, "At most so many tokens in a sequence; the model's own limit where not given")->check(CLI::Range(int64_t{2}, int64_t{1} << 24));
   command->add_flag("--no-thinking", options->no_thinking, "Answers begin with an empty thought");
-  command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")->capture_default_str();
-  command->add_option("--dtype", options->dtype, "float32, bfloat16 or float16; the checkpoint's own where not given");
-  command->add_option("--sequences", options->sequences, "At most so many at a time")->check(CLI::Range(int64_t{1}, int64_t{1} << 16))->capture_default_str();
-  command->add_option("--step-tokens", options->step_tokens, "Of prompts, at most so many read at a time")->check(CLI::Range(int64_t{1}, int64_t{1} << 20))->capture_default_str();
-  command->add_option("--block-size", options->block_size, "Keys and values of so many tokens lie together")->check(CLI::Range(int64_t{1}, int64_t{1} << 12))->capture_default_str();
-  command->add_flag("--plain", options->plain, "PyTorch's operators instead of our kernels, on a GPU");
-  command->add_flag("--no-graphs", options->no_graphs, "No CUDA graphs");
+  add_engine_options(*command, *options);
   command->callback([options, &chosen] { chosen.run = [options] { return serve(*options); }; });
 }
 

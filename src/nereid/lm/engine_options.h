@@ -1,0 +1,23 @@
+// What a command that generates is told of its model and engine.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace nereid::lm {
+
+struct EngineOptions {
+  std::string model, device = "auto", dtype;
+  int64_t sequences = 256, step_tokens = 8192, block_size = 16;
+  bool plain = false, no_graphs = false;
+};
+
+// --model is asked for first in a command's help, the others last: two calls.
+void add_model_option(CLI::App& command, EngineOptions& options);
+void add_engine_options(CLI::App& command, EngineOptions& options);
+
+}  // namespace nereid::lm
