@@ -7,6 +7,7 @@
 #include "nereid/base/file.h"
 #include "nereid/base/hash.h"
 #include "nereid/base/json.h"
+#include "nereid/base/json_field.h"
 #include "nereid/base/thread_pool.h"
 
 namespace nereid {
@@ -26,6 +27,14 @@ TEST(Result, PassesErrorsUp) {
   EXPECT_EQ(quarter(6).error().blame, Blame::kInput);
 }
 
+// A field of a document or of a name that is gone with the statement cannot be made.
+static_assert(std::is_constructible_v<JsonField, const Json&, const char*>);
+static_assert(std::is_constructible_v<JsonField, const Json&, std::string&>);
+static_assert(std::is_constructible_v<JsonField, const Json&, std::string_view>);
+static_assert(!std::is_constructible_v<JsonField, const Json&, std::string>);
+static_assert(!std::is_constructible_v<JsonField, const Json&, const std::string>);
+static_assert(!std::is_constructible_v<JsonField, Json, const char*>);
+
 TEST(Json, RefusesDeepNestingInBothEncodings) {
   EXPECT_FALSE(parse_json(std::string(100000, '['), "doc").ok());
   EXPECT_FALSE(parse_cbor(std::string(100000, '\x81'), "doc").ok());
@@ -33,7 +42,8 @@ TEST(Json, RefusesDeepNestingInBothEncodings) {
 }
 
 TEST(Json, CborRoundTripsAndRefusesEveryTruncation) {
-  const Json document = {{"a", {1, -2, 3.5, nullptr, true}}, {"b", "text"}, {"c", Json::object()}, {"d", Json::array()}};
+  const Json document = {
+      {"a", {1, -2, 3.5, nullptr, true}}, {"b", "text"}, {"c", Json::object()}, {"d", Json::array()}};
   const std::string bytes = to_cbor(document);
   EXPECT_EQ(parse_cbor(bytes, "doc").value(), document);
   for (size_t n = 0; n < bytes.size(); ++n) EXPECT_FALSE(parse_cbor(bytes.substr(0, n), "doc").ok()) << n;
@@ -61,7 +71,8 @@ TEST(File, WritesAtomicallyAndNamesWhatIsMissing) {
   ASSERT_TRUE(write_file_atomically(path, "two").ok());
   EXPECT_EQ(read_file(path).value(), "two");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
-  EXPECT_EQ(read_file(folder.path() / "y").error().message, (folder.path() / "y").string() + ": No such file or directory");
+  EXPECT_EQ(read_file(folder.path() / "y").error().message,
+            (folder.path() / "y").string() + ": No such file or directory");
 }
 
 TEST(ThreadPool, RunsEveryIndexOnce) {

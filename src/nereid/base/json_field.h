@@ -7,11 +7,13 @@
 //   // "trace.phases[2].call: expected an integer from 0 to 15, got -1"
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "nereid/base/json.h"
 #include "nereid/base/result.h"
@@ -23,6 +25,11 @@ namespace nereid {
 class JsonField {
  public:
   JsonField(const Json& json, std::string_view name) : json_(&json), name_(name) {}
+  // The name outlives it as well: none of a string that is gone with the statement.
+  template <typename Text>
+  requires std::same_as<std::remove_const_t<Text>, std::string> JsonField(const Json& json, Text&& name)
+  = delete;
+  JsonField(const Json&& json, std::string_view name) = delete;
 
   const Json& json() const { return *json_; }
   std::string path() const;
