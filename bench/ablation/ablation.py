@@ -178,11 +178,14 @@ class Runner:
                                             "rollouts": kept() * unit.rollouts_a_step if unit.program == "rl" else 0}))
         return model
 
+    def tokenizer_of(self, unit, model):
+        return pathlib.Path(unit.run.get("rl", {}).get("tokenizer") or model / "tokenizer.json")
+
     def served_folder(self, unit, folder, model):
         """The checkpoint with its tokenizer, and the token that ends an answer: what training leaves has neither."""
         if not (model / "config.json").exists():
             raise Wrong(f"{model}: expected a folder with a checkpoint")
-        tokenizer = pathlib.Path(unit.run.get("rl", {}).get("tokenizer") or model / "tokenizer.json")
+        tokenizer = self.tokenizer_of(unit, model)
         served = folder / "served"
         served.mkdir(exist_ok=True)
         for old in served.iterdir():
@@ -214,6 +217,9 @@ class Runner:
                 if not address:
                     raise Wrong(f"nereid serve-model ended: {(folder / 'serve.log').read_text(errors='replace')[-500:]}")
                 environment |= {"NEREID_HTTP_BASE": address, "NEREID_HTTP_MODEL": unit.name.replace("/", "-")}
+                prompts = self.tokenizer_of(unit, model).parent / "prompts"
+                if prompts.is_dir():  # what training asked with
+                    environment["NEREID_HTTP_PROMPTS"] = str(prompts)
             log = folder / f"eval-{evaluation.name}.log"
             # A store of its own: answers of another arm's model are not this one's.
             process = self.start(log, "eval", evaluation.tasks, "-o", folder / f"eval-{evaluation.name}", "--store", folder / "store.sqlite",
