@@ -17,6 +17,13 @@ constexpr size_t kColumns = 250;
 // Told apart in light and dark, and by those who see fewer colours.
 constexpr const char* kColours[] = {"#0b7a75", "#d1641f", "#5b61c9", "#b0317f",
                                     "#7d8a1c", "#2b8fd6", "#8a5a2b", "#777777"};
+// Of the runs that have a colour a second and a third time.
+constexpr const char* kDashes[] = {"", ";stroke-dasharray:6 3", ";stroke-dasharray:2 3"};
+
+std::string line_style(size_t run) {
+  return fmt::format("fill:none;stroke:{};stroke-width:1.5{}", kColours[run % std::size(kColours)],
+                     kDashes[run / std::size(kColours) % std::size(kDashes)]);
+}
 
 // Of each column of the picture the lowest and the highest point, in their order.
 Points thinned(const Points& points) {
@@ -61,8 +68,12 @@ Frame frame_of(const std::vector<const Points*>& lines) {
       frame.low_y = std::min(frame.low_y, value), frame.high_y = std::max(frame.high_y, value);
     }
   if (frame.high_x <= frame.low_x) frame.high_x = frame.low_x + 1;
-  const double least = 1e-9 * std::max(std::abs(frame.low_y), 1e-30);
-  if (frame.high_y - frame.low_y < least) frame.low_y -= least, frame.high_y += least;
+  // A curve that never moves lies in the middle of its picture.
+  const double size = std::max(std::abs(frame.low_y), std::abs(frame.high_y));
+  if (frame.high_y - frame.low_y <= 1e-8 * size) {
+    const double room = size > 0 ? size / 10 : 1;
+    frame.low_y -= room, frame.high_y += room;
+  }
   return frame;
 }
 
@@ -70,13 +81,16 @@ std::string axes(const Frame& frame) {
   std::string out;
   const double right = kWidth - kRight, bottom = kHeight - kBottom;
   const double across = tick_step(frame.low_y, frame.high_y, 4),
-               along = tick_step(frame.low_x, frame.high_x, 5);
+               along = std::max(tick_step(frame.low_x, frame.high_x, 5), 1.0);  // steps are whole
+  // As many digits as tell two labels apart.
+  const double largest = std::max(std::abs(frame.low_y), std::abs(frame.high_y));
+  const int digits = std::clamp(static_cast<int>(std::ceil(std::log10(largest / across))) + 1, 4, 9);
   for (double value = std::ceil(frame.low_y / across) * across; value <= frame.high_y; value += across)
     out += fmt::format(
         "<line x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\" style=\"stroke:var(--line)\"/>"
-        "<text x=\"{3}\" y=\"{4:.1f}\" text-anchor=\"end\" class=\"soft\">{5:.4g}</text>\n",
+        "<text x=\"{3}\" y=\"{4:.1f}\" text-anchor=\"end\" class=\"soft\">{5:.{6}g}</text>\n",
         kLeft, right, frame.y(value), kLeft - 6, frame.y(value) + 4,
-        std::abs(value) < across / 1e6 ? 0 : value);
+        std::abs(value) < across / 1e6 ? 0 : value, digits);
   for (double value = std::ceil(frame.low_x / along) * along; value <= frame.high_x; value += along)
     out += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\" class=\"soft\">{:g}</text>\n",
                        frame.x(value), bottom + 18, value);
@@ -101,14 +115,13 @@ std::string picture(const std::string& figure, const std::vector<RunCurves>& run
     for (const auto& [step, value] : thinned(found->second))
       path += fmt::format("{}{:.1f},{:.1f}", path.empty() ? "" : " ", frame.x(static_cast<double>(step)),
                           frame.y(value));
-    const char* colour = kColours[r % std::size(kColours)];
     // A line of one point would not be seen.
     if (found->second.size() == 1)
       out += fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"3\" style=\"fill:{}\">",
-                         path.substr(0, path.find(',')), path.substr(path.find(',') + 1), colour);
+                         path.substr(0, path.find(',')), path.substr(path.find(',') + 1),
+                         kColours[r % std::size(kColours)]);
     else
-      out += fmt::format("<polyline points=\"{}\" style=\"fill:none;stroke:{};stroke-width:1.5\">", path,
-                         colour);
+      out += fmt::format("<polyline points=\"{}\" style=\"{}\">", path, line_style(r));
     out += fmt::format("<title>{}: {:.6g} at step {}</title></{}>\n", escaped(runs[r].name),
                        found->second.back().second, found->second.back().first,
                        found->second.size() == 1 ? "circle" : "polyline");
@@ -122,8 +135,11 @@ std::string runs_page(const std::vector<RunCurves>& runs) {
   std::string names, body = "<p>";
   for (size_t r = 0; r < runs.size(); ++r) {
     names += (r > 0 ? ", " : "") + runs[r].name;
-    body += fmt::format("<span style=\"color:{}\">&#9632;</span> {} &nbsp; ",
-                        kColours[r % std::size(kColours)], escaped(runs[r].name));
+    body += fmt::format(
+        "<span style=\"white-space:nowrap\"><svg style=\"display:inline-block;width:28px;height:10px\" "
+        "viewBox=\"0 0 28 10\">"
+        "<line x1=\"0\" x2=\"28\" y1=\"5\" y2=\"5\" style=\"{}\"/></svg> {}</span> &nbsp; ",
+        line_style(r), escaped(runs[r].name));
   }
   body += "</p>\n<div class=\"sides\">\n";
   std::set<std::string> figures;

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <regex>
+#include <set>
 
 namespace nereid::app {
 namespace {
@@ -21,7 +23,7 @@ TEST(RunsPage, HasAPictureAFigureAndALineARun) {
   const std::string page =
       runs_page({{.name = "a<b", .curves = {{"loss", {{0, 3}, {10, 1}}}, {"lr", {{0, 1e-3}}}}},
                  {.name = "c", .curves = {{"loss", {{0, 4}, {5, 2}}}}}});
-  EXPECT_EQ(times(page, "<svg"), 2);
+  EXPECT_EQ(times(page, "role=\"img\""), 2);
   EXPECT_EQ(times(page, "<polyline"), 2);
   EXPECT_EQ(times(page, "<circle"), 1);
   EXPECT_THAT(page, HasSubstr("<title>a&lt;b: 1 at step 10</title>"));
@@ -33,6 +35,65 @@ TEST(RunsPage, HasAPictureAFigureAndALineARun) {
   // From the left end of the frame at its top to the right at its bottom, as far as the other line leaves
   // room.
   EXPECT_THAT(page, HasSubstr("<polyline points=\"64.0,77.3 550.0,212.0\""));
+}
+
+std::vector<std::smatch> all(const std::string& text, const std::regex& what) {
+  return {std::sregex_iterator(text.begin(), text.end(), what), std::sregex_iterator()};
+}
+
+// What one looks at: labels that do not lie on each other, lines within the frame and told apart.
+TEST(RunsPage, IsReadableWithOneTwoAndTenRuns) {
+  for (const int count : {1, 2, 10}) {
+    std::vector<RunCurves> runs;
+    for (int r = 0; r < count; ++r) {
+      RunCurves run{.name = fmt::format("training/run-{}", r)};
+      for (int64_t step = 0; step < 400; ++step) {
+        const auto x = static_cast<double>(step);
+        run.curves["loss"].emplace_back(step, 3 * std::exp(-x / 100) + 0.1 * r + 0.05 * std::sin(x));
+        run.curves["speedup"].emplace_back(step, 1 + 1e-7 * x * r);
+        run.curves["tokens_per_s"].emplace_back(step, 1e6 + 1e5 * std::cos(x / 7));
+        if (step % 100 == 99) run.curves["pass_at_1/0"].emplace_back(step, 0.25 * r / 10);
+      }
+      runs.push_back(std::move(run));
+    }
+    const std::string page = runs_page(runs);
+    SCOPED_TRACE(count);
+    EXPECT_FALSE(std::regex_search(page, std::regex("[^a-z](nan|inf)[^a-z]")));
+    EXPECT_FALSE(std::regex_search(page, std::regex("<script|https?:|url\\(|@import|<link|<img")));
+    const std::string opens = "<svg viewBox=\"0 0 560 240\"";
+    EXPECT_EQ(times(page, opens), 4);
+    for (size_t at = 0; (at = page.find(opens, at)) != page.npos; ++at) {
+      const std::string picture = page.substr(at, page.find("</svg>", at) - at);
+      EXPECT_EQ(times(picture, "<polyline"), count);
+      std::vector<double> heights, widths;
+      std::vector<std::string> labels;
+      for (const auto& label :
+           all(picture, std::regex("y=\"([0-9.]+)\" text-anchor=\"end\"[^>]*>([^<]+)<"))) {
+        heights.push_back(std::stod(label[1]));
+        labels.push_back(label[2]);
+        EXPECT_LE(labels.back().size(), 10U) << labels.back();
+      }
+      for (const auto& label : all(picture, std::regex("<text x=\"([0-9.]+)\"[^>]*text-anchor=\"middle\"")))
+        widths.push_back(std::stod(label[1]));
+      for (const auto& [places, apart] : {std::pair(heights, 14.0), {widths, 40.0}}) {
+        EXPECT_GE(places.size(), 2U);
+        EXPECT_LE(places.size(), 10U);
+        for (size_t i = 1; i < places.size(); ++i) EXPECT_GE(std::abs(places[i] - places[i - 1]), apart);
+      }
+      std::ranges::sort(labels);
+      EXPECT_EQ(std::ranges::adjacent_find(labels), labels.end()) << testing::PrintToString(labels);
+      for (const auto& point : all(picture, std::regex("([-0-9.]+),([-0-9.]+)"))) {
+        EXPECT_THAT(std::stod(point[1]), testing::AllOf(testing::Ge(64.0), testing::Le(550.0)));
+        EXPECT_THAT(std::stod(point[2]), testing::AllOf(testing::Ge(10.0), testing::Le(212.0)));
+      }
+      std::set<std::string> styles;
+      for (const auto& line : all(picture, std::regex("\" style=\"(fill:none[^\"]*)\"")))
+        styles.insert(line[1]);
+      EXPECT_EQ(std::ssize(styles), count);
+      // ... and the legend has each of them.
+      for (const auto& style : styles) EXPECT_THAT(page.substr(0, page.find("<h2>")), HasSubstr(style));
+    }
+  }
 }
 
 TEST(RunsPage, LongCurvesKeepTheirPeaks) {
