@@ -5,15 +5,19 @@
 #
 # Every *.cpp becomes part of `nereid_NAME`, every *_test.cpp part of `NAME_test` (one ctest entry per test case),
 # every *_fuzz.cpp a fuzz target, *_main.cpp is left to the folder. PCH names headers to precompile instead of those all share, TEST_DEPS what only tests link;
-# OPTIMIZED_TESTS is for tests that compute much themselves.
+# OPTIMIZED_TESTS is for tests that compute much themselves; NOT_FUZZED names sources that no fuzz target needs.
 function(nereid_folder name)
-  cmake_parse_arguments(arg "OPTIMIZED_TESTS" "" "DEPS;PCH;TEST_DEPS" ${ARGN})
+  cmake_parse_arguments(arg "OPTIMIZED_TESTS" "" "DEPS;PCH;TEST_DEPS;NOT_FUZZED" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
   set(fuzzers ${sources})
   list(FILTER fuzzers INCLUDE REGEX "_fuzz\\.cpp$")
   list(FILTER sources EXCLUDE REGEX "_(test|fuzz|main)\\.cpp$")
+  if(NEREID_FUZZ)
+    list(TRANSFORM arg_NOT_FUZZED PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+    list(REMOVE_ITEM sources ${arg_NOT_FUZZED})
+  endif()
 
   if(sources)
     add_library(nereid_${name} STATIC ${sources})

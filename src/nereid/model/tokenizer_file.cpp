@@ -289,7 +289,8 @@ class TokenizerFile {
       return ok_status();
     }));
     // Special ones first: where two are one text, that one is found.
-    std::ranges::stable_partition(tokens, [](const AddedToken& token) { return token.special; });
+    // (Not std::ranges': clang 14, which builds the fuzzers, cannot compile what it returns.)
+    std::stable_partition(tokens.begin(), tokens.end(), [](const AddedToken& token) { return token.special; });
     for (const AddedToken& token : tokens)
       (token.normalized ? out_->normalized_added_ : out_->raw_added_).add(token, looked_for(token));
     return ok_status();
