@@ -124,6 +124,22 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(len(verdicts), 8)
 
 
+class Stream(unittest.TestCase):
+    def test_pairs_are_judged_as_they_come(self):
+        process = subprocess.Popen([NEREID, "verify", "--batch", "-", "--device", "cpu", "--jobs", "2"], text=True, stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        for name, word in (("honest", "Verified"), ("wrong", "Mismatch")):
+            line = {"id": name, "reference": str(REFERENCE), "candidate": str(EXAMPLES / f"{name}.py")}
+            process.stdin.write(json.dumps(line) + "\n{\n")
+            process.stdin.flush()
+            verdicts = {v["id"]: v["verdict"] for v in (json.loads(process.stdout.readline()) for _ in range(2))}
+            self.assertEqual(verdicts[name], word)
+            self.assertEqual({v for k, v in verdicts.items() if k.startswith("stdin:")}, {"Error"})
+        process.send_signal(signal.SIGINT)  # while it waits for a line
+        self.assertEqual(process.wait(timeout=20), 130)
+        process.communicate()
+
+
 class TooBig(unittest.TestCase):
     """A task of 420 GB, on the CPU."""
 

@@ -30,6 +30,7 @@ Examples:
   nereid verify big.py my_big.py --shrink                at sizes that a CPU can hold
   nereid verify a.py b.py --policy strict --seed 7       no PyTorch in forward; the same trials as every time with seed 7
   nereid verify --batch pairs.jsonl -o verdicts.jsonl    many, in parallel; run it again to go on where it stopped
+  nereid verify --batch -                                pairs as lines through stdin, verdicts as lines as they come
 
 A line of pairs.jsonl: {"id": "1", "reference": "softmax.py", "candidate_source": "import torch ..."} (`reference_source`
 and `candidate` work too). --batch FOLDER pairs every reference.py with the files beside it.)";
@@ -140,7 +141,7 @@ void add_options(CLI::App& command, VerifyOptions& options) {
       "--beyond-rules", options.beyond_rules,
       "--json and --batch also tell what a Disallowed candidate would be if rules did not count");
   command.add_flag("--explain", options.explain, "The evidence in prose, with source excerpts");
-  command.add_option("--batch", options.batch, "Judge many pairs: FILE.jsonl or a folder");
+  command.add_option("--batch", options.batch, "Judge many pairs: FILE.jsonl, a folder, or - for stdin");
   command.add_option("-o,--output", options.output, "Of --batch: append here, and skip what is here already");
   command.add_option("--jobs", options.jobs, "Of --batch: pairs at the same time (default: one a core)")
       ->check(CLI::Range(1, 1024));

@@ -1,6 +1,7 @@
 #include "nereid/verify/batch.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -85,6 +86,14 @@ Verdict unreadable(const Error& error) {
   return v;
 }
 
+// Until there is something to read, or the end; false: interrupted.
+bool wait_for_stdin(std::ifstream& lines) {
+  if (lines.rdbuf()->in_avail() > 0) return true;
+  pollfd both[2] = {{STDIN_FILENO, POLLIN, 0}, {interrupt_fd(), POLLIN, 0}};
+  while (::poll(both, 2, -1) < 0 && errno == EINTR && !interrupted()) continue;
+  return !interrupted();
+}
+
 bool is_text(const Json& line, const char* field) { return line.contains(field) && line[field].is_string(); }
 
 bool is_candidate(const fs::path& path) {
@@ -96,6 +105,13 @@ bool is_candidate(const fs::path& path) {
 
 Result<BatchReader> BatchReader::open(const fs::path& path) {
   BatchReader reader;
+  if (path == "-") {
+    reader.path_ = "stdin";
+    reader.is_stdin_ = true;
+    reader.lines_.open("/dev/stdin");
+    if (!reader.lines_) return input_error("stdin: {}", std::strerror(errno));
+    return reader;
+  }
   reader.path_ = path;
   std::error_code failure;
   reader.is_folder_ = fs::is_directory(path, failure);
@@ -131,6 +147,7 @@ std::optional<BatchItem> BatchReader::next() {
   } else {
     std::string line;
     do {
+      if (is_stdin_ && !wait_for_stdin(lines_)) return std::nullopt;
       if (!std::getline(lines_, line)) return std::nullopt;
       ++number_;
     } while (line.find_first_not_of(" \t\r") == std::string::npos);
@@ -192,12 +209,15 @@ Result<BatchSummary> run_batch(BatchReader& reader, const std::function<Verdict(
     NEREID_TRY(output, Output::open(options.output));
   }
   BatchSummary summary;
-  std::mutex mutex;  // guards the reader, the output and the summary
+  // Two locks: who waits for a line that is still to come keeps nobody from telling a verdict.
+  std::mutex reading;  // guards the reader and summary.skipped
+  std::mutex mutex;    // guards the output and the rest of the summary
   std::optional<Error> failure;
+  std::atomic<bool> failed = false;
 
   const auto take = [&]() -> std::optional<BatchItem> {
-    std::lock_guard lock(mutex);
-    while (!failure && !interrupted()) {
+    std::lock_guard lock(reading);
+    while (!failed && !interrupted()) {
       auto item = reader.next();
       if (!item || !output || !output->holds(item->id)) return item;
       ++summary.skipped;
@@ -212,6 +232,7 @@ Result<BatchSummary> run_batch(BatchReader& reader, const std::function<Verdict(
     const Status written = output ? output->append(text) : options.stream(text);
     if (!written.ok()) {
       failure = written.error();
+      failed = true;
       return;
     }
     ++summary.words[std::string(to_string(verdict.word))];

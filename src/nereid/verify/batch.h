@@ -23,7 +23,8 @@ struct BatchItem {
   Result<Pair> pair;
 };
 
-// The pairs of FILE.jsonl or of a folder, in order.
+// The pairs of FILE.jsonl or of a folder, in order; or of the lines that come through stdin, where the path
+// is "-", each judged when it is there.
 //
 // A line of the file is an object: `id`, `reference` (a path, relative to the file's folder) or
 // `reference_source`, `candidate` (a path) or `candidate_source`; and if
@@ -40,7 +41,7 @@ class BatchReader {
   BatchItem read_line(const std::string& line);
   std::filesystem::path path_;
   std::ifstream lines_;
-  bool is_folder_ = false;
+  bool is_folder_ = false, is_stdin_ = false;
   int64_t number_ = 0;  // of the line, or of the file in the folder
   std::vector<std::pair<std::filesystem::path, std::filesystem::path>> files_;  // reference, candidate
   std::set<std::string> seen_;
