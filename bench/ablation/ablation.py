@@ -25,7 +25,7 @@ from arms import Wrong, read_table
 
 MORE_TO_DO = 75  # EX_TEMPFAIL
 TRAINED = "trained.json"
-PACKED = ("run.toml", TRAINED, "run/metrics.jsonl", "run/judged.jsonl", "run/verdicts.jsonl", "eval-*/results.jsonl", "eval-*/summary.json")
+PACKED = ("run.toml", TRAINED, "run/metrics.jsonl", "run/rollouts.jsonl", "eval-*/results.jsonl", "eval-*/summary.json")
 END = "<|im_end|>"
 
 

@@ -53,7 +53,8 @@ int main(int argc, char** argv) {
   try {
     const auto code = chosen.run();
     if (code.ok()) return *code;
-    if (nereid::interrupted()) return tell(Error{"interrupted", Blame::kInterrupted}, chosen.json);
+    if (nereid::interrupted() && code.error().blame != Blame::kInterrupted)
+      return tell(Error{"interrupted", Blame::kInterrupted}, chosen.json);
     return tell(code.error(), chosen.json);
   } catch (const std::exception& e) {
     // libtorch's exceptions end here: a first line with the reason, then a stack.

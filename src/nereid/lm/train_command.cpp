@@ -46,7 +46,10 @@ Result<int> run_train(const TrainOptions& options, bool json) {
 }
 
 Result<int> run_reinforce(const TrainOptions& options, bool json) {
-  train::RlOptions rl{.run_file = options.run_file, .folder = options.folder, .device = options.device};
+  train::RlOptions rl{.run_file = options.run_file,
+                      .folder = options.folder,
+                      .device = options.device,
+                      .ranks = options.ranks};
   if (json) rl.tell = print_step;
   if (!options.plain) rl.operators = training_kernels();
   NEREID_TRY_STATUS(train::run_rl(rl));
@@ -76,6 +79,9 @@ void add_train_rl_command(CLI::App& app, Chosen& chosen) {
   command->add_option("RUN", options->run_file, "A run file: docs/training.md")->required();
   command->add_option("-o,--output", options->folder, "The run's folder; training/NAME where not given");
   command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")->capture_default_str();
+  command->add_option("--ranks", options->ranks, "Processes that share the work: one a GPU")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
   command->add_flag("--plain", options->plain, "PyTorch's operators instead of our kernels, on a GPU");
   command->add_flag("--json", chosen.json, "One object a step");
   command->callback([options, &chosen] {

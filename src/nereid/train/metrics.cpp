@@ -11,19 +11,10 @@
 
 #include "nereid/base/json_field.h"
 #include "nereid/train/crc32c.h"
+#include "nereid/train/line_file.h"
 
 namespace nereid::train {
 namespace {
-
-Status write_all(int fd, const std::filesystem::path& path, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t wrote = ::write(fd, bytes.data(), bytes.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) return our_error("{}: cannot write: {}", path.string(), std::strerror(errno));
-    bytes.remove_prefix(static_cast<size_t>(wrote));
-  }
-  return ok_status();
-}
 
 template <typename Number>
 void put(std::string& out, Number number) {
@@ -109,25 +100,12 @@ Status EventFile::write(std::string_view event) {
   put(frame, masked_crc(frame));
   frame += event;
   put(frame, masked_crc(event));
-  return write_all(fd_.get(), path_, frame);
+  return append(fd_, path_, frame);
 }
 
 Result<MetricsLog> MetricsLog::open(const std::filesystem::path& folder, int64_t from_step) {
   const auto path = folder / kName;
-  Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (!fd.valid()) return our_error("{}: cannot write: {}", path.string(), std::strerror(errno));
-  NEREID_TRY(const std::string text, read_file(path));
-  size_t keep = 0;
-  for (size_t end; (end = text.find('\n', keep)) != text.npos; keep = end + 1) {
-    NEREID_TRY(const Json json, parse_json(std::string_view(text).substr(keep, end - keep), path.string()));
-    const std::string named = path.string();  // a field refers to its name
-    const JsonField root(json, named);
-    NEREID_TRY(const auto step, root.at("step"));
-    NEREID_TRY(const int64_t number, step.integer(0, INT64_MAX));
-    if (number >= from_step) break;
-  }
-  if (::ftruncate(fd.get(), static_cast<off_t>(keep)) != 0)
-    return our_error("{}: cannot be cut: {}", path.string(), std::strerror(errno));
+  NEREID_TRY(Fd fd, open_cut_off(path, from_step));
   NEREID_TRY(EventFile events, EventFile::create(folder, from_step));
   return MetricsLog(std::move(fd), path, std::move(events));
 }
@@ -135,7 +113,7 @@ Result<MetricsLog> MetricsLog::open(const std::filesystem::path& folder, int64_t
 Status MetricsLog::add(int64_t step, const Figures& figures) {
   nlohmann::ordered_json line = {{"step", step}};
   for (const auto& [name, value] : figures) line[name] = value;  // what is not finite is written as null
-  NEREID_TRY_STATUS(write_all(fd_.get(), path_, line.dump() + "\n"));
+  NEREID_TRY_STATUS(append(fd_, path_, line.dump() + "\n"));
   return events_.add(step, figures);
 }
 

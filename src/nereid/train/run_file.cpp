@@ -128,6 +128,7 @@ void read_machine(TomlTable& root, MachineSettings& machine) {
   table->choice<Precision>("precision", machine.precision,
                            {{"float32", Precision::kFloat32}, {"bfloat16", Precision::kBfloat16}});
   table->boolean("recompute", machine.recompute);
+  table->boolean("deterministic", machine.deterministic);
 }
 
 }  // namespace

@@ -1,28 +1,59 @@
 #include "nereid/train/reinforce/judge.h"
 
-#include <charconv>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-#include "nereid/base/file.h"
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstring>
+
+#include "nereid/base/deadline.h"
+#include "nereid/base/interrupt.h"
 #include "nereid/base/json_field.h"
 #include "nereid/sandbox/subprocess.h"
 
 namespace nereid::train {
 namespace {
 
-constexpr double kPatience = 60;  // seconds beside what the replays of an answer may take
+constexpr double kPatience = 60;  // seconds without a verdict, beside what the replays of an answer may take
+constexpr int kMostDeaths = 3, kMostErrors = 2;  // of one answer
+constexpr int kMostDeathsInARow = 10;            // without a verdict between them: it is nobody's answer
+constexpr size_t kAhead = 2;  // answers that the program has for each that it judges at a time
 
-Result<Judged> judged_of(std::string_view word, const JsonField& verdict) {
-  Judged judged;
+Status read_judged(std::string_view word, const JsonField& verdict, JudgedAnswer& answer) {
+  Judged& judged = answer.judged;
   judged.correct = word == "Verified";
   judged.valid = word != "Malformed" && word != "Untraceable" && word != "Disallowed" && word != "Error";
   judged.speedup = judged.correct ? 1 : 0;
   NEREID_TRY(const auto times, verdict.find("times"));
-  if (times && times->json().is_object() && times->json().contains("speedup")) {
-    NEREID_TRY(const auto field, times->at("speedup"));
-    NEREID_TRY(judged.speedup, field.number());
-    if (!(judged.speedup > 0)) return field.expected("a number above 0");
+  if (!times || !times->json().is_object() || !times->json().contains("speedup")) return ok_status();
+  NEREID_TRY(const auto field, times->at("speedup"));
+  NEREID_TRY(judged.speedup, field.number());
+  if (!(judged.speedup > 0)) return field.expected("a number above 0");
+  NEREID_TRY(const auto reference, times->find("reference_ms"));
+  if (reference) {
+    NEREID_TRY(answer.reference_ms, reference->number());
   }
-  return judged;
+  return ok_status();
+}
+
+JudgedAnswer no_verdict(std::string reason) {
+  return {.word = "Error", .rule = "internal", .reason = std::move(reason)};
+}
+
+// The end of what was appended to the log.
+std::string last_words(const std::filesystem::path& log) {
+  const auto text = read_file(log);
+  if (!text.ok() || text->empty()) return "it said nothing";
+  const size_t end = text->find_last_not_of("\r\n");
+  if (end == text->npos) return "it said nothing";
+  const size_t begin = text->find_last_of("\r\n", end);
+  return text->substr(begin + 1, end - begin);
 }
 
 }  // namespace
@@ -38,68 +69,256 @@ Result<std::pair<size_t, JudgedAnswer>> parse_judged(std::string_view line, cons
   JudgedAnswer answer;
   NEREID_TRY(const auto word, root.at("verdict"));
   NEREID_TRY(answer.word, word.text());
-  if (answer.word == "Disallowed") {
-    NEREID_TRY(const auto evidence, root.find("evidence"));
-    if (evidence && evidence->json().is_array() && !evidence->json().empty()) {
-      const JsonField first = evidence->item(0);
-      NEREID_TRY(answer.rule, first.text_at("rule"));
+  for (const auto& [name, target] : {std::pair{"rule", &answer.rule}, {"reason", &answer.reason}}) {
+    NEREID_TRY(const auto field, root.find(name));
+    if (field && !field->json().is_null()) {
+      NEREID_TRY(*target, field->text());
     }
   }
   NEREID_TRY(const auto otherwise, root.find("otherwise"));
   if (otherwise) {
     NEREID_TRY(const auto unruled, otherwise->at("verdict"));
     NEREID_TRY(const std::string word_without_rules, unruled.text());
-    NEREID_TRY(answer.judged, judged_of(word_without_rules, *otherwise));
+    NEREID_TRY_STATUS(read_judged(word_without_rules, *otherwise, answer));
   } else {
-    NEREID_TRY(answer.judged, judged_of(answer.word, root));
+    NEREID_TRY_STATUS(read_judged(answer.word, root, answer));
   }
   return std::pair(index, std::move(answer));
 }
 
-Result<std::vector<JudgedAnswer>> judge_answers(const Installation& installation,
-                                                const std::vector<AnswerToJudge>& answers,
-                                                const JudgeSettings& settings,
-                                                const std::filesystem::path& folder) {
-  std::string lines;
-  for (size_t i = 0; i < answers.size(); ++i) {
-    const Json line = {{"id", fmt::to_string(i)},
-                       {"reference_source", answers[i].task},
-                       {"candidate_source", answers[i].answer},
+Result<std::unique_ptr<AnswerJudge>> AnswerJudge::start(const Installation& installation,
+                                                        const JudgeSettings& settings,
+                                                        const std::filesystem::path& log) {
+  std::unique_ptr<AnswerJudge> judge(new AnswerJudge);
+  judge->settings_ = settings;
+  if (judge->settings_.jobs == 0)
+    judge->settings_.jobs = std::max<int64_t>(1, std::thread::hardware_concurrency());
+  judge->log_ = log;
+  judge->words_ = {(installation.bin / "nereid").string(),
+                   "verify",
+                   "--batch",
+                   "-",
+                   "--policy",
+                   settings.policy,
+                   "--device",
+                   settings.device,
+                   "--trials",
+                   fmt::to_string(settings.trials),
+                   "--time-limit",
+                   fmt::to_string(settings.time_limit),
+                   "--jobs",
+                   fmt::to_string(judge->settings_.jobs)};
+  if (settings.times) judge->words_.emplace_back("--time");
+  if (!settings.rule_reward) judge->words_.emplace_back("--beyond-rules");
+  for (auto& variable : sandbox::own_environment())
+    if (settings.gpu < 0 || !variable.starts_with("CUDA_VISIBLE_DEVICES="))
+      judge->environment_.push_back(std::move(variable));
+  if (settings.gpu >= 0) judge->environment_.push_back(fmt::format("CUDA_VISIBLE_DEVICES={}", settings.gpu));
+  judge->wake_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!judge->wake_.valid()) return our_error("eventfd: {}", std::strerror(errno));
+  NEREID_TRY_STATUS(judge->start_program());
+  judge->thread_ = std::thread([raw = judge.get()] { raw->work(); });
+  return judge;
+}
+
+AnswerJudge::~AnswerJudge() {
+  if (!thread_.joinable()) {
+    end_program();
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  (void)::eventfd_write(wake_.get(), 1);
+  thread_.join();
+}
+
+size_t AnswerJudge::hand_in(AnswerToJudge answer) {
+  size_t number = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    number = numbers_++;
+    asked_[number].answer = std::move(answer);
+    waiting_.push_back(number);
+  }
+  (void)::eventfd_write(wake_.get(), 1);
+  return number;
+}
+
+Result<JudgedAnswer> AnswerJudge::wait(size_t number, bool interruptible) {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    if (const auto found = judged_.find(number); found != judged_.end()) {
+      JudgedAnswer answer = std::move(found->second);
+      judged_.erase(found);
+      return answer;
+    }
+    if (failure_) return *failure_;
+    if (interruptible && interrupted()) return Error{"interrupted", Blame::kInterrupted};
+    changed_.wait_for(lock, std::chrono::milliseconds(100));
+  }
+}
+
+int64_t AnswerJudge::restarts() const {
+  const std::lock_guard lock(mutex_);
+  return restarts_;
+}
+
+Status AnswerJudge::start_program() {
+  int in[2], out[2];
+  if (::pipe2(in, O_CLOEXEC) != 0) return our_error("pipe: {}", std::strerror(errno));
+  Fd theirs_in(in[0]);
+  to_ = Fd(in[1]);
+  if (::pipe2(out, O_CLOEXEC) != 0) return our_error("pipe: {}", std::strerror(errno));
+  Fd theirs_out(out[1]);
+  from_ = Fd(out[0]);
+  const Fd errors(::open(log_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!errors.valid()) return our_error("{}: {}", log_.string(), std::strerror(errno));
+  (void)::fcntl(to_.get(), F_SETFL, O_NONBLOCK);
+  NEREID_TRY(pid_,
+             sandbox::spawn({.words = words_,
+                             .environment = environment_,
+                             .descriptors = {{theirs_in.get(), 0}, {theirs_out.get(), 1}, {errors.get(), 2}},
+                             .own_session = true}));
+  return ok_status();
+}
+
+// Killed: what it was judging is of no use any more, and its workers end with it.
+void AnswerJudge::end_program() {
+  if (pid_ < 0) return;
+  ::kill(pid_, SIGKILL);
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) continue;
+  pid_ = -1;
+  to_.reset(), from_.reset();
+  outgoing_.clear(), incoming_.clear();
+}
+
+void AnswerJudge::work() {
+  for (;;) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (ending_) break;
+    }
+    fill();
+    if (exchange()) continue;
+    if (const Status restarted = died(); !restarted.ok()) {
+      const std::lock_guard lock(mutex_);
+      failure_ = restarted.error();
+      changed_.notify_all();
+      break;
+    }
+  }
+  end_program();
+}
+
+// What waits goes to the program, as far as it keeps it busy. What was under way when a program died is asked
+// for again alone: so the one that kills it is found out.
+void AnswerJudge::fill() {
+  const std::lock_guard lock(mutex_);
+  while (!waiting_.empty()) {
+    const size_t number = waiting_.front();
+    const Asked& asked = asked_.at(number);
+    const bool alone =
+        asked.deaths > 0 || (!under_way_.empty() && asked_.at(under_way_.begin()->second).deaths > 0);
+    if (under_way_.size() >= (alone ? 1 : kAhead * static_cast<size_t>(settings_.jobs))) return;
+    waiting_.pop_front();
+    const size_t id = sent_++;
+    under_way_[id] = number;
+    const Json line = {{"id", fmt::to_string(id)},
+                       {"reference_source", asked.answer.task},
+                       {"candidate_source", asked.answer.answer},
                        {"form", "answer"}};
-    lines += line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    outgoing_ += line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   }
-  const auto input = folder / "judged.jsonl", output = folder / "verdicts.jsonl";
-  std::error_code ignored;
-  std::filesystem::remove(output, ignored);
-  NEREID_TRY_STATUS(write_file_atomically(input, lines));
-  sandbox::SpawnSpec spec{
-      .words = {(installation.bin / "nereid").string(), "verify", "--batch", input.string(), "-o",
-                output.string(), "--policy", settings.policy, "--device", settings.device, "--time-limit",
-                fmt::to_string(settings.time_limit)},
-      .environment = sandbox::own_environment()};
-  if (settings.times) spec.words.emplace_back("--time");
-  if (!settings.rule_reward) spec.words.emplace_back("--beyond-rules");
-  const auto deadline =
-      Deadline::after(kPatience + settings.time_limit * 4 * static_cast<double>(answers.size()));
-  // Its exit code says whether all were Verified, which is nothing that we ask; what it did not judge is
-  // missing below.
-  const auto ran = sandbox::run_program(std::move(spec), deadline);
-  const auto text = read_file(output);
-  if (!text.ok()) return ran.ok() ? text.error() : ran.error();
-  std::vector<JudgedAnswer> found(answers.size());
-  size_t number = 0, known = 0;
-  for (size_t at = 0, end; (end = text->find('\n', at)) != text->npos; at = end + 1) {
-    NEREID_TRY(auto judged, parse_judged(std::string_view(*text).substr(at, end - at),
-                                         fmt::format("{}:{}", output.string(), ++number)));
-    if (judged.first >= found.size())
-      return our_error("{}:{}: there is no answer {}", output.string(), number, judged.first);
-    known += found[judged.first].word.empty();
-    found[judged.first] = std::move(judged.second);
+}
+
+// Waits for something to happen, and does it. False: the program is gone, or silent for too long.
+bool AnswerJudge::exchange() {
+  pollfd all[3] = {
+      {from_.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}, {outgoing_.empty() ? -1 : to_.get(), POLLOUT, 0}};
+  const auto patience = Deadline::after(kPatience + 4 * settings_.time_limit);
+  const int ready = ::poll(all, 3, under_way_.empty() ? -1 : patience.poll_milliseconds());
+  if (ready < 0) return errno == EINTR;
+  if (ready == 0) return false;
+  if (all[1].revents != 0) {
+    eventfd_t count = 0;
+    (void)::eventfd_read(wake_.get(), &count);
   }
-  if (known < answers.size())
-    return our_error("{} of {} answers have no verdict{}", answers.size() - known, answers.size(),
-                     ran.ok() ? "" : ": " + ran.error().message);
-  return found;
+  if (all[2].revents != 0) {
+    const ssize_t sent = ::write(to_.get(), outgoing_.data(), outgoing_.size());
+    if (sent < 0) return errno == EINTR || errno == EAGAIN;
+    outgoing_.erase(0, static_cast<size_t>(sent));
+  }
+  if (all[0].revents == 0) return true;
+  char bytes[65536];
+  const ssize_t got = ::read(from_.get(), bytes, sizeof bytes);
+  if (got < 0) return errno == EINTR;
+  if (got == 0) return false;
+  incoming_.append(bytes, static_cast<size_t>(got));
+  for (size_t end; (end = incoming_.find('\n')) != incoming_.npos; incoming_.erase(0, end + 1))
+    take_line(std::string_view(incoming_).substr(0, end));
+  return true;
+}
+
+void AnswerJudge::take_line(std::string_view line) {
+  auto parsed = parse_judged(line, "the judge's answer");
+  const std::lock_guard lock(mutex_);
+  if (!parsed.ok()) {
+    failure_ = our_error("{}", parsed.error().message);
+    changed_.notify_all();
+    return;
+  }
+  const auto found = under_way_.find(parsed->first);
+  if (found == under_way_.end()) return;
+  const size_t number = found->second;
+  under_way_.erase(found);
+  deaths_in_a_row_ = 0;
+  if (parsed->second.word == "Error" && parsed->second.rule != "input" &&
+      ++asked_.at(number).errors < kMostErrors)
+    return waiting_.push_back(number);
+  settle(number, std::move(parsed->second));
+}
+
+void AnswerJudge::settle(size_t number, JudgedAnswer judged) {
+  judged_[number] = std::move(judged);
+  asked_.erase(number);
+  changed_.notify_all();
+}
+
+Status AnswerJudge::died() {
+  end_program();
+  const std::lock_guard lock(mutex_);
+  ++restarts_;
+  for (auto under_way = under_way_.rbegin(); under_way != under_way_.rend(); ++under_way) {
+    const size_t number = under_way->second;
+    if (++asked_.at(number).deaths < kMostDeaths)
+      waiting_.push_front(number);
+    else
+      settle(number, no_verdict(fmt::format("the judge ended {} times while it had this", kMostDeaths)));
+  }
+  under_way_.clear();
+  if (++deaths_in_a_row_ >= kMostDeathsInARow)
+    return our_error("the judge ended {} times without a verdict; {}: {}", kMostDeathsInARow, log_.string(),
+                     last_words(log_));
+  return start_program();
+}
+
+void JudgingRound::add(size_t index, const std::string& task, const std::string& answer) {
+  std::string key = fmt::format("{}:{}{}", task.size(), task, answer);
+  if (!numbers_.contains(key)) numbers_[key] = judge_->hand_in({.task = task, .answer = answer});
+  if (keys_.size() <= index) keys_.resize(index + 1);
+  keys_[index] = std::move(key);
+}
+
+Result<std::vector<JudgedAnswer>> JudgingRound::verdicts(bool interruptible) {
+  std::map<std::string_view, JudgedAnswer> found;
+  for (const auto& [key, number] : numbers_) {
+    NEREID_TRY(found[key], judge_->wait(number, interruptible));
+  }
+  std::vector<JudgedAnswer> verdicts;
+  for (const auto& key : keys_) verdicts.push_back(found.at(key));
+  return verdicts;
 }
 
 }  // namespace nereid::train

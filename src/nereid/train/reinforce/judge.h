@@ -1,11 +1,21 @@
-// Verdicts on answers, by `nereid verify --batch` in a process of its own: nothing of an answer runs, or is
-// parsed, where weights lie.
+// Verdicts on answers, by a `nereid verify --batch -` of our own: nothing of an answer runs, or is parsed,
+// where weights lie. The program stays over the steps, so that its workers are warm, and judges each answer
+// as it comes.
 #pragma once
 
+#include <condition_variable>
+#include <deque>
 #include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "nereid/base/file.h"
 #include "nereid/base/installation.h"
 #include "nereid/base/result.h"
 #include "nereid/train/rl/advantages.h"
@@ -17,6 +27,9 @@ struct JudgeSettings {
   double time_limit = 30;   // seconds, of a replay
   bool times = false;       // ask for the speed, too
   bool rule_reward = true;  // false: what only a rule refuses counts as correct; its word stays
+  int64_t trials = 3;       // on the task's own inputs
+  int64_t jobs = 0;         // answers judged at a time; 0: one a core
+  int64_t gpu = -1;         // the one that the judge sees; -1: those that we see
 };
 
 struct AnswerToJudge {
@@ -25,19 +38,87 @@ struct AnswerToJudge {
 };
 
 struct JudgedAnswer {
-  std::string word;  // of the ladder; "Error": a fault of ours, no verdict and no reward
-  std::string rule;  // of Disallowed
-  Judged judged;
+  std::string word;                      // of the ladder; "Error": a fault of ours, no verdict and no reward
+  std::string rule{};                    // of the evidence
+  std::string reason{};                  // a sentence
+  std::optional<double> reference_ms{};  // where it was timed
+  Judged judged{};
 };
 
-// In their order. Both files lie in `folder` meanwhile.
-Result<std::vector<JudgedAnswer>> judge_answers(const Installation& installation,
-                                                const std::vector<AnswerToJudge>& answers,
-                                                const JudgeSettings& settings,
-                                                const std::filesystem::path& folder);
+class AnswerJudge {
+ public:
+  // Starts the program, which is warm some seconds later. What it says on stderr is appended to `log`.
+  static Result<std::unique_ptr<AnswerJudge>> start(const Installation& installation,
+                                                    const JudgeSettings& settings,
+                                                    const std::filesystem::path& log);
+  ~AnswerJudge();  // ends the program, and what it is judging
 
-// One line of what `verify --batch` wrote (with `otherwise`, where it was asked to look beyond rules);
-// `where` names it in errors.
+  // Returns at once. The number is what to wait for.
+  size_t hand_in(AnswerToJudge answer);
+  // Until the verdict is there; it is forgotten then. A program that dies, or says nothing for too long, is
+  // started again and asked again for what it had not answered; an answer under which it died three times, or
+  // that it gave an Error of ours for twice, is told as "Error". An error: it cannot be started, or dies
+  // whatever it is given; or an interrupt, where it may end this.
+  Result<JudgedAnswer> wait(size_t number, bool interruptible = true);
+
+  int64_t restarts() const;  // so far
+
+ private:
+  struct Asked {
+    AnswerToJudge answer;
+    int deaths = 0, errors = 0;
+  };
+  AnswerJudge() = default;
+  void work();
+  Status start_program();
+  void end_program();
+  Status died();
+  void fill();
+  bool exchange();
+  void take_line(std::string_view line);
+  void settle(size_t number, JudgedAnswer judged);
+
+  JudgeSettings settings_;
+  std::vector<std::string> words_, environment_;
+  std::filesystem::path log_;
+  // The thread's own.
+  int pid_ = -1;
+  Fd to_, from_;
+  std::string outgoing_, incoming_;
+  std::map<size_t, size_t> under_way_;  // what the program has: its id for it, our number
+  size_t sent_ = 0;
+  int deaths_in_a_row_ = 0;
+  // Of both sides.
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<size_t, Asked> asked_;
+  std::deque<size_t> waiting_;  // numbers that the program does not have
+  std::map<size_t, JudgedAnswer> judged_;
+  std::optional<Error> failure_;
+  size_t numbers_ = 0;
+  int64_t restarts_ = 0;
+  bool ending_ = false;
+  Fd wake_;
+  std::thread thread_;
+};
+
+// Answers of one step. The same answer to the same task is judged once.
+class JudgingRound {
+ public:
+  explicit JudgingRound(AnswerJudge& judge) : judge_(&judge) {}
+  void add(size_t index, const std::string& task, const std::string& answer);
+  // Of all indices from 0 to the largest one added, each of which has been.
+  Result<std::vector<JudgedAnswer>> verdicts(bool interruptible = true);
+  size_t different() const { return numbers_.size(); }
+
+ private:
+  AnswerJudge* judge_;
+  std::map<std::string, size_t> numbers_;  // by what is judged
+  std::vector<std::string> keys_;          // by index
+};
+
+// One line of what the program wrote (with `otherwise`, where it was asked to look beyond rules); `where`
+// names it in errors.
 Result<std::pair<size_t, JudgedAnswer>> parse_judged(std::string_view line, const std::string& where);
 
 }  // namespace nereid::train

@@ -3,8 +3,8 @@
 
 #include <random>
 
-#include "nereid/train/reinforce/judge.h"
 #include "nereid/train/reinforce/rollouts.h"
+#include "nereid/train/reinforce/written.h"
 
 namespace nereid::train {
 namespace {
@@ -41,32 +41,44 @@ TEST(Rollouts, EveryTokenOfEveryAnswerHasItsPlace) {
   }
 }
 
-TEST(Judge, ReadsVerdicts) {
-  const auto read = [](std::string_view line) { return parse_judged(line, "v:1").value().second; };
-  EXPECT_EQ(parse_judged(R"({"id": "17", "verdict": "Verified"})", "v:1")->first, 17u);
-  const auto verified = read(R"({"id": "1", "verdict": "Verified", "times": {"speedup": 1.5}})");
-  EXPECT_TRUE(verified.judged.valid && verified.judged.correct);
-  EXPECT_EQ(verified.judged.speedup, 1.5);
-  EXPECT_EQ(read(R"({"id": "1", "verdict": "Verified"})").judged.speedup, 1);
-  const auto disallowed =
-      read(R"({"id": "1", "verdict": "Disallowed", "evidence": [{"rule": "aten-compute"}]})");
-  EXPECT_EQ(disallowed.rule, "aten-compute");
-  EXPECT_FALSE(disallowed.judged.valid);
-  const auto cheat = read(R"({"id": "1", "verdict": "Disallowed", "evidence": [{"rule": "no-launch"}],
-      "otherwise": {"verdict": "Verified", "times": {"speedup": 1.25}}})");
-  EXPECT_EQ(cheat.word, "Disallowed");
-  EXPECT_EQ(cheat.rule, "no-launch");
-  EXPECT_TRUE(cheat.judged.valid && cheat.judged.correct);
-  EXPECT_EQ(cheat.judged.speedup, 1.25);
-  const auto bad_cheat =
-      read(R"({"id": "1", "verdict": "Disallowed", "otherwise": {"verdict": "Mismatch", "times": null}})");
-  EXPECT_FALSE(bad_cheat.judged.correct);
-  const auto mismatch = read(R"({"id": "1", "verdict": "Mismatch"})");
-  EXPECT_TRUE(mismatch.judged.valid);
-  EXPECT_FALSE(mismatch.judged.correct);
-  EXPECT_EQ(parse_judged(R"({"id": "x", "verdict": "Mismatch"})", "v:1").error().message,
-            "v:1.id: expected a number, got \"x\"");
-  EXPECT_FALSE(parse_judged("{", "v:1").ok());
+TEST(WrittenStep, AnyNumberOfRanksReadsWhatAnyOtherWrote) {
+  std::mt19937 random(5);
+  for (const int64_t wrote : {1, 2, 3}) {
+    std::vector<std::string> kept;
+    std::vector<DrawnAnswer> all;
+    for (int64_t rank = 0; rank < wrote; ++rank) {
+      WrittenStep written{.step = 7, .classes = {0, 1, 0, 0}, .tasks = {5, 6, 7, 8}, .answers = {}};
+      for (size_t prompt = static_cast<size_t>(rank); prompt < 4; prompt += static_cast<size_t>(wrote))
+        for (int sample = 0; sample < 2; ++sample) {
+          DrawnAnswer answer{
+              .prompt = prompt, .tokens = {}, .engine_logprobs = {-0.1F, -1.0F / 3}, .text = {}};
+          answer.tokens = {.tokens = {1, 2, static_cast<int32_t>(random() % 9), 3}, .prompt = 2};
+          written.answers.push_back(answer);
+          all.push_back(answer);
+        }
+      kept.push_back(to_cbor(written));
+    }
+    for (const int64_t reads : {1, 2}) {
+      size_t seen = 0;
+      for (int64_t rank = 0; rank < reads; ++rank) {
+        const auto step = written_step_of(kept, rank, reads, 10, "c").value();
+        EXPECT_EQ(step.step, 7);
+        EXPECT_EQ(step.tasks, (std::vector<size_t>{5, 6, 7, 8}));
+        for (const auto& answer : step.answers) {
+          EXPECT_EQ(static_cast<int64_t>(answer.prompt) % reads, rank);
+          seen += std::ranges::count_if(all, [&](const DrawnAnswer& other) {
+                    return other.prompt == answer.prompt && other.tokens.tokens == answer.tokens.tokens &&
+                           other.engine_logprobs == answer.engine_logprobs;
+                  }) > 0;
+        }
+      }
+      EXPECT_EQ(seen, 8U);
+    }
+    EXPECT_EQ(written_step_of(kept, 0, 1, 3, "c").error().message,
+              "c: rank 0's answers.answers[0]: expected tokens below 3, got an object with length, "
+              "logprobs, prompt, tokens");
+  }
+  EXPECT_FALSE(written_step_of({"x"}, 0, 1, 3, "c").ok());
 }
 
 }  // namespace

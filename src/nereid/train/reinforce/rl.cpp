@@ -1,122 +1,124 @@
 #include "nereid/train/reinforce/rl.h"
 
-#include <ATen/Context.h>
-#include <ATen/ops/zeros_like.h>
-#include <c10/core/DeviceGuard.h>
-
 #include <algorithm>
-#include <cmath>
-#include <cstdlib>
+#include <thread>
 
 #include "nereid/base/deadline.h"
 #include "nereid/base/file.h"
-#include "nereid/base/hash.h"
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json_field.h"
 #include "nereid/base/progress.h"
 #include "nereid/engine/runner/cuda/cuda_device.h"
-#include "nereid/engine/runner/generation.h"
-#include "nereid/model/chat.h"
-#include "nereid/model/decoder/device.h"
 #include "nereid/model/tokenizer.h"
+#include "nereid/train/reinforce/gathered.h"
 #include "nereid/train/reinforce/judge.h"
-#include "nereid/train/reinforce/rollouts.h"
-#include "nereid/train/reinforce/writer.h"
+#include "nereid/train/reinforce/learner.h"
+#include "nereid/train/reinforce/tasks.h"
+#include "nereid/train/reinforce/written.h"
 #include "nereid/train/rl/collapse_watch.h"
 #include "nereid/train/rl/rl_file.h"
+#include "nereid/train/rollout_log.h"
 #include "nereid/train/torch/checkpoint.h"
 #include "nereid/train/torch/run_setup.h"
-#include "nereid/train/torch/trainer.h"
 
 namespace nereid::train {
 namespace {
 
-// The files of tasks, and which one of each class comes next: each epoch of a class in an order of its own.
-class TaskSource {
- public:
-  static Result<TaskSource> open(const std::vector<std::string>& files, uint64_t seed) {
-    TaskSource source;
-    source.seed_ = seed;
-    for (const auto& file : files) {
-      NEREID_TRY(auto tasks, read_tasks(file));
-      source.tasks_.push_back(std::move(tasks));
-    }
-    source.drawn_.resize(files.size(), 0);
-    return source;
-  }
-  const std::string& next(int64_t of_class) {
-    const auto c = static_cast<size_t>(of_class);
-    const uint64_t size = tasks_[c].size(), number = drawn_[c]++;
-    return tasks_[c][permuted(number % size, size, seed_ * 1'000'003 + number / size * 1'009 + c)];
-  }
-  const std::vector<std::string>& all(int64_t of_class) const {
-    return tasks_[static_cast<size_t>(of_class)];
-  }
-  std::vector<uint64_t>& drawn() { return drawn_; }
-
- private:
-  uint64_t seed_ = 0;
-  std::vector<std::vector<std::string>> tasks_;  // by class
-  std::vector<uint64_t> drawn_;                  // of each class, so far
-};
-
 class RlLoop {
  public:
-  RlLoop(const RlOptions& options, RlRun told, at::Device device)
-      : options_(options), told_(std::move(told)), device_(device) {}
+  RlLoop(const RlOptions& options, RlRun told, Ranks& ranks, at::Device device)
+      : options_(options), told_(std::move(told)), ranks_(&ranks), device_(device) {}
 
   Status go() {
     folder_ = options_.folder.empty() ? std::filesystem::path("training") / run().name : options_.folder;
-    NEREID_TRY_STATUS(open_run_folder(folder_, options_.run_file));
+    if (leads()) NEREID_TRY_STATUS(open_run_folder(folder_, options_.run_file));
+    std::vector<double> everybody = {1};
+    NEREID_TRY_STATUS(ranks_->sum(everybody));  // the folder is there
     NEREID_TRY(installation_, Installation::locate());
     NEREID_TRY(tasks_, TaskSource::open(rl().tasks, static_cast<uint64_t>(run().seed)));
     NEREID_TRY(held_out_, TaskSource::open(rl().held_out, 0));
+    NEREID_TRY_STATUS(open_judge());
     NEREID_TRY_STATUS(open_model());
     return loop();
   }
 
  private:
+  // A step's answers and the verdicts on them, as far as they are there.
+  struct Pending {
+    WrittenStep written;
+    JudgingRound round;
+  };
+
   const RunFile& run() const { return told_.run; }
   const RlSettings& rl() const { return told_.rl; }
+  // Ranks stop together, between two steps.
+  bool interruptible() const { return ranks_->count() == 1; }
+  bool leads() const { return ranks_->rank() == 0; }
+  bool mine(size_t prompt) const { return static_cast<int64_t>(prompt) % ranks_->count() == ranks_->rank(); }
   std::filesystem::path checkpoints() const { return folder_ / "checkpoints"; }
+
+  // It starts first: its workers are warm when the first answers are written.
+  Status open_judge() {
+    const bool cuda = rl().judge_device == "cuda" || (rl().judge_device == "auto" && device_.is_cuda());
+    const bool times = cuda && rl().objective.kind != ObjectiveSettings::Kind::kGrpo;
+    clock_on_our_gpu_ = times && device_.is_cuda() && rl().judge_gpu < 0;
+    staleness_ = rl().staleness.value_or(clock_on_our_gpu_ ? 0 : 1);
+    if (clock_on_our_gpu_ && staleness_ > 0)
+      return input_error(
+          "{}: rl.staleness: expected 0 where the judge times answers on the engine's own GPU, got {}; "
+          "rl.judge_gpu names another one",
+          options_.run_file, staleness_);
+    const int64_t cores = std::max<int64_t>(std::thread::hardware_concurrency() / ranks_->count(), 1);
+    JudgeSettings settings{.policy = rl().policy,
+                           .device = rl().judge_device,
+                           .time_limit = rl().time_limit,
+                           .times = times,
+                           .rule_reward = rl().rule_reward,
+                           .trials = rl().trials,
+                           .jobs = rl().judge_jobs > 0 ? rl().judge_jobs : cores};
+    if (cuda && (rl().judge_gpu >= 0 || ranks_->count() > 1))
+      settings.gpu = std::max<int64_t>(rl().judge_gpu, 0) + ranks_->rank();
+    NEREID_TRY(judge_, AnswerJudge::start(*installation_, settings,
+                                          folder_ / fmt::format("judge-{}.log", ranks_->rank())));
+    return ok_status();
+  }
 
   Status open_model() {
     NEREID_TRY(auto weights, first_weights(run(), device_));
-    const std::string tokenizer =
+    const std::string path =
         rl().tokenizer.empty() ? run().model.start_from + "/tokenizer.json" : rl().tokenizer;
-    NEREID_TRY(tokenizer_, model::Tokenizer::load(tokenizer));
-    if (tokenizer_->size() > weights.config.vocab_size)
-      return input_error("{}: has {} ids, the model a vocabulary of {}", tokenizer, tokenizer_->size(),
+    NEREID_TRY(const std::shared_ptr<const model::Tokenizer> tokenizer, model::Tokenizer::load(path));
+    if (tokenizer->size() > weights.config.vocab_size)
+      return input_error("{}: has {} ids, the model a vocabulary of {}", path, tokenizer->size(),
                          weights.config.vocab_size);
     if (options_.operators) {
       NEREID_TRY(weights.operators, options_.operators(weights.config, device_));
     }
-    trainer_.emplace(run(), std::move(weights), alone_);
-    checkpoint_writer_.emplace(checkpoints(), run().checkpoints.keep, alone_);
-    NEREID_TRY(const auto latest, latest_checkpoint(checkpoints()));
-    if (latest) {
-      NEREID_TRY(state_, load_checkpoint(*latest, *trainer_));
-      kept_ = state_.step;
-      NEREID_TRY_STATUS(restore(latest->string()));
-    }
+    trainer_.emplace(run(), std::move(weights), *ranks_);
+    learner_.emplace(told_, *trainer_, *ranks_);
+    checkpoint_writer_.emplace(checkpoints(), run().checkpoints.keep, *ranks_);
     NEREID_TRY(engine_, engine::open_engine_device(device_, *installation_));
-    const auto asked_with = model::prompts_of(std::filesystem::path(tokenizer).parent_path(),
-                                              installation_->package / "prompts");
+    const int64_t answers = (rl().prompts_per_step + ranks_->count() - 1) / ranks_->count() * rl().samples;
+    const auto asked_with =
+        model::prompts_of(std::filesystem::path(path).parent_path(), installation_->package / "prompts");
     NEREID_TRY(auto prompts, model::Prompts::load(asked_with));
-    NEREID_TRY(auto writer, AnswerWriter::create(
-                                trainer_->weights(), *engine_, tokenizer_, std::move(prompts),
-                                {.most_tokens = rl().most_tokens,
-                                 .row_length = run().data.sequence_length,
-                                 .together = std::min<int64_t>(rl().prompts_per_step * rl().samples, 256)}));
+    NEREID_TRY(auto writer, AnswerWriter::create(trainer_->weights(), *engine_, tokenizer, std::move(prompts),
+                                                 {.most_tokens = rl().most_tokens,
+                                                  .row_length = run().data.sequence_length,
+                                                  .together = std::min<int64_t>(answers, 256)}));
     writer_.emplace(std::move(writer));
-    return ok_status();
+    NEREID_TRY(const auto latest, latest_checkpoint(checkpoints()));
+    if (!latest) return ok_status();
+    NEREID_TRY(state_, load_checkpoint(*latest, *trainer_));
+    return restore(*latest);
   }
 
   std::string more() {
     return Json({{"curriculum", curriculum_.state()}, {"drawn", tasks_->drawn()}}).dump();
   }
-  Status restore(const std::string& checkpoint) {
-    const std::string where = checkpoint + "/state.json.more";
+
+  Status restore(const std::filesystem::path& checkpoint) {
+    const std::string where = (checkpoint / "state.json.more").string();
     NEREID_TRY(const Json json, parse_json(state_.more, where));
     const JsonField root(json, where);
     NEREID_TRY(const auto curriculum, root.at("curriculum"));
@@ -129,240 +131,207 @@ class RlLoop {
       NEREID_TRY(const int64_t count, drawn.item(c).integer(0, INT64_MAX));
       counts[c] = static_cast<uint64_t>(count);
     }
+    NEREID_TRY(const auto kept, read_kept(checkpoint));
+    return kept.empty() ? ok_status() : restore_written(kept, checkpoint.string());
+  }
+
+  // What the engine had written ahead is judged again.
+  Status restore_written(const std::vector<std::string>& kept, const std::string& where) {
+    NEREID_TRY(auto written, written_step_of(kept, ranks_->rank(), ranks_->count(),
+                                             trainer_->weights().config.vocab_size, where));
+    for (size_t p = 0; p < written.classes.size(); ++p)
+      if (written.classes[p] >= std::ssize(rl().tasks) ||
+          written.tasks[p] >= tasks_->all(written.classes[p]).size())
+        return input_error("{}: there is no task {} of class {}", where, written.tasks[p],
+                           written.classes[p]);
+    pending_.emplace(Pending{.written = std::move(written), .round = JudgingRound(*judge_)});
+    auto& answers = pending_->written.answers;
+    for (size_t i = 0; i < answers.size(); ++i) {
+      writer_->finish(answers[i]);
+      pending_->round.add(i, task_of(pending_->written, answers[i].prompt), answers[i].text);
+    }
+    written_ahead_ = true;
     return ok_status();
   }
 
+  const std::string& task_of(const WrittenStep& written, size_t prompt) const {
+    return tasks_->all(written.classes[prompt])[written.tasks[prompt]];
+  }
+
   Status loop() {
-    NEREID_TRY(log_, MetricsLog::open(folder_, state_.step));
-    Progress progress("train " + run().name);
+    if (leads()) {
+      NEREID_TRY(log_, MetricsLog::open(folder_, state_.step));
+      progress_.emplace("train " + run().name);
+      if (state_.step > 0)
+        progress_->note(fmt::format("{}: goes on from step {}", folder_.string(), state_.step));
+    }
+    NEREID_TRY(rollout_log_, RolloutLog::open(folder_, ranks_->rank(), state_.step));
+    kept_step_ = state_.step;
     while (state_.step < run().schedule.steps) {
-      auto step = one_step();
-      if (!step.ok()) {
-        NEREID_TRY_STATUS(keep_last_step());
-        return step.error();
-      }
-      Figures figures = *std::move(step);
+      auto figures = one_step();
+      if (!figures.ok()) return figures.error().blame == Blame::kInterrupted ? stop_early() : figures.error();
+      if (leads()) NEREID_TRY_STATUS(tell(*figures));
       const bool last = state_.step == run().schedule.steps;
-      if (!rl().held_out.empty() && (last || state_.step % run().held_out_every == 0))
-        NEREID_TRY_STATUS(look_at_held_out(figures, progress));
-      NEREID_TRY_STATUS(log_->add(state_.step - 1, figures));
-      if (options_.tell) NEREID_TRY_STATUS(options_.tell(state_.step - 1, figures));
-      for (const auto& alarm : alarms_) progress.note(fmt::format("step {}: {}", state_.step - 1, alarm));
-      const std::map<std::string, double> named(figures.begin(), figures.end());
-      progress.say(fmt::format(
-          "step {}/{}, reward {:.3f}, {:.0f} tokens, {:.1f} s writing, {:.1f} s judging, {:.1f} s learning",
-          state_.step, run().schedule.steps, named.at("reward"), named.at("length"), named.at("write_s"),
-          named.at("judge_s"), named.at("learn_s")));
-      state_.more = more();
-      if (last || state_.step % run().checkpoints.every_steps == 0 || interrupted()) {
-        NEREID_TRY_STATUS(checkpoint_writer_->start(state_, *trainer_));
-        kept_ = state_.step;
-      }
-      if (interrupted() && !last) {
-        NEREID_TRY_STATUS(checkpoint_writer_->wait());
-        return Error{fmt::format("stopped after step {}; the same command goes on from there", state_.step),
-                     Blame::kInterrupted};
-      }
+      if (last || state_.step % run().checkpoints.every_steps == 0) NEREID_TRY_STATUS(keep());
+      NEREID_TRY(const auto stop, gather_numbers<int>(*ranks_, {interrupted() ? 1 : 0}));
+      if (!last && std::ranges::count(stop, 1) > 0) return stop_early();
     }
     return checkpoint_writer_->wait();
   }
 
-  // An interrupted step has changed nothing that a checkpoint holds: what was learnt before it is kept.
-  Status keep_last_step() {
-    if (!interrupted() || state_.step == kept_) return ok_status();
-    NEREID_TRY_STATUS(checkpoint_writer_->start(state_, *trainer_));
-    return checkpoint_writer_->wait();
+  Status keep() {
+    kept_step_ = state_.step;
+    return checkpoint_writer_->start(state_, *trainer_, written_ahead_ ? to_cbor(pending_->written) : "");
   }
 
-  // Groups of rollouts, judged; those that could not be judged are left out.
-  struct Gathered {
-    std::vector<WrittenAnswer> answers;
-    std::vector<Rollout> rollouts;
-    std::vector<size_t> groups{0};
-    RolloutFigures figures;
-    int64_t unjudged = 0;
-  };
+  // The state is that between two steps, wherever in a step it was.
+  Status stop_early() {
+    if (state_.step > kept_step_) NEREID_TRY_STATUS(keep());
+    NEREID_TRY_STATUS(checkpoint_writer_->wait());
+    return Error{fmt::format("stopped after step {}; the same command goes on from there", state_.step),
+                 Blame::kInterrupted};
+  }
+
+  Status tell(const Figures& figures) {
+    const int64_t step = state_.step - 1;
+    NEREID_TRY_STATUS(log_->add(step, figures));
+    if (options_.tell) NEREID_TRY_STATUS(options_.tell(step, figures));
+    for (const auto& alarm : alarms_) progress_->note(fmt::format("step {}: {}", step, alarm));
+    const std::map<std::string, double> named(figures.begin(), figures.end());
+    progress_->say(
+        fmt::format("step {}/{}, reward {:.3f}, {:.0f} tokens, {:.1f} s writing, {:.1f} s for the judge, "
+                    "{:.1f} s learning",
+                    state_.step, run().schedule.steps, named.at("reward"), named.at("length"),
+                    named.at("write_s"), named.at("judge_s"), named.at("learn_s")));
+    return ok_status();
+  }
+
+  // Draws the step's tasks and has the engine answer this rank's; the judge gets each answer as it is whole.
+  Result<Pending> write(int64_t step) {
+    Pending found{.written = {.step = step, .classes = {}, .tasks = {}, .answers = {}},
+                  .round = JudgingRound(*judge_)};
+    WrittenStep& written = found.written;
+    std::vector<Prompt> prompts;
+    for (size_t p = 0; p < static_cast<size_t>(rl().prompts_per_step); ++p) {
+      written.classes.push_back(curriculum_.draw());
+      written.tasks.push_back(tasks_->next(written.classes.back()));
+      if (mine(p)) prompts.push_back({.number = p, .task = task_of(written, p)});
+    }
+    const auto hand_in = [&](size_t index, const DrawnAnswer& answer) {
+      found.round.add(index, task_of(written, answer.prompt), answer.text);
+    };
+    const Sampling sampling{
+        .samples = rl().samples,
+        .temperature = rl().temperature,
+        .seed = static_cast<uint64_t>(run().seed) * 1'000'000'007 + static_cast<uint64_t>(step),
+        .interruptible = interruptible()};
+    NEREID_TRY(written.answers,
+               writer_->write(prompts, sampling, clock_on_our_gpu_ ? AnswerWriter::OnWritten() : hand_in));
+    if (clock_on_our_gpu_)
+      for (size_t i = 0; i < written.answers.size(); ++i) hand_in(i, written.answers[i]);
+    return found;
+  }
 
   Result<Figures> one_step() {
-    Stopwatch clock;
-    std::vector<std::string> asked;
-    std::vector<int64_t> classes;
-    for (int64_t p = 0; p < rl().prompts_per_step; ++p) {
-      classes.push_back(curriculum_.draw());
-      asked.push_back(tasks_->next(classes.back()));
+    Stopwatch clock, whole;
+    if (!pending_) {
+      NEREID_TRY(pending_, write(state_.step));
     }
-    const auto seed = static_cast<uint64_t>(run().seed) * 1'000'000'007 + static_cast<uint64_t>(state_.step);
-    NEREID_TRY(
-        const auto texts,
-        writer_->write(asked, {.samples = rl().samples, .temperature = rl().temperature, .seed = seed}));
+    std::optional<Pending> next;
+    if (staleness_ > 0 && state_.step + 1 < run().schedule.steps) {
+      NEREID_TRY(next, write(state_.step + 1));
+    }
     const double write_s = clock.seconds();
     clock = Stopwatch();
-    NEREID_TRY(const auto verdicts, judge(asked, texts));
-    Gathered gathered = gather(texts, verdicts, classes);
+    NEREID_TRY(const auto verdicts, pending_->round.verdicts(interruptible()));
     const double judge_s = clock.seconds();
+    NEREID_TRY(Gathered gathered, gather_rollouts(*ranks_, pending_->written, verdicts));
     clock = Stopwatch();
-    NEREID_TRY(Figures figures, learn(gathered));
+    NEREID_TRY(auto learnt, learner_->learn(pending_->written, gathered, state_.step));
+    if (learnt.no_number) return tell_no_number(learnt);
+    const double learn_s = clock.seconds();
+    NEREID_TRY_STATUS(rollout_log_->add(records_of(pending_->written, verdicts, gathered, rl().objective)));
+    for (const auto& rollout : gathered.told)
+      curriculum_.rewarded(pending_->written.classes[rollout.prompt], binary_reward(rollout.judged));
+    NEREID_TRY(const auto judged,
+               gather_numbers<double>(*ranks_, {static_cast<double>(pending_->round.different())}));
+    pending_ = std::move(next);
+    written_ahead_ = pending_.has_value();
     ++state_.step;
+    state_.tokens += static_cast<int64_t>(gathered.tokens);
     alarms_ = watch_.look(gathered.figures);
+    Figures figures = std::move(learnt.figures);
     for (const auto& figure : CollapseWatch::metrics(gathered.figures)) figures.push_back(figure);
     const auto shares = curriculum_.shares();
     for (size_t c = 0; c < shares.size(); ++c) figures.emplace_back(fmt::format("share/{}", c), shares[c]);
-    figures.emplace_back("unjudged", static_cast<double>(gathered.unjudged));
-    figures.insert(figures.end(), {{"write_s", write_s},
+    const double held_out_s = -whole.seconds();
+    if (!rl().held_out.empty() &&
+        (state_.step == run().schedule.steps || state_.step % run().held_out_every == 0))
+      NEREID_TRY_STATUS(look_at_held_out(figures));
+    state_.more = more();
+    double different = 0;
+    for (const double count : judged) different += count;
+    figures.insert(figures.end(), {{"unjudged", static_cast<double>(gathered.unjudged)},
+                                   {"judged_once", different},
+                                   {"judge_restarts", static_cast<double>(judge_->restarts())},
+                                   {"write_s", write_s},
                                    {"judge_s", judge_s},
-                                   {"learn_s", clock.seconds()},
+                                   {"learn_s", learn_s},
+                                   {"held_out_s", held_out_s + whole.seconds()},
+                                   {"step_s", whole.seconds()},
                                    {"memory_gb", peak_gigabytes(device_)}});
     return figures;
   }
 
-  Result<std::vector<JudgedAnswer>> judge(const std::vector<std::string>& asked,
-                                          const std::vector<DrawnAnswer>& texts) {
-    std::vector<AnswerToJudge> answers;
-    for (const auto& text : texts) answers.push_back({.task = asked[text.prompt], .answer = text.text});
-    return judge_answers(*installation_, answers,
-                         {.policy = rl().policy,
-                          .device = rl().judge_device,
-                          .time_limit = rl().time_limit,
-                          .times = device_.is_cuda() && rl().judge_device != "cpu",
-                          .rule_reward = rl().rule_reward},
-                         folder_);
-  }
-
-  Gathered gather(const std::vector<DrawnAnswer>& texts, const std::vector<JudgedAnswer>& verdicts,
-                  const std::vector<int64_t>& classes) {
-    Gathered found;
-    double tokens = 0, cut = 0, rewards = 0, alike = 0, verified = 0, log_speedups = 0;
-    for (size_t i = 0; i < texts.size();) {
-      const size_t prompt = texts[i].prompt, begin = found.rollouts.size();
-      for (; i < texts.size() && texts[i].prompt == prompt; ++i) {
-        const auto& verdict = verdicts[i];
-        if (verdict.word == "Error") {
-          ++found.unjudged;
-          continue;
-        }
-        ++found.figures.verdicts[verdict.word];
-        if (!verdict.rule.empty()) ++found.figures.rules[verdict.rule];
-        if (verdict.word == "Verified") ++verified, log_speedups += std::log(verdict.judged.speedup);
-        found.answers.push_back(texts[i].tokens);
-        found.rollouts.push_back({.log_probabilities = {},
-                                  .old_log_probabilities = {},
-                                  .plan_tokens = texts[i].plan_tokens,
-                                  .judged = verdict.judged});
-        const double reward = binary_reward(verdict.judged);
-        curriculum_.rewarded(classes[prompt], reward);
-        rewards += reward, cut += texts[i].cut_off;
-        tokens += static_cast<double>(texts[i].tokens.tokens.size() - texts[i].tokens.prompt);
-      }
-      if (found.rollouts.size() == begin) continue;
-      found.groups.push_back(found.rollouts.size());
-      const auto first = found.rollouts.begin() + static_cast<std::ptrdiff_t>(begin);
-      alike += std::all_of(first, found.rollouts.end(), [&](const Rollout& r) {
-        return binary_reward(r.judged) == binary_reward(first->judged);
-      });
-    }
-    const double count = std::max(static_cast<double>(found.rollouts.size()), 1.0);
-    found.figures.length = tokens / count, found.figures.cut_off = cut / count,
-    found.figures.reward = rewards / count;
-    if (verified > 0) found.figures.speedup = std::exp(log_speedups / verified);
-    found.figures.groups_alike = alike / std::max(static_cast<double>(found.groups.size() - 1), 1.0);
-    state_.tokens += static_cast<int64_t>(tokens);
-    return found;
-  }
-
-  // Some optimizer steps on these rollouts. The policy that wrote them is the one at the first of these.
-  Result<Figures> learn(Gathered& gathered) {
-    const PackedAnswers packed =
-        pack_answers(gathered.answers, run().data.sequence_length, run().data.rows_at_once);
-    const double share = learning_rate_share(run().schedule, state_.step);
-    Figures figures;
-    for (int64_t update = 0; update < rl().updates && !gathered.rollouts.empty(); ++update) {
-      const double entropy = score(packed, gathered);
-      if (update == 0) {
-        gathered.figures.entropy = entropy;
-        for (Rollout& rollout : gathered.rollouts) rollout.old_log_probabilities = rollout.log_probabilities;
-      }
-      const ObjectiveValue value = evaluate_objective(rl().objective, gathered.rollouts, gathered.groups);
-      NEREID_TRY(const auto found, trainer_->gather_from(packed.batches, spread(packed, value)));
-      if (!std::isfinite(value.loss) || !std::isfinite(found.gradient_norm))
-        return tell_no_number(value.loss, found.gradient_norm);
-      NEREID_TRY_STATUS(trainer_->apply(found.gradient_norm, share));
-      gathered.figures.kl = value.kl;
-      figures = {{"loss", value.loss},
-                 {"gradient_norm", found.gradient_norm},
-                 {"learning_rate", run().optimizer.learning_rate * share},
-                 {"clipped_share", value.clipped_share}};
-    }
-    return figures;
-  }
-
-  // Every rollout's log-probabilities under the weights as they are; the mean entropy of a token.
-  double score(const PackedAnswers& packed, Gathered& gathered) const {
-    std::vector<Trainer::Scores> scores;
-    for (const Batch& batch : packed.batches) scores.push_back(trainer_->score(batch));
-    double entropy = 0, tokens = 0;
-    for (size_t i = 0; i < gathered.rollouts.size(); ++i) {
-      const auto& place = packed.places[i];
-      const size_t length = gathered.answers[i].tokens.size() - gathered.answers[i].prompt;
-      const float* found = scores[place.batch].log_probabilities.const_data_ptr<float>() + place.first;
-      const float* spread = scores[place.batch].entropies.const_data_ptr<float>() + place.first;
-      gathered.rollouts[i].log_probabilities.assign(found, found + length);
-      for (size_t t = 0; t < length; ++t) entropy += spread[t];
-      tokens += static_cast<double>(length);
-    }
-    return tokens > 0 ? entropy / tokens : 0;
-  }
-
-  static std::vector<at::Tensor> spread(const PackedAnswers& packed, const ObjectiveValue& value) {
-    std::vector<at::Tensor> gradients;
-    for (const Batch& batch : packed.batches)
-      gradients.push_back(at::zeros({std::ssize(batch.tokens)}, at::kFloat));
-    for (size_t i = 0; i < value.gradients.size(); ++i)
-      std::ranges::copy(value.gradients[i],
-                        gradients[packed.places[i].batch].data_ptr<float>() + packed.places[i].first);
-    return gradients;
-  }
-
-  Error tell_no_number(double loss, double norm) {
-    state_.more = more();
-    if (auto kept = checkpoint_writer_->start(state_, *trainer_); !kept.ok()) return kept.error();
+  Error tell_no_number(const Learnt& learnt) {
+    if (auto kept = keep(); !kept.ok()) return kept.error();
     if (auto kept = checkpoint_writer_->wait(); !kept.ok()) return kept.error();
     return our_error(
         "step {}: expected finite numbers, got a loss of {} and a gradient of norm {}; the state before it "
         "is in {}",
-        state_.step, loss, norm, checkpoints().string());
+        state_.step, learnt.loss, learnt.gradient_norm, checkpoints().string());
   }
 
-  // pass@1, greedily, of the classes that are trained on.
-  Status look_at_held_out(Figures& figures, Progress& progress) {
+  // pass@1, greedily, of the classes that are trained on. The step is done, but for this: nothing breaks it
+  // off.
+  Status look_at_held_out(Figures& figures) {
     const auto shares = curriculum_.shares();
     for (size_t c = 0; c < shares.size(); ++c) {
       if (shares[c] <= 0) continue;
       const auto of_class = static_cast<int64_t>(c);
       const auto& all = held_out_->all(of_class);
-      const std::vector<std::string> asked(all.begin(),
-                                           all.begin() + std::min(std::ssize(all), rl().held_out_tasks));
-      NEREID_TRY(const auto texts, writer_->write(asked, {.samples = 1, .temperature = 0, .seed = 0}));
-      NEREID_TRY(const auto verdicts, judge(asked, texts));
-      double passed = 0, judged = 0;
+      std::vector<Prompt> asked;
+      for (size_t t = 0; t < all.size() && std::cmp_less(t, rl().held_out_tasks); ++t)
+        if (mine(t)) asked.push_back({.number = t, .task = all[t]});
+      JudgingRound round(*judge_);
+      NEREID_TRY(const auto answers,
+                 writer_->write(asked, {.samples = 1, .temperature = 0, .seed = 0, .interruptible = false}));
+      for (size_t i = 0; i < answers.size(); ++i) round.add(i, all[answers[i].prompt], answers[i].text);
+      NEREID_TRY(const auto verdicts, round.verdicts(/*interruptible=*/false));
+      std::vector<double> sums = {0, 0};
       for (const auto& verdict : verdicts)
-        judged += verdict.word != "Error", passed += verdict.word == "Verified";
-      const double rate = judged > 0 ? passed / judged : 0;
+        sums[0] += verdict.word == "Verified", sums[1] += verdict.word != "Error";
+      NEREID_TRY_STATUS(ranks_->sum(sums));
+      const double rate = sums[1] > 0 ? sums[0] / sums[1] : 0;
       figures.emplace_back(fmt::format("pass_at_1/{}", c), rate);
-      if (curriculum_.looked(of_class, rate))
-        progress.note(fmt::format("step {}: pass@1 is {:.2f}: class {} now", state_.step - 1, rate, c + 1));
+      if (curriculum_.looked(of_class, rate) && leads())
+        progress_->note(fmt::format("step {}: pass@1 is {:.2f}: class {} now", state_.step - 1, rate, c + 1));
     }
     return ok_status();
   }
 
   RlOptions options_;
   RlRun told_;
+  Ranks* ranks_;
   at::Device device_;
   std::filesystem::path folder_;
   std::optional<Installation> installation_;
   std::optional<TaskSource> tasks_, held_out_;
-  std::shared_ptr<const model::Tokenizer> tokenizer_;
-  Alone alone_;
+  bool clock_on_our_gpu_ = false;
+  int64_t staleness_ = 0;
+  std::unique_ptr<AnswerJudge> judge_;
   std::optional<Trainer> trainer_;
+  std::optional<Learner> learner_;
   std::optional<CheckpointWriter> checkpoint_writer_;
   std::unique_ptr<engine::Device> engine_;
   std::optional<AnswerWriter> writer_;
@@ -370,8 +339,12 @@ class RlLoop {
   CollapseWatch watch_;
   std::vector<std::string> alarms_;
   RunState state_;
-  int64_t kept_ = 0;  // the latest checkpoint's step
+  std::optional<Pending> pending_;
+  bool written_ahead_ = false;  // pending_ was there when the step began: a checkpoint keeps it
+  int64_t kept_step_ = 0;       // of the latest checkpoint
   std::optional<MetricsLog> log_;
+  std::optional<RolloutLog> rollout_log_;
+  std::optional<Progress> progress_;
 };
 
 }  // namespace
@@ -379,13 +352,8 @@ class RlLoop {
 Status run_rl(const RlOptions& options) {
   NEREID_TRY(const std::string text, read_file(options.run_file, 1 << 20));
   NEREID_TRY(RlRun told, parse_rl_file(text, options.run_file));
-  ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);  // before CUDA starts
-  NEREID_TRY(const at::Device device, model::open_device(options.device));
-  c10::OptionalDeviceGuard guard;
-  if (device.is_cuda()) guard.reset_device(device);
-  at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true);
-  at::globalContext().setDeterministicFillUninitializedMemory(false);
-  return RlLoop(options, std::move(told), device).go();
+  return on_ranks(options.ranks, options.device, told.run.machine,
+                  [&](Ranks& ranks, at::Device device) { return RlLoop(options, told, ranks, device).go(); });
 }
 
 }  // namespace nereid::train

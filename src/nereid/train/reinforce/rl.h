@@ -11,10 +11,12 @@ namespace nereid::train {
 struct RlOptions {
   std::string run_file;          // a path
   std::filesystem::path folder;  // the run's; empty: training/NAME
-  std::string device = "auto";
+  std::string device = "auto";   // with several ranks: auto, cpu or cuda, where rank r has GPU r
+  int64_t ranks = 1;             // processes of this host
   // What layers compute element by element, where it is not to be PyTorch's operators.
   std::function<Result<std::shared_ptr<model::Operators>>(const model::Config&, c10::Device)> operators = {};
-  std::function<Status(int64_t step, const Figures& figures)> tell = {};  // called after each step
+  // Called after each step on rank 0.
+  std::function<Status(int64_t step, const Figures& figures)> tell = {};
 };
 
 // As run_sft: goes on from the folder's latest checkpoint, Ctrl-C leaves one. A fault of the judge's is no

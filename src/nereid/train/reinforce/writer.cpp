@@ -4,7 +4,6 @@
 
 #include "nereid/base/file.h"
 #include "nereid/base/interrupt.h"
-#include "nereid/base/json_field.h"
 #include "nereid/engine/runner/generation.h"
 
 namespace nereid::train {
@@ -17,29 +16,9 @@ constexpr double kCacheShare =
 
 }  // namespace
 
-Result<std::vector<std::string>> read_tasks(const std::string& path) {
-  NEREID_TRY(const std::string text, read_file(path));
-  std::vector<std::string> tasks;
-  int64_t number = 0;
-  for (std::string_view rest = text; !rest.empty();) {
-    const std::string_view line = rest.substr(0, std::min(rest.find('\n'), rest.size()));
-    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
-    const std::string where = fmt::format("{}:{}", path, ++number);
-    if (line.empty()) continue;
-    NEREID_TRY(const Json json, parse_json(line, where));
-    const JsonField root(json, where);
-    NEREID_TRY(const auto field, root.at(json.is_object() && json.contains("task") ? "task" : "code"));
-    NEREID_TRY(auto source, field.text(size_t{16} << 20));
-    tasks.push_back(std::move(source));
-  }
-  if (tasks.empty()) return input_error("{}: expected at least one task", path);
-  return tasks;
-}
-
 Result<AnswerWriter> AnswerWriter::create(const model::Weights& weights, engine::Device& device,
                                           std::shared_ptr<const model::Tokenizer> tokenizer,
-                                          model::Prompts prompts,
-                                          const AnswerWriterSettings& settings) {
+                                          model::Prompts prompts, const AnswerWriterSettings& settings) {
   AnswerWriter writer(std::move(tokenizer), std::move(prompts), settings);
   const auto end = writer.tokenizer_->find("<|im_end|>");
   if (!end)
@@ -67,43 +46,51 @@ Result<std::vector<int64_t>> AnswerWriter::prompt_of(const std::string& source,
   return std::vector<int64_t>(ids.begin(), ids.end());
 }
 
-Result<std::vector<DrawnAnswer>> AnswerWriter::write(const std::vector<std::string>& tasks,
-                                                     const Sampling& sampling) {
+Result<std::vector<DrawnAnswer>> AnswerWriter::write(const std::vector<Prompt>& prompts,
+                                                     const Sampling& sampling, const OnWritten& on_written) {
   const c10::NoGradGuard no_gradients;
   model::Encoder encoder(tokenizer_);
   engine::Generation generation(*runner_, {.most_sequences = settings_.together, .most_step_tokens = 8192});
   std::vector<DrawnAnswer> answers;
-  for (size_t i = 0; i < tasks.size(); ++i) {
-    NEREID_TRY(auto prompt, prompt_of(tasks[i], encoder));
-    DrawnAnswer answer{.prompt = i, .tokens = {}, .text = {}};
+  for (const Prompt& asked : prompts) {
+    NEREID_TRY(auto prompt, prompt_of(asked.task, encoder));
+    DrawnAnswer answer{.prompt = asked.number, .tokens = {}, .engine_logprobs = {}, .text = {}};
     answer.tokens.tokens.assign(prompt.begin(), prompt.end());
     answer.tokens.prompt = prompt.size();
     answers.insert(answers.end(), static_cast<size_t>(sampling.samples), answer);
     engine::GenerationRequest request{.prompt = std::move(prompt), .samples = sampling.samples};
     request.most_new =
         std::min(settings_.most_tokens, runner_->options().most_tokens - std::ssize(request.prompt));
-    request.draw = {.temperature = sampling.temperature, .seed = sampling.seed * 1'000'003 + i};
+    request.draw = {.temperature = sampling.temperature, .seed = sampling.seed * 1'000'003 + asked.number};
     request.end_tokens = {static_cast<int64_t>(end_)};
     NEREID_TRY([[maybe_unused]] const size_t number, generation.add(std::move(request)));
   }
   while (!generation.idle()) {
-    if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
+    if (sampling.interruptible && interrupted()) return Error{"interrupted", Blame::kInterrupted};
     generation.step([&](const engine::Token& token) {
-      answers[token.request * static_cast<size_t>(sampling.samples) + static_cast<size_t>(token.sample)]
-          .tokens.tokens.push_back(static_cast<int32_t>(token.token));
+      const size_t index =
+          token.request * static_cast<size_t>(sampling.samples) + static_cast<size_t>(token.sample);
+      DrawnAnswer& answer = answers[index];
+      answer.tokens.tokens.push_back(static_cast<int32_t>(token.token));
+      answer.engine_logprobs.push_back(token.logprob);
+      if (!token.last) return;
+      finish(answer);
+      if (on_written) on_written(index, answer);
     });
   }
-  for (DrawnAnswer& answer : answers) finish(answer);
   return answers;
 }
 
 void AnswerWriter::finish(DrawnAnswer& answer) const {
   const auto& tokens = answer.tokens.tokens;
+  answer.text.clear();
+  answer.plan_tokens = 0;
   answer.cut_off = tokens.back() != static_cast<int32_t>(end_);
   model::StreamDecoder decoder(tokenizer_, /*skip_special=*/true);
   for (size_t t = answer.tokens.prompt; t < tokens.size(); ++t) {
+    const size_t from = answer.text.size() - std::min(answer.text.size(), kEndOfPlan.size());
     answer.text += decoder.push(static_cast<model::TokenId>(tokens[t]));
-    if (answer.plan_tokens == 0 && answer.text.find(kEndOfPlan) != std::string::npos)
+    if (answer.plan_tokens == 0 && answer.text.find(kEndOfPlan, from) != std::string::npos)
       answer.plan_tokens = t + 1 - answer.tokens.prompt;
   }
   answer.text += decoder.finish();

@@ -1,6 +1,7 @@
 // Answers to tasks, written by the model as it is now.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "nereid/engine/runner/runner.h"
@@ -9,9 +10,6 @@
 #include "nereid/train/reinforce/rollouts.h"
 
 namespace nereid::train {
-
-// The sources of a file of lines, each an object with `code` (or `task`).
-Result<std::vector<std::string>> read_tasks(const std::string& path);
 
 struct AnswerWriterSettings {
   int64_t most_tokens = 2048;  // of an answer
@@ -23,14 +21,22 @@ struct Sampling {
   int64_t samples = 1;
   double temperature = 1;  // 0: greedy
   uint64_t seed = 0;
+  bool interruptible = true;  // Ctrl-C ends it at once, as an error
+};
+
+// A task to be answered. Its number makes its samples' random numbers, whatever is answered beside it.
+struct Prompt {
+  size_t number = 0;
+  std::string task;  // a source
 };
 
 struct DrawnAnswer {
-  size_t prompt = 0;       // its number
-  WrittenAnswer tokens;    // with the token that ended it
-  std::string text;        // what the judge gets
-  size_t plan_tokens = 0;  // up to and including </think>; 0 where there is none
-  bool cut_off = false;    // it did not end by itself
+  size_t prompt = 0;                   // its number
+  WrittenAnswer tokens;                // with the token that ended it
+  std::vector<float> engine_logprobs;  // of the answer's tokens, at temperature 1, as the engine rounds
+  std::string text;                    // what the judge gets
+  size_t plan_tokens = 0;              // up to and including </think>; 0 where there is none
+  bool cut_off = false;                // it did not end by itself
 };
 
 class AnswerWriter {
@@ -39,16 +45,19 @@ class AnswerWriter {
   static Result<AnswerWriter> create(const model::Weights& weights, engine::Device& device,
                                      std::shared_ptr<const model::Tokenizer> tokenizer,
                                      model::Prompts prompts, const AnswerWriterSettings& settings);
-  // Of each task's source so many answers, in the order of tasks. A prompt that leaves no room for an answer
-  // is an error that says its length.
-  Result<std::vector<DrawnAnswer>> write(const std::vector<std::string>& tasks, const Sampling& sampling);
+  // Of each prompt so many answers, in the order of prompts; `on_written` is called with each one's index as
+  // soon as it is whole. A prompt that leaves no room for an answer is an error that says its length.
+  using OnWritten = std::function<void(size_t index, const DrawnAnswer& answer)>;
+  Result<std::vector<DrawnAnswer>> write(const std::vector<Prompt>& prompts, const Sampling& sampling,
+                                         const OnWritten& on_written = {});
+  // What follows from an answer's tokens: text, plan, whether it was cut off.
+  void finish(DrawnAnswer& answer) const;
 
  private:
   AnswerWriter(std::shared_ptr<const model::Tokenizer> tokenizer, model::Prompts prompts,
                const AnswerWriterSettings& settings)
       : tokenizer_(std::move(tokenizer)), prompts_(std::move(prompts)), settings_(settings) {}
   Result<std::vector<int64_t>> prompt_of(const std::string& source, model::Encoder& encoder) const;
-  void finish(DrawnAnswer& answer) const;
 
   std::shared_ptr<const model::Tokenizer> tokenizer_;
   model::Prompts prompts_;

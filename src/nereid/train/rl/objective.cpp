@@ -21,11 +21,14 @@ class Evaluation {
                      std::ranges::is_sorted(groups),
                  "groups from 0 to {} rollouts", rollouts.size());
     for (const Rollout& rollout : rollouts) {
-      NEREID_CHECK(rollout.log_probabilities.size() == rollout.old_log_probabilities.size() &&
-                       rollout.plan_tokens <= rollout.log_probabilities.size(),
-                   "as many old log-probabilities as new, and no more in the plan, got {}, {} and {}",
-                   rollout.log_probabilities.size(), rollout.old_log_probabilities.size(),
-                   rollout.plan_tokens);
+      NEREID_CHECK(
+          rollout.log_probabilities.size() == rollout.old_log_probabilities.size() &&
+              rollout.plan_tokens <= rollout.log_probabilities.size() &&
+              (rollout.weights.empty() || rollout.weights.size() == rollout.log_probabilities.size()),
+          "as many old log-probabilities and weights as new, and no more in the plan, got {}, {}, {} "
+          "and {}",
+          rollout.log_probabilities.size(), rollout.old_log_probabilities.size(), rollout.weights.size(),
+          rollout.plan_tokens);
       value_.gradients.emplace_back(rollout.log_probabilities.size(), 0.0F);
       tokens_ += static_cast<double>(rollout.log_probabilities.size());
     }
@@ -45,6 +48,9 @@ class Evaluation {
         drpo();
         break;
     }
+    for (size_t i = 0; i < rollouts_.size(); ++i)
+      for (size_t t = 0; t < rollouts_[i].weights.size(); ++t)
+        value_.gradients[i][t] *= rollouts_[i].weights[t];
     value_.clipped_share = clipped_ / tokens_;
     return std::move(value_);
   }

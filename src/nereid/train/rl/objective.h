@@ -35,7 +35,9 @@ struct ObjectiveSettings {
 // An answer's tokens, in order: the first `plan_tokens` are the plan, up to and including </think>.
 struct Rollout {
   std::vector<float> log_probabilities;      // under the policy that learns
-  std::vector<float> old_log_probabilities;  // under the one that wrote it
+  std::vector<float> old_log_probabilities;  // under the one before these rollouts' first update
+  // What each token's gradient is multiplied with (importance.h); empty: 1.
+  std::vector<float> weights = {};
   size_t plan_tokens = 0;
   Judged judged;
 };
@@ -47,6 +49,8 @@ struct ObjectiveValue {
   double clipped_share = 0;  // of tokens, whose gradient clipping took away
 };
 
+// The loss and all other figures are those without weights.
+//
 // `groups`: where each group of rollouts (of one prompt) begins, and the end. A rollout without tokens takes
 // no part.
 ObjectiveValue evaluate_objective(const ObjectiveSettings& settings, std::span<const Rollout> rollouts,

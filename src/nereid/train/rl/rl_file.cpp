@@ -42,6 +42,11 @@ void read_rl(TomlTable& root, RlSettings& rl) {
   table->integer("most_tokens", rl.most_tokens, 1, 1 << 24);
   table->integer("updates", rl.updates, 1, 1000);
   table->real("temperature", rl.temperature, {.lowest = 0, .highest = 100, .above = true});
+  if (table->has("staleness")) table->integer("staleness", rl.staleness.emplace(0), 0, 1);
+  table->real("importance_limit", rl.importance_limit, {.lowest = 1, .highest = 1e6});
+  table->integer("judge_gpu", rl.judge_gpu, 0, 1023);
+  table->integer("judge_jobs", rl.judge_jobs, 1, 1024);
+  table->integer("trials", rl.trials, 1, 100);
   table->choice<std::string>("policy", rl.policy,
                              {{"strict", "strict"}, {"mostly", "mostly"}, {"hybrid", "hybrid"}});
   table->boolean("rule_reward", rl.rule_reward);

@@ -1,6 +1,7 @@
 // The run file of reinforcement learning: what every run has, and two tables more, [rl] and [curriculum].
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,11 +23,19 @@ struct RlSettings {
   int64_t most_tokens = 2048;  // of a sample
   int64_t updates = 1;         // optimizer steps on each step's rollouts
   double temperature = 1;
+  // Steps between the weights that write rollouts and those that learn from them first: 0, or 1, where the
+  // engine writes the next step's while these are judged. Not told: 1, but 0 where the judge's clock would
+  // run beside the engine on one GPU.
+  std::optional<int64_t> staleness;
+  double importance_limit = 2;    // of the weights of rl/importance.h
   std::string policy = "mostly";  // the judge's
   // False: an answer that is Disallowed by a rule, but would be Verified without its rules, is rewarded as if
   // it were. Figures of verdicts and pass@1 are those of the whole judge all the same.
   bool rule_reward = true;
   std::string judge_device = "auto";
+  int64_t judge_gpu = -1;  // what rank 0's judge sees, rank r's r more; -1: the rank's own
+  int64_t judge_jobs = 0;  // answers judged at a time, of each rank; 0: one a core, of all ranks together
+  int64_t trials = 3;      // of each answer on the task's own inputs
   double time_limit = 30;  // seconds, of a judged replay
 };
 

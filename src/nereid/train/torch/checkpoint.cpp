@@ -26,6 +26,8 @@ std::string optimizer_name(int64_t rank, int64_t ranks) {
   return fmt::format("optimizer-{}-of-{}.safetensors", rank, ranks);
 }
 
+std::string kept_name(int64_t rank, int64_t ranks) { return fmt::format("kept-{}-of-{}.cbor", rank, ranks); }
+
 // The steps of a checkpoint's folder name, or -1.
 int64_t steps_of(const std::filesystem::path& path) {
   const std::string name = path.filename().string();
@@ -140,8 +142,9 @@ CheckpointWriter::~CheckpointWriter() {
 
 Status CheckpointWriter::wait() { return writing_.valid() ? writing_.get() : ok_status(); }
 
-Status CheckpointWriter::start(const RunState& state, Trainer& trainer) {
+Status CheckpointWriter::start(const RunState& state, Trainer& trainer, std::string kept) {
   NEREID_TRY_STATUS(wait());
+  kept_ = std::move(kept);
   const c10::NoGradGuard no_gradients;
   copy_to_host(master_, trainer.master());
   copy_to_host(first_, trainer.optimizer().first());
@@ -170,6 +173,9 @@ Status CheckpointWriter::start(const RunState& state, Trainer& trainer) {
 }
 
 Status CheckpointWriter::write(const RunState& state, const std::filesystem::path& staged) const {
+  // Before the optimizer's file, which says that this rank has written all that it has.
+  if (!kept_.empty())
+    NEREID_TRY_STATUS(write_file_atomically(staged / kept_name(ranks_->rank(), ranks_->count()), kept_));
   const std::map<std::string, std::string> metadata = {{"begin", fmt::to_string(begin_)},
                                                        {"end", fmt::to_string(end_)}};
   std::vector<model::TensorInfo> infos;
@@ -236,6 +242,18 @@ Result<RunState> load_checkpoint(const std::filesystem::path& checkpoint, Traine
   trainer.optimizer().set_steps(file.optimizer_steps);
   NEREID_TRY_STATUS(trainer.spread_master());
   return file.state;
+}
+
+Result<std::vector<std::string>> read_kept(const std::filesystem::path& checkpoint) {
+  NEREID_TRY(const StateFile file, read_state(checkpoint));
+  std::vector<std::string> kept;
+  std::error_code error;
+  for (int64_t rank = 0; rank < file.ranks; ++rank) {
+    const auto path = checkpoint / kept_name(rank, file.ranks);
+    if (rank == 0 && !std::filesystem::exists(path, error)) return kept;
+    NEREID_TRY(kept.emplace_back(), read_file(path));
+  }
+  return kept;
 }
 
 }  // namespace nereid::train

@@ -2,7 +2,8 @@
 //
 // FOLDER/step-00000500 holds `model/` (config.json and safetensors, as transformers reads them), an
 // `optimizer-R-of-N.safetensors` for each rank (`master`, `first`, `second`: float32; in its metadata the
-// range [begin, end) of the flat buffer), and `state.json`.
+// range [begin, end) of the flat buffer), `state.json`, and, where a kind of run keeps more of a rank,
+// `kept-R-of-N.cbor`.
 #pragma once
 
 #include <future>
@@ -31,8 +32,8 @@ class CheckpointWriter {
   ~CheckpointWriter();
 
   // Waits for the one before, copies what there is to the host, and writes it in a thread. All ranks call it
-  // together.
-  Status start(const RunState& state, Trainer& trainer);
+  // together; `kept` is whatever else this rank keeps, if anything.
+  Status start(const RunState& state, Trainer& trainer, std::string kept = "");
   // Until what was started is on the disk; its error, where it is not.
   Status wait();
 
@@ -49,6 +50,7 @@ class CheckpointWriter {
   std::optional<model::Weights> weights_;  // rank 0's
   at::Tensor master_, first_, second_;
   int64_t begin_ = 0, end_ = 0, optimizer_steps_ = 0;
+  std::string kept_;
   std::future<Status> writing_;
 };
 
@@ -58,5 +60,8 @@ Result<std::optional<std::filesystem::path>> latest_checkpoint(const std::filesy
 // Sets the trainer to it, whatever number of ranks wrote it. Errors (blamed on the input) name the file and
 // what was expected.
 Result<RunState> load_checkpoint(const std::filesystem::path& checkpoint, Trainer& trainer);
+
+// What each rank of that checkpoint kept, in the order of ranks; none where nobody did.
+Result<std::vector<std::string>> read_kept(const std::filesystem::path& checkpoint);
 
 }  // namespace nereid::train

@@ -49,6 +49,18 @@ Status receive_all(int fd, void* bytes, size_t size, int64_t from) {
   return ok_status();
 }
 
+Status send_text(int fd, const std::string& text, int64_t to) {
+  const uint64_t size = text.size();
+  NEREID_TRY_STATUS(send_all(fd, &size, sizeof size, to));
+  return send_all(fd, text.data(), text.size(), to);
+}
+Status receive_text(int fd, std::string& text, int64_t from) {
+  uint64_t size = 0;
+  NEREID_TRY_STATUS(receive_all(fd, &size, sizeof size, from));
+  text.resize(size);
+  return receive_all(fd, text.data(), text.size(), from);
+}
+
 // A star around rank 0.
 class SocketRanks : public Ranks {
  public:
@@ -75,6 +87,21 @@ class SocketRanks : public Ranks {
     }
     for (int64_t r = 1; r < count(); ++r) NEREID_TRY_STATUS(send_all(to(r), values.data(), bytes, r));
     return ok_status();
+  }
+
+  Result<std::vector<std::string>> gather(std::string mine) override {
+    std::vector<std::string> all(static_cast<size_t>(count()));
+    if (rank() != 0) {
+      NEREID_TRY_STATUS(send_text(hub(), mine, 0));
+      for (auto& text : all) NEREID_TRY_STATUS(receive_text(hub(), text, 0));
+      return all;
+    }
+    all[0] = std::move(mine);
+    for (int64_t r = 1; r < count(); ++r)
+      NEREID_TRY_STATUS(receive_text(to(r), all[static_cast<size_t>(r)], r));
+    for (int64_t r = 1; r < count(); ++r)
+      for (const auto& text : all) NEREID_TRY_STATUS(send_text(to(r), text, r));
+    return all;
   }
 
   Status sum_to_owners(const at::Tensor& flat, const std::vector<int64_t>& borders) override {

@@ -1,10 +1,16 @@
 #include "nereid/train/torch/run_setup.h"
 
+#include <ATen/Context.h>
 #include <c10/core/CachingDeviceAllocator.h>
+#include <c10/core/DeviceGuard.h>
 #include <dlfcn.h>
 #include <sys/resource.h>
 
+#include <cstdlib>
+
 #include "nereid/base/file.h"
+#include "nereid/model/decoder/device.h"
+#include "nereid/train/torch/local_ranks.h"
 
 namespace nereid::train {
 
@@ -31,6 +37,34 @@ Result<model::Weights> first_weights(const RunFile& run, at::Device device) {
   model::Weights weights = model::make_weights(config, device);
   model::initialize(weights, static_cast<uint64_t>(run.seed));
   return weights;
+}
+
+Status on_ranks(int64_t ranks, const std::string& device_name, const MachineSettings& machine,
+                const std::function<Status(Ranks& ranks, at::Device device)>& body) {
+  if (ranks > 1 && device_name.starts_with("cuda:"))
+    return input_error("--device {}: expected auto, cpu or cuda for {} ranks: rank r has GPU r", device_name,
+                       ranks);
+  // Before CUDA starts: its libraries read it then.
+  if (machine.deterministic) ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);
+  const auto work = [&](RankLink link) -> Status {
+    NEREID_TRY(at::Device device, model::open_device(device_name));
+    if (device.is_cuda() && ranks > 1) {
+      NEREID_TRY(device, model::open_device(fmt::format("cuda:{}", link.rank)));
+    }
+    c10::OptionalDeviceGuard guard;
+    if (device.is_cuda()) guard.reset_device(device);
+    // The same run twice is the same run, bit by bit, and so is a run that was interrupted.
+    at::globalContext().setDeterministicAlgorithms(machine.deterministic, /*warn_only=*/true);
+    // Nothing here reads what it has not written.
+    at::globalContext().setDeterministicFillUninitializedMemory(false);
+    if (ranks == 1) {
+      Alone alone;
+      return body(alone, device);
+    }
+    NEREID_TRY(const auto several, connect_ranks(std::move(link), device));
+    return body(*several, device);
+  };
+  return ranks > 1 ? launch_ranks(ranks, work) : work({});
 }
 
 std::string device_name(at::Device device) {

@@ -1,8 +1,11 @@
 // What every kind of run begins with.
 #pragma once
 
+#include <functional>
+
 #include "nereid/model/decoder/weights.h"
 #include "nereid/train/run_file.h"
+#include "nereid/train/torch/ranks.h"
 
 namespace nereid::train {
 
@@ -12,6 +15,12 @@ Status open_run_folder(const std::filesystem::path& folder, const std::string& r
 
 // The model that the run begins with, in its precision: read, or drawn by the run's seed.
 Result<model::Weights> first_weights(const RunFile& run, at::Device device);
+
+// Runs `body` in so many processes of this host, rank r on GPU r where `device` is auto or cuda and there is
+// one; in this process where it is one rank. Arithmetic is set up as the run file has it. To be called before
+// libtorch is used.
+Status on_ranks(int64_t ranks, const std::string& device, const MachineSettings& machine,
+                const std::function<Status(Ranks& ranks, at::Device device)>& body);
 
 // As NVIDIA's driver has it; "cpu" for the CPU.
 std::string device_name(at::Device device);

@@ -1,20 +1,14 @@
 #include "nereid/train/torch/sft.h"
 
-#include <ATen/Context.h>
-#include <c10/core/DeviceGuard.h>
-
 #include <cmath>
-#include <cstdlib>
 
 #include "nereid/base/deadline.h"
 #include "nereid/base/file.h"
 #include "nereid/base/interrupt.h"
 #include "nereid/base/progress.h"
-#include "nereid/model/decoder/device.h"
 #include "nereid/train/batch.h"
 #include "nereid/train/throughput.h"
 #include "nereid/train/torch/checkpoint.h"
-#include "nereid/train/torch/local_ranks.h"
 #include "nereid/train/torch/run_setup.h"
 #include "nereid/train/torch/trainer.h"
 
@@ -233,31 +227,8 @@ class SftRun {
 
 Status run_sft(const SftOptions& options) {
   NEREID_TRY(const RunFile run, read_run_file(options.run_file));
-  const std::string& device_name = options.device;
-  if (options.ranks > 1 && device_name.starts_with("cuda:"))
-    return input_error("--device {}: expected auto, cpu or cuda for {} ranks: rank r has GPU r", device_name,
-                       options.ranks);
-  // Before CUDA starts: its libraries read it then.
-  ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);
-  const auto work = [&](RankLink link) -> Status {
-    NEREID_TRY(at::Device device, model::open_device(options.device));
-    if (device.is_cuda() && options.ranks > 1) {
-      NEREID_TRY(device, model::open_device(fmt::format("cuda:{}", link.rank)));
-    }
-    c10::OptionalDeviceGuard guard;
-    if (device.is_cuda()) guard.reset_device(device);
-    // The same run twice is the same run, bit by bit, and so is a run that was interrupted.
-    at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true);
-    at::globalContext().setDeterministicFillUninitializedMemory(
-        false);  // nothing here reads what it has not written
-    Alone alone;
-    std::unique_ptr<Ranks> several;
-    if (options.ranks > 1) {
-      NEREID_TRY(several, connect_ranks(std::move(link), device));
-    }
-    return SftRun(options, run, several ? *several : static_cast<Ranks&>(alone), device).go();
-  };
-  return options.ranks > 1 ? launch_ranks(options.ranks, work) : work({});
+  return on_ranks(options.ranks, options.device, run.machine,
+                  [&](Ranks& ranks, at::Device device) { return SftRun(options, run, ranks, device).go(); });
 }
 
 }  // namespace nereid::train

@@ -1,0 +1,40 @@
+// One step's rollouts with their verdicts, of all ranks: every rank comes to the same.
+#pragma once
+
+#include <optional>
+
+#include "nereid/train/reinforce/judge.h"
+#include "nereid/train/reinforce/written.h"
+#include "nereid/train/rl/collapse_watch.h"
+#include "nereid/train/rl/objective.h"
+#include "nereid/train/rollout_log.h"
+#include "nereid/train/torch/ranks.h"
+
+namespace nereid::train {
+
+struct ToldRollout {
+  size_t prompt = 0;
+  std::string word{}, rule{};
+  Judged judged{};
+  size_t length = 0, plan_tokens = 0;  // tokens
+  bool cut_off = false;
+  std::optional<size_t> own{};  // which of this rank's answers it is
+};
+
+struct Gathered {
+  std::vector<ToldRollout> told;  // by prompts, then samples; without those that could not be judged
+  std::vector<size_t> groups{0};  // where each prompt's begin, and the end
+  RolloutFigures figures{};       // entropy and KL are the learner's to say
+  int64_t unjudged = 0;
+  double tokens = 0;
+};
+
+// verdicts: of written.answers, in their order.
+Result<Gathered> gather_rollouts(Ranks& ranks, const WrittenStep& written,
+                                 const std::vector<JudgedAnswer>& verdicts);
+
+// What the run keeps of this rank's answers.
+std::vector<RolloutRecord> records_of(const WrittenStep& written, const std::vector<JudgedAnswer>& verdicts,
+                                      const Gathered& gathered, const ObjectiveSettings& objective);
+
+}  // namespace nereid::train

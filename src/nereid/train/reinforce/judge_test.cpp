@@ -1,0 +1,145 @@
+#include "nereid/train/reinforce/judge.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "nereid/base/file.h"
+
+namespace nereid::train {
+namespace {
+
+using testing::HasSubstr;
+
+// A program in `nereid`'s place. It writes down what it was given, and treats an answer by what is in it:
+// "kill" ends it, "ours" is an Error, "bad" a Mismatch, the rest Verified.
+constexpr const char* kProgram = R"(#!/bin/sh
+echo "started $*" >> "$0.calls"
+while read -r line; do
+  id=${line#*\"id\":\"}; id=${id%%\"*}
+  case "$line" in
+    *kill*) echo "killed by $id" >&2; exit 9 ;;
+    *ours*) echo "ours" >> "$0.calls"; word=Error ;;
+    *bad*) word=Mismatch ;;
+    *) echo "judged" >> "$0.calls"; word=Verified ;;
+  esac
+  echo "{\"id\": \"$id\", \"verdict\": \"$word\", \"rule\": \"r\", \"reason\": \"because\"}"
+done
+)";
+
+class AnswerJudgeTest : public testing::Test {
+ protected:
+  AnswerJudgeTest() {
+    ::signal(SIGPIPE, SIG_IGN);
+    be(kProgram);
+    installation_.bin = folder_.path();
+  }
+  void be(const std::string& program) {
+    const auto path = folder_.path() / "nereid";
+    EXPECT_TRUE(write_file_atomically(path, program).ok());
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  }
+  std::unique_ptr<AnswerJudge> start(int64_t jobs = 4) {
+    return AnswerJudge::start(installation_, {.device = "cpu", .jobs = jobs}, folder_.path() / "log").value();
+  }
+  int64_t calls(const std::string& word) const {
+    const std::string text = read_file(folder_.path() / "nereid.calls").value();
+    int64_t count = 0;
+    for (size_t at = 0; (at = text.find(word, at)) != text.npos; ++at) ++count;
+    return count;
+  }
+  TemporaryFolder folder_ = TemporaryFolder::create("judge").value();
+  Installation installation_;
+};
+
+TEST_F(AnswerJudgeTest, OneProgramJudgesAllAndEachAnswerOfARoundOnce) {
+  const auto judge = start();
+  for (int step = 0; step < 3; ++step) {
+    JudgingRound round(*judge);
+    for (const size_t index : {2, 0, 1, 3}) round.add(index, "task", index % 2 == 0 ? "good" : "bad");
+    round.add(4, "another", "good");
+    EXPECT_EQ(round.different(), 3U);
+    const auto verdicts = round.verdicts().value();
+    ASSERT_EQ(verdicts.size(), 5U);
+    for (size_t i = 0; i < 5; ++i) EXPECT_EQ(verdicts[i].word, i % 2 == 0 ? "Verified" : "Mismatch");
+    EXPECT_EQ(verdicts[0].reason, "because");
+    EXPECT_EQ(verdicts[0].judged.speedup, 1);
+  }
+  EXPECT_EQ(calls("started"), 1);
+  EXPECT_EQ(calls("judged"), 6);
+  EXPECT_EQ(judge->restarts(), 0);
+}
+
+TEST_F(AnswerJudgeTest, AnAnswerThatKillsTheJudgeIsNoVerdictAndTheOthersHaveTheirs) {
+  const auto judge = start();
+  JudgingRound round(*judge);
+  for (size_t i = 0; i < 40; ++i) round.add(i, "task", i == 3 ? "kill" : fmt::format("good {}", i));
+  const auto verdicts = round.verdicts().value();
+  for (size_t i = 0; i < 40; ++i) EXPECT_EQ(verdicts[i].word, i == 3 ? "Error" : "Verified") << i;
+  EXPECT_FALSE(verdicts[3].judged.valid);
+  EXPECT_EQ(judge->restarts(), 3);
+}
+
+TEST_F(AnswerJudgeTest, AnErrorIsAskedAboutAgain) {
+  const auto judge = start();
+  EXPECT_EQ(judge->wait(judge->hand_in({.task = "t", .answer = "ours"})).value().word, "Error");
+  EXPECT_EQ(calls("ours"), 2);
+}
+
+TEST_F(AnswerJudgeTest, AProgramThatNeverAnswersEndsTheRunWithItsLastWords) {
+  be("#!/bin/sh\necho 'there is no GPU' >&2\nexit 2\n");
+  const auto judge = start();
+  for (int i = 0; i < 9; ++i) judge->hand_in({.task = "t", .answer = fmt::format("{}", i)});
+  const auto failed = judge->wait(judge->hand_in({.task = "t", .answer = "last"}));
+  ASSERT_FALSE(failed.ok());
+  EXPECT_THAT(failed.error().message, HasSubstr("ended 10 times without a verdict"));
+  EXPECT_THAT(failed.error().message, HasSubstr("there is no GPU"));
+}
+
+TEST_F(AnswerJudgeTest, WhatIsNoVerdictEndsTheRun) {
+  be("#!/bin/sh\nread -r line\necho 'hello'\nsleep 9\n");
+  const auto judge = start();
+  const auto failed = judge->wait(judge->hand_in({.task = "t", .answer = "a"}));
+  ASSERT_FALSE(failed.ok());
+  EXPECT_THAT(failed.error().message, HasSubstr("the judge's answer"));
+}
+
+TEST_F(AnswerJudgeTest, MoreThanAPipeHolds) {
+  const auto judge = start(64);
+  JudgingRound round(*judge);
+  for (size_t i = 0; i < 64; ++i) round.add(i, "task", fmt::format("{}{}", std::string(1500, 'x'), i));
+  EXPECT_EQ(round.verdicts().value().size(), 64U);
+  EXPECT_EQ(calls("judged"), 64);
+}
+
+TEST(Judge, ReadsVerdicts) {
+  const auto read = [](std::string_view line) { return parse_judged(line, "v:1").value().second; };
+  EXPECT_EQ(parse_judged(R"({"id": "17", "verdict": "Verified"})", "v:1")->first, 17u);
+  const auto verified =
+      read(R"({"id": "1", "verdict": "Verified", "times": {"speedup": 1.5, "reference_ms": 0.25}})");
+  EXPECT_TRUE(verified.judged.valid && verified.judged.correct);
+  EXPECT_EQ(verified.judged.speedup, 1.5);
+  EXPECT_EQ(verified.reference_ms, 0.25);
+  EXPECT_EQ(read(R"({"id": "1", "verdict": "Verified", "rule": null})").judged.speedup, 1);
+  const auto disallowed = read(R"({"id": "1", "verdict": "Disallowed", "rule": "aten-compute"})");
+  EXPECT_EQ(disallowed.rule, "aten-compute");
+  EXPECT_FALSE(disallowed.judged.valid);
+  const auto cheat = read(R"({"id": "1", "verdict": "Disallowed", "rule": "no-launch",
+      "otherwise": {"verdict": "Verified", "times": {"speedup": 1.25}}})");
+  EXPECT_EQ(cheat.word, "Disallowed");
+  EXPECT_EQ(cheat.rule, "no-launch");
+  EXPECT_TRUE(cheat.judged.valid && cheat.judged.correct);
+  EXPECT_EQ(cheat.judged.speedup, 1.25);
+  const auto bad_cheat =
+      read(R"({"id": "1", "verdict": "Disallowed", "otherwise": {"verdict": "Mismatch", "times": null}})");
+  EXPECT_FALSE(bad_cheat.judged.correct);
+  const auto mismatch = read(R"({"id": "1", "verdict": "Mismatch"})");
+  EXPECT_TRUE(mismatch.judged.valid);
+  EXPECT_FALSE(mismatch.judged.correct);
+  EXPECT_EQ(parse_judged(R"({"id": "x", "verdict": "Mismatch"})", "v:1").error().message,
+            "v:1.id: expected a number, got \"x\"");
+  EXPECT_FALSE(parse_judged("{", "v:1").ok());
+}
+
+}  // namespace
+}  // namespace nereid::train

@@ -1,0 +1,37 @@
+// What one step's rollouts do to the model: scores, the objective, and the optimizer's steps.
+#pragma once
+
+#include "nereid/train/metrics.h"
+#include "nereid/train/reinforce/gathered.h"
+#include "nereid/train/rl/rl_file.h"
+#include "nereid/train/torch/trainer.h"
+
+namespace nereid::train {
+
+struct Learnt {
+  Figures figures;
+  bool no_number = false;  // loss or gradient is no finite number: nothing was applied
+  double loss = 0, gradient_norm = 0;
+};
+
+class Learner {
+ public:
+  // All three outlive it.
+  Learner(const RlRun& run, Trainer& trainer, Ranks& ranks)
+      : run_(&run), trainer_(&trainer), ranks_(&ranks) {}
+
+  // rl.updates optimizer steps at the learning rate of `step`; says entropy and KL in gathered.figures. The
+  // objective is that of all ranks' rollouts, evaluated by each; a rank's gradients are those of its own.
+  Result<Learnt> learn(const WrittenStep& written, Gathered& gathered, int64_t step);
+
+ private:
+  struct Scored;
+  Result<Scored> score(const WrittenStep& written, const Gathered& gathered) const;
+  Result<double> fill_scores(Scored& scored) const;
+
+  const RlRun* run_;
+  Trainer* trainer_;
+  Ranks* ranks_;
+};
+
+}  // namespace nereid::train

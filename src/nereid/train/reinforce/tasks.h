@@ -1,0 +1,34 @@
+// The tasks that are learnt from, by class, and which one comes next.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "nereid/base/result.h"
+
+namespace nereid::train {
+
+// The sources of a file of lines, each an object with `code` (or `task`).
+Result<std::vector<std::string>> read_tasks(const std::string& path);
+
+// Each epoch of a class goes through all of its tasks in an order of its own, by the seed.
+class TaskSource {
+ public:
+  // A file for each class.
+  static Result<TaskSource> open(const std::vector<std::string>& files, uint64_t seed);
+
+  // The number of the task that comes next.
+  size_t next(int64_t of_class);
+  const std::vector<std::string>& all(int64_t of_class) const {
+    return tasks_[static_cast<size_t>(of_class)];
+  }
+  std::vector<uint64_t>& drawn() { return drawn_; }  // of each class, so far: what a checkpoint keeps
+
+ private:
+  uint64_t seed_ = 0;
+  std::vector<std::vector<std::string>> tasks_;  // by class
+  std::vector<uint64_t> drawn_;
+};
+
+}  // namespace nereid::train
