@@ -27,7 +27,22 @@ with tempfile.TemporaryDirectory() as name:
     assert shown == {"steps": 3, "first": 3, "last": 2.5, "lowest": 2, "highest": 3}, shown
     page = folder / "page.html"
     nereid("page", folder / "a", folder / "deep/b", "-o", page)
-    assert page.read_text().count("<svg") == 2
+    assert page.read_text().count('role="img"') == 2
+    assert "<details>" not in page.read_text()
+    # Rollouts: listed, chosen from, and on the page, as text.
+    answer = {"class": 0, "task": 3, "prompt": 0, "reward": 0.0, "tokens": 9}
+    rollouts = [{"step": 0, "sample": 0, "verdict": "Malformed", "answer": "old"},
+                {"step": 1, "sample": 0, "verdict": "Mismatch", "rule": "values", "reason": "output is wrong", "answer": "<b>text</b>", "advantage": -0.5},
+                {"step": 1, "sample": 1, "verdict": "Mismatch", "same_as": 0}, {"step": 1, "sample": 2, "verdict": "Verified", "reward": 1.0, "speedup": 1.5, "answer": "good"}]
+    (folder / "a" / "rollouts.jsonl").write_text("".join(json.dumps({**answer, **rollout}) + "\n" for rollout in rollouts))
+    told = [json.loads(line) for line in nereid("show", folder / "a", "--rollouts", "--json").stdout.splitlines()]
+    assert [r["answer"] for r in told] == ["old", "<b>text</b>", "<b>text</b>", "good"] and told[3]["speedup"] == 1.5 and told[0]["advantage"] is None, told
+    chosen = nereid("show", folder / "a", "--rollouts", "--step", 1, "--verdict", "Mismatch").stdout.splitlines()
+    assert len(chosen) == 3 and "0/3" in chosen[1] and "output is wrong" in chosen[1], chosen
+    assert "--rollouts" in nereid("show", folder / "a", "--step", 1, code=2).stderr
+    nereid("page", folder / "a", folder / "deep/b", "-o", page)
+    text = page.read_text().split("some answers of step 1", 1)[1]
+    assert text.count("<details>") == 2 and text.index("good") < text.index("&lt;b&gt;text") and "old" not in text, text
     assert "No such file" in nereid("show", folder / "none", code=2).stderr
     assert "No such file" in nereid("list", folder / "none", code=2).stderr
     (folder / "a" / "metrics.jsonl").write_text('{"step": 1}\nnonsense\n')

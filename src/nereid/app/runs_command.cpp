@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <map>
 
 #include "nereid/app/command_group.h"
 #include "nereid/app/output.h"
@@ -16,6 +17,8 @@ Examples:
   nereid runs                                  the runs below ./training, the newest first
   nereid runs list elsewhere --json
   nereid runs show training/tiny               each figure: first, last, lowest, highest
+  nereid runs show training/rl --rollouts --step 40 --verdict Disallowed    what was written, and what the judge said of it
+  nereid runs show training/rl --rollouts --json | jq -r .answer
   nereid runs page training/a training/b -o ab.html    curves on one self-contained page)";
 
 constexpr const char* kDefaultRoot = "training";
@@ -23,6 +26,9 @@ constexpr const char* kDefaultRoot = "training";
 struct RunsOptions {
   std::string root = kDefaultRoot, output;
   std::vector<std::string> folders;
+  bool rollouts = false;
+  std::optional<int64_t> step;
+  std::string verdict;
 };
 
 struct FoundRun {
@@ -89,7 +95,46 @@ Result<Answer> list_runs(const RunsOptions& options, bool json) {
   return Answer::kYes;
 }
 
+Json rollout_json(const train::RolloutRecord& rollout) {
+  const auto or_null = [](const std::optional<double>& value) { return value ? Json(*value) : Json(); };
+  return {{"step", rollout.step},
+          {"class", rollout.of_class},
+          {"task", rollout.task},
+          {"prompt", rollout.prompt},
+          {"sample", rollout.sample},
+          {"verdict", rollout.verdict},
+          {"rule", rollout.rule},
+          {"reason", rollout.reason},
+          {"reward", rollout.reward},
+          {"speedup", or_null(rollout.speedup)},
+          {"advantage", or_null(rollout.advantage)},
+          {"tokens", rollout.tokens},
+          {"cut_off", rollout.cut_off},
+          {"answer", rollout.answer}};
+}
+
+Result<Answer> show_rollouts(const RunsOptions& options, bool json) {
+  if (!json)
+    NEREID_TRY_STATUS(write_stdout(fmt::format("{:>6}  {:>9}  {:>9}  {:12}  {:>6}  {:>9}  {:>8}  {:>6}  {}\n",
+                                               "step", "task", "answer", "verdict", "reward", "advantage",
+                                               "speed-up", "tokens", "reason")));
+  NEREID_TRY_STATUS(
+      train::read_rollouts(options.folders.front(), [&](const train::RolloutRecord& rollout) -> Status {
+        if (options.step && rollout.step != *options.step) return ok_status();
+        if (!options.verdict.empty() && rollout.verdict != options.verdict) return ok_status();
+        if (json) return stream_stdout(json_line(rollout_json(rollout)));
+        return stream_stdout(fmt::format("{:>6}  {:>9}  {:>9}  {:12}  {:>6}  {:>9}  {:>8}  {:>6}  {}\n",
+                                         rollout.step, fmt::format("{}/{}", rollout.of_class, rollout.task),
+                                         fmt::format("{}/{}", rollout.prompt, rollout.sample),
+                                         rollout.verdict, rollout.reward, number_text(rollout.advantage),
+                                         number_text(rollout.speedup), rollout.tokens,
+                                         rollout.reason.substr(0, rollout.reason.find('\n'))));
+      }));
+  return Answer::kYes;
+}
+
 Result<Answer> show_run(const RunsOptions& options, bool json) {
+  if (options.rollouts) return show_rollouts(options, json);
   NEREID_TRY(const auto curves, train::read_metrics(options.folders.front()));
   Json figures = Json::object();
   std::string text = fmt::format("{:24}  {:>7}  {:>11}  {:>11}  {:>11}  {:>11}\n", "figure", "steps", "first",
@@ -111,11 +156,30 @@ Result<Answer> show_run(const RunsOptions& options, bool json) {
   return Answer::kYes;
 }
 
+// Of the last step that has any: different answers, a few of each verdict.
+Result<std::vector<train::RolloutRecord>> some_rollouts(const std::filesystem::path& folder) {
+  constexpr int kOfAVerdict = 4;
+  std::vector<train::RolloutRecord> found;
+  std::map<std::string, int> verdicts;
+  NEREID_TRY_STATUS(train::read_rollouts(folder, [&](train::RolloutRecord rollout) -> Status {
+    if (rollout.same_as) return ok_status();
+    if (!found.empty() && rollout.step < found.back().step) return ok_status();
+    if (!found.empty() && rollout.step > found.back().step) found.clear(), verdicts.clear();
+    if (++verdicts[rollout.verdict] <= kOfAVerdict) found.push_back(std::move(rollout));
+    return ok_status();
+  }));
+  std::ranges::stable_sort(found, std::greater{}, &train::RolloutRecord::reward);
+  return found;
+}
+
 Result<Answer> draw_runs(const RunsOptions& options, bool json) {
   std::vector<RunCurves> runs;
   for (const std::filesystem::path folder : options.folders) {
     NEREID_TRY(auto curves, train::read_metrics(folder));
-    runs.push_back({.name = folder.lexically_normal().string(), .curves = std::move(curves)});
+    NEREID_TRY(auto rollouts, some_rollouts(folder));
+    runs.push_back({.name = folder.lexically_normal().string(),
+                    .curves = std::move(curves),
+                    .rollouts = std::move(rollouts)});
   }
   NEREID_TRY_STATUS(write_file_atomically(options.output, runs_page(runs)));
   if (json) NEREID_TRY_STATUS(write_stdout(json_line({{"page", options.output}, {"runs", options.folders}})));
@@ -131,10 +195,12 @@ void add_runs_command(CLI::App& app, Chosen& chosen) {
   runs.add("list", "The newest first", list_runs)
       .add_option("FOLDER", options.root, "Where runs lie, at any depth")
       ->capture_default_str();
-  runs.add("show", "Each figure of one run", show_run)
-      .add_option("RUN", options.folders, "Its folder")
-      ->required()
-      ->expected(1);
+  CLI::App& show = runs.add("show", "Each figure of one run, or its rollouts", show_run);
+  show.add_option("RUN", options.folders, "Its folder")->required()->expected(1);
+  auto* rollouts = show.add_flag("--rollouts", options.rollouts,
+                                 "Each answer of reinforcement learning with its verdict; texts with --json");
+  show.add_option("--step", options.step, "Of --rollouts: one step's")->needs(rollouts);
+  show.add_option("--verdict", options.verdict, "Of --rollouts: with that verdict")->needs(rollouts);
   CLI::App& page = runs.add("page", "Curves of some runs on one page", draw_runs);
   page.add_option("RUN", options.folders, "Their folders")->required();
   page.add_option("-o", options.output, "The page: an HTML file")->required();

@@ -129,6 +129,24 @@ std::string picture(const std::string& figure, const std::vector<RunCurves>& run
   return out + "</svg></div>\n";
 }
 
+std::string rollout_text(const train::RolloutRecord& rollout) {
+  std::string head = fmt::format("{}, reward {:g}", rollout.verdict, rollout.reward);
+  if (rollout.speedup) head += fmt::format(", {:.2f} times the reference's speed", *rollout.speedup);
+  if (rollout.advantage) head += fmt::format(", advantage {:.3g}", *rollout.advantage);
+  head += fmt::format(", {} tokens{}, task {} of class {}", rollout.tokens,
+                      rollout.cut_off ? " (cut off)" : "", rollout.task, rollout.of_class);
+  return fmt::format("<details><summary>{}</summary>\n<p>{}</p>\n<pre>{}</pre></details>\n", escaped(head),
+                     escaped(rollout.reason), escaped(rollout.answer));
+}
+
+std::string rollouts_of(const RunCurves& run) {
+  if (run.rollouts.empty()) return "";
+  std::string out =
+      fmt::format("<h2>{}: some answers of step {}</h2>\n", escaped(run.name), run.rollouts.front().step);
+  for (const auto& rollout : run.rollouts) out += rollout_text(rollout);
+  return out;
+}
+
 }  // namespace
 
 std::string runs_page(const std::vector<RunCurves>& runs) {
@@ -149,7 +167,9 @@ std::string runs_page(const std::vector<RunCurves>& runs) {
   for (const char* first : {"loss", "held_out_loss", "reward"})
     if (figures.erase(first) > 0) body += picture(first, runs);
   for (const auto& figure : figures) body += picture(figure, runs);
-  return search::page(names, fmt::format("<h1>{}</h1>\n{}</div>\n", escaped(names), body));
+  body += "</div>\n";
+  for (const auto& run : runs) body += rollouts_of(run);
+  return search::page(names, fmt::format("<h1>{}</h1>\n{}", escaped(names), body));
 }
 
 }  // namespace nereid::app
