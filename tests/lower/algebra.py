@@ -63,5 +63,9 @@ CASES = [
     case("clamps_beyond", "x.clamp(max=-0.5).clamp(min=0.5), x.tanh().clamp(min=-0.3).clamp(-1, 1)", (33, 65)),
     case("row_times_column", "(x * 2) @ y", (33, 1), (1, 70), tells=SCALE),
     case("one_term_of_maxima", "x.amax(-1) @ y", (3, 33, 1, 40), (3, 1, 3)),
+    # Taps of a convolution that see padding alone are no part of its sum.
+    case("wide_window", "self.f(x)", (4, 24, 1, 2), init="self.f = nn.Conv2d(24, 32, 5, padding=2)", tells="by [24, 1, 3]"),
+    case("wide_window_transposed", "self.f(x)", (2, 20, 9, 1, 7), init="self.f = nn.ConvTranspose3d(20, 1, 5, padding=2)", tells="by [20, 5, 1, 5]"),
+    case("wide_window_by_classes", "self.f(x)", (2, 6, 1, 20), init="self.f = nn.ConvTranspose2d(6, 10, 7, stride=2, padding=3)", tells="by [6, 2, 4]"),
     case("huge_scale", "(x * 1e20) @ y * 1e-20", (100, 64), (64, 90), never=SCALE),
 ]

@@ -285,6 +285,15 @@ LAYERS = [
     layer("conv_halves", "nn.Conv2d(40, 48, 3, padding=1, stride=2)", (3, 40, 60, 62), dtype="float16"),
     layer("conv_halves_1x1", "nn.Conv2d(64, 48, 1)", (3, 64, 60, 40), forward="self.f(x.relu()).relu()", dtype="bfloat16"),
     layer("conv_one", "nn.Conv2d(40, 1, 3, padding=1)", (5, 40, 64, 64)),
+    # Windows of which outer taps see padding alone.
+    layer("conv_wide_point", "nn.Conv2d(96, 80, 3, padding=1)", (6, 96, 1, 1)),
+    layer("conv_wide", "nn.Conv2d(24, 32, 5, padding=2)", (4, 24, 1, 2)),
+    layer("conv_wide_strided", "nn.Conv2d(6, 10, 7, padding=6, stride=5, dilation=2)", (2, 6, 3, 4)),
+    layer("conv_wide_halves", "nn.Conv2d(40, 48, 3, padding=1)", (3, 40, 1, 9), dtype="float16"),
+    layer("conv_wide_depthwise", "nn.Conv2d(8, 8, 5, padding=2, groups=8)", (2, 8, 1, 2)),
+    layer("conv_transpose_wide", "nn.ConvTranspose3d(20, 1, 5, padding=2)", (2, 20, 9, 1, 7)),
+    layer("conv_transpose_wide_strided", "nn.ConvTranspose2d(6, 10, 7, stride=2, padding=3)", (2, 6, 1, 2)),
+    layer("conv_transpose_wide_dilated", "nn.ConvTranspose2d(6, 10, 4, stride=3, dilation=2, padding=2)", (2, 6, 1, 2)),
     layer("long_sum_conv", "nn.Conv2d(512, 24, 3, padding=1)", (1, 512, 5, 6)),
     layer("columns_in_parts", "", (3000, 200), forward="x.sum(0), x.var(0), x.argmax(0), torch.softmax(x, 0)"),
     layer("transposes", "", (3, 70, 90), (130, 130), forward="x.mT.contiguous(), x.permute(2, 0, 1).contiguous() + 1, (y.t() + y).relu()"),
@@ -362,10 +371,10 @@ def variants(case):
         if case.name.startswith(NO_HALVES):
             continue
         yield dataclasses.replace(case, name=f"{case.name}_{dtype}", dtype=dtype)
-    if case.family == "layer":
-        return
     shapes = {"unary": ((1000,), (2, 3, 8, 9)), "binary": ((1000,), (2, 3, 8, 9)),
               "reduce": ((5, 7, 9), (4, 3, 1025)), "scan": ((5, 7, 9), (3, 1500)), "shape": ((5, 7, 9),)}
+    if case.family not in shapes:  # a layer, or what has its own inputs: no other shapes
+        return
     for shape in shapes[case.family]:
         if len(shape) > 2 and any(text in case.forward for text in ONLY_MATRICES):
             continue

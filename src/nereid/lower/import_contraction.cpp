@@ -170,6 +170,30 @@ class Convolution {
   // A window's taps fall into classes by what is left of a place by the stride.
   bool by_classes(size_t i) const { return transposed_ && stride(i) > 1 && dilation(i) == 1; }
 
+  // Along a dimension of the area, the taps that meet an element of x at some place: of a window that is wide
+  // beside what it goes over the outer ones see padding alone.
+  struct Taps {
+    int64_t first = 0, count = 1;
+  };
+  Taps taps(size_t i) const {
+    const int64_t places = sizes_[2 + i], in = in_[2 + i];
+    int64_t all = window_[2 + i], low = -padding(i), high = (places - 1) * stride(i) + low,
+            step = dilation(i),
+            end = in;  // where x is read at the first and at the last place by tap 0, and a tap further
+    if (by_classes(i)) {
+      all = (all + stride(i) - 1) / stride(i), step = -1;
+      low = padding(i) / stride(i);
+      high = (places + stride(i) - 1) / stride(i) - 1 + (stride(i) - 1 + padding(i)) / stride(i);
+    } else if (transposed_) {
+      low = padding(i), high = places - 1 + low, step = -dilation(i), end = in * stride(i);
+    }
+    const auto meets = [&](int64_t tap) { return low + step * tap < end && high + step * tap >= 0; };
+    Taps found{.first = 0, .count = all};
+    while (found.count > 1 && !meets(found.first)) ++found.first, --found.count;
+    while (found.count > 1 && !meets(found.first + found.count - 1)) --found.count;
+    return found;
+  }
+
   void lay_out() {
     rows_ = {sizes_[0], groups_, out_each_};
     at_ = {d(0), d(1) * out_each_ + d(2)};
@@ -177,7 +201,7 @@ class Convolution {
     for (size_t i = 0; i < area_; ++i) {
       const int64_t step = by_classes(i) ? stride(i) : 1;
       rows_.push_back((sizes_[2 + i] + step - 1) / step);
-      reduced_.push_back((window_[2 + i] + step - 1) / step);
+      reduced_.push_back(taps(i).count);
     }
     for (size_t i = 0; i < area_; ++i) {
       place_.push_back(d(3 + i));
@@ -197,7 +221,7 @@ class Convolution {
   // Where x and the weight are read along one dimension of the area, and under which conditions they are
   // there.
   void along(size_t i, std::vector<Index>& at_x, std::vector<Index>& at_w, ExprId& in_x, ExprId& in_w) {
-    const Index tap = d(rows_.size() + 1 + i);
+    const Index tap = d(rows_.size() + 1 + i) + Index(taps(i).first);
     Index from, k = tap;
     if (!transposed_) {
       from = place_[i] * stride(i) + tap * dilation(i) - Index(padding(i));
