@@ -1,7 +1,8 @@
 """Training on a GPU: the speed of a model of 100 million parameters (tokens a second, MFU), the same run bit by bit after a kill, and
 several GPUs. With --device cpu the same at toy size, without the speed.
 
-    .venv/bin/python tests/gpu/train.py build/release/bin/nereid-lm [--ranks 2] [--device cpu] [--no-recompute] [--rows 16]"""
+    .venv/bin/python tests/gpu/train.py build/release/bin/nereid-lm [--ranks 2] [--device cpu] [--no-recompute] [--rows 16]
+    ... --ranks 4 --shape 8b --rows 2 --steps 9 [--shard]     Qwen3-8B's shape, with parameters sharded or whole"""
 import argparse
 import json
 import os
@@ -24,6 +25,8 @@ parser.add_argument("--ranks", type=int, default=1)
 parser.add_argument("--rows", type=int, default=8, help="rows of 4,096 tokens in one forward")
 parser.add_argument("--steps", type=int, default=30)
 parser.add_argument("--no-recompute", action="store_true")
+parser.add_argument("--shape", choices=("100m", "8b"), default="100m")
+parser.add_argument("--shard", action="store_true", help="parameters, too")
 options = parser.parse_args()
 toy_runs.LM = os.path.abspath(options.lm)
 gpu = options.device != "cpu"
@@ -57,15 +60,15 @@ print("killed and resumed: the same run bit by bit")
 
 if options.ranks > 1:
     ranked = {"machine": precision, "data": {"rows_at_once": 1, "rows_per_step": 4 * options.ranks}}
-    for name, ranks in (("one", 1), ("several", options.ranks)):
-        run_file(name, **ranked)
+    for name, ranks, shard in (("one", 1, False), ("several", options.ranks, False), ("sharded", options.ranks, True)):
+        run_file(name, **{**ranked, "machine": {**precision, "shard_parameters": shard}})
         done(name, "--ranks", str(ranks))
-    for (a,), (b,) in zip(curve("one", "loss"), curve("several", "loss")):
-        assert abs(a - b) < (0.1 if gpu else 1e-3), (a, b)
-    print(f"{options.ranks} ranks: the losses of one, up to rounding")
+        for (a,), (b,) in zip(curve("one", "loss"), curve(name, "loss")):
+            assert abs(a - b) < (0.1 if gpu else 1e-3), (name, a, b)
+    print(f"{options.ranks} ranks, with whole parameters and sharded ones: the losses of one, up to rounding")
 
-# 100 million parameters, 12 layers; documents of 200 to 3,000 tokens, all but their first tenth an answer.
-vocab, length, count = (32768, 4096, 1500) if gpu else (500, 128, 60)
+# 100 million parameters, 12 layers, or Qwen3-8B's shape; documents of 200 to 3,000 tokens, all but their first tenth an answer.
+vocab, length, count = ({"100m": 32768, "8b": 151936}[options.shape], 4096, 1500) if gpu else (500, 128, 60)
 draw = random.Random(0)
 documents = []
 for _ in range(count):
@@ -73,12 +76,15 @@ for _ in range(count):
     documents.append((tokens, [(len(tokens) // 10, len(tokens))]))
 write_set(root / "large", [documents], vocab)
 shape = {"hidden_size": 768, "intermediate_size": 2048, "num_hidden_layers": 12, "num_attention_heads": 12, "num_key_value_heads": 4}
+if options.shape == "8b":
+    shape = {"hidden_size": 4096, "intermediate_size": 12288, "num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 8,
+             "head_dim": 128, "tie_word_embeddings": False}
 run_file("large", top={"held_out_every": 1000},
          model={"vocab_size": vocab, **(shape if gpu else {})},
          data={"train": [str(root / "large")], "held_out": None, "sequence_length": length, "rows_per_step": options.rows * options.ranks,
                "rows_at_once": options.rows, "window": 4096},
          optimizer={"learning_rate": 3e-4}, schedule={"steps": options.steps}, checkpoints={"every_steps": 1000},
-         machine={**precision, "recompute": not options.no_recompute})
+         machine={**precision, "recompute": not options.no_recompute, "shard_parameters": options.shard})
 steps = done("large", "--ranks", str(options.ranks))[options.steps // 3:]
 middle = {key: statistics.median(s[key] for s in steps) for key in ("tokens_per_s", "seconds", "memory_gb", "mfu") if key in steps[0]}
-print(f"100M parameters, {options.ranks} ranks, {options.rows} rows of {length} at once, recompute {not options.no_recompute}: {middle}")
+print(f"{options.shape}, {options.ranks} ranks, {options.rows} rows of {length} at once, recompute {not options.no_recompute}, sharded {options.shard}: {middle}")

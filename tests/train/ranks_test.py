@@ -41,6 +41,33 @@ held_out = [(a, b) for (a,), (b,) in zip(curve("adamw_4", "held_out_loss"), curv
 assert held_out and all(abs(a - b) < 1e-3 for a, b in held_out), held_out
 whole("bf16", "--ranks", "2", machine={"precision": "bfloat16"}, **ONE)
 
+# Parameters sharded, too: the same numbers where each rank has one micro-batch a step, the same up to rounding elsewhere; checkpoints are the
+# same files, whoever goes on from them.
+UNTIED = {"model": {"tie_word_embeddings": False}}
+SHARDED = {"machine": {"shard_parameters": True}}
+for name, more in (("untied", {}), ("untied_sharded", SHARDED)):
+    whole(name, "--ranks", "4", **ONE, **UNTIED, **more)
+assert curve("untied_sharded", *EXACT) == curve("untied", *EXACT)
+for file in ("model/model.safetensors", *(f"optimizer-{rank}-of-4.safetensors" for rank in range(4))):
+    one, other = (load_file(root / "runs" / run / "checkpoints/step-00000020" / file) for run in ("untied_sharded", "untied"))
+    assert one.keys() == other.keys() and all(torch.equal(one[tensor], other[tensor]) for tensor in one), file
+for kind in ("adamw", "muon"):
+    for ranks in (1, 2):
+        whole(f"{kind}_sharded_{ranks}", "--ranks", str(ranks), **ONE, **SHARDED, optimizer={"kind": kind})
+        near(f"{kind}_sharded_{ranks}", f"{kind}_1", 1e-3 if kind == "adamw" else 2e-2)
+bf16 = {"precision": "bfloat16", "shard_parameters": True}
+whole("bf16_sharded", "--ranks", "2", machine=bf16, **ONE)
+near("bf16_sharded", "bf16", 2e-2)
+refused("sharded layers that are kept", start("kept", "--ranks", "2", machine={"shard_parameters": True, "recompute": False}), "machine.recompute: expected true", code=2)
+run_file("sharded_lost", **ONE, **SHARDED)
+process = subprocess.Popen(command("sharded_lost", "--ranks", "2", "--json"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV)
+for _ in range(9):
+    process.stdout.readline()
+process.send_signal(signal.SIGKILL)
+process.communicate()
+whole("sharded_lost", "--ranks", "4", **ONE, **SHARDED)
+near("sharded_lost", "adamw_1", 1e-3)
+
 
 def children(pid):
     return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

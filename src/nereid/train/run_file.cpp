@@ -128,6 +128,9 @@ void read_machine(TomlTable& root, MachineSettings& machine) {
   table->choice<Precision>("precision", machine.precision,
                            {{"float32", Precision::kFloat32}, {"bfloat16", Precision::kBfloat16}});
   table->boolean("recompute", machine.recompute);
+  table->boolean("shard_parameters", machine.shard_parameters);
+  if (machine.shard_parameters && !machine.recompute)
+    table->wrong("recompute", "true where parameters are sharded: a layer's weights are not there to keep");
   table->boolean("deterministic", machine.deterministic);
 }
 

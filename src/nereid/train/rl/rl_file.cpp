@@ -94,6 +94,8 @@ Result<RlRun> parse_rl_file(std::string_view text, const std::string& name) {
     read_curriculum(root, found.rl, found.curriculum);
   };
   NEREID_TRY(found.run, parse_run_file(text, name, {.read = read, .own_data = true}));
+  if (found.run.machine.shard_parameters)
+    return input_error("{}: machine.shard_parameters: expected false: the engine needs whole weights", name);
   return found;
 }
 

@@ -153,7 +153,6 @@ Status CheckpointWriter::start(const RunState& state, Trainer& trainer, std::str
   const auto path = folder_ / fmt::format("{}{:08}", kPrefix, state.step);
   if (ranks_->rank() == 0) {
     if (!weights_) weights_ = model::make_weights(trainer.weights().config, at::kCPU);
-    weights_->flat.copy_(trainer.weights().flat);
     std::error_code error;
     std::filesystem::create_directories(folder_, error);
     if (error) return our_error("{}: {}", folder_.string(), error.message());
@@ -162,6 +161,7 @@ Status CheckpointWriter::start(const RunState& state, Trainer& trainer, std::str
     NEREID_TRY(auto staged, model::StagedFolder::create(path));
     staged_.emplace(std::move(staged));
   }
+  NEREID_TRY_STATUS(trainer.copy_weights(weights_ ? weights_->flat : at::Tensor()));
   std::vector<double> everybody = {1};
   NEREID_TRY_STATUS(ranks_->sum(everybody));  // the folder is there
   const auto staged = std::filesystem::absolute(path).string() + ".incomplete";

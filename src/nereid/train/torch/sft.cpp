@@ -201,7 +201,8 @@ class SftRun {
     for (int64_t i = 0; i < kHeldOutSteps; ++i) {
       NEREID_TRY(const StepData data, maker.next());
       if (i > 0 && data.next.epoch > 0) break;
-      sums[0] += trainer_->loss_sum(data.batches);
+      NEREID_TRY(const double sum, trainer_->loss_sum(data.batches));
+      sums[0] += sum;
       targets += static_cast<double>(data.targets);
     }
     NEREID_TRY_STATUS(ranks_->sum(sums));

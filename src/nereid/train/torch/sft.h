@@ -14,7 +14,8 @@ struct SftOptions {
   std::filesystem::path folder;  // the run's; empty: training/NAME
   std::string device = "auto";   // with several ranks: auto, cpu or cuda, where rank r has GPU r
   int64_t ranks = 1;             // processes of this host
-  // What layers compute element by element, where it is not to be PyTorch's operators: asked once, by each rank.
+  // What layers compute element by element, where it is not to be PyTorch's operators: asked once, by each
+  // rank.
   std::function<Result<std::shared_ptr<model::Operators>>(const model::Config&, c10::Device)> operators = {};
   // Called after each step on rank 0.
   std::function<Status(int64_t step, const Figures& figures)> tell = {};

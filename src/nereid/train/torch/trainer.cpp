@@ -31,9 +31,18 @@ Trainer::Trainer(const RunFile& run, model::Weights weights, Ranks& ranks)
     : run_(run),
       weights_(std::move(weights)),
       ranks_(&ranks),
+      device_(weights_.flat.device()),
       borders_(borders_of(weights_.layout, run.optimizer.kind, ranks.count())),
-      optimizer_(weights_.layout, run.optimizer, begin(), end(), weights_.flat.device()) {
+      optimizer_(weights_.layout, run.optimizer, begin(), end(), device_) {
   const c10::NoGradGuard no_gradients;
+  if (run.machine.shard_parameters) {
+    sharded_.emplace(weights_, ranks, borders_);
+    weights_.flat = weights_.embedding = weights_.norm = weights_.head = at::Tensor();
+    weights_.parameters.clear(), weights_.layers.clear();
+    master_ = sharded_->own().to(at::kFloat);
+    gathered_ = at::zeros_like(master_);
+    return;
+  }
   model::require_gradients(weights_);
   gradient_ = at::zeros_like(weights_.flat);
   gathered_ = gradient_.scalar_type() == at::kFloat
@@ -47,8 +56,14 @@ Trainer::Trainer(const RunFile& run, model::Weights weights, Ranks& ranks)
   master_ = weights_.flat.slice(0, begin(), end()).to(at::kFloat);
 }
 
+at::Tensor Trainer::own_gradient() const { return sharded_ ? gathered_ : gathered_.slice(0, begin(), end()); }
+
+at::Tensor Trainer::own_weights() const {
+  return sharded_ ? sharded_->own() : weights_.flat.slice(0, begin(), end());
+}
+
 at::Tensor Trainer::hidden_of(const Batch& batch) const {
-  const at::Device device = weights_.flat.device();
+  const at::Device device = device_;
   const auto attention = std::make_shared<model::PackedAttention>(batch.cumulative_lengths, device);
   const bool recompute = run_.machine.recompute && c10::GradMode::is_enabled();
   return training_hidden_states(weights_, on_device(batch.tokens, device), on_device(batch.positions, device),
@@ -56,8 +71,7 @@ at::Tensor Trainer::hidden_of(const Batch& batch) const {
 }
 
 at::Tensor Trainer::loss_of(const Batch& batch, double scale) const {
-  return linear_cross_entropy(hidden_of(batch), weights_.head,
-                              on_device(batch.targets, weights_.flat.device()), scale);
+  return linear_cross_entropy(hidden_of(batch), weights_.head, on_device(batch.targets, device_), scale);
 }
 
 Result<Trainer::Figures> Trainer::gather_all(size_t count,
@@ -71,13 +85,34 @@ Result<Trainer::Figures> Trainer::gather_all(size_t count,
     if (apart) gathered_.add_(gradient_);
   }
   NEREID_TRY_STATUS(ranks_->sum_to_owners(gathered_, borders_));
-  const at::Tensor own = gathered_.slice(0, begin(), end());
-  std::vector<double> sums = {loss.item<double>(), own.norm().to(at::kDouble).square().item<double>()};
+  return figures_of(loss);
+}
+
+Result<Trainer::Figures> Trainer::figures_of(const at::Tensor& loss) {
+  std::vector<double> sums = {loss.item<double>(),
+                              own_gradient().norm().to(at::kDouble).square().item<double>()};
   NEREID_TRY_STATUS(ranks_->sum(sums));
   return Figures{.loss = sums[0], .gradient_norm = std::sqrt(sums[1])};
 }
 
+ShardedModel::Loss Trainer::sharded_loss(const Batch& batch, double scale) const {
+  return [&batch, scale, this](const at::Tensor& hidden, const at::Tensor& head) {
+    return linear_cross_entropy(hidden, head, on_device(batch.targets, device_), scale);
+  };
+}
+
 Result<Trainer::Figures> Trainer::gather(const StepData& step) {
+  if (sharded_) {
+    gathered_.zero_();
+    at::Tensor loss = at::zeros({}, gathered_.options());
+    for (const Batch& batch : step.batches) {
+      NEREID_TRY(
+          const at::Tensor part,
+          sharded_->learn(batch, sharded_loss(batch, 1.0 / static_cast<double>(step.targets)), gathered_));
+      loss += part;
+    }
+    return figures_of(loss);
+  }
   return gather_all(step.batches.size(), [&](size_t i) {
     const at::Tensor part = loss_of(step.batches[i], 1.0 / static_cast<double>(step.targets));
     torch::autograd::backward({part}, {});
@@ -87,24 +122,23 @@ Result<Trainer::Figures> Trainer::gather(const StepData& step) {
 
 Trainer::Scores Trainer::score(const Batch& batch) const {
   const c10::NoGradGuard no_gradients;
-  const auto scores =
-      score_tokens(hidden_of(batch), weights_.head, on_device(batch.targets, weights_.flat.device()));
+  const auto scores = score_tokens(hidden_of(batch), weights_.head, on_device(batch.targets, device_));
   return {scores.log_probabilities.cpu(), scores.entropies.cpu()};
 }
 
 Result<Trainer::Figures> Trainer::gather_from(const std::vector<Batch>& batches,
                                               const std::vector<at::Tensor>& gradients) {
   return gather_all(batches.size(), [&](size_t i) {
-    const auto scores = score_tokens(hidden_of(batches[i]), weights_.head,
-                                     on_device(batches[i].targets, weights_.flat.device()));
-    torch::autograd::backward({scores.log_probabilities}, {gradients[i].to(weights_.flat.device())});
+    const auto scores =
+        score_tokens(hidden_of(batches[i]), weights_.head, on_device(batches[i].targets, device_));
+    torch::autograd::backward({scores.log_probabilities}, {gradients[i].to(device_)});
     return at::zeros({}, gathered_.options());
   });
 }
 
 Status Trainer::apply(double gradient_norm, double share) {
   const c10::NoGradGuard no_gradients;
-  const at::Tensor own = gathered_.slice(0, begin(), end());
+  const at::Tensor own = own_gradient();
   if (gradient_norm > run_.optimizer.clip_norm) own.mul_(run_.optimizer.clip_norm / gradient_norm);
   optimizer_.step(master_, own, share);
   return spread_master();
@@ -112,15 +146,29 @@ Status Trainer::apply(double gradient_norm, double share) {
 
 Status Trainer::spread_master() {
   const c10::NoGradGuard no_gradients;
-  const at::Tensor own = weights_.flat.slice(0, begin(), end());
+  const at::Tensor own = own_weights();
   if (own.data_ptr() != master_.data_ptr()) own.copy_(master_);
-  return ranks_->share_from_owners(weights_.flat, borders_);
+  return sharded_ ? ok_status() : ranks_->share_from_owners(weights_.flat, borders_);
 }
 
-double Trainer::loss_sum(const std::vector<Batch>& batches) const {
+Status Trainer::copy_weights(const at::Tensor& flat) {
+  const c10::NoGradGuard no_gradients;
+  if (sharded_) return sharded_->copy_whole(flat);
+  if (flat.defined()) flat.copy_(weights_.flat);
+  return ok_status();
+}
+
+Result<double> Trainer::loss_sum(const std::vector<Batch>& batches) {
   const c10::NoGradGuard no_gradients;
   double sum = 0;
-  for (const Batch& batch : batches) sum += loss_of(batch, 1).item<double>();
+  for (const Batch& batch : batches) {
+    if (sharded_) {
+      NEREID_TRY(const at::Tensor part, sharded_->look(batch, sharded_loss(batch, 1)));
+      sum += part.item<double>();
+    } else {
+      sum += loss_of(batch, 1).item<double>();
+    }
+  }
   return sum;
 }
 

@@ -2,17 +2,20 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "nereid/model/decoder/decoder.h"
 #include "nereid/train/batch.h"
 #include "nereid/train/run_file.h"
 #include "nereid/train/torch/optimizer.h"
 #include "nereid/train/torch/ranks.h"
+#include "nereid/train/torch/sharded_model.h"
 
 namespace nereid::train {
 
-// Weights are whole on every rank, in the run's precision. Float32 masters and the optimizer's state are
-// sharded (ZeRO-1, Rajbhandari et al., 2020): rank r owns one range of the flat buffer. Gradients are
+// Weights are whole on every rank, in the run's precision, or sharded too where the run file has it so
+// (sharded_model.h; then all ranks go through forwards together). Float32 masters and the optimizer's state
+// are sharded (ZeRO-1, Rajbhandari et al., 2020): rank r owns one range of the flat buffer. Gradients are
 // gathered over micro-batches in float32.
 class Trainer {
  public:
@@ -26,7 +29,7 @@ class Trainer {
   // Forward and backward of all batches; nothing changes but gradients. The numbers may be no finite ones.
   Result<Figures> gather(const StepData& step);
   // Log-probabilities and entropies of a batch's targets, [tokens] on the host, 0 where there is none;
-  // without gradients.
+  // without gradients. Of whole weights alone, and so is `gather_from`.
   struct Scores {
     at::Tensor log_probabilities, entropies;
   };
@@ -38,9 +41,12 @@ class Trainer {
   Status apply(double gradient_norm, double share);
 
   // Sum of losses over the targets of these batches, without gradients; of this rank.
-  double loss_sum(const std::vector<Batch>& batches) const;
+  Result<double> loss_sum(const std::vector<Batch>& batches);
 
+  // Where weights are sharded there are no tensors, but configuration and layout.
   const model::Weights& weights() const { return weights_; }
+  // All ranks call it: rank 0's `flat` [elements] on the host becomes the weights; others hand in none.
+  Status copy_weights(const at::Tensor& flat);
   // Of this rank's range [begin, end).
   int64_t begin() const { return borders_[static_cast<size_t>(ranks_->rank())]; }
   int64_t end() const { return borders_[static_cast<size_t>(ranks_->rank()) + 1]; }
@@ -50,18 +56,26 @@ class Trainer {
   Status spread_master();
 
  private:
+  at::Tensor own_gradient() const;
+  at::Tensor own_weights() const;
   at::Tensor hidden_of(const Batch& batch) const;
   at::Tensor loss_of(const Batch& batch, double scale) const;
+  ShardedModel::Loss sharded_loss(const Batch& batch, double scale) const;
+  Result<Figures> figures_of(const at::Tensor& loss);
   // What each of `count` micro-batches adds, and the sums over ranks of the losses and of the gradient.
   Result<Figures> gather_all(size_t count, const std::function<at::Tensor(size_t)>& backward);
 
   RunFile run_;
   model::Weights weights_;
   Ranks* ranks_;
+  at::Device device_;
   std::vector<int64_t> borders_;
+  std::optional<ShardedModel> sharded_;
   at::Tensor gradient_;  // flat, the weights' type: what the backward pass adds to
-  at::Tensor gathered_;  // flat, float32: the sum over micro-batches; gradient_ itself where that is float32
-  at::Tensor master_;    // of the range, float32; the weights themselves where those are
+  // Float32, the sum over micro-batches: flat (gradient_ itself where that is float32), or the own range of
+  // sharded weights.
+  at::Tensor gathered_;
+  at::Tensor master_;  // of the range, float32; the weights themselves where those are
   Optimizer optimizer_;
 };
 
