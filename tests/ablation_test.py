@@ -51,7 +51,10 @@ elif command == "train":
         share = step / run["schedule"]["steps"]
         with log.open("a") as file:
             file.write(json.dumps({"step": step, "reward": share, "entropy": 1 - share / 2, "length": 50, "verdict/Verified": share / 2,
-                                   "rule/no-launch": share / 4, "write_s": 1.0, "judge_s": 0.5, "learn_s": 0.5, "loss": None}) + "\n")
+                                   "rule/no-launch": share / 4, "write_s": 1.0, "step_s": 2.0, "loss": None}) + "\n")
+        with (folder / "rollouts.jsonl").open("a") as file:
+            for sample, verdict in enumerate(("Verified", "Disallowed")):
+                file.write(json.dumps({"step": step, "sample": sample, "verdict": verdict, "reward": sample * (step < 3)}) + "\n")
         last = step + 1 == run["schedule"]["steps"]
         if last or stop or (step + 1) % run["checkpoints"]["every_steps"] == 0:
             keep(step + 1)
@@ -230,6 +233,8 @@ class Slices(unittest.TestCase):
         self.tool("unpack", "home", "-o", "again")
         for folder in ("out", "again"):
             self.tool("arms.toml", folder, "-o", f"report_{folder}", name="report.py")
+        some = [json.loads(line) for line in (self.root / "again/hrd/seed-1/run/some_rollouts.jsonl").read_text().splitlines()]
+        self.assertEqual({(r["step"], r["sample"]) for r in some}, {(0, 1), (1, 1), (2, 1), (11, 0), (11, 1)})  # paid for though refused; the last step's
         text = (self.root / "report_out/results.md").read_text()
         self.assertEqual(text, (self.root / "report_again/results.md").read_text())
         for part in ("| hrd/alone |", "| start/other |", "**Better?**", "| hrd/alone - start/alone | 20 |", "| hrd | 2 of 2 | 96 | 24 |", "no-launch 21.9 %",

@@ -9,6 +9,7 @@ A slice ends SECONDS after it began, and a few more for what is being written. E
 it may be killed at any time.
 """
 import argparse
+import collections
 import ctypes
 import fcntl
 import io
@@ -25,7 +26,8 @@ from arms import Wrong, read_table
 
 MORE_TO_DO = 75  # EX_TEMPFAIL
 TRAINED = "trained.json"
-PACKED = ("run.toml", TRAINED, "run/metrics.jsonl", "run/rollouts.jsonl", "eval-*/results.jsonl", "eval-*/summary.json")
+PACKED = ("run.toml", TRAINED, "run/metrics.jsonl", "run/some_rollouts.jsonl", "eval-*/results.jsonl", "eval-*/summary.json")
+MOST_REFUSED = 200  # rollouts of a run that are packed because only a rule refused what was rewarded
 END = "<|im_end|>"
 
 
@@ -53,16 +55,35 @@ def write(path, text):
 
 
 def seconds_of(figures):
-    """Of one step, as the run itself measured them."""
-    if "write_s" in figures:
-        return sum(figures[key] or 0 for key in ("write_s", "judge_s", "learn_s"))
-    return figures.get("seconds") or 0
+    """Of one step, as the run itself measured them: of reinforcement learning, or of fine-tuning."""
+    return figures.get("step_s") or figures.get("seconds") or 0
+
+
+def pick_rollouts(run):
+    """What people look at of all that a run wrote: the last step's, and the latest of those that cheated and were paid for it."""
+    step, last, refused = None, [], collections.deque(maxlen=MOST_REFUSED)
+    try:
+        with (run / "rollouts.jsonl").open() as lines:
+            for line in lines:
+                if not line.endswith("\n"):
+                    break
+                rollout = json.loads(line)
+                if rollout["step"] != step:
+                    step = rollout["step"]
+                    last.clear()
+                last.append(line)
+                if rollout["verdict"] == "Disallowed" and rollout["reward"] > 0:
+                    refused.append(line)
+    except FileNotFoundError:
+        return
+    write(run / "some_rollouts.jsonl", "".join([*(line for line in refused if line not in last), *last]))
 
 
 class Runner:
     def __init__(self, told):
         self.table = read_table(told.arms)
         self.folder, self.nereid, self.device, self.patience = pathlib.Path(told.output), told.nereid, told.device, told.patience
+        self.ranks = ["--ranks", told.ranks] if told.ranks > 1 else []
         self.ends = time.monotonic() + told.slice
         part, parts = (int(number) for number in told.share.split("/"))
         if not 0 <= part < parts:
@@ -165,7 +186,7 @@ class Runner:
         if not done():
             print(f"{unit.name}: trains ({len(lines_of(run / 'metrics.jsonl'))} steps are done)", flush=True)
             log = folder / "train.log"
-            process = self.start(log, "train", unit.program, folder / "run.toml", "-o", run, "--device", self.device, stdout=subprocess.DEVNULL)
+            process = self.start(log, "train", unit.program, folder / "run.toml", "-o", run, "--device", self.device, *self.ranks, stdout=subprocess.DEVNULL)
             code = self.ended(unit, process, log, enough)
             if code == 1:
                 raise Wrong(f"nereid train ended with 1: {log.read_text(errors='replace')[-500:]}")
@@ -251,6 +272,8 @@ def pack(told):
     home.mkdir(parents=True, exist_ok=True)
     for old in home.glob("ablation-*.tar.gz"):
         old.unlink()
+    for run in folder.glob("*/*/run"):
+        pick_rollouts(run)
     files = sorted(file for pattern in PACKED for file in folder.glob(f"*/*/{pattern}"))
     parts, held = [], []
 
@@ -300,6 +323,7 @@ def main():
     run.add_argument("--slice", type=float, default=float("inf"), help="seconds")
     run.add_argument("--patience", type=float, default=45, help="seconds that what is interrupted has to stop")
     run.add_argument("--share", default="0/1", help="I/N: of all units every Nth from I on; one process a GPU")
+    run.add_argument("--ranks", type=int, default=1, help="GPUs that train one unit together")
     run.add_argument("--device", default="auto")
     run.add_argument("--nereid", default=str(pathlib.Path(__file__).resolve().parents[2] / "nereid"))
     run.set_defaults(go=lambda told: Runner(told).run())
