@@ -8,16 +8,4 @@ void add_json_flag(CLI::App& command, Chosen& chosen, const std::string& descrip
   command.add_flag("--json", chosen.json, description);
 }
 
-int exit_code(Blame blame) {
-  switch (blame) {
-    case Blame::kInput:
-      return 2;
-    case Blame::kOurs:
-      return 3;
-    case Blame::kInterrupted:
-      return 130;
-  }
-  return 3;
-}
-
 }  // namespace nereid::app

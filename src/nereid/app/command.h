@@ -1,15 +1,11 @@
-// What a subcommand is to the frame in nereid_main.cpp: something that registers itself, and then runs to an
-// exit code.
-//
-// A command parses nothing and prints no errors itself. It writes data to stdout (through `Output`),
-// everything else to stderr, and returns an Error where it cannot answer; the frame prints it and chooses the
-// exit code.
+// The subcommands of `nereid` (base/command.h says what they are to its frame), and what several of them
+// share.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
 
+#include "nereid/base/command.h"
 #include "nereid/base/result.h"
 
 namespace CLI {
@@ -21,16 +17,6 @@ struct Operator;
 }
 
 namespace nereid::app {
-
-// What the command line is told; an Error's blame gives 2, 3 or 130.
-// kBadInput and kOurError: the command has told it itself, as a part of its data.
-enum class Answer : int { kYes = 0, kNo = 1, kBadInput = 2, kOurError = 3 };
-
-// The frame's side of a parsed command line.
-struct Chosen {
-  bool json = false;                    // --json: errors are told as a JSON object on stdout too
-  std::function<Result<Answer>()> run;  // set by the callback of the subcommand that was given
-};
 
 // Each adds one subcommand with its options, examples and `--json`, and sets `chosen.run` when it is given.
 void add_trace_command(CLI::App& app, Chosen& chosen);
@@ -51,7 +37,5 @@ void add_json_flag(CLI::App& command, Chosen& chosen, const std::string& descrip
 
 // The operator of that name; the error names the nearest.
 Result<const ops::Operator*> find_operator(std::string_view name);
-
-int exit_code(Blame blame);
 
 }  // namespace nereid::app

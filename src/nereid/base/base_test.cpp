@@ -4,6 +4,7 @@
 #include <atomic>
 #include <vector>
 
+#include "nereid/base/command.h"
 #include "nereid/base/file.h"
 #include "nereid/base/hash.h"
 #include "nereid/base/json.h"
@@ -25,6 +26,27 @@ TEST(Result, PassesErrorsUp) {
   EXPECT_EQ(quarter(12).value(), 3);
   EXPECT_EQ(quarter(6).error().message, "3 is odd, expected an even number");
   EXPECT_EQ(quarter(6).error().blame, Blame::kInput);
+}
+
+TEST(Command, AnErrorIsToldAndHasAnExitCode) {
+  const auto ends_with = [](const Chosen& chosen) {
+    testing::internal::CaptureStderr();
+    testing::internal::CaptureStdout();
+    const int code = run_to_exit_code(chosen);
+    return std::tuple(code, testing::internal::GetCapturedStderr(), testing::internal::GetCapturedStdout());
+  };
+  EXPECT_EQ(ends_with({.run = [] { return Result<Answer>(Answer::kNo); }}), std::tuple(1, "", ""));
+  EXPECT_EQ(ends_with({.run = [] { return Result<Answer>(input_error("a.toml:3: no")); }}),
+            std::tuple(2, "nereid: a.toml:3: no\n", ""));
+  EXPECT_EQ(ends_with({.json = true, .run = [] { return Result<Answer>(our_error("full")); }}),
+            std::tuple(3, "nereid: full\n", "{\"error\":{\"blame\":\"ours\",\"message\":\"full\"}}\n"));
+  EXPECT_EQ(ends_with({.run = []() -> Result<Answer> { throw std::runtime_error("why\nand a stack"); }}),
+            std::tuple(3, "nereid: unexpected: why\n", ""));
+  EXPECT_EQ(std::get<0>(ends_with({.run =
+                                       [] {
+                                         return Result<Answer>(Error{"stop", Blame::kInterrupted});
+                                       }})),
+            130);
 }
 
 // A field of a document or of a name that is gone with the statement cannot be made.

@@ -19,7 +19,7 @@ struct Options {
   uint64_t shard_bytes = 5'000'000'000;
 };
 
-Result<int> export_checkpoint(const Options& options) {
+Result<Answer> export_checkpoint(const Options& options) {
   NEREID_TRY(const auto dtype, dtype_option(options.dtype));
   NEREID_TRY(const auto weights, model::load_weights(options.model, at::kCPU, dtype));
   std::vector<std::filesystem::path> also;
@@ -28,7 +28,7 @@ Result<int> export_checkpoint(const Options& options) {
     if (const auto file = std::filesystem::path(options.model) / name; std::filesystem::exists(file, absent)) also.push_back(file);
   }
   NEREID_TRY_STATUS(model::save_weights(weights, options.output, {.most_shard_bytes = options.shard_bytes, .also = also}));
-  return 0;
+  return Answer::kYes;
 }
 
 template <typename T>
@@ -41,7 +41,7 @@ Result<std::vector<T>> numbers_of(const model::SafetensorsFile& file, const char
   return numbers;
 }
 
-Result<int> write_logits(const Options& options) {
+Result<Answer> write_logits(const Options& options) {
   const c10::NoGradGuard no_gradients;
   NEREID_TRY(const auto dtype, dtype_option(options.dtype));
   NEREID_TRY(const at::Device device, model::open_device(options.device));
@@ -69,11 +69,11 @@ Result<int> write_logits(const Options& options) {
   NEREID_TRY(auto writer, model::SafetensorsWriter::create(options.output, infos));
   NEREID_TRY_STATUS(writer.append({static_cast<const std::byte*>(logits.const_data_ptr()), logits.nbytes()}));
   NEREID_TRY_STATUS(writer.finish());
-  return 0;
+  return Answer::kYes;
 }
 
 CLI::App* add_command(CLI::App& app, Chosen& chosen, const char* name, const char* what, const std::shared_ptr<Options>& options,
-                      Result<int> (*run)(const Options&)) {
+                      Result<Answer> (*run)(const Options&)) {
   auto* command = app.add_subcommand(name, what);
   command->add_option("MODEL", options->model, "A folder with config.json and safetensors")->required();
   command->add_option("-o,--output", options->output, "What to write")->required();

@@ -1,21 +1,13 @@
-// What a subcommand of nereid-lm is to the frame in nereid_lm_main.cpp: something that registers itself, and then runs to an exit code.
+// The subcommands of nereid-lm (base/command.h says what they are to its frame).
 #pragma once
 
-#include <functional>
-
-#include "nereid/base/result.h"
+#include "nereid/base/command.h"
 
 namespace CLI {
 class App;
 }
 
 namespace nereid::lm {
-
-// The frame's side of a parsed command line.
-struct Chosen {
-  bool json = false;               // errors are told as a JSON object on stdout too
-  std::function<Result<int>()> run;  // set by the subcommand that was given; its exit code
-};
 
 void add_generate_command(CLI::App& app, Chosen& chosen);
 void add_serve_command(CLI::App& app, Chosen& chosen);

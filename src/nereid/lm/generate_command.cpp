@@ -203,7 +203,7 @@ engine::RunnerOptions runner_options(const GenerateOptions& options, const model
   return runner;
 }
 
-Result<int> generate(const GenerateOptions& options) {
+Result<Answer> generate(const GenerateOptions& options) {
   const c10::NoGradGuard no_gradients;
   if (options.prompt.empty() == options.prompts.empty()) return input_error("expected either --prompt or --prompts");
   if (options.enough > options.samples) return input_error("--enough: expected at most {} (--samples), got {}", options.samples, options.enough);
@@ -241,7 +241,7 @@ Result<int> generate(const GenerateOptions& options) {
     });
   }
   if (!options.json) fmt::print(stderr, "{} tokens, {:.1f} a second\n", answers.tokens(), static_cast<double>(answers.tokens()) / answers.seconds());
-  return 0;
+  return Answer::kYes;
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ class Server {
       : options_(options), tokenizer_(tokenizer), encoder_(tokenizer), said_(said), generation_(generation), listener_(std::move(listener)),
         name_(std::filesystem::path(options.model).lexically_normal().filename().string()) {}
 
-  Result<int> run() {
+  Result<Answer> run() {
     while (!interrupted()) {
       look_around(generation_.idle() ? -1 : 0);
       if (generation_.idle()) continue;
@@ -307,7 +307,7 @@ Result<Fd> listen_at(const std::string& address, int port) {
   return fd;
 }
 
-Result<int> serve(const ServeOptions& options) {
+Result<Answer> serve(const ServeOptions& options) {
   const c10::NoGradGuard no_gradients;
   NEREID_TRY(const auto dtype, dtype_option(options.dtype));
   const std::filesystem::path folder = options.model;

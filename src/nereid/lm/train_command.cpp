@@ -34,7 +34,7 @@ auto training_kernels() {
       };
 }
 
-Result<int> run_train(const TrainOptions& options, bool json) {
+Result<Answer> run_train(const TrainOptions& options, bool json) {
   train::SftOptions sft{.run_file = options.run_file,
                         .folder = options.folder,
                         .device = options.device,
@@ -42,10 +42,10 @@ Result<int> run_train(const TrainOptions& options, bool json) {
   if (json) sft.tell = print_step;
   if (!options.plain) sft.operators = training_kernels();
   NEREID_TRY_STATUS(train::run_sft(sft));
-  return 0;
+  return Answer::kYes;
 }
 
-Result<int> run_reinforce(const TrainOptions& options, bool json) {
+Result<Answer> run_reinforce(const TrainOptions& options, bool json) {
   train::RlOptions rl{.run_file = options.run_file,
                       .folder = options.folder,
                       .device = options.device,
@@ -53,7 +53,7 @@ Result<int> run_reinforce(const TrainOptions& options, bool json) {
   if (json) rl.tell = print_step;
   if (!options.plain) rl.operators = training_kernels();
   NEREID_TRY_STATUS(train::run_rl(rl));
-  return 0;
+  return Answer::kYes;
 }
 
 }  // namespace
