@@ -93,11 +93,6 @@ Result<StateFile> read_state(const std::filesystem::path& checkpoint) {
   return file;
 }
 
-void copy_to_host(at::Tensor& copy, const at::Tensor& tensor) {
-  if (!copy.defined()) copy = at::empty(tensor.sizes(), tensor.options().device(at::kCPU));
-  copy.copy_(tensor);
-}
-
 Result<int64_t> whole_number(const model::SafetensorsFile& file, const std::string& name) {
   const auto found = file.metadata().find(name);
   int64_t value = -1;
@@ -146,9 +141,6 @@ Status CheckpointWriter::start(const RunState& state, Trainer& trainer, std::str
   NEREID_TRY_STATUS(wait());
   kept_ = std::move(kept);
   const c10::NoGradGuard no_gradients;
-  copy_to_host(master_, trainer.master());
-  copy_to_host(first_, trainer.optimizer().first());
-  copy_to_host(second_, trainer.optimizer().second());
   begin_ = trainer.begin(), end_ = trainer.end(), optimizer_steps_ = trainer.optimizer().steps();
   const auto path = folder_ / fmt::format("{}{:08}", kPrefix, state.step);
   if (ranks_->rank() == 0) {
@@ -161,11 +153,12 @@ Status CheckpointWriter::start(const RunState& state, Trainer& trainer, std::str
     NEREID_TRY(auto staged, model::StagedFolder::create(path));
     staged_.emplace(std::move(staged));
   }
-  NEREID_TRY_STATUS(trainer.copy_weights(weights_ ? weights_->flat : at::Tensor()));
+  NEREID_TRY_STATUS(trainer.copy_state(copy_, /*with_weights=*/ranks_->rank() == 0));
   std::vector<double> everybody = {1};
   NEREID_TRY_STATUS(ranks_->sum(everybody));  // the folder is there
   const auto staged = std::filesystem::absolute(path).string() + ".incomplete";
-  writing_ = std::async(std::launch::async, [this, state, staged]() -> Status {
+  writing_ = std::async(std::launch::async, [this, state, staged, &trainer]() -> Status {
+    trainer.wait_for_copies();
     NEREID_TRY_STATUS(write(state, staged));
     return ranks_->rank() == 0 ? publish(staged) : ok_status();
   });
@@ -173,6 +166,7 @@ Status CheckpointWriter::start(const RunState& state, Trainer& trainer, std::str
 }
 
 Status CheckpointWriter::write(const RunState& state, const std::filesystem::path& staged) const {
+  const c10::NoGradGuard no_gradients;
   // Before the optimizer's file, which says that this rank has written all that it has.
   if (!kept_.empty())
     NEREID_TRY_STATUS(write_file_atomically(staged / kept_name(ranks_->rank(), ranks_->count()), kept_));
@@ -183,11 +177,12 @@ Status CheckpointWriter::write(const RunState& state, const std::filesystem::pat
     infos.push_back({name, model::Dtype::kF32, {end_ - begin_}});
   NEREID_TRY(auto writer, model::SafetensorsWriter::create(
                               staged / optimizer_name(ranks_->rank(), ranks_->count()), infos, metadata));
-  for (const at::Tensor& tensor : {master_, first_, second_})
+  for (const at::Tensor& tensor : {copy_.master, copy_.first, copy_.second})
     NEREID_TRY_STATUS(
         writer.append({static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}));
   NEREID_TRY_STATUS(writer.finish());
   if (ranks_->rank() != 0) return ok_status();
+  weights_->flat.copy_(copy_.flat);
   NEREID_TRY_STATUS(model::save_weights(*weights_, staged / "model"));
   return write_file_atomically(staged / kStateName,
                                state_json(state, ranks_->count(), optimizer_steps_).dump(1) + "\n");

@@ -31,7 +31,8 @@ class CheckpointWriter {
       : folder_(std::move(folder)), keep_(keep), ranks_(&ranks) {}
   ~CheckpointWriter();
 
-  // Waits for the one before, copies what there is to the host, and writes it in a thread. All ranks call it
+  // Waits for the one before, begins to copy what there is to the host, and writes it in a thread. The
+  // trainer, which outlives the writing, changes nothing before it is copied. All ranks call it
   // together; `kept` is whatever else this rank keeps, if anything.
   Status start(const RunState& state, Trainer& trainer, std::string kept = "");
   // Until what was started is on the disk; its error, where it is not.
@@ -47,8 +48,8 @@ class CheckpointWriter {
   Ranks* ranks_;
   std::optional<model::StagedFolder> staged_;  // rank 0's
   // The copy.
-  std::optional<model::Weights> weights_;  // rank 0's
-  at::Tensor master_, first_, second_;
+  HostState copy_;
+  std::optional<model::Weights> weights_;  // rank 0's: what is saved
   int64_t begin_ = 0, end_ = 0, optimizer_steps_ = 0;
   std::string kept_;
   std::future<Status> writing_;

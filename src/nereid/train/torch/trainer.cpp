@@ -138,6 +138,7 @@ Result<Trainer::Figures> Trainer::gather_from(const std::vector<Batch>& batches,
 
 Status Trainer::apply(double gradient_norm, double share) {
   const c10::NoGradGuard no_gradients;
+  copies_.hold();
   const at::Tensor own = own_gradient();
   if (gradient_norm > run_.optimizer.clip_norm) own.mul_(run_.optimizer.clip_norm / gradient_norm);
   optimizer_.step(master_, own, share);
@@ -151,10 +152,19 @@ Status Trainer::spread_master() {
   return sharded_ ? ok_status() : ranks_->share_from_owners(weights_.flat, borders_);
 }
 
-Status Trainer::copy_weights(const at::Tensor& flat) {
+Status Trainer::copy_state(HostState& to, bool with_weights) {
   const c10::NoGradGuard no_gradients;
-  if (sharded_) return sharded_->copy_whole(flat);
-  if (flat.defined()) flat.copy_(weights_.flat);
+  if (sharded_) {
+    if (with_weights && !to.flat.defined())
+      to.flat = at::zeros({weights_.layout.elements}, sharded_->own().options().device(at::kCPU));
+    NEREID_TRY_STATUS(sharded_->copy_whole(with_weights ? to.flat : at::Tensor()));
+  }
+  copies_.begin();
+  copies_.copy(to.master, master_);
+  copies_.copy(to.first, optimizer_.first());
+  copies_.copy(to.second, optimizer_.second());
+  if (with_weights && !sharded_) copies_.copy(to.flat, weights_.flat);
+  copies_.end();
   return ok_status();
 }
 

@@ -7,11 +7,18 @@
 #include "nereid/model/decoder/decoder.h"
 #include "nereid/train/batch.h"
 #include "nereid/train/run_file.h"
+#include "nereid/train/torch/host_copies.h"
 #include "nereid/train/torch/optimizer.h"
 #include "nereid/train/torch/ranks.h"
 #include "nereid/train/torch/sharded_model.h"
 
 namespace nereid::train {
+
+// What a checkpoint keeps, on the host.
+struct HostState {
+  at::Tensor master, first, second;  // of the rank's range, float32
+  at::Tensor flat;                   // the weights, in their type; undefined where nobody asked for them
+};
 
 // Weights are whole on every rank, in the run's precision, or sharded too where the run file has it so
 // (sharded_model.h; then all ranks go through forwards together). Float32 masters and the optimizer's state
@@ -45,8 +52,11 @@ class Trainer {
 
   // Where weights are sharded there are no tensors, but configuration and layout.
   const model::Weights& weights() const { return weights_; }
-  // All ranks call it: rank 0's `flat` [elements] on the host becomes the weights; others hand in none.
-  Status copy_weights(const at::Tensor& flat);
+  // Begins to copy to the host what a checkpoint keeps of this rank, and the weights for whoever asks for
+  // them (rank 0 alone, where they are sharded); what may go on meanwhile does, and `apply` waits. All ranks
+  // call it.
+  Status copy_state(HostState& to, bool with_weights);
+  void wait_for_copies() const { copies_.wait(); }  // any thread
   // Of this rank's range [begin, end).
   int64_t begin() const { return borders_[static_cast<size_t>(ranks_->rank())]; }
   int64_t end() const { return borders_[static_cast<size_t>(ranks_->rank()) + 1]; }
@@ -71,6 +81,7 @@ class Trainer {
   at::Device device_;
   std::vector<int64_t> borders_;
   std::optional<ShardedModel> sharded_;
+  HostCopies copies_{device_};
   at::Tensor gradient_;  // flat, the weights' type: what the backward pass adds to
   // Float32, the sum over micro-batches: flat (gradient_ itself where that is float32), or the own range of
   // sharded weights.
