@@ -100,5 +100,14 @@ text = (root / "report/results.md").read_text()
 for part in ("| sft/alone |", "| sft/compiler |", "| unruled/alone |", "| unruled | 2 of 2 | 16 |", "unruled/alone - sft/alone"):
     assert part in text, (part, text)
 assert (root / "report/reward.svg").exists() and "Not finished" not in text
+# The real arms: `nereid` reads each run file, and misses the tasks that it names.
+sys.path.insert(0, str(ABLATION))
+from arms import read_table  # noqa: E402
+
+for arm in read_table(ABLATION / "arms.toml").arms:
+    if arm.units[0].program == "rl":
+        (root / f"{arm.name}.toml").write_text(arm.units[0].run_file())
+        done = subprocess.run([LM, "train-rl", f"{arm.name}.toml", "--device", "cpu"], capture_output=True, text=True, cwd=root, env=ENV)
+        assert done.returncode == 2 and "tasks/train1.jsonl: No such file" in done.stderr, (arm.name, done.stderr)
 print(text)
 print(f"{slices} slices")
