@@ -23,7 +23,7 @@ void add_engine_options(CLI::App& command, EngineOptions& options) {
   command.add_option("--block-size", options.block_size, "Keys and values of so many tokens lie together")
       ->check(from_one(12))
       ->capture_default_str();
-  command.add_flag("--plain", options.plain, "PyTorch's operators instead of our kernels, on a GPU");
+  command.add_flag("--plain", options.plain, "PyTorch's operators instead of our kernels");
   command.add_flag("--no-graphs", options.no_graphs, "No CUDA graphs");
 }
 

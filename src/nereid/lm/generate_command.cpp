@@ -1,4 +1,6 @@
 // `nereid generate`: continues prompts with a model.
+#include <ATen/Parallel.h>
+
 #include <algorithm>
 #include <cstdio>
 
@@ -217,6 +219,7 @@ Result<Answer> generate(const GenerateOptions& options) {
   NEREID_TRY(const at::Device where, model::open_device(options.device));
   NEREID_TRY(const auto weights, model::load_weights(folder, where, dtype));
   NEREID_TRY(const auto said, model::read_generation_config(folder, weights.config));
+  if (where.is_cpu() && !options.plain) at::set_num_threads(1);  // libtorch has next to nothing to do
   NEREID_TRY(const auto device, engine::open_engine_device(where, installation, !options.plain));
   NEREID_TRY(const auto runner, engine::Runner::create(weights, *device, runner_options(options, weights.config, prompts, where.is_cuda())));
 

@@ -1,6 +1,7 @@
 // `nereid serve-model`: a model behind OpenAI's chat completions, for `nereid optimize --proposer http` and whoever else speaks them.
 //
 // One thread: between two steps of the engine it looks at its connections. Requests of many clients are one batch.
+#include <ATen/Parallel.h>
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -316,6 +317,7 @@ Result<Answer> serve(const ServeOptions& options) {
   NEREID_TRY(const at::Device where, model::open_device(options.device));
   NEREID_TRY(const auto weights, model::load_weights(folder, where, dtype));
   NEREID_TRY(const auto said, model::read_generation_config(folder, weights.config));
+  if (where.is_cpu() && !options.plain) at::set_num_threads(1);  // libtorch has next to nothing to do
   NEREID_TRY(const auto device, engine::open_engine_device(where, installation, !options.plain));
   engine::RunnerOptions runner_options{.block_size = options.block_size, .memory_share = where.is_cuda() ? 0.9 : 0.25, .most_tokens = options.most_tokens};
   // More than all sequences at their longest would never be used.

@@ -37,6 +37,7 @@ Result<size_t> Generation::add(GenerationRequest request) {
   for (const int64_t token : request.prompt)
     if (token < 0 || token >= config.vocab_size) return input_error("a prompt with token {}: expected 0 to {}", token, config.vocab_size - 1);
   NEREID_CHECK(request.most_new > 0 && request.samples > 0, "at least one token of one sample, got {} of {}", request.most_new, request.samples);
+  NEREID_CHECK(request.draws.empty() || std::ssize(request.draws) == request.samples, "parameters of {} samples, got {}", request.samples, request.draws.size());
   const auto prompt = static_cast<int64_t>(request.prompt.size());
   const int64_t room = most_tokens() - prompt;
   if (room < 1) return input_error("a prompt of {} tokens: expected fewer than {}, as many as the model's context has", prompt, most_tokens());
@@ -75,6 +76,14 @@ void Generation::stop(size_t request, int64_t sample) {
   for (const Event& event : scheduler_.stop({static_cast<int64_t>(request), sample})) ended_.insert(event.id);
 }
 
+DrawParameters Generation::parameters_of(SampleId id) const {
+  const GenerationRequest& request = requests_[static_cast<size_t>(id.request)];
+  if (!request.draws.empty()) return request.draws[static_cast<size_t>(id.sample)];
+  DrawParameters own = request.draw;
+  own.seed = seed_of_sample(own.seed, id.sample);
+  return own;
+}
+
 void Generation::step(const std::function<void(const Token&)>& on_token) {
   ended_.clear();
   const Batch& batch = scheduler_.schedule();
@@ -89,8 +98,7 @@ void Generation::step(const std::function<void(const Token&)>& on_token) {
     for (const Draw& draw : batch.draws) {
       const SampleId id = ids.emplace_back(draw.id);
       rows.push_back(static_cast<int64_t>(draw.row));
-      DrawParameters& own = parameters.emplace_back(requests_[static_cast<size_t>(id.request)].draw);
-      own.seed = seed_of_sample(own.seed, id.sample);
+      DrawParameters& own = parameters.emplace_back(parameters_of(id));
       own.index = static_cast<uint64_t>(draw.index);
     }
     // Samples that begin together draw from one row.

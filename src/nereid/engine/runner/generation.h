@@ -21,6 +21,7 @@ struct GenerationRequest {
   int64_t samples = 1;
   int64_t most_new = 256;                // tokens of a sample
   DrawParameters draw = {};              // `seed` is the request's: each sample has its own, made of it; `index` is counted
+  std::vector<DrawParameters> draws = {};  // of each sample, seeds included, where they are not all `draw`
   std::vector<int64_t> end_tokens = {};  // drawing one ends the sample; it is handed out like the others
   int64_t enough = 0;                    // so many samples that have ended end the others, of which nothing more is handed out; 0: all are wanted
 };
@@ -67,6 +68,7 @@ class Generation {
 
  private:
   int64_t most_tokens() const;
+  DrawParameters parameters_of(SampleId id) const;
 
   Runner& runner_;
   GenerationOptions options_;

@@ -43,6 +43,12 @@ std::unique_ptr<Recorded> Device::record(const std::function<void()>& work) {
 
 Result<std::unique_ptr<FusedModel>> Device::fused(const model::Config&, int64_t) { return std::unique_ptr<FusedModel>(); }
 
+std::unique_ptr<HostModel> Device::host_model(const model::Weights&) { return {}; }
+
+std::unique_ptr<HostModel> HostDevice::host_model(const model::Weights& weights) {
+  return HostModel::takes(weights) ? std::make_unique<HostModel>(weights) : nullptr;
+}
+
 int64_t Device::free_bytes() const { return static_cast<int64_t>(::sysconf(_SC_AVPHYS_PAGES)) * ::sysconf(_SC_PAGESIZE); }
 
 std::vector<int64_t> recorded_sizes_up_to(int64_t most) {
@@ -52,9 +58,9 @@ std::vector<int64_t> recorded_sizes_up_to(int64_t most) {
   return sizes;
 }
 
-Runner::Runner(const model::Weights& weights, Device& device, RunnerOptions options, std::unique_ptr<FusedModel> fused)
-    : weights_(&weights), device_(&device), options_(std::move(options)), fused_(std::move(fused)) {
-  cache_ = make_cache(weights.config, options_.blocks, options_.block_size, weights.flat.options());
+Runner::Runner(const model::Weights& weights, Device& device, RunnerOptions options, std::unique_ptr<FusedModel> fused, std::unique_ptr<HostModel> host)
+    : weights_(&weights), device_(&device), options_(std::move(options)), fused_(std::move(fused)), host_(std::move(host)) {
+  cache_ = make_cache(weights.config, options_.blocks, options_.block_size, host_ ? at::TensorOptions(at::kFloat) : weights.flat.options());
 }
 
 DecodeKernel& Runner::decode_kernel() { return fused_ ? static_cast<DecodeKernel&>(*fused_) : padded_; }
@@ -70,14 +76,15 @@ Result<std::unique_ptr<Runner>> Runner::create(const model::Weights& weights, De
   NEREID_CHECK(options.block_size > 0, "blocks of at least one key, got {}", options.block_size);
   if (options.most_tokens == 0) options.most_tokens = weights.config.max_position_embeddings;
   std::sort(options.recorded_sizes.begin(), options.recorded_sizes.end());
+  auto host = device.host_model(weights);
   if (options.blocks == 0) {
-    const int64_t bytes = block_bytes(weights.config, options.block_size, weights.flat.scalar_type());
+    const int64_t bytes = block_bytes(weights.config, options.block_size, host ? at::kFloat : weights.flat.scalar_type());
     options.blocks = static_cast<int64_t>(static_cast<double>(device.free_bytes()) * options.memory_share) / bytes;
     if (options.most_blocks > 0) options.blocks = std::min(options.blocks, options.most_blocks);
   }
   if (options.blocks < 2) return our_error("memory for {} blocks of {} keys and values is not enough: expected at least 2", options.blocks, options.block_size);
   NEREID_TRY(auto fused, device.fused(weights.config, options.block_size));
-  return std::unique_ptr<Runner>(new Runner(weights, device, std::move(options), std::move(fused)));
+  return std::unique_ptr<Runner>(new Runner(weights, device, std::move(options), std::move(fused), std::move(host)));
 }
 
 void Runner::check(const Step& step) const {
@@ -103,6 +110,7 @@ void Runner::check(const Step& step) const {
 at::Tensor Runner::forward(const Step& step) {
   const c10::NoGradGuard no_gradients;
   check(step);
+  if (host_) return host_->forward(step, cache_);
   const auto sequences = static_cast<int64_t>(step.sequences());
   const bool decodes = step.tokens.size() == step.sequences() && step.wanted.size() == step.tokens.size();
   const auto size = std::lower_bound(options_.recorded_sizes.begin(), options_.recorded_sizes.end(), sequences);

@@ -9,6 +9,7 @@
 
 #include "nereid/base/result.h"
 #include "nereid/engine/runner/fused.h"
+#include "nereid/engine/runner/host_model.h"
 #include "nereid/engine/runner/paged_attention.h"
 #include "nereid/engine/runner/step.h"
 #include "nereid/model/decoder/weights.h"
@@ -22,7 +23,8 @@ class Recorded {
   virtual void replay() = 0;
 };
 
-// What a device has of its own. The base class is every device's: PyTorch's operators, and work that is recorded by keeping the function.
+// What a device has of its own. The base class is every device's: PyTorch's operators, and work that is recorded by keeping the function. HostDevice is a
+// CPU with our own loops.
 class Device {
  public:
   virtual ~Device() = default;
@@ -30,10 +32,17 @@ class Device {
   virtual std::unique_ptr<Recorded> record(const std::function<void()>& work);
   // Kernels for such a model; null where PyTorch's operators do all.
   virtual Result<std::unique_ptr<FusedModel>> fused(const model::Config& config, int64_t block_size);
+  // A forward in our own loops, where it is the CPU's; null where libtorch computes it.
+  virtual std::unique_ptr<HostModel> host_model(const model::Weights& weights);
   // For our own kernels; null where there are none.
   virtual Launcher* launcher() { return nullptr; }
   // Memory that is left for a cache, in bytes.
   virtual int64_t free_bytes() const;
+};
+
+class HostDevice : public Device {
+ public:
+  std::unique_ptr<HostModel> host_model(const model::Weights& weights) override;
 };
 
 struct RunnerOptions {
@@ -58,7 +67,7 @@ class Runner {
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
 
-  // step.wanted's logits: [wanted, vocab], in the weights' type, valid until the next forward. Steps are checked: what does not fit is a programmer's mistake.
+  // step.wanted's logits: [wanted, vocab], in the weights' type (float32 of a host's own forward), valid until the next forward. Steps are checked: what does not fit is a programmer's mistake.
   at::Tensor forward(const Step& step);
 
   const KvCache& cache() const { return cache_; }
@@ -73,7 +82,7 @@ class Runner {
     at::Tensor logits;
     std::unique_ptr<Recorded> recorded;
   };
-  Runner(const model::Weights& weights, Device& device, RunnerOptions options, std::unique_ptr<FusedModel> fused);
+  Runner(const model::Weights& weights, Device& device, RunnerOptions options, std::unique_ptr<FusedModel> fused, std::unique_ptr<HostModel> host);
   void check(const Step& step) const;
   DecodeKernel& decode_kernel();
   at::Tensor hidden_states(const StepTensors& tensors, StoredAttention& attention);
@@ -84,6 +93,7 @@ class Runner {
   RunnerOptions options_;
   KvCache cache_;
   std::unique_ptr<FusedModel> fused_;  // may be null
+  std::unique_ptr<HostModel> host_;    // may be null; else it computes all
   PaddedDecode padded_;
   std::map<int64_t, Decoding> decodings_;  // by size
 };

@@ -44,11 +44,12 @@ TEST(Runner, TokensDoNotDependOnHowTheyAreComputed) {
     const auto weights = drawn_weights(family);
     std::vector<Tokens> expected;
     for (const auto& prompt : prompts()) expected.push_back(continued(weights, prompt, kMore));
-    Device device;
+    Device libtorchs;
+    HostDevice ours;
     for (const int64_t block_size : {1, 3, 16}) {
       for (const size_t piece : {1, 5, 100}) {
-        for (const bool recorded : {false, true}) {
-          auto runner = Runner::create(weights, device, {.blocks = 200, .block_size = block_size, .recorded_sizes = recorded ? std::vector<int64_t>{1, 2, 4} : std::vector<int64_t>{}});
+        for (const auto& [device, recorded] : {std::pair<Device*, bool>(&libtorchs, false), {&libtorchs, true}, {&ours, false}}) {
+          auto runner = Runner::create(weights, *device, {.blocks = 200, .block_size = block_size, .recorded_sizes = recorded ? std::vector<int64_t>{1, 2, 4} : std::vector<int64_t>{}});
           ASSERT_TRUE(runner.ok()) << runner.error().message;
           RandomBatch batch(**runner, static_cast<uint32_t>(block_size));
           for (const auto& prompt : prompts()) batch.add(prompt);

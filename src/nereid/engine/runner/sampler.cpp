@@ -8,6 +8,8 @@
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/where.h>
 
+#include <algorithm>
+#include <cmath>
 
 #include "nereid/base/check.h"
 #include "nereid/engine/runner/uniform.h"
@@ -110,17 +112,66 @@ Picked draw_from_cut(const at::Tensor& logits, const Cut& cut) {
   return picked;
 }
 
+// One row on a CPU, greedily or from the whole distribution, as below without libtorch's operators: dozens of microseconds each for one row.
+struct DrawnRow {
+  int64_t token;
+  double logprob, drawn_logprob;
+};
+DrawnRow draw_row(const float* logits, int64_t size, const DrawParameters& parameters) {
+  const auto largest = std::max_element(logits, logits + size) - logits;  // of equals the first
+  double all = 0;
+  for (int64_t i = 0; i < size; ++i) all += std::exp(static_cast<double>(logits[i]) - logits[largest]);
+  const auto logprob = [&](int64_t token) { return static_cast<double>(logits[token]) - logits[largest] - std::log(all); };
+  if (parameters.temperature <= 0) return {largest, logprob(largest), 0};
+  const auto weight = [&](int64_t i) { return std::exp((static_cast<double>(logits[i]) - logits[largest]) / parameters.temperature); };
+  double total = parameters.temperature == 1 ? all : 0;
+  if (parameters.temperature != 1)
+    for (int64_t i = 0; i < size; ++i) total += weight(i);
+  const double wanted = uniform_at(parameters.seed, parameters.index) * total;
+  double sum = 0;
+  int64_t token = -1;
+  for (int64_t i = 0; i < size && (token < 0 || sum <= wanted); ++i)
+    if (const double own = weight(i); own > 0) sum += own, token = i;
+  if (token < 0) token = largest;  // of logits that are no numbers
+  return {token, logprob(token), std::log(weight(token) / total)};
+}
+
+bool has_cut(const DrawParameters& p) { return p.temperature > 0 && (p.top_k > 0 || p.top_p < 1 || p.min_p > 0); }
+
+Drawn draw_on_host(const at::Tensor& logits, const std::vector<DrawParameters>& parameters) {
+  const size_t n = parameters.size();
+  Drawn drawn{std::vector<int64_t>(n), std::vector<float>(n), std::vector<float>(n)};
+  const auto put = [&](size_t i, int64_t token, double logprob, double drawn_logprob) {
+    drawn.tokens[i] = token, drawn.logprobs[i] = static_cast<float>(logprob), drawn.drawn_logprobs[i] = static_cast<float>(drawn_logprob);
+  };
+  std::vector<int64_t> cut;
+  std::vector<DrawParameters> cut_parameters;
+  for (size_t i = 0; i < n; ++i) {
+    if (has_cut(parameters[i])) {
+      cut.push_back(static_cast<int64_t>(i)), cut_parameters.push_back(parameters[i]);
+      continue;
+    }
+    const auto row = draw_row(logits.const_data_ptr<float>() + static_cast<int64_t>(i) * logits.size(1), logits.size(1), parameters[i]);
+    put(i, row.token, row.logprob, row.drawn_logprob);
+  }
+  if (cut.empty()) return drawn;
+  const Drawn rest = draw(logits.index_select(0, at::tensor(cut)), cut_parameters);
+  for (size_t i = 0; i < cut.size(); ++i) put(static_cast<size_t>(cut[i]), rest.tokens[i], rest.logprobs[i], rest.drawn_logprobs[i]);
+  return drawn;
+}
+
 }  // namespace
 
 Drawn draw(const at::Tensor& given, const std::vector<DrawParameters>& parameters) {
   const c10::NoGradGuard no_gradients;
   NEREID_CHECK(given.dim() == 2 && given.size(0) == static_cast<int64_t>(parameters.size()), "logits of {} rows, got {}", parameters.size(), given.size(0));
   const at::Tensor logits = given.to(at::kFloat);
+  if (logits.is_cpu() && !std::all_of(parameters.begin(), parameters.end(), has_cut)) return draw_on_host(logits.contiguous(), parameters);
   const auto device = logits.device();
   std::vector<int64_t> greedy, whole, cut;
   for (size_t i = 0; i < parameters.size(); ++i) {
     const auto& p = parameters[i];
-    auto& kind = p.temperature <= 0 ? greedy : p.top_k > 0 || p.top_p < 1 || p.min_p > 0 ? cut : whole;
+    auto& kind = p.temperature <= 0 ? greedy : has_cut(p) ? cut : whole;
     kind.push_back(static_cast<int64_t>(i));
   }
   auto tokens = at::empty({logits.size(0)}, logits.options().dtype(at::kLong));

@@ -114,7 +114,7 @@ Result<const TorchCuda*> open_plugin(const Installation& installation) {
 }  // namespace
 
 Result<std::unique_ptr<Device>> open_engine_device(at::Device device, const Installation& installation, bool own_kernels) {
-  if (device.is_cpu()) return std::make_unique<Device>();
+  if (device.is_cpu()) return own_kernels ? std::unique_ptr<Device>(std::make_unique<HostDevice>()) : std::make_unique<Device>();
   NEREID_TRY(const cuda::Driver* driver, cuda::Driver::open());
   NEREID_TRY(const TorchCuda* torch, open_plugin(installation));
   (void)at::empty({1}, at::TensorOptions(device));  // libtorch's context becomes this thread's
