@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "nereid/base/installation.h"
 #include "nereid/lm/command.h"
 #include "nereid/lm/dtype_option.h"
 #include "nereid/model/decoder/decoder.h"
@@ -19,15 +20,25 @@ struct Options {
   uint64_t shard_bytes = 5'000'000'000;
 };
 
-Result<Answer> export_checkpoint(const Options& options) {
+Result<Answer> export_checkpoint(const Options& given) {
+  Options options = given;
+  if (options.model.empty()) {
+    NEREID_TRY(const auto installation, Installation::locate());
+    const auto shipped = installation.models / "small";
+    std::error_code absent;
+    if (!std::filesystem::exists(shipped / "config.json", absent))
+      return input_error("no model comes with this installation ({} is not there); name a checkpoint's folder", (shipped / "config.json").string());
+    options.model = shipped.string();
+  }
   NEREID_TRY(const auto dtype, dtype_option(options.dtype));
   NEREID_TRY(const auto weights, model::load_weights(options.model, at::kCPU, dtype));
   std::vector<std::filesystem::path> also;
-  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json"}) {
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json", "prompts"}) {
     std::error_code absent;
     if (const auto file = std::filesystem::path(options.model) / name; std::filesystem::exists(file, absent)) also.push_back(file);
   }
   NEREID_TRY_STATUS(model::save_weights(weights, options.output, {.most_shard_bytes = options.shard_bytes, .also = also}));
+  fmt::print(stderr, "{}: {} parameters in {}, from {}\n", options.output, weights.config.parameter_count(), model::torch_name(weights.config.dtype), options.model);
   return Answer::kYes;
 }
 
@@ -75,7 +86,7 @@ Result<Answer> write_logits(const Options& options) {
 CLI::App* add_command(CLI::App& app, Chosen& chosen, const char* name, const char* what, const std::shared_ptr<Options>& options,
                       Result<Answer> (*run)(const Options&)) {
   auto* command = app.add_subcommand(name, what);
-  command->add_option("MODEL", options->model, "A folder with config.json and safetensors")->required();
+  command->add_option("MODEL", options->model, "A folder with config.json and safetensors");
   command->add_option("-o,--output", options->output, "What to write")->required();
   command->add_option("--dtype", options->dtype, "float32, bfloat16 or float16; the checkpoint's own where not given");
   command->callback([options, &chosen, run] { chosen.run = [options, run] { return run(*options); }; });
@@ -86,13 +97,14 @@ CLI::App* add_command(CLI::App& app, Chosen& chosen, const char* name, const cha
 
 void add_export_command(CLI::App& app, Chosen& chosen) {
   auto options = std::make_shared<Options>();
-  auto* command = add_command(app, chosen, "export", "A checkpoint as another, in shards and a type of your choice", options, export_checkpoint);
+  auto* command = add_command(app, chosen, "export", "A checkpoint as another that `transformers` loads, in shards and a type of your choice; where none is named, the one that comes with Nereid", options, export_checkpoint);
   command->add_option("--shard-bytes", options->shard_bytes, "At most so many in a file")->check(CLI::PositiveNumber)->capture_default_str();
 }
 
 void add_logits_command(CLI::App& app, Chosen& chosen) {
   auto options = std::make_shared<Options>();
   auto* command = add_command(app, chosen, "logits", "The logits of packed documents", options, write_logits);
+  command->get_option("MODEL")->required();
   command->add_option("--tokens", options->tokens, "A safetensors file with `tokens` (I64) and `cumulative` (I32): where each document begins, and the end")
       ->required();
   command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")->capture_default_str();

@@ -104,6 +104,11 @@ Status save_weights(const Weights& weights, const std::filesystem::path& folder,
   NEREID_TRY_STATUS(write_file_atomically(staged.staged() / "config.json", to_json(config).dump(2) + "\n"));
   NEREID_TRY_STATUS(write_file_atomically(staged.staged() / "generation_config.json", generation_json(config).dump(2) + "\n"));
   for (const auto& file : options.also) {
+    if (std::error_code failure; std::filesystem::is_directory(file, failure)) {
+      std::filesystem::copy(file, staged.staged() / file.filename(), std::filesystem::copy_options::recursive, failure);
+      if (failure) return our_error("{}: {}", file.string(), failure.message());
+      continue;
+    }
     NEREID_TRY(const std::string bytes, read_file(file));
     NEREID_TRY_STATUS(write_file_atomically(staged.staged() / file.filename(), bytes));
   }
