@@ -10,6 +10,7 @@ class App;
 namespace nereid::lm {
 
 void add_generate_command(CLI::App& app, Chosen& chosen);
+void add_propose_command(CLI::App& app, Chosen& chosen);
 void add_serve_command(CLI::App& app, Chosen& chosen);
 void add_logits_command(CLI::App& app, Chosen& chosen);
 void add_export_command(CLI::App& app, Chosen& chosen);

@@ -10,6 +10,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   nereid::Chosen chosen;
   nereid::lm::add_generate_command(app, chosen);
+  nereid::lm::add_propose_command(app, chosen);
   nereid::lm::add_serve_command(app, chosen);
   nereid::lm::add_logits_command(app, chosen);
   nereid::lm::add_export_command(app, chosen);

@@ -3,10 +3,10 @@
 #include <cctype>
 #include <cstdlib>
 
+#include "nereid/policy/conversation.h"
+
 namespace nereid::policy {
 namespace {
-
-constexpr size_t kMostEvidence = 8000;  // bytes told of one verdict
 
 std::string environment(std::initializer_list<const char*> names) {
   for (const char* name : names)
@@ -71,17 +71,7 @@ std::string HttpProposer::identity() const {
 }
 
 Result<std::vector<Message>> HttpProposer::messages(const Request& request) const {
-  NEREID_TRY(const auto question, options_.prompts.ask(request.name, request.source));
-  std::vector<Message> messages;
-  for (const auto& each : question) messages.push_back({each.role, each.content});
-  for (const auto& attempt : request.attempts) {
-    NEREID_TRY(std::string repair,
-               model::fill(options_.prompts.repair, {{"evidence", attempt.evidence.substr(0, kMostEvidence)}},
-                    "repair.md"));
-    messages.push_back({"assistant", attempt.text});
-    messages.push_back({"user", std::move(repair)});
-  }
-  return messages;
+  return conversation(options_.prompts, request.name, request);
 }
 
 Result<Answer> HttpProposer::propose(const Request& request, Deadline deadline) {

@@ -27,6 +27,7 @@ class HttpProposer : public Proposer {
   std::string identity() const override;  // endpoint, model, temperature, prompts; never the key
   bool repairs() const override { return true; }
   bool samples() const override { return true; }
+  bool paid() const override { return true; }
   Result<Answer> propose(const Request& request, Deadline deadline) override;
 
   // What is sent: the task, then each attempt with its evidence.

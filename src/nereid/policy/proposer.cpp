@@ -11,6 +11,34 @@ Cost& Cost::operator+=(const Cost& other) {
   return *this;
 }
 
+namespace {
+
+// One after the other, each when it is asked for.
+class OneByOne : public Answers {
+ public:
+  OneByOne(Proposer& proposer, Request request, std::vector<int> samples)
+      : proposer_(proposer), request_(std::move(request)), samples_(std::move(samples)) {}
+
+  Result<std::optional<One>> next(Deadline deadline) override {
+    if (told_ == samples_.size()) return std::optional<One>();
+    request_.sample = samples_[told_++];
+    NEREID_TRY(auto answer, proposer_.propose(request_, deadline));
+    return std::optional<One>({request_.sample, std::move(answer)});
+  }
+
+ private:
+  Proposer& proposer_;
+  Request request_;
+  const std::vector<int> samples_;
+  size_t told_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Answers> Proposer::propose_several(Request request, std::vector<int> samples) {
+  return std::make_unique<OneByOne>(*this, std::move(request), std::move(samples));
+}
+
 Json to_json(const Cost& cost) {
   return {{"seconds", cost.seconds},
           {"prompt_tokens", cost.prompt_tokens},

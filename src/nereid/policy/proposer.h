@@ -2,6 +2,7 @@
 // it is trusted: what it hands out is judged like any candidate.
 #pragma once
 
+#include <climits>
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
@@ -59,6 +60,19 @@ struct Answer {
   Cost cost{};
 };
 
+// Several answers to one request, in the order in which they are done. What has not come when this goes is
+// wanted no more. Used by one thread.
+class Answers {
+ public:
+  struct One {
+    int sample = 0;
+    Answer answer{};
+  };
+  virtual ~Answers() = default;
+  // The next; nothing where all have come. An Error (as of Proposer::propose) ends it.
+  virtual Result<std::optional<One>> next(Deadline deadline) = 0;
+};
+
 // One proposal done otherwise in one respect after another, where a clock can tell what is better. Used by
 // one thread.
 class Tuner {
@@ -78,11 +92,17 @@ class Proposer {
   virtual std::string identity() const { return std::string(name()); }
   virtual bool repairs() const { return false; }  // looks at `attempts`
   virtual bool samples() const { return false; }  // another `sample` is another answer
+  virtual bool paid() const { return false; }     // every question costs money
+  // Programs of more operators are better cut into fragments than asked about as a whole.
+  virtual int most_operators() const { return INT_MAX; }
   // For what it proposed to this request first, which took `ms`; null where there is nothing to turn. Refers
   // to the request's trace.
   virtual std::unique_ptr<Tuner> tuner(const Request& /*request*/, double /*ms*/) { return nullptr; }
   // An Error where it could not be asked (a lost worker, no network): no word about the task.
   virtual Result<Answer> propose(const Request& request, Deadline deadline) = 0;
+  // These samples of the request, side by side where the proposer can do that, else one after the other. The
+  // trace outlives the answers, and so does this.
+  virtual std::unique_ptr<Answers> propose_several(Request request, std::vector<int> samples);
 };
 
 nlohmann::json to_json(const Answer& answer);

@@ -59,7 +59,8 @@ Bench::Bench(verify::Equipment equipment, BenchOptions options)
     : equipment_(equipment),
       options_(std::move(options)),
       judge_(equipment, options_.settings),
-      measure_(std::move(equipment), comparing(options_.settings)) {}
+      measure_(std::move(equipment), comparing(options_.settings)),
+      turns_(options_.judged_at_once > 0 ? options_.judged_at_once : std::counting_semaphore<>::max()) {}
 
 Result<std::unique_ptr<const Task>> Bench::trace(const std::string& name, const std::string& source,
                                                  Deadline deadline) {
@@ -109,8 +110,10 @@ Judged Bench::judge_by(verify::Judge& judge, const Task& task, const std::string
                       .form = proposal.answer ? verify::Pair::Form::kAnswer : verify::Pair::Form::kSource,
                       .deadline = deadline,
                       .traced = [&](const verify::TraceFacts& facts) { judged.work = work_of(facts); }};
+    turns_.acquire();
     const Stopwatch watch;
     const verify::Verdict verdict = judge.judge(pair);
+    turns_.release();
     judged.word = verify::to_string(verdict.word), judged.reason = verify::reason(verdict);
     judged.verdict = verify::to_json(verdict).dump(-1, ' ', false, Json::error_handler_t::replace);
     judged.broken_off = verdict.word == verify::Word::kError && deadline.passed();
@@ -164,31 +167,81 @@ std::optional<Work> Bench::work_of_candidate(const Task& task, const std::string
   return work_of(*facts);
 }
 
-Result<policy::Answer> Bench::ask(policy::Proposer& proposer, const Task& task, int sample,
-                                  const std::vector<policy::Attempt>& attempts, Deadline deadline) {
+store::Key Bench::proposal_key(const policy::Proposer& proposer, const Task& task, int sample,
+                               const std::vector<policy::Attempt>& attempts) const {
   const std::string question =
       Json{{"sample", sample}, {"attempts", attempts_hash(attempts)}, {"name", task.name}}.dump();
-  const store::Key key{store::Kind::kProposal, task.hash, proposer.identity(), question, "",
-                       options_.versions};
-  if (const auto known = look_up(key)) {
-    const auto json = parse_json(known->document, "the store's proposal");
-    if (json.ok())
-      if (auto answer = policy::answer_from_json(*json); answer.ok()) {
-        answer->cost = {};  // paid for already
-        return answer;
-      }
-  }
+  return {store::Kind::kProposal, task.hash, proposer.identity(), question, "", options_.versions};
+}
+
+std::optional<policy::Answer> Bench::remembered(const store::Key& key) {
+  const auto known = look_up(key);
+  if (!known) return std::nullopt;
+  const auto json = parse_json(known->document, "the store's proposal");
+  if (!json.ok()) return std::nullopt;
+  auto answer = policy::answer_from_json(*json);
+  if (!answer.ok()) return std::nullopt;
+  answer->cost = {};  // paid for already
+  return *std::move(answer);
+}
+
+void Bench::remember(const store::Key& key, const Task& task, const policy::Answer& answer) {
+  keep({.key = key,
+        .word = answer.proposals.empty() ? "declined" : "proposed",
+        .document = policy::to_json(answer).dump(-1, ' ', false, Json::error_handler_t::replace)},
+       {task.source});
+}
+
+Result<policy::Answer> Bench::ask(policy::Proposer& proposer, const Task& task, int sample,
+                                  const std::vector<policy::Attempt>& attempts, Deadline deadline) {
+  const auto key = proposal_key(proposer, task, sample, attempts);
+  if (auto known = remembered(key)) return *std::move(known);
   NEREID_TRY(auto answer, proposer.propose({.name = task.name,
                                             .source = task.source,
                                             .trace = &task.trace,
                                             .sample = sample,
                                             .attempts = attempts},
                                            deadline));
-  keep({.key = key,
-        .word = answer.proposals.empty() ? "declined" : "proposed",
-        .document = policy::to_json(answer).dump(-1, ' ', false, Json::error_handler_t::replace)},
-       {task.source});
+  remember(key, task, answer);
   return answer;
+}
+
+class Bench::SeveralAnswers : public policy::Answers {
+ public:
+  SeveralAnswers(Bench& bench, policy::Proposer& proposer, const Task& task, const std::vector<int>& samples)
+      : bench_(bench), proposer_(proposer), task_(task) {
+    std::vector<int> unknown;
+    for (const int sample : samples) {
+      if (auto known = bench.remembered(bench.proposal_key(proposer, task, sample, {})))
+        known_.push_back({sample, *std::move(known)});
+      else
+        unknown.push_back(sample);
+    }
+    if (unknown.empty()) return;
+    asked_ = proposer.propose_several({.name = task.name, .source = task.source, .trace = &task.trace},
+                                      std::move(unknown));
+  }
+
+  Result<std::optional<One>> next(Deadline deadline) override {
+    if (told_ < known_.size()) return std::optional(std::move(known_[told_++]));
+    if (!asked_) return std::optional<One>();
+    NEREID_TRY(auto one, asked_->next(deadline));
+    if (one) bench_.remember(bench_.proposal_key(proposer_, task_, one->sample, {}), task_, one->answer);
+    return one;
+  }
+
+ private:
+  Bench& bench_;
+  policy::Proposer& proposer_;
+  const Task& task_;
+  std::vector<One> known_;
+  size_t told_ = 0;
+  std::unique_ptr<policy::Answers> asked_;
+};
+
+std::unique_ptr<policy::Answers> Bench::ask_several(policy::Proposer& proposer, const Task& task,
+                                                    const std::vector<int>& samples) {
+  return std::make_unique<SeveralAnswers>(*this, proposer, task, samples);
 }
 
 std::optional<store::Record> Bench::look_up(const store::Key& key) {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
+#include <semaphore>
 #include <string>
 
 #include "nereid/policy/proposer.h"
@@ -26,6 +28,7 @@ struct BenchOptions {
   store::Store* store = nullptr;  // null: nothing is remembered
   bool fresh = false;             // look nothing up; what is found out is kept all the same
   std::string hardware = "cpu", versions{};
+  int judged_at_once = 0;  // candidates; 0: as many as are asked about
 };
 
 // Thread-safe. Trouble with the store is no reason to fail: it is told once, in `trouble`.
@@ -52,6 +55,9 @@ class Bench {
   Result<Candidate> candidate(const Task& task, const std::string& source, Deadline deadline);
   Result<policy::Answer> ask(policy::Proposer& proposer, const Task& task, int sample,
                              const std::vector<policy::Attempt>& attempts, Deadline deadline);
+  // Samples of the first answer: first those that are remembered, then the others as they come.
+  std::unique_ptr<policy::Answers> ask_several(policy::Proposer& proposer, const Task& task,
+                                               const std::vector<int>& samples);
 
   // What is remembered beside these; nothing where there is no store, or it is to be asked anew.
   std::optional<store::Record> look_up(const store::Key& key);
@@ -62,6 +68,11 @@ class Bench {
   std::string trouble() const;
 
  private:
+  class SeveralAnswers;
+  store::Key proposal_key(const policy::Proposer& proposer, const Task& task, int sample,
+                          const std::vector<policy::Attempt>& attempts) const;
+  std::optional<policy::Answer> remembered(const store::Key& key);
+  void remember(const store::Key& key, const Task& task, const policy::Answer& answer);
   Judged judge_by(verify::Judge& judge, const Task& task, const std::string& proposer,
                   const policy::Proposal& proposal, Deadline deadline);
   Result<tracer::TraceAnswer> trace_candidate(const Task& task, const std::string& source);
@@ -71,6 +82,7 @@ class Bench {
   verify::Equipment equipment_;
   BenchOptions options_;
   verify::Judge judge_, measure_;
+  std::counting_semaphore<> turns_;  // to judge
   mutable std::mutex mutex_;
   std::string trouble_;
 };

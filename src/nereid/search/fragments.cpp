@@ -16,6 +16,7 @@ constexpr double kImproved = 0.98;  // of the last composed program's cost: less
 constexpr double kFragmentSeconds = 30;
 
 constexpr size_t kComposeEvery = 8;  // questions
+constexpr size_t kMostInAdvance = 32;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 double cost_of(const std::vector<Offer>& cover) {
@@ -47,17 +48,24 @@ class FragmentSearch {
     for (size_t n = 0; n < slicer.nodes(); ++n) alone_.push_back(slicer.alone(n));
   }
 
-  void run() {
+  FragmentFindings run() {
     // While there is nothing, the single nodes come first: they make a whole program soon.
     if (to_beat_() == kNever) {
+      std::vector<const Fragment*> single;
+      for (const auto& fragment : fragments_)
+        if (fragment.nodes.count() == 1) single.push_back(&fragment);
+      ask_in_advance(single);
       for (const auto& fragment : fragments_)
         if (fragment.nodes.count() == 1 && !ask(fragment)) break;
       compose(cheapest_cover(slicer_, offers(false), beam()));
     }
     const auto asked = [this](const Fragment& fragment) { return ask(fragment); };
     const auto worth = [this] { return std::min(to_beat_(), composed_ms_) * kImproved; };
-    const auto cover = cheapest_cover_asked(slicer_, offers(true), asked, worth, beam());
+    const auto cover = cheapest_cover_asked(
+        slicer_, offers(true), asked, worth, beam(),
+        [this](const std::vector<const Fragment*>& soon) { ask_in_advance(soon); });
     compose(cover.empty() ? cheapest_cover(slicer_, offers(false), beam()) : cover);
+    return std::move(findings_);
   }
 
  private:
@@ -75,24 +83,70 @@ class FragmentSearch {
     return known.ms;
   }
 
-  Known judge(const Fragment& fragment) {
-    Known known;
-    const auto task = bench_.trace("fragment.py", fragment.source, Deadline::after(kFragmentSeconds));
-    if (!task.ok()) return known;
-    for (auto* proposer : proposers_) {
-      // A model is asked where the others have nothing: it costs money.
-      if (proposer->samples() && !known.candidate.empty()) continue;
-      if (!go_on()) break;
-      const auto answer = bench_.ask(*proposer, **task, 0, {}, options_.deadline);
-      if (!answer.ok()) continue;
-      for (const auto& proposal : answer->proposals) {
-        const Judged judged =
-            bench_.judge(**task, std::string(proposer->name()), proposal, options_.deadline);
-        if (!judged.verified() || !judged.ms() || *judged.ms() >= known.ms) continue;
-        known = {.ms = *judged.ms(), .candidate = judged.source, .proposer = std::string(proposer->name())};
+  // A fragment as a task, and who has been asked about it in advance. The task goes last.
+  struct Asked {
+    std::unique_ptr<const Task> task{};
+    std::map<policy::Proposer*, std::unique_ptr<policy::Answers>> answers{};
+  };
+
+  Asked traced(const Fragment& fragment) {
+    auto task = bench_.trace("fragment.py", fragment.source, Deadline::after(kFragmentSeconds));
+    Asked asked;
+    if (task.ok()) asked.task = *std::move(task);
+    return asked;
+  }
+
+  void ask_in_advance(const std::vector<const Fragment*>& fragments) {
+    for (const Fragment* fragment : fragments) {
+      if (asked_.size() >= kMostInAdvance || !go_on()) return;
+      if (known_.contains(fragment->source) || asked_.contains(fragment->source)) continue;
+      for (auto* proposer : proposers_) {
+        if (!proposer->samples() || proposer->paid()) continue;
+        auto found = asked_.find(fragment->source);
+        if (found == asked_.end()) found = asked_.emplace(fragment->source, traced(*fragment)).first;
+        if (found->second.task) found->second.answers[proposer] = bench_.ask_several(*proposer, *found->second.task, {0});
       }
     }
+  }
+
+  Known judge(const Fragment& fragment) {
+    Known known;
+    auto in_advance = asked_.extract(fragment.source);
+    Asked asked = in_advance ? std::move(in_advance.mapped()) : traced(fragment);
+    if (!asked.task) return known;
+    std::vector<int> others;
+    for (int sample = 1; sample < options_.samples; ++sample) others.push_back(sample);
+    for (auto* proposer : proposers_) {
+      // One that costs money is asked where the others have nothing.
+      if (proposer->paid() && !known.candidate.empty()) continue;
+      auto& first = asked.answers[proposer];
+      if (!first) first = bench_.ask_several(*proposer, *asked.task, {0});
+      judge_answers(*proposer, *asked.task, *first, known, false);
+      if (proposer->samples() && !others.empty() && known.candidate.empty() && go_on())
+        judge_answers(*proposer, *asked.task, *bench_.ask_several(*proposer, *asked.task, others), known, true);
+    }
     return known;
+  }
+
+  void judge_answers(policy::Proposer& proposer, const Task& task, policy::Answers& answers, Known& known,
+                     bool one_is_enough) {
+    while (go_on() && !(one_is_enough && !known.candidate.empty())) {
+      const auto next = answers.next(options_.deadline);
+      if (!next.ok()) return fail(proposer, next.error());
+      if (!*next) return;
+      findings_.cost += (*next)->answer.cost;
+      for (const auto& proposal : (*next)->answer.proposals) {
+        const Judged judged = bench_.judge(task, std::string(proposer.name()), proposal, options_.deadline);
+        if (!judged.verified() || !judged.ms() || *judged.ms() >= known.ms) continue;
+        known = {.ms = *judged.ms(), .candidate = judged.source, .proposer = std::string(proposer.name())};
+      }
+    }
+  }
+
+  // That there was no time is no fault.
+  void fail(const policy::Proposer& proposer, const Error& error) {
+    if (findings_.fault || !go_on()) return;
+    findings_.fault = error, findings_.faulty = proposer.name();
   }
 
   // Of every fragment that has a kernel, or (`hopeful`) may have one; and of the steps as they are, where the
@@ -144,6 +198,8 @@ class FragmentSearch {
   const std::function<void(const std::string&)>& say_;
   std::vector<Fragment> fragments_, alone_;
   std::map<std::string, Known> known_;  // by source: equal fragments are judged once
+  std::map<std::string, Asked> asked_;  // by source: in advance
+  FragmentFindings findings_{};
   double composed_ms_ = kNever;         // of the last composed program, by its pieces
 };
 
@@ -151,16 +207,20 @@ class FragmentSearch {
 
 std::vector<Offer> cheapest_cover_asked(const Slicer& slicer, std::vector<Offer> offers,
                                         const std::function<std::optional<double>(const Fragment&)>& ask,
-                                        const std::function<double()>& to_beat, size_t beam) {
+                                        const std::function<double()>& to_beat, size_t beam,
+                                        const std::function<void(const std::vector<const Fragment*>&)>& soon) {
   while (true) {
     const auto cover = cheapest_cover(slicer, offers, beam);
     if (cover.empty() || cost_of(cover) > to_beat()) return {};
-    const Fragment* next = nullptr;
+    const auto gain = [](const Fragment* fragment) { return fragment->eager_ms - fragment->least_ms; };
+    std::vector<const Fragment*> unasked;
     for (const auto& offer : cover)
-      if (!offer.asked &&
-          (next == nullptr || offer.fragment->eager_ms - offer.ms > next->eager_ms - next->least_ms))
-        next = offer.fragment;
-    if (next == nullptr) return cover;
+      if (!offer.asked) unasked.push_back(offer.fragment);
+    if (unasked.empty()) return cover;
+    std::stable_sort(unasked.begin(), unasked.end(),
+                     [&](const Fragment* a, const Fragment* b) { return gain(a) > gain(b); });
+    if (soon) soon(unasked);
+    const Fragment* next = unasked.front();
     const auto ms = ask(*next);
     if (!ms) return {};
     for (auto& offer : offers)
@@ -208,15 +268,15 @@ std::vector<Offer> cheapest_cover(const Slicer& slicer, const std::vector<Offer>
   return chosen;
 }
 
-void search_fragments(Bench& bench, const Task& task, const std::vector<policy::Proposer*>& proposers,
+FragmentFindings search_fragments(Bench& bench, const Task& task, const std::vector<policy::Proposer*>& proposers,
                       const FragmentOptions& options,
                       const std::function<void(const policy::Proposal& proposal)>& whole,
                       const std::function<double()>& to_beat,
                       const std::function<void(const std::string&)>& say) {
   const auto slicer = Slicer::cut(task);
-  if (!slicer.ok()) return say("not cut into fragments: " + slicer.error().message);
-  if (slicer->nodes() < 2) return;
-  FragmentSearch(bench, proposers, options, *slicer, whole, to_beat, say).run();
+  if (!slicer.ok()) say("not cut into fragments: " + slicer.error().message);
+  if (!slicer.ok() || slicer->nodes() < 2) return {};
+  return FragmentSearch(bench, proposers, options, *slicer, whole, to_beat, say).run();
 }
 
 }  // namespace nereid::search

@@ -32,21 +32,35 @@ std::vector<Offer> cheapest_cover(const Slicer& slicer, const std::vector<Offer>
 
 // The cheapest cover, found by asking for the cost of as few offers as will do. `ask` gives a cost (infinity:
 // nobody has a kernel), or nothing to stop. Empty where no cover is cheaper than `to_beat()`, or it was
-// stopped.
+// stopped. `soon` is told before each question whom it is likely to be about next: all of the cheapest cover
+// that nobody has asked about.
 std::vector<Offer> cheapest_cover_asked(const Slicer& slicer, std::vector<Offer> offers,
                                         const std::function<std::optional<double>(const Fragment&)>& ask,
-                                        const std::function<double()>& to_beat, size_t beam = 256);
+                                        const std::function<double()>& to_beat, size_t beam = 256,
+                                        const std::function<void(const std::vector<const Fragment*>&)>& soon = {});
 
 struct FragmentOptions {
   Deadline deadline = Deadline::after(60);
   size_t most_nodes = 5;
   size_t most_fragments = 400;
+  int samples = 1;  // at most so many answers of a proposer that samples, to one fragment
 };
 
+// What the questions took, and which proposer could not be asked.
+struct FragmentFindings {
+  policy::Cost cost{};
+  std::string faulty{};
+  std::optional<Error> fault{};
+};
+
+// A fragment is asked about as a whole program is, but the first sample goes alone: only where nobody has a
+// kernel then are the others asked for, at once, and the first verified one ends them. Fragments that are
+// likely to be next are asked about in advance, so that a language model writes many side by side.
+//
 // Asks, judges and composes until the deadline, an interrupt, or until nothing is left to gain. `whole`
 // judges composed programs, of which each ought to be faster than `to_beat` (infinity while there is
 // nothing).
-void search_fragments(Bench& bench, const Task& task, const std::vector<policy::Proposer*>& proposers,
+FragmentFindings search_fragments(Bench& bench, const Task& task, const std::vector<policy::Proposer*>& proposers,
                       const FragmentOptions& options,
                       const std::function<void(const policy::Proposal& proposal)>& whole,
                       const std::function<double()>& to_beat,

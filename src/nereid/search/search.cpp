@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <mutex>
+#include <numeric>
 #include <thread>
 
 #include "nereid/base/interrupt.h"
@@ -24,11 +25,37 @@ class Run {
 
   void with(policy::Proposer& proposer, int rank) {
     const int samples = proposer.samples() ? std::max(1, options_.samples) : 1;
-    for (int sample = 0; sample < samples && go_on(); ++sample) {
+    const std::string name(proposer.name());
+    std::vector<int> numbers(static_cast<size_t>(samples));
+    std::iota(numbers.begin(), numbers.end(), 0);
+    if (!go_on()) return;
+    if (options_.fragments && too_large_for(proposer)) return;
+    event({Event::Kind::kAsked, name, {}});
+    const auto answers = bench_.ask_several(proposer, task_, numbers);
+    Expectation expectation;
+    for (int told = 0; told < samples && go_on(); ++told) {
+      const auto next = answers->next(options_.deadline);
+      if (!next.ok()) return decline(name, next.error());
+      if (!*next) return;
       std::vector<policy::Attempt> attempts;
-      const int rounds = proposer.repairs() ? 1 + options_.repairs : 1;
-      for (int round = 0; round < rounds && go_on(); ++round)
-        if (!once(proposer, rank, sample, attempts)) break;
+      auto judged = judge_all(name, (*next)->answer, rank, attempts);
+      const int rounds = proposer.repairs() ? options_.repairs : 0;
+      for (int round = 0; round < rounds && !attempts.empty() && !judged && go_on(); ++round) {
+        event({Event::Kind::kAsked, name, {}});
+        const size_t before = attempts.size();
+        const auto answer = bench_.ask(proposer, task_, (*next)->sample, attempts, options_.deadline);
+        if (!answer.ok()) {
+          decline(name, answer.error());
+          break;
+        }
+        judged = judge_all(name, *answer, rank, attempts);
+        if (attempts.size() == before) break;
+      }
+      if (judged && !options_.every_sample && enough(expectation, *judged)) {
+        if (told + 1 < samples)
+          event({Event::Kind::kSaid, name, fmt::format("{} of {} samples of {} are enough", told + 1, samples, name)});
+        return;
+      }
     }
   }
 
@@ -69,10 +96,13 @@ class Run {
       return outcome_.best && outcome_.best->ms() ? *outcome_.best->ms()
                                                   : std::numeric_limits<double>::infinity();
     };
-    search_fragments(bench_, task_, proposers, {.deadline = options_.deadline}, whole, to_beat,
-                     [this](const std::string& text) {
-                       event({Event::Kind::kSaid, "fragments", text});
-                     });
+    const auto findings = search_fragments(
+        bench_, task_, proposers, {.deadline = options_.deadline, .samples = options_.samples}, whole, to_beat,
+        [this](const std::string& text) {
+          event({Event::Kind::kSaid, "fragments", text});
+        });
+    outcome_.cost += findings.cost;
+    if (findings.fault) decline(findings.faulty, *findings.fault);
   }
 
   Outcome finish() {
@@ -103,28 +133,44 @@ class Run {
     return judged;
   }
 
-  // True: there is a reason to ask again, and `attempts` holds it.
-  bool once(policy::Proposer& proposer, int rank, int sample, std::vector<policy::Attempt>& attempts) {
-    const std::string name(proposer.name());
-    event({Event::Kind::kAsked, name, {}});
-    const auto answer = bench_.ask(proposer, task_, sample, attempts, options_.deadline);
-    if (!answer.ok() || answer->proposals.empty()) {
-      if (!interrupted()) decline(name, answer.ok() ? answer->declined : answer.error().message);
-      return false;
-    }
+  // Such a program is cut anyway, and each fragment is what the proposer is better at.
+  bool too_large_for(const policy::Proposer& proposer) {
+    if (proposer.most_operators() == INT_MAX) return false;
+    const auto slicer = Slicer::cut(task_);
+    if (!slicer.ok() || static_cast<int>(slicer->nodes()) <= proposer.most_operators()) return false;
+    event({Event::Kind::kSaid, std::string(proposer.name()),
+           fmt::format("{} is asked about fragments alone: the program has {} operators", proposer.name(),
+                       slicer->nodes())});
+    return true;
+  }
+
+  // The best verified one of an answer's proposals. Adds to `attempts` what may be repaired.
+  std::optional<Judged> judge_all(const std::string& name, const policy::Answer& answer, int rank,
+                                  std::vector<policy::Attempt>& attempts) {
+    if (answer.proposals.empty()) decline(name, answer.declined);
     {
       const std::lock_guard lock(mutex_);
-      outcome_.cost += answer->cost;
+      outcome_.cost += answer.cost;
     }
-    bool repair = false;
-    for (const auto& proposal : answer->proposals) {
+    std::optional<Judged> best;
+    for (const auto& proposal : answer.proposals) {
       auto judged = judge(name, proposal, rank);
-      if (!judged) return false;
-      repair = !judged->verified() && judged->word != "Error";
-      if (repair) attempts.push_back({.text = proposal.text, .evidence = judged->evidence});
+      if (!judged) return best;
+      if (!judged->verified() && judged->word != "Error")
+        attempts.push_back({.text = proposal.text, .evidence = judged->evidence});
+      if (judged->verified() && (!best || better(*judged, *best))) best = *judged;
       take(*std::move(judged));
     }
-    return repair;
+    return best;
+  }
+
+  bool enough(Expectation& expectation, const Judged& judged) {
+    const std::lock_guard lock(mutex_);
+    const Judged* others = nullptr;
+    for (const auto& other : outcome_.tried)
+      if (other.verified() && other.proposer != judged.proposer && (others == nullptr || better(other, *others)))
+        others = &other;
+    return expectation.enough(judged, others);
   }
 
   void take(Judged judged) {
@@ -138,10 +184,15 @@ class Run {
     outcome_.tried.push_back(std::move(judged));
   }
 
-  void decline(const std::string& name, const std::string& why) {
+  void decline(const std::string& name, const std::string& why, std::optional<Blame> fault = {}) {
     const std::lock_guard lock(mutex_);
-    outcome_.declined.push_back({name, why});
+    outcome_.declined.push_back({name, why, fault});
     event_locked({Event::Kind::kDeclined, name, why});
+  }
+  // What did not come in time is no fault.
+  void decline(const std::string& name, const Error& error) {
+    if (!interrupted())
+      decline(name, error.message, options_.deadline.passed() ? std::optional<Blame>() : error.blame);
   }
 
   void event(const Event& event) {
@@ -164,6 +215,16 @@ class Run {
 
 }  // namespace
 
+bool Expectation::enough(const Judged& sample, const Judged* others) {
+  if (!sample.verified() || !sample.ms()) return false;
+  const double ms = *sample.ms(), told = sample.times ? 1 : 1 - kModelTold;
+  const bool known = verified_ > 0;
+  const double mean = known ? sum_ / verified_ : 0;
+  sum_ += ms, ++verified_;
+  if (others == nullptr) return known && ms < mean * told;
+  return others->times.has_value() == sample.times.has_value() && others->ms() && ms < *others->ms() * told;
+}
+
 bool better(const Judged& a, const Judged& b) {
   if (a.verified() != b.verified()) return a.verified();
   // A measured time is never compared with a modelled one.
@@ -185,6 +246,12 @@ Outcome search(Bench& bench, const Task& task, const std::vector<policy::Propose
   if (options.tuning) run.tune(proposers);
   if (options.fragments) run.with_fragments(proposers);
   return run.finish();
+}
+
+const Declined* fault_of(const Outcome& outcome) {
+  const auto found = std::find_if(outcome.declined.begin(), outcome.declined.end(),
+                                  [](const Declined& declined) { return declined.fault.has_value(); });
+  return found == outcome.declined.end() ? nullptr : &*found;
 }
 
 const Judged* furthest(const Outcome& outcome) {

@@ -17,7 +17,8 @@ struct SearchOptions {
   Deadline deadline = Deadline::after(60);
   // Until then what was proposed in time is judged all the same, while nothing is verified.
   Deadline patience = Deadline::after(180);
-  int samples = 1;        // answers asked of a proposer that samples
+  int samples = 1;        // answers asked of a proposer that samples, side by side
+  bool every_sample = false;  // all of them are judged, though one may be enough (see below)
   int repairs = 2;        // times that a proposer is told what was wrong with an answer
   bool fragments = true;  // after whole programs, fragments.h
   bool tuning = true;     // the winner's choices are turned, where a clock tells what is better
@@ -33,6 +34,7 @@ struct Event {
 
 struct Declined {
   std::string proposer, why;
+  std::optional<Blame> fault{};  // whose it is that nobody could be asked; else it is a word about the task
 };
 
 struct Outcome {
@@ -47,10 +49,30 @@ struct Outcome {
 // True where `a` is to be kept in place of `b`.
 bool better(const Judged& a, const Judged& b);
 
+// Whether a proposer's samples of one request may end with this one: it is verified, and beats what was to be
+// expected. That is the best that others have found for it; where they have nothing verified, the mean of this
+// proposer's own verified samples, of which there must be one (SpecGen's rule). Measured times beat measured
+// ones, modelled ones modelled ones by more than the model can tell.
+class Expectation {
+ public:
+  // One of this proposer's judged samples, the best of others (null: nothing) as it is now.
+  bool enough(const Judged& sample, const Judged* others);
+
+ private:
+  double sum_ = 0;  // of its verified samples' times
+  int verified_ = 0;
+};
+
 // Ends at the deadline, when everything was tried, or at an interrupt: what was found until then is the
 // answer. On a CPU, where a verdict takes all cores, one is made after the other.
+//
+// A proposer's samples are asked for at once, and each is judged as soon as it is there, while others are
+// being written. What is still being written when one is enough (Expectation) is cancelled.
 Outcome search(Bench& bench, const Task& task, const std::vector<policy::Proposer*>& proposers,
                const SearchOptions& options, const std::function<void(const Event&)>& tell = {});
+
+// A proposer that could not be asked; null where all could.
+const Declined* fault_of(const Outcome& outcome);
 
 // The evidence of the attempt that came furthest up the ladder; null where nothing was tried.
 const Judged* furthest(const Outcome& outcome);

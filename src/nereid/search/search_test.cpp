@@ -201,6 +201,86 @@ TEST_F(SearchTest, WithNothingVerifiedTheFurthestIsTold) {
   EXPECT_EQ(furthest(Outcome{}), nullptr);
 }
 
+// Samples that come when they are asked for, the first after `ready`.
+class Drawing : public policy::Proposer {
+ public:
+  explicit Drawing(std::vector<std::string> texts) : texts_(std::move(texts)) { ready.test_and_set(); }
+  std::string_view name() const override { return "drawing"; }
+  bool samples() const override { return true; }
+  Result<policy::Answer> propose(const policy::Request&, Deadline) override { return our_error("one by one"); }
+  std::unique_ptr<policy::Answers> propose_several(policy::Request, std::vector<int> samples) override {
+    return std::make_unique<Samples>(*this, std::move(samples));
+  }
+  std::atomic_flag ready;
+  int told = 0, cancelled = 0;
+
+ private:
+  struct Samples : policy::Answers {
+    Samples(Drawing& of, std::vector<int> samples) : of_(of), samples_(std::move(samples)) {}
+    ~Samples() override { of_.cancelled += static_cast<int>(samples_.size()); }
+    Result<std::optional<One>> next(Deadline) override {
+      of_.ready.wait(false);
+      if (samples_.empty()) return std::optional<One>();
+      const int sample = samples_.back();  // in no order of theirs
+      samples_.pop_back(), ++of_.told;
+      const std::string& text = of_.texts_[static_cast<size_t>(sample)];
+      if (text == "lost") return our_error("the process was lost");
+      return std::optional<One>({sample, proposing({text})});
+    }
+    Drawing& of_;
+    std::vector<int> samples_;
+  };
+  std::vector<std::string> texts_;
+};
+
+TEST_F(SearchTest, SamplesEndWhereOneBeatsWhatOthersFound) {
+  for (const bool every : {false, true}) {
+    Scripted one("one", {proposing({"BYTES 2e12"})});
+    Drawing drawing({"BYTES 9e12", "BYTES 1e12", "raise", "BYTES 3e12"});
+    drawing.ready.clear();
+    const auto b = bench();
+    const auto task = b->trace("task.py", "class Model: pass\n", Deadline::after(10));
+    const Outcome outcome = search(*b, **task, {&one, &drawing}, {.samples = 4, .every_sample = every, .fragments = false},
+                                   [&](const Event& e) {
+                                     if (e.kind != Event::Kind::kJudged || e.judged->proposer != "one") return;
+                                     drawing.ready.test_and_set();
+                                     drawing.ready.notify_all();
+                                   });
+    EXPECT_EQ(outcome.best->source, "BYTES 1e12");
+    EXPECT_EQ(drawing.told, every ? 4 : 3);
+    EXPECT_EQ(drawing.cancelled, every ? 0 : 1);
+    EXPECT_THAT(outcome.tried, SizeIs(every ? 5 : 4));
+  }
+}
+
+TEST_F(SearchTest, SamplesEndWhereOneBeatsTheMeanOfThoseBefore) {
+  Drawing drawing({"BYTES 0.1e12", "BYTES 2e12", "BYTES 4.1e12", "raise", "BYTES 4e12"});
+  const Outcome outcome = run(*bench(), {&drawing}, {.samples = 5, .fragments = false});
+  EXPECT_EQ(outcome.best->source, "BYTES 2e12");
+  EXPECT_EQ(drawing.told, 4);  // 4.1 is above 4, and less than 3 % would be nothing that the model can tell
+}
+
+TEST_F(SearchTest, SamplesThatAreKnownAreNotDrawnAgain) {
+  const auto folder = TemporaryFolder::create();
+  auto store = store::Store::open(folder->path() / "store.db");
+  Drawing drawing({"BYTES 1e12", "raise", "BYTES 1e12", "raise"});
+  const auto b = bench(store->get());
+  EXPECT_THAT(run(*b, {&drawing}, {.samples = 2, .every_sample = true, .fragments = false}).tried, SizeIs(2));
+  EXPECT_THAT(run(*b, {&drawing}, {.samples = 4, .every_sample = true, .fragments = false}).tried, SizeIs(4));
+  EXPECT_EQ(drawing.told, 4);
+}
+
+TEST_F(SearchTest, AProposerThatIsLostIsNoWordAboutTheTask) {
+  Scripted one("one", {proposing({"raise"})});
+  Drawing drawing({"lost"});
+  const Outcome outcome = run(*bench(), {&one, &drawing});
+  EXPECT_FALSE(outcome.best);
+  ASSERT_NE(fault_of(outcome), nullptr);
+  EXPECT_EQ(fault_of(outcome)->fault, Blame::kOurs);
+  EXPECT_EQ(fault_of(outcome)->why, "the process was lost");
+  EXPECT_EQ(fault_of(run(*bench(), {&one})), nullptr);
+}
+
 TEST_F(SearchTest, ARepairIsToldTheEvidence) {
   Scripted one("one", {proposing({"raise 1"}), proposing({"raise 2"}), proposing({"BYTES 1"})}, true);
   const auto b = bench();

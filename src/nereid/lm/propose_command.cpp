@@ -1,0 +1,266 @@
+// `nereid-lm propose`: a model that is loaded once and answers whoever started it; what policy/model_process.h starts.
+//
+// One JSON object a line. In:
+//   {"id": 3, "messages": [{"role": "user", "content": "..."}], "samples": [0, 1, 2], "seed": 7, "temperature": 1, "top_p": 1, "top_k": 0,
+//    "most_tokens": 4096, "enough": 0}
+//                        sample 0 is greedy; the others are drawn, each by the seed and its own number, so that it is the same whatever is asked beside it.
+//                        What is not given is generation_config.json's; `enough`: so many that are done end the others
+//   {"cancel": 3}        nothing more is said of it
+//   {"go": true}         with --turns: it computes until {"go": false}, and says {"holds": true} when it has stopped
+// Out, as it happens:
+//   {"ready": true, "device": "cpu", "context": 4096}
+//   {"id": 3, "sample": 1, "text": "...", "finish": "end", "tokens": 210, "prompt_tokens": 512, "seconds": 1.5}
+//                        `finish`: "length" where it was cut; `seconds` since the request came
+//   {"id": 3, "refused": "..."}    nothing is generated, for this reason
+//   {"id": 3, "over": true}        all was said
+// What is no request ends the process, and so does the end of the input, at once: whoever asked is gone.
+#include <ATen/Parallel.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "nereid/base/deadline.h"
+#include "nereid/base/interrupt.h"
+#include "nereid/base/json_field.h"
+#include "nereid/engine/runner/cuda/cuda_device.h"
+#include "nereid/engine/runner/generation.h"
+#include "nereid/lm/command.h"
+#include "nereid/lm/dtype_option.h"
+#include "nereid/lm/engine_options.h"
+#include "nereid/model/chat.h"
+#include "nereid/model/decoder/device.h"
+#include "nereid/model/decoder/weights.h"
+#include "nereid/model/tokenizer.h"
+
+namespace nereid::lm {
+namespace {
+
+constexpr int64_t kMostSampleNumber = int64_t{1} << 40;
+constexpr int64_t kMostCacheBytesOnCpu = int64_t{768} << 20;  // it is written over once at the start
+constexpr size_t kMostLine = size_t{64} << 20;
+
+struct ProposeOptions : EngineOptions {
+  int64_t most_tokens = 0;
+  bool turns = false;
+};
+
+// Lines from standard input, read beside the generation. Never destroyed: its thread reads until the process ends.
+class Lines {
+ public:
+  Lines() {
+    std::thread([this] { read(); }).detach();
+  }
+  // What has come; where that is nothing and `wait`, the next, or nothing at an interrupt.
+  std::deque<std::string> take(bool wait) {
+    std::unique_lock lock(mutex_);
+    while (wait && lines_.empty() && !interrupted()) come_.wait_for(lock, std::chrono::milliseconds(200));
+    return std::exchange(lines_, {});
+  }
+
+ private:
+  void read() {
+    std::string rest;
+    while (true) {
+      char chunk[1 << 16];
+      const ssize_t got = ::read(STDIN_FILENO, chunk, sizeof chunk);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0 || rest.size() > kMostLine) ::_exit(0);  // in the middle of a forward, too
+      rest.append(chunk, static_cast<size_t>(got));
+      size_t at = 0;
+      const std::lock_guard lock(mutex_);
+      for (size_t end; (end = rest.find('\n', at)) != rest.npos; at = end + 1) lines_.push_back(rest.substr(at, end - at));
+      rest.erase(0, at);
+      come_.notify_one();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable come_;
+  std::deque<std::string> lines_;
+};
+
+void say(const Json& json) {
+  const std::string line = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  for (std::string_view rest = line; !rest.empty();) {
+    const ssize_t wrote = ::write(STDOUT_FILENO, rest.data(), rest.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) ::_exit(0);  // nobody reads any more
+    rest.remove_prefix(static_cast<size_t>(wrote));
+  }
+}
+
+struct AskedSample {
+  AskedSample(int64_t number, const std::shared_ptr<const model::Tokenizer>& tokenizer) : number(number), decoder(tokenizer) {}
+  int64_t number = 0, tokens = 0;
+  bool done = false;
+  model::StreamDecoder decoder;
+  std::string text;
+};
+
+struct AskedGroup {
+  int64_t id = 0, prompt_tokens = 0, enough = 0, done = 0;
+  Stopwatch watch;
+  std::vector<AskedSample> samples;  // as the engine counts them
+};
+
+class Proposing {
+ public:
+  Proposing(std::shared_ptr<const model::Tokenizer> tokenizer, const model::GenerationConfig& said, engine::Generation& generation, int64_t most_tokens, bool holds)
+      : tokenizer_(tokenizer), encoder_(tokenizer), said_(said), generation_(generation), most_tokens_(most_tokens), holds_(holds) {}
+
+  Result<Answer> run(Lines& lines) {
+    while (!interrupted()) {
+      for (const std::string& line : lines.take(holds_ || generation_.idle())) NEREID_TRY_STATUS(obey(line));
+      if (holds_) continue;
+      generation_.step([&](const engine::Token& token) { take(token); });
+    }
+    return Error{"interrupted", Blame::kInterrupted};
+  }
+
+ private:
+  Status obey(const std::string& line) {
+    NEREID_TRY(const Json document, parse_json(line, "a request"));
+    const JsonField root(document, "request");
+    NEREID_TRY(const auto go, root.find("go"));
+    if (go) {
+      NEREID_TRY(const bool goes, go->boolean());
+      holds_ = !goes;
+      if (holds_) say({{"holds", true}});
+      return ok_status();
+    }
+    NEREID_TRY(const auto cancelled, root.find("cancel"));
+    if (cancelled) {
+      NEREID_TRY(const int64_t id, cancelled->integer());
+      const auto found = std::find_if(groups_.begin(), groups_.end(), [&](const auto& entry) { return entry.second.id == id; });
+      if (found == groups_.end()) return ok_status();  // it was over already
+      generation_.cancel(found->first);
+      groups_.erase(found);
+      return ok_status();
+    }
+    NEREID_TRY(const int64_t id, root.integer_at("id", -1, 0, INT64_MAX));
+    const Status added = add(root, id);
+    if (!added.ok()) say({{"id", id}, {"refused", added.error().message}});
+    return ok_status();
+  }
+
+  Status add(const JsonField& root, int64_t id) {
+    AskedGroup group{.id = id, .watch = {}, .samples = {}};
+    NEREID_TRY(const JsonField messages, root.at("messages"));
+    NEREID_TRY(const auto conversation, model::chat_messages(messages.json(), "request.messages"));
+    NEREID_TRY(const std::string text, model::render_qwen3_chat(conversation));
+    std::vector<model::TokenId> ids;
+    NEREID_TRY_STATUS(encoder_.encode(text, {}, ids));
+    engine::GenerationRequest request{.prompt = {ids.begin(), ids.end()}, .end_tokens = said_.eos_token_ids};
+    engine::DrawParameters drawn;
+    const auto number = [&](const char* name, double otherwise, double& into) -> Status {
+      NEREID_TRY(const auto field, root.find(name));
+      into = otherwise;
+      if (!field) return ok_status();
+      NEREID_TRY(into, field->number());
+      return ok_status();
+    };
+    NEREID_TRY_STATUS(number("temperature", said_.temperature.value_or(1), drawn.temperature));
+    NEREID_TRY_STATUS(number("top_p", said_.top_p.value_or(1), drawn.top_p));
+    NEREID_TRY(drawn.top_k, root.integer_at("top_k", said_.top_k.value_or(0), 0, 1 << 24));
+    NEREID_TRY(const int64_t seed, root.integer_at("seed", 0, INT64_MIN, INT64_MAX));
+    NEREID_TRY(request.most_new, root.integer_at("most_tokens", most_tokens_, 1, INT64_MAX));
+    NEREID_TRY(group.enough, root.integer_at("enough", 0, 0, INT32_MAX));
+    NEREID_TRY(const auto samples, root.at("samples"));
+    NEREID_TRY_STATUS(samples.each(1 << 16, [&](const JsonField& field) -> Status {
+      NEREID_TRY(const int64_t sample, field.integer(0, kMostSampleNumber));
+      group.samples.emplace_back(sample, tokenizer_);
+      auto& own = request.draws.emplace_back(drawn);
+      own.seed = engine::seed_of_sample(static_cast<uint64_t>(seed), sample);
+      if (sample == 0) own.temperature = 0;
+      return ok_status();
+    }));
+    request.draw = drawn;  // to be checked
+    if (group.samples.empty()) return samples.expected("at least one sample");
+    request.samples = std::ssize(group.samples);
+    request.enough = std::min(group.enough, request.samples);
+    group.prompt_tokens = std::ssize(request.prompt);
+    NEREID_TRY(const size_t key, generation_.add(std::move(request)));
+    groups_.emplace(key, std::move(group));
+    return ok_status();
+  }
+
+  void take(const engine::Token& token) {
+    const auto found = groups_.find(token.request);
+    if (found == groups_.end()) return;
+    AskedGroup& group = found->second;
+    AskedSample& sample = group.samples[static_cast<size_t>(token.sample)];
+    const bool end = std::find(said_.eos_token_ids.begin(), said_.eos_token_ids.end(), token.token) != said_.eos_token_ids.end();
+    ++sample.tokens;
+    if (!end) sample.text += sample.decoder.push(static_cast<model::TokenId>(token.token));
+    if (!token.last) return;
+    sample.text += sample.decoder.finish();
+    say({{"id", group.id},
+         {"sample", sample.number},
+         {"text", sample.text},
+         {"finish", end ? "end" : "length"},
+         {"tokens", sample.tokens},
+         {"prompt_tokens", group.prompt_tokens},
+         {"seconds", group.watch.seconds()}});
+    const int64_t wanted = group.enough > 0 ? std::min<int64_t>(group.enough, std::ssize(group.samples)) : std::ssize(group.samples);
+    if (++group.done < wanted) return;
+    say({{"id", group.id}, {"over", true}});
+    groups_.erase(found);
+  }
+
+  std::shared_ptr<const model::Tokenizer> tokenizer_;
+  model::Encoder encoder_;
+  const model::GenerationConfig& said_;
+  engine::Generation& generation_;
+  const int64_t most_tokens_;
+  bool holds_;
+  std::map<size_t, AskedGroup> groups_;  // by the engine's number
+};
+
+Result<Answer> propose(const ProposeOptions& options) {
+  auto& lines = *new Lines;  // first: while the model is loaded, whoever asked may go
+  const c10::NoGradGuard no_gradients;
+  NEREID_TRY(const auto dtype, dtype_option(options.dtype));
+  const std::filesystem::path folder = options.model;
+  NEREID_TRY(const auto tokenizer, model::Tokenizer::load(folder / "tokenizer.json"));
+  NEREID_TRY(const auto installation, Installation::locate());
+  NEREID_TRY(const at::Device where, model::open_device(options.device));
+  if (where.is_cpu() && !options.plain) at::set_num_threads(1);  // libtorch has next to nothing to do
+  NEREID_TRY(const auto weights, model::load_weights(folder, where, dtype));
+  NEREID_TRY(auto said, model::read_generation_config(folder, weights.config));
+  // What ends a message of a conversation ends an answer, whatever else does.
+  if (const auto end = tokenizer->find("<|im_end|>")) said.eos_token_ids.push_back(*end);
+  if (said.eos_token_ids.empty()) return input_error("{}: expected an eos_token_id, or a tokenizer with <|im_end|>: no answer would end", options.model);
+  NEREID_TRY(const auto device, engine::open_engine_device(where, installation, !options.plain));
+  const int64_t longest = options.most_tokens > 0 ? std::min(options.most_tokens, weights.config.max_position_embeddings) : weights.config.max_position_embeddings;
+  const int64_t blocks_of_longest = (longest + options.block_size - 1) / options.block_size;
+  engine::RunnerOptions runner_options{.block_size = options.block_size, .memory_share = where.is_cuda() ? 0.5 : 0.25, .most_tokens = longest};
+  runner_options.most_blocks = options.sequences * blocks_of_longest + 1;
+  if (where.is_cpu()) {
+    const int64_t bytes = engine::block_bytes(weights.config, options.block_size, at::kFloat);
+    runner_options.most_blocks = std::min(runner_options.most_blocks, std::max(kMostCacheBytesOnCpu / bytes, 4 * blocks_of_longest) + 1);
+  }
+  if (where.is_cuda() && !options.no_graphs) runner_options.recorded_sizes = engine::recorded_sizes_up_to(options.sequences);
+  NEREID_TRY(const auto runner, engine::Runner::create(weights, *device, runner_options));
+  engine::Generation generation(*runner, {.most_sequences = options.sequences, .most_step_tokens = options.step_tokens});
+  say({{"ready", true}, {"device", where.is_cuda() ? "cuda" : "cpu"}, {"context", longest}});
+  return Proposing(tokenizer, said, generation, longest, options.turns).run(lines);
+}
+
+}  // namespace
+
+void add_propose_command(CLI::App& app, Chosen& chosen) {
+  auto options = std::make_shared<ProposeOptions>();
+  auto* command = app.add_subcommand("propose", "A model that answers the program that started it: a JSON object a line, in and out");
+  add_model_option(*command, *options);
+  command->add_option("--context", options->most_tokens, "At most so many tokens in a sequence; the model's own limit where not given")->check(CLI::Range(int64_t{2}, int64_t{1} << 24));
+  command->add_flag("--turns", options->turns, "Compute only when told to");
+  add_engine_options(*command, *options);
+  command->callback([options, &chosen] { chosen.run = [options] { return propose(*options); }; });
+}
+
+}  // namespace nereid::lm

@@ -1,0 +1,17 @@
+// What a model is asked about a request.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "nereid/model/prompts.h"
+#include "nereid/policy/chat.h"
+#include "nereid/policy/proposer.h"
+
+namespace nereid::policy {
+
+// The task, then each attempt with its evidence. `name`: what the task's file is called there.
+Result<std::vector<Message>> conversation(const model::Prompts& prompts, const std::string& name,
+                                          const Request& request);
+
+}  // namespace nereid::policy
