@@ -17,6 +17,7 @@ namespace {
 constexpr const char* kEvalExamples = R"(Examples:
   nereid eval tasks/ -o results/                          every task below tasks/, with compiler and inductor
   nereid eval tasks/ -o results/ --proposer compiler --policy strict
+  nereid eval tasks/ -o results/ --proposer model --once    what Nereid's language model writes greedily
   nereid eval tasks/ -o results/ --proposer http --samples 8 --repairs 0    pass@1, 2, 4 and 8 of a model
   nereid eval tasks/ -o results/ --json | jq .verified_share
   nereid eval tasks/ -o results/ --once --baselines compile,inductor    beside torch.compile, called and replayed
@@ -39,10 +40,13 @@ struct EvalOptions {
 };
 
 // What the answers depend on besides the tasks and the program.
-std::string question_of(const SearchFlags& f, const std::string& hardware) {
-  return fmt::format("{} on {}, policy {}, {} trials, {} samples, {} repairs, {} a task{}{}", f.proposers,
-                     hardware, f.policy, f.trials, f.samples, f.repairs, f.budget, f.shrink ? ", shrunk" : "",
-                     f.once ? ", once" : "");
+std::string question_of(const SearchFlags& f, const SearchSetup& setup) {
+  std::string model;
+  for (const auto* proposer : setup.proposers)
+    if (proposer->name() == "model") model = fmt::format(" ({})", proposer->identity());
+  return fmt::format("{}{} on {}, policy {}, {} trials, {} samples, {} repairs, {} a task{}{}{}", f.proposers,
+                     model, setup.hardware, f.policy, f.trials, f.samples, f.repairs, f.budget,
+                     f.shrink ? ", shrunk" : "", f.whole_only ? ", whole" : "", f.once ? ", once" : "");
 }
 
 Result<Answer> run(const EvalOptions& options, bool json) {
@@ -51,7 +55,7 @@ Result<Answer> run(const EvalOptions& options, bool json) {
   const int jobs =
       options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   NEREID_TRY(const auto setup, SearchSetup::make(options.search, jobs));
-  const std::string question = question_of(options.search, setup->hardware);
+  const std::string question = question_of(options.search, *setup);
   NEREID_TRY(const auto ways, ways_of(options.search, setup->bench->settings().device));
   std::unique_ptr<search::BaselineClock> clock;
   if (!ways.empty()) {
@@ -72,6 +76,7 @@ Result<Answer> run(const EvalOptions& options, bool json) {
          .jobs = jobs,
          .budget = budget,
          .search = {.samples = options.search.samples,
+                    .every_sample = true,  // pass@k counts them
                     .repairs = options.search.once ? 0 : options.search.repairs,
                     .fragments = !options.search.whole_only && !options.search.once,
                     .tuning = !options.search.once},
@@ -98,6 +103,8 @@ Result<Answer> run(const EvalOptions& options, bool json) {
   const auto summary = eval::summarize(scores);
   Json whole = eval::to_json(summary);
   whole["hardware"] = setup->hardware, whole["versions"] = setup->versions, whole["question"] = question;
+  whole["folders"] = Json::object();
+  for (const auto& [name, own] : eval::by_folder(*results)) whole["folders"][name] = eval::to_json(own);
   whole["errors"] = errors, whole["output"] = options.output, whole["results"] = std::move(list);
   const std::filesystem::path folder = options.output;
   const std::string text = whole.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";

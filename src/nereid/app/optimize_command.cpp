@@ -26,6 +26,7 @@ constexpr const char* kOptimizeExamples = R"(Examples:
   nereid optimize model.py -o fast.py --policy strict   Triton alone, no PyTorch operator that computes
   nereid optimize model.py -o fast.py --against-compile --json | jq .against_compile
   nereid optimize model.py -o fast.py --proposers inductor --budget 20s
+  nereid optimize model.py -o fast.py --proposers compiler,model --samples 16    Nereid's own language model, too
   nereid optimize model.py -o fast.py --report fast.html    a page with graph, times, kernels and sources
 
 model.py is a task: class Model, get_inputs(), get_init_inputs(). fast.py holds class ModelNew with the same
@@ -154,6 +155,7 @@ Result<Answer> run(const OptimizeOptions& options, bool json) {
                                 {.deadline = Deadline::after(budget),
                                  .patience = Deadline::after(2 * budget + 120),
                                  .samples = options.search.samples,
+                                 .every_sample = options.search.every_sample,
                                  .repairs = options.search.once ? 0 : options.search.repairs,
                                  .fragments = !options.search.whole_only && !options.search.once,
                                  .tuning = !options.search.once},
@@ -162,6 +164,9 @@ Result<Answer> run(const OptimizeOptions& options, bool json) {
     progress.note("nereid: not all was remembered: " + setup->bench->trouble());
   if (!outcome.best && interrupted())
     return Error{"interrupted before anything was verified", Blame::kInterrupted};
+  if (const auto* fault = search::fault_of(outcome); fault != nullptr && !outcome.best)
+    return Error{fmt::format("nothing was verified, and {} could not be asked: {}", fault->proposer, fault->why),
+                 *fault->fault};
   search::Baselines baselines;
   if (outcome.best && !ways.empty() && !interrupted()) {
     progress.say("timing PyTorch");

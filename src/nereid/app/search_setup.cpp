@@ -10,6 +10,8 @@
 #include "nereid/policy/compiler.h"
 #include "nereid/policy/http.h"
 #include "nereid/policy/inductor.h"
+#include "nereid/policy/model.h"
+#include "nereid/replay/gpu_gate.h"
 #include "nereid/search/baselines.h"
 #include "nereid/store/identity.h"
 
@@ -30,8 +32,29 @@ std::vector<std::string> words(const std::string& list) {
   return found;
 }
 
-Result<std::unique_ptr<policy::Proposer>> make_proposer(const std::string& name,
-                                                        const Installation& installation, int jobs) {
+// The one that was named, else the one that comes with the program.
+Result<std::unique_ptr<policy::Proposer>> make_model(const SearchFlags& flags, const Installation& installation,
+                                                     replay::Device device) {
+  const auto shipped = installation.models / "small";
+  std::error_code ignored;
+  if (flags.model.empty() && !std::filesystem::exists(shipped / "config.json", ignored))
+    return input_error(
+        "the proposer model: no model comes with this installation ({} is not there); name one with --model DIR",
+        (shipped / "config.json").string());
+  policy::ModelOptions options{.folder = shipped,
+                               .device = device == replay::Device::kCuda ? "cuda" : "cpu"};
+  if (!flags.model.empty()) options.folder = flags.model;
+  // What is timed has the GPU alone.
+  if (device == replay::Device::kCuda)
+    options.turn = [] { return std::make_shared<replay::GpuGate::Pass>(replay::gpu_gate().share()); };
+  NEREID_TRY(auto model, policy::ModelProposer::start(installation, std::move(options)));
+  return std::unique_ptr<policy::Proposer>(std::move(model));
+}
+
+Result<std::unique_ptr<policy::Proposer>> make_proposer(const std::string& name, const SearchFlags& flags,
+                                                        const Installation& installation,
+                                                        replay::Device device, int jobs) {
+  if (name == "model") return make_model(flags, installation, device);
   if (name == "compiler")
     return std::unique_ptr<policy::Proposer>(std::make_unique<policy::CompilerProposer>());
   if (name == "inductor") {
@@ -42,7 +65,7 @@ Result<std::unique_ptr<policy::Proposer>> make_proposer(const std::string& name,
     NEREID_TRY(auto options, policy::HttpOptions::from_environment(installation.package / "prompts"));
     return std::unique_ptr<policy::Proposer>(std::make_unique<policy::HttpProposer>(std::move(options)));
   }
-  return input_error("no proposer is called '{}': expected compiler, inductor or http", name);
+  return input_error("no proposer is called '{}': expected compiler, inductor, model or http", name);
 }
 
 verify::Settings settings_of(const SearchFlags& flags, replay::Device device, int jobs) {
@@ -65,14 +88,17 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
   command
       .add_option(
           "--proposers,--proposer", flags.proposers,
-          "Who writes kernels: compiler, inductor, http (a model behind $NEREID_HTTP_BASE); with commas")
+          "Who writes kernels: compiler, inductor, model (--model), http (a model behind $NEREID_HTTP_BASE); "
+          "with commas")
       ->capture_default_str();
+  command.add_option("--model", flags.model,
+                     "The proposer model's checkpoint: a folder (default: the one that comes with Nereid)");
   command
       .add_option("--budget", flags.budget,
                   "Nothing new is begun after so long, and the best is kept: 30s, 5m; for each task")
       ->capture_default_str();
   add_judging_flags(command, flags);
-  command.add_option("--samples", flags.samples, "Answers asked of a proposer that draws them")
+  command.add_option("--samples", flags.samples, "Answers asked of a proposer that draws them, side by side")
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
   command
@@ -91,6 +117,8 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
   command.add_option("--store", flags.store,
                      "The file of what was found out before (see `nereid store --help`)");
   command.add_flag("--whole-only", flags.whole_only, "Do not cut the program into fragments");
+  command.add_flag("--every-sample", flags.every_sample,
+                   "Judge all samples, though one has beaten what was to be expected; `eval` always does");
   command.add_flag("--once", flags.once,
                    "What each proposer answers first, and no more: no repairs, fragments or tuning");
   command.add_flag("--fresh", flags.fresh, "Judge and ask anew, whatever the store knows");
@@ -115,7 +143,7 @@ Result<std::unique_ptr<SearchSetup>> SearchSetup::make(const SearchFlags& flags,
   std::set<std::string> named;
   for (const auto& name : words(flags.proposers)) {
     if (!named.insert(name).second) continue;
-    NEREID_TRY(auto proposer, make_proposer(name, setup->installation, jobs));
+    NEREID_TRY(auto proposer, make_proposer(name, flags, setup->installation, device, jobs));
     setup->proposers.push_back(proposer.get());
     setup->owned.push_back(std::move(proposer));
   }
@@ -138,12 +166,15 @@ Result<std::unique_ptr<SearchSetup>> SearchSetup::make(const SearchFlags& flags,
   const bool inductor = named.contains("inductor") || std::count(ways.begin(), ways.end(), "inductor") > 0;
   NEREID_TRY(setup->workbench,
              verify::Workbench::open({.jobs = jobs + 1, .device = device, .inductor = inductor}));
+  // On a CPU one of each task, on a GPU one of each proposer's.
+  const int judged_at_once = cuda ? jobs * static_cast<int>(setup->proposers.size()) : jobs;
   setup->bench = std::make_unique<search::Bench>(
       setup->workbench->equipment(), search::BenchOptions{.settings = settings_of(flags, device, jobs),
                                                           .store = setup->store.get(),
                                                           .fresh = flags.fresh,
                                                           .hardware = setup->hardware,
-                                                          .versions = setup->versions});
+                                                          .versions = setup->versions,
+                                                          .judged_at_once = judged_at_once});
   return setup;
 }
 

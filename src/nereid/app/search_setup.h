@@ -16,11 +16,11 @@
 namespace nereid::app {
 
 struct SearchFlags : JudgingFlags {
-  std::string proposers = "compiler,inductor", budget = "60s", store;
+  std::string proposers = "compiler,inductor", model, budget = "60s", store;
   std::optional<uint64_t> seed;
   int samples = 1, repairs = 2;
   bool shrink = false, fresh = false, forget = false, against_compile = false, whole_only = false,
-       once = false;
+       once = false, every_sample = false;
   std::string baselines;  // ways, with commas
 };
 void add_search_flags(CLI::App& command, SearchFlags& flags);

@@ -23,6 +23,16 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kBaselineSeconds = 1800;  // of one task, all ways together
+// What a language model of ours writes at a time, all tasks together: more gains little, and a task that waits
+// for its turn to be judged is using up its budget.
+constexpr int kMostWritten = 64, kMostTasksAsked = 32;
+
+int tasks_at_once(const std::vector<policy::Proposer*>& proposers, const EvaluationOptions& options) {
+  for (const auto* proposer : proposers)
+    if (proposer->samples() && !proposer->paid())
+      return std::max(options.jobs, std::min(kMostTasksAsked, kMostWritten / std::max(1, options.search.samples)));
+  return options.jobs;
+}
 
 Json maybe(const std::optional<double>& number) { return number ? Json(*number) : Json(); }
 
@@ -175,6 +185,10 @@ TaskResult result_of(const std::string& id, const search::Task& task, const sear
   r.seconds = outcome.seconds, r.dollars = outcome.cost.dollars;
   for (const auto& judged : outcome.tried)
     if (judged.sample) r.score.samples += 1, r.score.verified += judged.verified() ? 1 : 0;
+  if (const auto* fault = search::fault_of(outcome); fault != nullptr && !outcome.best) {
+    r.word = "Error", r.reason = fault->proposer + " could not be asked: " + fault->why;
+    return r;
+  }
   const auto* shown = outcome.best ? &*outcome.best : search::furthest(outcome);
   if (shown == nullptr) {
     r.word = "Declined";
@@ -194,6 +208,19 @@ TaskResult result_of(const std::string& id, const search::Task& task, const sear
   if (shown->work && shown->work->ms > 0 && task.work.ms > 0)
     r.score.modelled = task.work.ms / shown->work->ms;
   return r;
+}
+
+std::vector<std::pair<std::string, Summary>> by_folder(const std::vector<TaskResult>& results) {
+  std::vector<std::pair<std::string, std::vector<Score>>> folders;
+  for (const auto& r : results) {
+    const std::string folder = r.id.substr(0, r.id.find('/') == r.id.npos ? 0 : r.id.find('/'));
+    if (folders.empty() || folders.back().first != folder) folders.push_back({folder, {}});
+    folders.back().second.push_back(r.score);
+  }
+  std::vector<std::pair<std::string, Summary>> summaries;
+  if (folders.size() < 2) return summaries;
+  for (const auto& [folder, scores] : folders) summaries.emplace_back(folder, summarize(scores));
+  return summaries;
 }
 
 Json to_json(const search::Compared& compared) {
@@ -315,7 +342,7 @@ Result<std::vector<TaskResult>> evaluate(search::Bench& bench, const std::vector
     }
   };
   std::vector<std::thread> threads;
-  for (int i = 1; i < options.jobs; ++i) threads.emplace_back(work);
+  for (int i = 1; i < tasks_at_once(proposers, options); ++i) threads.emplace_back(work);
   work();
   for (auto& thread : threads) thread.join();
   if (interrupted())

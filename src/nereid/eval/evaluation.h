@@ -34,7 +34,8 @@ struct EvaluationOptions {
   std::filesystem::path
       folder{};  // results.jsonl, and below solutions/ each best candidate; made where it is not there
   std::string question{};          // what was asked: another question may not go on in the same folder
-  int jobs = 1;                    // tasks at a time
+  int jobs = 1;                    // tasks at a time; more where a language model of ours writes for many at once,
+                                   // of which the bench judges as many as it was told to
   double budget = 60;              // seconds for a task
   search::SearchOptions search{};  // its deadline is set for each task
   search::BaselineClock* baselines = nullptr;  // PyTorch's times of every verified task too
@@ -50,6 +51,10 @@ TaskResult result_of(const std::string& id, const search::Task& task, const sear
 Result<std::vector<TaskResult>> evaluate(search::Bench& bench, const std::vector<TaskFile>& tasks,
                                          const std::vector<policy::Proposer*>& proposers,
                                          const EvaluationOptions& options);
+
+// The figures of each of the suite's folders ("level1" of "level1/19_ReLU"), in the tasks' order; empty where
+// there is but one.
+std::vector<std::pair<std::string, Summary>> by_folder(const std::vector<TaskResult>& results);
 
 // The speed-ups over torch.compile, where both times are there.
 void compare(TaskResult& result, search::Compared compared);

@@ -101,6 +101,12 @@ std::string text_table(const std::vector<TaskResult>& results, const Summary& s)
   text +=
       fmt::format("\nverified  {} of {} ({})\n", s.verified, s.tasks,
                   percent(s.tasks > 0 ? static_cast<double>(s.verified) / static_cast<double>(s.tasks) : 0));
+  for (const auto& [folder, own] : by_folder(results)) {
+    text += fmt::format("  {}  {} of {} ({})", trace::safe_text(folder.empty() ? "." : folder), own.verified, own.tasks,
+                        percent(static_cast<double>(own.verified) / static_cast<double>(own.tasks)));
+    for (const auto& [k, value] : own.pass_at_k) text += fmt::format(", pass@{} {}", k, percent(value));
+    text += "\n";
+  }
   for (const auto& line : lines_of(s)) {
     text += fmt::format("{}: geometric mean {:.3f}", line.name, **line.geomean);
     for (const auto& [p, value] : *line.fast) text += fmt::format(", fast_{} {}", p, percent(value));
