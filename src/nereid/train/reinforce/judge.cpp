@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
@@ -57,6 +58,22 @@ std::string last_words(const std::filesystem::path& log) {
 }
 
 }  // namespace
+
+std::vector<std::string> environment_with(std::vector<std::string> environment, int64_t gpu) {
+  constexpr std::string_view kVisible = "CUDA_VISIBLE_DEVICES=";
+  if (gpu < 0) return environment;
+  std::string name = fmt::to_string(gpu);
+  for (const std::string& variable : environment) {
+    if (!variable.starts_with(kVisible)) continue;
+    std::string_view names = std::string_view(variable).substr(kVisible.size());
+    for (int64_t skipped = 0; skipped < gpu && !names.empty(); ++skipped)
+      names.remove_prefix(std::min(names.find(','), names.size() - 1) + 1);
+    name = names.substr(0, names.find(','));
+  }
+  std::erase_if(environment, [&](const std::string& variable) { return variable.starts_with(kVisible); });
+  environment.push_back(std::string(kVisible) + name);
+  return environment;
+}
 
 Result<std::pair<size_t, JudgedAnswer>> parse_judged(std::string_view line, const std::string& where) {
   NEREID_TRY(const Json json, parse_json(line, where));
@@ -110,10 +127,7 @@ Result<std::unique_ptr<AnswerJudge>> AnswerJudge::start(const Installation& inst
                    fmt::to_string(judge->settings_.jobs)};
   if (settings.times) judge->words_.emplace_back("--time");
   if (!settings.rule_reward) judge->words_.emplace_back("--beyond-rules");
-  for (auto& variable : sandbox::own_environment())
-    if (settings.gpu < 0 || !variable.starts_with("CUDA_VISIBLE_DEVICES="))
-      judge->environment_.push_back(std::move(variable));
-  if (settings.gpu >= 0) judge->environment_.push_back(fmt::format("CUDA_VISIBLE_DEVICES={}", settings.gpu));
+  judge->environment_ = environment_with(sandbox::own_environment(), settings.gpu);
   judge->wake_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!judge->wake_.valid()) return our_error("eventfd: {}", std::strerror(errno));
   NEREID_TRY_STATUS(judge->start_program());

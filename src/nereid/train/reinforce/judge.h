@@ -117,6 +117,10 @@ class JudgingRound {
   std::vector<std::string> keys_;          // by index
 };
 
+// The environment in which a program sees the GPU alone that has this number among those that we see; -1: all
+// of ours. Where there is none of that number it sees none.
+std::vector<std::string> environment_with(std::vector<std::string> environment, int64_t gpu);
+
 // One line of what the program wrote (with `otherwise`, where it was asked to look beyond rules); `where`
 // names it in errors.
 Result<std::pair<size_t, JudgedAnswer>> parse_judged(std::string_view line, const std::string& where);

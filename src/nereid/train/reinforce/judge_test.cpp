@@ -112,6 +112,17 @@ TEST_F(AnswerJudgeTest, MoreThanAPipeHolds) {
   EXPECT_EQ(calls("judged"), 64);
 }
 
+TEST(Judge, SeesOneOfOurGpus) {
+  const std::vector<std::string> plain = {"A=1", "B=2"}, some = {"CUDA_VISIBLE_DEVICES=4,GPU-5,6", "A=1"};
+  EXPECT_EQ(environment_with(plain, -1), plain);
+  EXPECT_EQ(environment_with(some, -1), some);
+  EXPECT_EQ(environment_with(plain, 2).back(), "CUDA_VISIBLE_DEVICES=2");
+  EXPECT_THAT(environment_with(some, 0), testing::ElementsAre("A=1", "CUDA_VISIBLE_DEVICES=4"));
+  EXPECT_THAT(environment_with(some, 1), testing::ElementsAre("A=1", "CUDA_VISIBLE_DEVICES=GPU-5"));
+  EXPECT_THAT(environment_with(some, 2), testing::ElementsAre("A=1", "CUDA_VISIBLE_DEVICES=6"));
+  EXPECT_THAT(environment_with(some, 3), testing::ElementsAre("A=1", "CUDA_VISIBLE_DEVICES="));
+}
+
 TEST(Judge, ReadsVerdicts) {
   const auto read = [](std::string_view line) { return parse_judged(line, "v:1").value().second; };
   EXPECT_EQ(parse_judged(R"({"id": "17", "verdict": "Verified"})", "v:1")->first, 17u);

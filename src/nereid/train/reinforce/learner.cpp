@@ -1,11 +1,10 @@
 #include "nereid/train/reinforce/learner.h"
 
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 #include <cmath>
-
-#include "nereid/train/rl/importance.h"
 
 namespace nereid::train {
 
@@ -18,13 +17,58 @@ struct Learner::Scored {
 };
 
 Result<Learnt> Learner::learn(const WrittenStep& written, Gathered& gathered, int64_t step) {
-  Learnt learnt;
-  if (gathered.told.empty()) return learnt;
+  if (gathered.told.empty()) return Learnt{};
   const RlSettings& rl = run_->rl;
   const double share = learning_rate_share(run_->run.schedule, step);
-  NEREID_TRY(Scored scored, score(written, gathered));
+  Scored scored = arrange(written, gathered);
+  // At the first update ratios are 1, and only drpo asks what the log-probabilities are.
+  const bool at_once = rl.updates == 1 && rl.objective.kind != ObjectiveSettings::Kind::kDrpo;
+  return at_once ? learn_at_once(written, gathered, scored, share)
+                 : learn_in_updates(written, gathered, scored, share);
+}
+
+Result<Learnt> Learner::learn_at_once(const WrittenStep& written, Gathered& gathered, Scored& scored,
+                                      double share) {
+  for (size_t i = 0; i < scored.rollouts.size(); ++i) {
+    scored.rollouts[i].log_probabilities.resize(scored.lengths[i], 0);
+    scored.rollouts[i].old_log_probabilities.resize(scored.lengths[i], 0);
+  }
+  const ObjectiveValue value = evaluate_objective(run_->rl.objective, scored.rollouts, gathered.groups);
   const auto& own = scored.of_rank[static_cast<size_t>(ranks_->rank())];
-  for (int64_t update = 0; update < rl.updates; ++update) {
+  Mismatch mismatch;
+  std::vector<double> entropy = {0, 0};  // sum, tokens
+  const auto gradient_of = [&](size_t batch, const Trainer::Scores& scores) {
+    at::Tensor gradient = at::zeros_like(scores.log_probabilities);
+    for (size_t k = 0; k < own.size(); ++k) {
+      const auto& place = scored.packed.places[k];
+      if (place.batch != batch) continue;
+      const auto& wanted = value.gradients[own[k]];
+      const float* found = scores.log_probabilities.const_data_ptr<float>() + place.first;
+      const float* spread = scores.entropies.const_data_ptr<float>() + place.first;
+      const auto weights = truncated_weights({found, wanted.size()},
+                                             written.answers[*gathered.told[own[k]].own].engine_logprobs,
+                                             run_->rl.importance_limit, mismatch);
+      float* target = gradient.data_ptr<float>() + place.first;
+      for (size_t t = 0; t < wanted.size(); ++t) target[t] = wanted[t] * weights[t], entropy[0] += spread[t];
+      entropy[1] += static_cast<double>(wanted.size());
+    }
+    return gradient;
+  };
+  NEREID_TRY(const auto found, trainer_->gather_from(scored.packed.batches, gradient_of));
+  NEREID_TRY_STATUS(ranks_->sum(entropy));
+  gathered.figures.entropy = entropy[1] > 0 ? entropy[0] / entropy[1] : 0;
+  gathered.figures.kl = value.kl;
+  Learnt learnt;
+  NEREID_TRY_STATUS(tell_mismatch(mismatch, learnt));
+  NEREID_TRY_STATUS(apply(share, value, found, learnt));
+  return learnt;
+}
+
+Result<Learnt> Learner::learn_in_updates(const WrittenStep& written, Gathered& gathered, Scored& scored,
+                                         double share) {
+  Learnt learnt;
+  const auto& own = scored.of_rank[static_cast<size_t>(ranks_->rank())];
+  for (int64_t update = 0; update < run_->rl.updates && !learnt.no_number; ++update) {
     NEREID_TRY(const double entropy, fill_scores(scored));
     if (update == 0) {
       gathered.figures.entropy = entropy;
@@ -33,15 +77,10 @@ Result<Learnt> Learner::learn(const WrittenStep& written, Gathered& gathered, in
       for (const size_t i : own)
         scored.rollouts[i].weights = truncated_weights(scored.rollouts[i].log_probabilities,
                                                        written.answers[*gathered.told[i].own].engine_logprobs,
-                                                       rl.importance_limit, mismatch);
-      NEREID_TRY(const auto everybody, gather_numbers<Mismatch>(*ranks_, {mismatch}));
-      Mismatch all;
-      for (const Mismatch& one : everybody) all.add(one);
-      learnt.figures = {{"mismatch/mean", all.mean()},
-                        {"mismatch/most", all.most},
-                        {"mismatch/truncated", all.truncated_share()}};
+                                                       run_->rl.importance_limit, mismatch);
+      NEREID_TRY_STATUS(tell_mismatch(mismatch, learnt));
     }
-    const ObjectiveValue value = evaluate_objective(rl.objective, scored.rollouts, gathered.groups);
+    const ObjectiveValue value = evaluate_objective(run_->rl.objective, scored.rollouts, gathered.groups);
     std::vector<at::Tensor> gradients;
     for (const Batch& batch : scored.packed.batches)
       gradients.push_back(at::zeros({std::ssize(batch.tokens)}, at::kFloat));
@@ -50,22 +89,41 @@ Result<Learnt> Learner::learn(const WrittenStep& written, Gathered& gathered, in
       std::ranges::copy(value.gradients[own[k]], gradients[place.batch].data_ptr<float>() + place.first);
     }
     NEREID_TRY(const auto found, trainer_->gather_from(scored.packed.batches, gradients));
-    learnt.loss = value.loss, learnt.gradient_norm = found.gradient_norm;
-    learnt.no_number = !std::isfinite(value.loss) || !std::isfinite(found.gradient_norm);
-    if (learnt.no_number) return learnt;
-    NEREID_TRY_STATUS(trainer_->apply(found.gradient_norm, share));
     gathered.figures.kl = value.kl;
-    if (update + 1 == rl.updates)
-      learnt.figures.insert(learnt.figures.begin(),
-                            {{"loss", value.loss},
-                             {"gradient_norm", found.gradient_norm},
-                             {"learning_rate", run_->run.optimizer.learning_rate * share},
-                             {"clipped_share", value.clipped_share}});
+    NEREID_TRY_STATUS(apply(share, value, found, learnt));
   }
   return learnt;
 }
 
-Result<Learner::Scored> Learner::score(const WrittenStep& written, const Gathered& gathered) const {
+// Where loss and gradient are numbers; the figures are those of the last update.
+Status Learner::apply(double share, const ObjectiveValue& value, const Trainer::Figures& found,
+                      Learnt& learnt) {
+  learnt.loss = value.loss, learnt.gradient_norm = found.gradient_norm;
+  learnt.no_number = !std::isfinite(value.loss) || !std::isfinite(found.gradient_norm);
+  if (learnt.no_number) return ok_status();
+  NEREID_TRY_STATUS(trainer_->apply(found.gradient_norm, share));
+  const Figures fresh = {{"loss", value.loss},
+                         {"gradient_norm", found.gradient_norm},
+                         {"learning_rate", run_->run.optimizer.learning_rate * share},
+                         {"clipped_share", value.clipped_share}};
+  std::erase_if(learnt.figures, [&](const auto& figure) {
+    return std::ranges::count(fresh, figure.first, &Figures::value_type::first) > 0;
+  });
+  learnt.figures.insert(learnt.figures.begin(), fresh.begin(), fresh.end());
+  return ok_status();
+}
+
+Status Learner::tell_mismatch(const Mismatch& mine, Learnt& learnt) const {
+  NEREID_TRY(const auto everybody, gather_numbers<Mismatch>(*ranks_, {mine}));
+  Mismatch all;
+  for (const Mismatch& one : everybody) all.add(one);
+  learnt.figures.insert(learnt.figures.end(), {{"mismatch/mean", all.mean()},
+                                               {"mismatch/most", all.most},
+                                               {"mismatch/truncated", all.truncated_share()}});
+  return ok_status();
+}
+
+Learner::Scored Learner::arrange(const WrittenStep& written, const Gathered& gathered) const {
   Scored scored;
   scored.of_rank.resize(static_cast<size_t>(ranks_->count()));
   std::vector<WrittenAnswer> own;

@@ -3,6 +3,7 @@
 
 #include "nereid/train/metrics.h"
 #include "nereid/train/reinforce/gathered.h"
+#include "nereid/train/rl/importance.h"
 #include "nereid/train/rl/rl_file.h"
 #include "nereid/train/torch/trainer.h"
 
@@ -26,8 +27,14 @@ class Learner {
 
  private:
   struct Scored;
-  Result<Scored> score(const WrittenStep& written, const Gathered& gathered) const;
+  Scored arrange(const WrittenStep& written, const Gathered& gathered) const;
+  // Where log-probabilities change nothing but importance weights: one forward for scores and gradients.
+  Result<Learnt> learn_at_once(const WrittenStep& written, Gathered& gathered, Scored& scored, double share);
+  Result<Learnt> learn_in_updates(const WrittenStep& written, Gathered& gathered, Scored& scored,
+                                  double share);
+  Status apply(double share, const ObjectiveValue& value, const Trainer::Figures& found, Learnt& learnt);
   Result<double> fill_scores(Scored& scored) const;
+  Status tell_mismatch(const Mismatch& mine, Learnt& learnt) const;
 
   const RlRun* run_;
   Trainer* trainer_;

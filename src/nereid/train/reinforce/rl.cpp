@@ -76,8 +76,10 @@ class RlLoop {
                            .rule_reward = rl().rule_reward,
                            .trials = rl().trials,
                            .jobs = rl().judge_jobs > 0 ? rl().judge_jobs : cores};
-    if (cuda && (rl().judge_gpu >= 0 || ranks_->count() > 1))
-      settings.gpu = std::max<int64_t>(rl().judge_gpu, 0) + ranks_->rank();
+    if (cuda && rl().judge_gpu >= 0)
+      settings.gpu = rl().judge_gpu + ranks_->rank();
+    else if (cuda && device_.is_cuda())
+      settings.gpu = device_.index();
     NEREID_TRY(judge_, AnswerJudge::start(*installation_, settings,
                                           folder_ / fmt::format("judge-{}.log", ranks_->rank())));
     return ok_status();

@@ -128,10 +128,23 @@ Trainer::Scores Trainer::score(const Batch& batch) const {
 
 Result<Trainer::Figures> Trainer::gather_from(const std::vector<Batch>& batches,
                                               const std::vector<at::Tensor>& gradients) {
+  return gather_scored(batches, [&](size_t i, const TokenScores&) { return gradients[i]; });
+}
+
+Result<Trainer::Figures> Trainer::gather_from(const std::vector<Batch>& batches,
+                                              const GradientOf& gradient_of) {
+  return gather_scored(batches, [&](size_t i, const TokenScores& scores) {
+    return gradient_of(i, {scores.log_probabilities.detach().cpu(), scores.entropies.cpu()});
+  });
+}
+
+Result<Trainer::Figures> Trainer::gather_scored(
+    const std::vector<Batch>& batches,
+    const std::function<at::Tensor(size_t batch, const TokenScores& scores)>& gradient_of) {
   return gather_all(batches.size(), [&](size_t i) {
     const auto scores =
         score_tokens(hidden_of(batches[i]), weights_.head, on_device(batches[i].targets, device_));
-    torch::autograd::backward({scores.log_probabilities}, {gradients[i].to(device_)});
+    torch::autograd::backward({scores.log_probabilities}, {gradient_of(i, scores).to(device_)});
     return at::zeros({}, gathered_.options());
   });
 }

@@ -8,6 +8,7 @@
 #include "nereid/train/batch.h"
 #include "nereid/train/run_file.h"
 #include "nereid/train/torch/host_copies.h"
+#include "nereid/train/torch/linear_cross_entropy.h"
 #include "nereid/train/torch/optimizer.h"
 #include "nereid/train/torch/ranks.h"
 #include "nereid/train/torch/sharded_model.h"
@@ -44,6 +45,9 @@ class Trainer {
   // As `gather`, where the loss's gradient by the log-probabilities of batch b's targets is gradients[b],
   // [tokens] on the host. The loss of the figures is 0.
   Result<Figures> gather_from(const std::vector<Batch>& batches, const std::vector<at::Tensor>& gradients);
+  // The same where that gradient follows from the batch's own scores: one forward for both.
+  using GradientOf = std::function<at::Tensor(size_t batch, const Scores& scores)>;
+  Result<Figures> gather_from(const std::vector<Batch>& batches, const GradientOf& gradient_of);
   // Clips what was gathered, and makes a step at that share of the peak learning rate.
   Status apply(double gradient_norm, double share);
 
@@ -72,6 +76,9 @@ class Trainer {
   at::Tensor loss_of(const Batch& batch, double scale) const;
   ShardedModel::Loss sharded_loss(const Batch& batch, double scale) const;
   Result<Figures> figures_of(const at::Tensor& loss);
+  Result<Figures> gather_scored(
+      const std::vector<Batch>& batches,
+      const std::function<at::Tensor(size_t batch, const TokenScores& scores)>& gradient_of);
   // What each of `count` micro-batches adds, and the sums over ranks of the losses and of the gradient.
   Result<Figures> gather_all(size_t count, const std::function<at::Tensor(size_t)>& backward);
 

@@ -1,0 +1,159 @@
+"""A language of two operators, learnt whole: a model of about 100,000 parameters learns by supervised fine-tuning to write Triton kernels for
+tasks like sigmoid(relu(x)). Of what it learns from, half of each operator's lines are wrong, and nothing there says which. So it writes a right
+kernel once in four times, and becomes measurably better by each objective of reinforcement learning, where the real judge tells it."""
+import itertools
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+from safetensors.torch import load_file
+
+NEREID, LM = (os.path.abspath(path) for path in sys.argv[1:3])
+scratch = tempfile.TemporaryDirectory()
+root = pathlib.Path(scratch.name)
+ENV = {**os.environ, "OMP_NUM_THREADS": "1", "NEREID_KEEP_WARM": "60", "CUDA_VISIBLE_DEVICES": ""}
+STARTED = time.time()
+
+# Right, and wrong.
+OPERATORS = {
+    "relu": ("tl.maximum(v, 0)", "tl.minimum(v, 0)"),
+    "neg": ("0 - v", "1 - v"),
+    "abs": ("tl.abs(v)", "tl.exp(v)"),
+    "square": ("v * v", "v + v"),
+    "sigmoid": ("tl.sigmoid(v)", "tl.cos(v)"),
+}
+TASK = """import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.{second}(torch.{first}(x))
+def get_inputs():
+    return [torch.randn(1000)]
+def get_init_inputs():
+    return []
+"""
+CODE = """import torch, triton
+import triton.language as tl
+@triton.jit
+def kernel(x, y):
+    i = tl.program_id(0) * 128 + tl.arange(0, 128)
+    v = tl.load(x + i, i < 1000)
+    v = {first}
+    v = {second}
+    tl.store(y + i, v, i < 1000)
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        kernel[(8,)](x, y)
+        return y
+"""
+
+
+def ran(program, *arguments):
+    done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, cwd=root, env=ENV)
+    assert done.returncode == 0, (arguments, done.returncode, done.stderr)
+    return done.stdout
+
+
+pairs, tasks = [], []
+for first, second in itertools.product(OPERATORS, repeat=2):
+    task = TASK.format(first=first, second=second)
+    for one, other in itertools.product(OPERATORS[first], OPERATORS[second]):
+        pairs.append({"task": task, "plan": f"{first}, {second}", "code": CODE.format(first=one, second=other), "verdict": {"verdict": "Verified"}})
+    tasks.append({"code": task})
+for name, lines in (("pairs", pairs), ("tasks", tasks)):
+    (root / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+(root / "prompts").mkdir()
+for name, text in (("system", ""), ("task", "{{source}}"), ("repair", "")):
+    (root / "prompts" / f"{name}.md").write_text(text)
+texts = "".join(pair["task"] + pair["plan"] + pair["code"] for pair in pairs)
+(root / "text").write_text(texts + "<|im_start|>user\n<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n```python\n```" * 20)
+specials = [x for word in ("<|im_start|>", "<|im_end|>", "<think>", "</think>") for x in ("--special", word)]
+ran(NEREID, "tokenize", "--train", "--vocab", 420, *specials, "-o", "tokenizer.json", "text")
+vocab = max(json.loads((root / "tokenizer.json").read_text())["model"]["vocab"].values()) + 8
+told = json.loads(ran(NEREID, "train", "data", "pairs.jsonl", "-o", "data", "-t", "tokenizer.json", "--json"))
+answer = told["answer_tokens"] // len(pairs)
+length = told["tokens"] // len(pairs) + 16
+
+MODEL = f"""vocab_size = {vocab}
+hidden_size = 64
+intermediate_size = 128
+num_hidden_layers = 2
+num_attention_heads = 4
+max_position_embeddings = {length}
+"""
+(root / "sft.toml").write_text(f"""
+[model]
+{MODEL}
+[data]
+train = ["data"]
+sequence_length = {length}
+rows_per_step = 8
+rows_at_once = 8
+[optimizer]
+learning_rate = 0.005
+[schedule]
+steps = 320
+warmup_steps = 10
+[machine]
+precision = "float32"
+recompute = false
+""")
+steps = [json.loads(line) for line in ran(LM, "train-sft", "sft.toml", "--device", "cpu", "--json").splitlines()]
+parameters = load_file(next((root / "training/sft/checkpoints").glob("*/model/model.safetensors")))
+count = sum(tensor.numel() for tensor in parameters.values())
+assert 80_000 < count < 130_000, count
+print(f"{count} parameters, {len(pairs)} pairs, answers of {answer} tokens; learnt to a loss of {steps[-1]['loss']:.4f} after {time.time() - STARTED:.0f} s")
+last = max((root / "training/sft/checkpoints").iterdir())
+
+
+def learn(name, objective):
+    (root / f"{name}.toml").write_text(f"""
+[model]
+start_from = "{last}/model"
+[data]
+sequence_length = {length}
+rows_at_once = 16
+[optimizer]
+learning_rate = 0.0007
+weight_decay = 0
+[schedule]
+kind = "constant"
+steps = 9
+[checkpoints]
+every_steps = 1000
+[machine]
+precision = "float32"
+recompute = false
+[rl]
+{objective}
+tokenizer = "tokenizer.json"
+tasks = ["tasks.jsonl"]
+prompts_per_step = 8
+samples = 8
+most_tokens = {answer + 10}
+judge_device = "cpu"
+trials = 1
+""")
+    begun = time.time()
+    out = [json.loads(line) for line in ran(LM, "train-rl", f"{name}.toml", "--device", "cpu", "--json").splitlines()]
+    rewards = [line["reward"] for line in out]
+    seconds = {key: round(sum(line[key] for line in out), 1) for key in ("write_s", "judge_s", "learn_s")}
+    print(f"{name}: rewards {[round(reward, 2) for reward in rewards]}, {time.time() - begun:.1f} s, of these {seconds}", flush=True)
+    return rewards
+
+
+# Three steps draw nearly all of the 25 tasks once.
+for name, objective in (
+    ("grpo", 'objective = "grpo"'),
+    ("leave_one_out", 'objective = "grpo"\nbaseline = "leave_one_out"'),
+    ("hrd", 'objective = "hrd"'),
+    ("drpo", 'objective = "drpo"'),
+):
+    rewards = learn(name, objective)
+    before, after = sum(rewards[:3]) / 3, sum(rewards[-3:]) / 3
+    assert after > before + 0.1, (name, rewards)
+print(f"each objective learns what the judge alone knows; {time.time() - STARTED:.0f} s")
