@@ -10,7 +10,7 @@ namespace {
 
 struct TrainOptions {
   std::string run_file, folder, device = "auto";
-  int64_t ranks = 1;
+  int64_t ranks = 1, profile = -1;
   bool plain = false;
 };
 
@@ -38,7 +38,8 @@ Result<Answer> run_train(const TrainOptions& options, bool json) {
   train::SftOptions sft{.run_file = options.run_file,
                         .folder = options.folder,
                         .device = options.device,
-                        .ranks = options.ranks};
+                        .ranks = options.ranks,
+                        .profile_step = options.profile};
   if (json) sft.tell = print_step;
   if (!options.plain) sft.operators = training_kernels();
   NEREID_TRY_STATUS(train::run_sft(sft));
@@ -68,6 +69,8 @@ void add_train_sft_command(CLI::App& app, Chosen& chosen) {
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   command->add_flag("--plain", options->plain, "PyTorch's operators instead of our kernels, on a GPU");
+  command->add_option("--profile", options->profile, "What the time of this step goes to, kernel by kernel")
+      ->check(CLI::NonNegativeNumber);
   command->add_flag("--json", chosen.json, "One object a step");
   command->callback(
       [options, &chosen] { chosen.run = [options, &chosen] { return run_train(*options, chosen.json); }; });

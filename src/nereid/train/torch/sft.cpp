@@ -9,6 +9,7 @@
 #include "nereid/train/batch.h"
 #include "nereid/train/throughput.h"
 #include "nereid/train/torch/checkpoint.h"
+#include "nereid/train/torch/profile.h"
 #include "nereid/train/torch/run_setup.h"
 #include "nereid/train/torch/trainer.h"
 
@@ -106,7 +107,12 @@ class SftRun {
     while (state_.step < run_.schedule.steps) {
       const Stopwatch clock;
       NEREID_TRY(const StepData data, stream.next());
-      NEREID_TRY_STATUS(one_step(data, clock));
+      if (leads() && state_.step == options_.profile_step) {
+        NEREID_TRY(const std::string table, profiled([&] { return one_step(data, clock); }));
+        progress_->note(table);
+      } else {
+        NEREID_TRY_STATUS(one_step(data, clock));
+      }
       const bool last = state_.step == run_.schedule.steps;
       if (last || state_.step % run_.checkpoints.every_steps == 0)
         NEREID_TRY_STATUS(writer_->start(state_, *trainer_));

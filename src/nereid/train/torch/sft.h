@@ -17,6 +17,7 @@ struct SftOptions {
   // What layers compute element by element, where it is not to be PyTorch's operators: asked once, by each
   // rank.
   std::function<Result<std::shared_ptr<model::Operators>>(const model::Config&, c10::Device)> operators = {};
+  int64_t profile_step = -1;  // on rank 0 a table of what this step's time went to is written to stderr
   // Called after each step on rank 0.
   std::function<Status(int64_t step, const Figures& figures)> tell = {};
 };

@@ -12,8 +12,11 @@ namespace {
 
 constexpr int kWarmUps = 2;  // before the first: cuBLAS makes its handles and workspaces; before others kernels of other sizes are loaded
 
+int living = 0;  // graphs
+
 void* record(void (*work)(void*), void* argument) {
-  static const auto pool = at::cuda::graph_pool_handle();
+  static at::cuda::MempoolId_t pool;
+  if (living == 0) pool = at::cuda::graph_pool_handle();  // a pool ends with the last graph in it
   static const auto stream = c10::cuda::getStreamFromPool(/*isHighPriority=*/true);
   c10::cuda::getCurrentCUDAStream().synchronize();
   auto graph = std::make_unique<at::cuda::CUDAGraph>();
@@ -29,11 +32,15 @@ void* record(void (*work)(void*), void* argument) {
   }
   c10::cuda::CUDACachingAllocator::emptyCache();  // what the warm-ups held
   graph->replay();
+  ++living;
   return graph.release();
 }
 
 void replay(void* recorded) { static_cast<at::cuda::CUDAGraph*>(recorded)->replay(); }
-void forget(void* recorded) { delete static_cast<at::cuda::CUDAGraph*>(recorded); }
+void forget(void* recorded) {
+  delete static_cast<at::cuda::CUDAGraph*>(recorded);
+  --living;
+}
 void* current_stream() { return c10::cuda::getCurrentCUDAStream().stream(); }
 
 }  // namespace
