@@ -161,26 +161,107 @@ def rotate(x, cosines, sines, result, sign,
 
 
 @triton.jit
-def gate_pair(gates, ups, result, count, TILE: tl.constexpr):
-    """silu(gate) * up, of `count` elements."""
-    at = tl.program_id(0).to(tl.int64) * TILE + tl.arange(0, TILE)
-    is_one = at < count
+def gate_pair(gates, ups, result, WIDTH: tl.constexpr, TILE: tl.constexpr):
+    """silu(gate) * up. All [tokens, WIDTH]."""
+    at = tl.program_id(1) * TILE + tl.arange(0, TILE)
+    is_one = at < WIDTH
+    at += tl.program_id(0).to(tl.int64) * WIDTH
     g = tl.load(gates + at, mask=is_one, other=0.0)
     x = g.to(tl.float32)
     tl.store(result + at, (x / (1 + tl.exp(-x))).to(g.dtype) * tl.load(ups + at, mask=is_one, other=0.0), mask=is_one)
 
 
 @triton.jit
-def gate_pair_backward(gradient, gates, ups, of_gates, of_ups, count, TILE: tl.constexpr):
+def gate_pair_backward(gradient, gates, ups, of_gates, of_ups, WIDTH: tl.constexpr, TILE: tl.constexpr):
     """The gradients of both factors of gate_pair's product."""
-    at = tl.program_id(0).to(tl.int64) * TILE + tl.arange(0, TILE)
-    is_one = at < count
+    at = tl.program_id(1) * TILE + tl.arange(0, TILE)
+    is_one = at < WIDTH
+    at += tl.program_id(0).to(tl.int64) * WIDTH
     grad = tl.load(gradient + at, mask=is_one, other=0.0).to(tl.float32)
     x = tl.load(gates + at, mask=is_one, other=0.0).to(tl.float32)
     up = tl.load(ups + at, mask=is_one, other=0.0).to(tl.float32)
     share = 1 / (1 + tl.exp(-x))
     tl.store(of_ups + at, (grad * x * share).to(of_ups.dtype.element_ty), mask=is_one)
     tl.store(of_gates + at, (grad * up * share * (1 + x * (1 - share))).to(of_gates.dtype.element_ty), mask=is_one)
+
+
+@triton.jit
+def norm_rotate(x, weight, cosines, sines, result, rows, epsilon,
+                HEADS: tl.constexpr, DIM: tl.constexpr, HALF_PADDED: tl.constexpr, ROWS: tl.constexpr):
+    """The RMS norm of each head of each token (a row), then its rotation. x, result [rows, DIM], rows = tokens * HEADS; weight [DIM]."""
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
+    HALF: tl.constexpr = DIM // 2
+    dims = tl.arange(0, HALF_PADDED)[None, :]
+    dim_is = dims < HALF
+    is_one = (row < rows) & dim_is
+    at = row.to(tl.int64) * DIM + dims
+    first = tl.load(x + at, mask=is_one, other=0.0)
+    a, b = first.to(tl.float32), tl.load(x + at + HALF, mask=is_one, other=0.0).to(tl.float32)
+    inverse = tl.rsqrt((tl.sum(a * a, 1) + tl.sum(b * b, 1)) / DIM + epsilon)[:, None]
+    # The norm's result has the model's type, and so it is rounded here.
+    a = (a * inverse * tl.load(weight + dims, mask=dim_is, other=0.0).to(tl.float32)).to(first.dtype).to(tl.float32)
+    b = (b * inverse * tl.load(weight + HALF + dims, mask=dim_is, other=0.0).to(tl.float32)).to(first.dtype).to(tl.float32)
+    angle = (row // HEADS).to(tl.int64) * HALF + dims
+    c = tl.load(cosines + angle, mask=is_one, other=0.0)
+    s = tl.load(sines + angle, mask=is_one, other=0.0)
+    tl.store(result + at, (a * c - b * s).to(first.dtype), mask=is_one)
+    tl.store(result + at + HALF, (b * c + a * s).to(first.dtype), mask=is_one)
+
+
+@triton.jit
+def norm_rotate_backward(gradient, x, weight, cosines, sines, of_x, of_weight, rows, epsilon,
+                         HEADS: tl.constexpr, DIM: tl.constexpr, HALF_PADDED: tl.constexpr, ROWS: tl.constexpr):
+    """The gradients of norm_rotate's x, and of its weight by each program: of_weight [programs, DIM], float32, to be added up."""
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
+    HALF: tl.constexpr = DIM // 2
+    dims = tl.arange(0, HALF_PADDED)[None, :]
+    dim_is = dims < HALF
+    is_one = (row < rows) & dim_is
+    at = row.to(tl.int64) * DIM + dims
+    angle = (row // HEADS).to(tl.int64) * HALF + dims
+    c = tl.load(cosines + angle, mask=is_one, other=0.0)
+    s = tl.load(sines + angle, mask=is_one, other=0.0)
+    grad_a = tl.load(gradient + at, mask=is_one, other=0.0).to(tl.float32)
+    grad_b = tl.load(gradient + at + HALF, mask=is_one, other=0.0).to(tl.float32)
+    back_a, back_b = grad_a * c + grad_b * s, grad_b * c - grad_a * s
+    a = tl.load(x + at, mask=is_one, other=0.0).to(tl.float32)
+    b = tl.load(x + at + HALF, mask=is_one, other=0.0).to(tl.float32)
+    inverse = tl.rsqrt((tl.sum(a * a, 1) + tl.sum(b * b, 1)) / DIM + epsilon)[:, None]
+    a, b = a * inverse, b * inverse
+    to_weight = of_weight + tl.program_id(0).to(tl.int64) * DIM + tl.arange(0, HALF_PADDED)
+    tl.store(to_weight, tl.sum(back_a * a, 0), mask=tl.arange(0, HALF_PADDED) < HALF)
+    tl.store(to_weight + HALF, tl.sum(back_b * b, 0), mask=tl.arange(0, HALF_PADDED) < HALF)
+    back_a *= tl.load(weight + dims, mask=dim_is, other=0.0).to(tl.float32)
+    back_b *= tl.load(weight + HALF + dims, mask=dim_is, other=0.0).to(tl.float32)
+    along = ((tl.sum(back_a * a, 1) + tl.sum(back_b * b, 1)) / DIM)[:, None]
+    tl.store(of_x + at, ((back_a - a * along) * inverse).to(of_x.dtype.element_ty), mask=is_one)
+    tl.store(of_x + at + HALF, ((back_b - b * along) * inverse).to(of_x.dtype.element_ty), mask=is_one)
+
+
+@triton.jit
+def token_losses(logits, targets, weights, found, WIDTH: tl.constexpr, TILE: tl.constexpr):
+    """Of each row: found = log softmax(logits)[target], and the logits become weight times its gradient. logits [rows, WIDTH]."""
+    row = tl.program_id(0).to(tl.int64)
+    target = tl.load(targets + row)
+    weight = tl.load(weights + row)
+    logits += row * WIDTH
+    largest = float("-inf")
+    total = 0.0
+    chosen = 0.0
+    for start in range(0, WIDTH, TILE):
+        at = start + tl.arange(0, TILE)
+        x = tl.load(logits + at, mask=at < WIDTH, other=float("-inf")).to(tl.float32)
+        now_largest = tl.maximum(largest, tl.max(x, 0))
+        total = total * tl.exp(largest - now_largest) + tl.sum(tl.exp(x - now_largest), 0)
+        chosen += tl.sum(tl.where(at == target, x, 0.0), 0)
+        largest = now_largest
+    logsum = largest + tl.log(total)
+    tl.store(found + row, chosen - logsum)
+    for start in range(0, WIDTH, TILE):
+        at = start + tl.arange(0, TILE)
+        x = tl.load(logits + at, mask=at < WIDTH, other=float("-inf"))
+        share = tl.exp(x.to(tl.float32) - logsum)
+        tl.store(logits + at, (weight * (tl.where(at == target, 1.0, 0.0) - share)).to(x.dtype), mask=at < WIDTH)
 
 
 # Each parameter's type, in order; E is the model's own.
@@ -191,8 +272,11 @@ SIGNATURES = {
     "add_and_norm": "*E *E *E *E fp32",
     "gate": "*E *E",
     "rotate": "*E *fp32 *fp32 *E fp32",
-    "gate_pair": "*E *E *E i64",
-    "gate_pair_backward": "*E *E *E *E *E i64",
+    "gate_pair": "*E *E *E",
+    "gate_pair_backward": "*E *E *E *E *E",
+    "norm_rotate": "*E *E *fp32 *fp32 *E i32 fp32",
+    "norm_rotate_backward": "*E *E *E *fp32 *fp32 *E *fp32 i32 fp32",
+    "token_losses": "*E *i64 *fp32 *fp32",
 }
 
 

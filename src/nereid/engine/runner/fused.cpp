@@ -25,7 +25,6 @@ constexpr int64_t kGateTile = 1024;
 constexpr size_t kCombine = std::size(kSplits);
 constexpr size_t kPrepare = kCombine + std::size(kSplits) - 1, kAddAndNorm = kPrepare + 1, kGate = kAddAndNorm + 1;
 
-int64_t padded(int64_t n) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n))); }
 
 std::optional<at::Tensor> optional(const at::Tensor& tensor) { return tensor.defined() ? std::optional(tensor) : std::nullopt; }
 

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -17,6 +18,9 @@
 #include "nereid/tracer/compiled_kernel.h"
 
 namespace nereid::engine {
+
+// The next power of two: blocks are such.
+inline int64_t padded(int64_t n) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n))); }
 
 // The name of a model's type in a KernelRequest.
 std::string element_name(model::Dtype dtype);

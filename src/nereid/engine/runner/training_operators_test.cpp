@@ -1,11 +1,15 @@
 #include "nereid/engine/runner/training_operators.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/allclose.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/nll_loss.h>
 #include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
+
+#include <limits>
 
 #include "nereid/engine/runner/ttir_launcher_for_tests.h"
 #include "nereid/model/decoder/decoder.h"
@@ -43,6 +47,29 @@ TEST(TrainingOperators, HaveTheDecodersGradients) {
       EXPECT_LT((expected - got).norm().item<float>(), bound * expected.norm().item<float>() + 1e-6) << both[0].layout.parameters[i].info.name;
     }
     EXPECT_EQ(launcher.launches, 2 * (3 + 3));
+  }
+}
+
+// Log-probabilities and the logits' gradients, a row in one tile and in several, with logits far apart and of -inf.
+TEST(TrainingOperators, HaveTheLossesOfPyTorch) {
+  const auto installation = Installation::locate();
+  ASSERT_TRUE(installation.ok());
+  for (const int64_t vocabulary : {61, 20'000}) {
+    const model::Config config{.family = model::Family::kLlama, .vocab_size = vocabulary, .hidden_size = 32, .intermediate_size = 48, .layers = 1, .heads = 2, .key_value_heads = 1,
+                               .head_dim = 16, .max_position_embeddings = 128, .dtype = model::Dtype::kF32};
+    TtirLauncher launcher;
+    const auto operators = make_training_operators(config, launcher, *installation);
+    ASSERT_TRUE(operators.ok()) << operators.error().message;
+    auto logits = at::randn({5, vocabulary}) * 8;
+    logits[2][vocabulary - 1] = 90, logits[3][0] = -std::numeric_limits<float>::infinity();
+    const auto targets = at::randint(1, vocabulary, {5}, at::kLong), weights = at::randn({5});
+    const auto given = logits.clone().requires_grad_();
+    const auto expected = at::log_softmax(given, -1).gather(1, targets.unsqueeze(1)).squeeze(1);
+    (expected * weights).sum().backward();
+    const auto found = (*operators)->token_losses(logits, targets, weights);
+    EXPECT_TRUE(at::allclose(found, expected.detach(), 1e-5, 1e-5)) << found << expected;
+    EXPECT_TRUE(at::allclose(logits, given.grad(), 1e-5, 1e-6));
+    EXPECT_EQ(launcher.launches, 1);
   }
 }
 

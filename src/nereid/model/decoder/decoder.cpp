@@ -17,6 +17,14 @@ at::Tensor norm(const at::Tensor& x, const at::Tensor& weight, const Config& con
   return at::rms_norm(x, {weight.size(0)}, weight, config.rms_norm_eps);
 }
 
+at::Tensor rotate(const Weights& weights, const at::Tensor& x, const Rotation& rotation);
+// A projection's heads as attention sees them: normed, where the model's are, and turned.
+at::Tensor prepared(const Weights& weights, const at::Tensor& x, const at::Tensor& weight, const Rotation& rotation) {
+  if (!weights.config.query_key_norm()) return rotate(weights, x, rotation);
+  if (weights.operators) return weights.operators->norm_rotate(x, weight, rotation);
+  return rotate(weights, norm(x, weight, weights.config), rotation);
+}
+
 // x: [tokens, heads, head_dim]. Turns each pair of dimensions (i, i + head_dim/2), in float32 at least.
 at::Tensor rotate(const Weights& weights, const at::Tensor& x, const Rotation& rotation) {
   if (weights.operators) return weights.operators->rotate(x, rotation);
@@ -68,8 +76,8 @@ at::Tensor layer_forward(const Weights& weights, int64_t index, const at::Tensor
   const Config& config = weights.config;
   const LayerWeights& layer = weights.layers[static_cast<size_t>(index)];
   auto [query, key, value] = project(config, layer, norm(hidden, layer.input_norm, config));
-  if (config.query_key_norm()) query = norm(query, layer.query_norm, config), key = norm(key, layer.key_norm, config);
-  const auto seen = attention.attend(index, rotate(weights, query, rotation), rotate(weights, key, rotation), value);
+  const auto seen = attention.attend(index, prepared(weights, query, layer.query_norm, rotation),
+                                     prepared(weights, key, layer.key_norm, rotation), value);
   const auto after = hidden + at::linear(seen.reshape({hidden.size(0), -1}), layer.output, optional(layer.output_bias));
   return after + feed_forward(weights, layer, norm(after, layer.post_norm, config));
 }

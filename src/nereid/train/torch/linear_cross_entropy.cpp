@@ -65,7 +65,9 @@ struct Gradients {
 class CrossEntropy : public torch::autograd::Function<CrossEntropy> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& hidden, const at::Tensor& weight,
-                            const at::Tensor& targets, double scale, int64_t chunk, bool want_gradients) {
+                            const at::Tensor& targets, double scale, int64_t chunk, bool want_gradients,
+                            int64_t operators) {
+    auto* const own = reinterpret_cast<model::Operators*>(operators);
     const Learnt learnt = learnt_of(targets);
     const at::Tensor rows = hidden.index_select(0, learnt.rows);
     at::Tensor loss = at::zeros({}, hidden.options().dtype(at::kFloat));
@@ -74,6 +76,12 @@ class CrossEntropy : public torch::autograd::Function<CrossEntropy> {
     for (int64_t begin = 0; begin < rows.size(0); begin += chunk) {
       const int64_t end = std::min(begin + chunk, rows.size(0));
       const at::Tensor part = rows.slice(0, begin, end), wanted = learnt.targets.slice(0, begin, end);
+      if (own != nullptr) {
+        const at::Tensor logits = at::linear(part, weight);
+        loss -= own->token_losses(logits, wanted, at::full({end - begin}, -scale, loss.options())).sum() * scale;
+        if (gradients) gradients->add(begin, end, logits, part, weight);
+        continue;
+      }
       Chunk logits = chunk_logits(part, weight);
       loss += (logits.sums - logits.logits.gather(1, wanted.unsqueeze(1))).sum() * scale;
       if (!gradients) continue;
@@ -91,7 +99,7 @@ class CrossEntropy : public torch::autograd::Function<CrossEntropy> {
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const auto saved = context->get_saved_variables();
     const at::Tensor factor = gradients[0].to(saved[0].scalar_type());
-    return {saved[0] * factor, saved[1] * factor, {}, {}, {}, {}};
+    return {saved[0] * factor, saved[1] * factor, {}, {}, {}, {}, {}};
   }
 };
 
@@ -157,11 +165,12 @@ void check_shapes(const at::Tensor& hidden, const at::Tensor& weight, const at::
 }  // namespace
 
 at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets,
-                                double scale, int64_t chunk) {
+                                double scale, int64_t chunk, model::Operators* operators) {
   check_shapes(hidden, weight, targets);
   const bool want_gradients =
       c10::GradMode::is_enabled() && (hidden.requires_grad() || weight.requires_grad());
-  return CrossEntropy::apply(hidden, weight, targets, scale, chunk_of(weight, chunk), want_gradients);
+  return CrossEntropy::apply(hidden, weight, targets, scale, chunk_of(weight, chunk), want_gradients,
+                             reinterpret_cast<int64_t>(operators));
 }
 
 TokenScores score_tokens(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets,

@@ -3,14 +3,17 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "nereid/model/decoder/operators.h"
+
 namespace nereid::train {
 
 // scale * sum of -log softmax(hidden weight^T)[target] over the rows whose target is not kNoTarget; float32,
 // no dimensions. hidden: [tokens, hidden_size]; weight: [vocab, hidden_size], of the same type; targets:
 // [tokens], int64. Gradients are computed along with the value, so the backward pass costs nothing: at no
-// time is there more of the logits than one chunk. `chunk` 0: as many rows as make 2^27 logits.
+// time is there more of the logits than one chunk. `chunk` 0: as many rows as make 2^27 logits. `operators`: who
+// makes losses and gradients of the logits; null: PyTorch's operators.
 at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets,
-                                double scale, int64_t chunk = 0);
+                                double scale, int64_t chunk = 0, model::Operators* operators = nullptr);
 
 struct TokenScores {
   at::Tensor log_probabilities;  // [tokens], float32, of the targets; 0 where there is none; differentiable

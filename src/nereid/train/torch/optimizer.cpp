@@ -1,9 +1,13 @@
 #include "nereid/train/torch/optimizer.h"
 
+#include <ATen/ops/_foreach_add.h>
+#include <ATen/ops/_foreach_lerp.h>
+#include <ATen/ops/_foreach_mul.h>
 #include <ATen/ops/_fused_adamw.h>
-#include <ATen/ops/addmm.h>
+#include <ATen/ops/baddbmm.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/matmul.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/stack.h>
 
 #include <algorithm>
 #include <cmath>
@@ -24,19 +28,19 @@ bool is_decayed(Role role) {
 
 }  // namespace
 
-at::Tensor nearly_orthogonal(const at::Tensor& matrix) {
+at::Tensor nearly_orthogonal(const at::Tensor& matrices) {
   constexpr double kA = 3.4445, kB = -4.7750,
                    kC = 2.0315;  // the quintic's coefficients, and the number of steps, are the paper's
   constexpr int kSteps = 5;
-  at::Tensor x = matrix.to(at::kBFloat16);
-  const bool tall = x.size(0) > x.size(1);
-  if (tall) x = x.t();
-  x = x / x.norm().clamp_min(1e-7);
+  at::Tensor x = matrices.to(at::kBFloat16);
+  const bool tall = x.size(1) > x.size(2);
+  if (tall) x = x.mT();
+  x = x / at::linalg_vector_norm(x, 2, at::IntArrayRef{1, 2}, true).clamp_min(1e-7);
   for (int i = 0; i < kSteps; ++i) {
-    const at::Tensor gram = x.matmul(x.t());
-    x = at::addmm(x, at::addmm(gram, gram, gram, kB, kC), x, kA, 1);
+    const at::Tensor gram = x.bmm(x.mT());
+    x = at::baddbmm(x, at::baddbmm(gram, gram, gram, kB, kC), x, kA, 1);
   }
-  return tall ? x.t() : x;
+  return tall ? x.mT() : x;
 }
 
 int64_t range_border(const model::ParameterLayout& layout, OptimizerSettings::Kind kind, int64_t element) {
@@ -58,7 +62,7 @@ Optimizer::Optimizer(const model::ParameterLayout& layout, const OptimizerSettin
     if (is_muons(settings.kind, parameter.role)) {
       NEREID_CHECK(to - from == parameter.elements, "a whole matrix {}, got {} of its {} elements",
                    parameter.info.name, to - from, parameter.elements);
-      matrices_.push_back({from - begin, parameter.info.shape[0], parameter.info.shape[1]});
+      matrices_[{parameter.info.shape[0], parameter.info.shape[1]}].push_back(from - begin);
       continue;
     }
     const bool decayed = is_decayed(parameter.role);
@@ -99,17 +103,23 @@ void Optimizer::step_adamw(const at::Tensor& master, const at::Tensor& gradient,
 }
 
 void Optimizer::step_muon(const at::Tensor& master, const at::Tensor& gradient, double learning_rate) {
-  for (const Matrix& matrix : matrices_) {
-    const auto part = [&](const at::Tensor& all) {
-      return all.narrow(0, matrix.offset, matrix.rows * matrix.columns).view({matrix.rows, matrix.columns});
+  for (const auto& [shape, offsets] : matrices_) {
+    const auto [rows, columns] = shape;
+    const auto parts = [&](const at::Tensor& all) {
+      std::vector<at::Tensor> found;
+      for (const int64_t offset : offsets)
+        found.push_back(all.narrow(0, offset, rows * columns).view({rows, columns}));
+      return found;
     };
-    const at::Tensor of_gradient = part(gradient), momentum = part(first_), weights = part(master);
-    momentum.lerp_(of_gradient, 1 - settings_.muon_momentum);
-    const at::Tensor update = nearly_orthogonal(of_gradient.lerp(momentum, settings_.muon_momentum));
-    const double tall =
-        std::sqrt(std::max(1.0, static_cast<double>(matrix.rows) / static_cast<double>(matrix.columns)));
-    weights.mul_(1 - learning_rate * settings_.weight_decay)
-        .add_(update.to(at::kFloat), -learning_rate * tall);
+    const auto of_gradient = parts(gradient), momentum = parts(first_), weights = parts(master);
+    at::_foreach_lerp_(momentum, of_gradient, 1 - settings_.muon_momentum);
+    const auto updates =
+        nearly_orthogonal(at::stack(at::_foreach_lerp(of_gradient, momentum, settings_.muon_momentum)))
+            .to(at::kFloat)
+            .unbind();
+    const double tall = std::sqrt(std::max(1.0, static_cast<double>(rows) / static_cast<double>(columns)));
+    at::_foreach_mul_(weights, 1 - learning_rate * settings_.weight_decay);
+    at::_foreach_add_(weights, updates, -learning_rate * tall);
   }
 }
 

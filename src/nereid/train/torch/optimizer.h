@@ -3,6 +3,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "nereid/model/parameters.h"
@@ -12,8 +14,8 @@ namespace nereid::train {
 
 // Muon (Jordan et al., "Muon: an optimizer for hidden layers in neural networks", 2024) makes a matrix's
 // averaged gradient nearly orthogonal: five Newton-Schulz steps in bfloat16, as torch.optim.Muon does.
-// matrix: [rows, columns], float32.
-at::Tensor nearly_orthogonal(const at::Tensor& matrix);
+// matrices: [number, rows, columns], float32, each for itself; the result is bfloat16.
+at::Tensor nearly_orthogonal(const at::Tensor& matrices);
 
 // Where the range that begins near `element` may begin: not within a matrix that Muon treats.
 int64_t range_border(const model::ParameterLayout& layout, OptimizerSettings::Kind kind, int64_t element);
@@ -38,15 +40,13 @@ class Optimizer {
     int64_t offset, elements;  // from the range's beginning
     bool decayed;
   };
-  struct Matrix {
-    int64_t offset, rows, columns;
-  };
   void step_adamw(const at::Tensor& master, const at::Tensor& gradient, double learning_rate);
   void step_muon(const at::Tensor& master, const at::Tensor& gradient, double learning_rate);
 
   OptimizerSettings settings_;
   std::vector<Piece> pieces_;     // AdamW's; neighbours that are treated alike are one
-  std::vector<Matrix> matrices_;  // Muon's
+  // Muon's: where those of one shape (rows, columns) begin.
+  std::map<std::pair<int64_t, int64_t>, std::vector<int64_t>> matrices_;
   at::Tensor first_, second_;
   int64_t steps_ = 0;
 };

@@ -71,7 +71,8 @@ at::Tensor Trainer::hidden_of(const Batch& batch) const {
 }
 
 at::Tensor Trainer::loss_of(const Batch& batch, double scale) const {
-  return linear_cross_entropy(hidden_of(batch), weights_.head, on_device(batch.targets, device_), scale);
+  return linear_cross_entropy(hidden_of(batch), weights_.head, on_device(batch.targets, device_), scale, 0,
+                              weights_.operators.get());
 }
 
 Result<Trainer::Figures> Trainer::gather_all(size_t count,
