@@ -192,7 +192,15 @@ std::optional<double> Exprs::number_of(ExprId id) const {
   return trace::is_floating(expr.type) ? expr.number : static_cast<double>(expr.integer);
 }
 
+// Expressions share what they are made of: each is looked at once.
 std::pair<double, double> Exprs::range(ExprId id) const {
+  const auto known = ranges_.find(id);
+  if (known != ranges_.end()) return known->second;
+  const auto found = range_of(id);
+  return ranges_[id] = found;
+}
+
+std::pair<double, double> Exprs::range_of(ExprId id) const {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const Expr& expr = (*this)[id];
   if (const auto number = number_of(id); number && !std::isnan(*number)) return {*number, *number};

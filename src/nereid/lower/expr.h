@@ -149,7 +149,10 @@ class Exprs {
   ExprId rebuild(ExprId of, const std::function<ExprId(const Expr&)>& leaf, std::map<ExprId, ExprId>& done);
   std::optional<double> number_of(ExprId id) const;
 
+  std::pair<double, double> range_of(ExprId id) const;
+
   std::vector<Expr> exprs_;
+  mutable std::map<ExprId, std::pair<double, double>> ranges_;
   std::map<Expr, ExprId> known_;
   std::map<ExprId, std::string> names_;
 };

@@ -95,5 +95,17 @@ TEST(Exprs, AKnownIndexIsNoLoad) {
   EXPECT_EQ(exprs.load(0, {Index(3)}, DType::kF32, {exprs.index(dim(0))}), direct);
 }
 
+// As a sorting network has them: every step reads both results of the step before.
+TEST(Exprs, BoundsOfAChainOfExtremaAreFoundOnce) {
+  Exprs exprs;
+  ExprId low = exprs.load(0, {dim(0)}, DType::kF32), high = exprs.load(1, {dim(0)}, DType::kF32);
+  low = exprs.apply(Fn::kSigmoid, {low}), high = exprs.apply(Fn::kSigmoid, {high});
+  for (int i = 0; i < 200; ++i) {
+    const ExprId least = exprs.apply(Fn::kMin, {low, high}), most = exprs.apply(Fn::kMax, {low, high});
+    low = exprs.apply(Fn::kNeg, {most}), high = exprs.apply(Fn::kNeg, {least});
+  }
+  EXPECT_EQ(exprs.apply(Fn::kMin, {high, exprs.constant(1, DType::kF32)}), high);
+}
+
 }  // namespace
 }  // namespace nereid::lower
