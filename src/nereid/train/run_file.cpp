@@ -41,6 +41,9 @@ model::Config read_shape(TomlTable& table) {
   table.real("rope_theta", shape.rope_theta, {.lowest = 1, .highest = 1e12});
   table.real("rms_norm_eps", shape.rms_norm_eps, {.lowest = 0, .highest = 1, .above = true});
   table.boolean("tie_word_embeddings", shape.tie_word_embeddings);
+  if (table.has("eos_token_id")) {
+    table.integer("eos_token_id", shape.eos_token_ids.emplace_back(0), 0, std::max<int64_t>(shape.vocab_size - 1, 0));
+  }
   // Qwen2 has these biases and says so nowhere.
   shape.attention_bias = shape.family == Family::kQwen2;
   return shape;
