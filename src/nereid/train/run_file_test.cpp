@@ -57,12 +57,6 @@ TEST(RunFile, SaysWhatEndsAnAnswer) {
               testing::HasSubstr("model.eos_token_id: expected an integer from 0 to 299, got 300"));
 }
 
-TEST(RunFile, OfTheModelThatComesWithNereid) {
-  const auto run = read_run_file(std::string(NEREID_SOURCE_DIR) + "/runs/small-sft.toml");
-  ASSERT_TRUE(run.ok()) << run.error().message;
-  EXPECT_EQ(run->model.shape->vocab_size, 4096);
-}
-
 TEST(RunFile, NamesTheLineWhatWasExpectedAndWhatCame) {
   EXPECT_EQ(error_of(replaced("steps = 100", "steps = 0")),
             "x.toml:15: schedule.steps: expected an integer from 1 to 1000000000, got 0");
