@@ -69,14 +69,11 @@ class ModuleWriter {
     fused_ = fuse(graph_, *target_, choices_.split_sums, choices_.cuts);
     update_in_place(graph_, fused_);
     NEREID_TRY_STATUS(write_kernels());
+    for (size_t k = 0; k < texts_.size(); ++k) tell_sizes(fused_.kernels[k], texts_[k]);
     std::vector<Extents> shapes;
     for (const Tensor& tensor : graph_.tensors) shapes.push_back(tensor.sizes);
-    for (auto& kernel : texts_) {
-      kernel.text = told_sizes(kernel.text, shapes, source_);
-      kernel.grid = told_sizes(kernel.grid, shapes, source_);
-      for (auto& each : kernel.constants) each.covers = told_sizes(each.covers, shapes, source_);
-    }
-    NEREID_TRY(const std::string forward, forward_text(trace_, graph_, fused_, texts_, file));
+    NEREID_TRY(std::string forward, forward_text(trace_, graph_, fused_, texts_, file));
+    forward = told_sizes(forward, shapes, source_);
     module_.plan = plan_text(trace_, graph_, fused_, module_, *target_);
     module_.text = "\"\"\"" + module_.plan + "\"\"\"\n" + imports(file) + "\n";
     if (!file.needed.empty()) module_.text += file.needed + "\n\n";
@@ -125,12 +122,39 @@ class ModuleWriter {
       module_.kernels.back().rows = kernel.rows, module_.kernels.back().columns = kernel.columns;
       module_.kernels.back().reduces = std::ranges::any_of(
           kernel.members, [](const Member& m) { return m.reduction != Reduction::kNone; });
+      for (const auto& pointer : text.pointers)
+        module_.kernels.back().arguments.push_back(argument(kernel, pointer));
       for (const Member& member : kernel.members) {
         const auto& steps = graph_.nodes[static_cast<size_t>(member.node)].steps;
         module_.kernels.back().covers.insert(steps.begin(), steps.end());
       }
     }
     return ok_status();
+  }
+
+  // By what the kernel goes over and by what it is given.
+  void tell_sizes(const TileKernel& kernel, KernelText& text) const {
+    std::vector<Extents> shapes = {kernel.rows, kernel.columns};
+    for (const auto& pointer : text.pointers)
+      shapes.push_back(graph_.tensors[static_cast<size_t>(pointer.tensor)].sizes);
+    for (const Extents& whole : std::vector<Extents>(shapes))
+      for (size_t d = 0; d < whole.size(); ++d) {
+        shapes.push_back(whole);
+        shapes.back().erase(shapes.back().begin() + static_cast<std::ptrdiff_t>(d));
+      }
+    text.text = told_sizes(text.text, shapes, source_);
+    text.grid = told_sizes(text.grid, shapes, source_);
+    for (auto& each : text.constants) each.covers = told_sizes(each.covers, shapes, source_);
+  }
+
+  KernelArgument argument(const TileKernel& kernel, const PointerParameter& pointer) const {
+    const Tensor& tensor = graph_.tensors[static_cast<size_t>(pointer.tensor)];
+    std::string name = pointer.name;
+    if (const size_t at = name.rfind("_ptr"); at != name.npos) name.erase(at, 4);
+    const bool written = std::ranges::any_of(kernel.members, [&](const Member& member) {
+      return graph_.nodes[static_cast<size_t>(member.node)].out == pointer.tensor;
+    });
+    return {std::move(name), tensor.sizes, tensor.strides, written};
   }
 
   std::string imports(const SourceFile& file) const {

@@ -14,6 +14,13 @@
 
 namespace nereid::lower {
 
+// What a launch passes.
+struct KernelArgument {
+  std::string name;  // as the kernel has it, without "_ptr"
+  Extents sizes = {}, strides = {};
+  bool written = false;
+};
+
 struct LoweredKernel {
   std::string name, does;            // "linear_gelu_kernel"; "linear, gelu"
   KernelChoice choice;               // as it was cut
@@ -24,6 +31,7 @@ struct LoweredKernel {
   std::set<int> covers;  // of the traced forward, that it does; one may be done in several kernels
   Extents rows = {}, columns = {};  // what its programs share out, and what each goes over
   bool reduces = false;             // over the columns
+  std::vector<KernelArgument> arguments = {};
 };
 
 struct Module {

@@ -15,7 +15,7 @@
 namespace nereid::lower {
 namespace {
 
-constexpr int64_t kSmall = 16;              // read at a glance
+constexpr int64_t kSmallFactor = 3, kSmall = 9;  // read at a glance: as factors and bounds, elsewhere
 constexpr int64_t kLargest = int64_t{1} << 40;
 constexpr int64_t kSmallDivisors = 64;      // of reciprocals: a window's elements
 
@@ -71,13 +71,15 @@ class Teller {
   }
 
   // Nothing: as it stands. `inner`: it is a factor, or has to be in brackets for another reason.
-  std::optional<std::string> whole(const std::string& word, bool inner, bool after_sum) const {
+  std::optional<std::string> whole(const std::string& word, bool inner, bool after_sum, bool bound) const {
     int64_t number = 0;
     const auto end = std::from_chars(word.data(), word.data() + word.size(), number);
-    if (end.ec != std::errc() || known_.contains(word)) return std::nullopt;
-    if (number <= kSmall || (number & (number - 1)) == 0 || sizes_.contains(number)) return std::nullopt;
+    if (end.ec != std::errc()) return std::nullopt;
+    if (number <= (bound ? kSmallFactor : kSmall) || sizes_.contains(number)) return std::nullopt;
     if (const auto product = products_.find(number); product != products_.end())
       return inner ? "(" + product->second + ")" : product->second;
+    if (number <= kSmall) return std::nullopt;
+    if (const auto last = lasts_.find(number); last != lasts_.end()) return "(" + last->second + ")";
     for (const int step : {-1, 1, 2, 3, -2, -3}) {
       const int64_t beside = number - step;
       const char* sign = step < 0 ? "-" : "+";
@@ -87,15 +89,30 @@ class Teller {
       const std::string sum = fmt::format("{} {} {}", of, sign, std::abs(step));
       return inner || after_sum ? "(" + sum + ")" : sum;
     }
+    for (const int64_t times : {2, 3})  // gates lie beside each other
+      if (number % times == 0 && sizes_.contains(number / times)) {
+        const std::string product = fmt::format("{} * {}", times, number / times);
+        return inner ? "(" + product + ")" : product;
+      }
     return std::nullopt;
   }
 
   std::optional<std::string> real(const std::string& word) const {
     if (known_.contains(word)) return std::nullopt;
-    for (const int64_t n : in_order_)
+    if (word.ends_with(".0") && word.size() < 12)
+      if (const auto product = products_.find(std::atoll(word.c_str())); product != products_.end())
+        if (!sizes_.contains(product->first) && product->first > kSmall) return "(" + product->second + ")";
+    for (const int64_t n : in_order_) {
       if (auto told = as_power(word, n)) return told;
-    for (int64_t n = 3; n <= kSmallDivisors; ++n)
-      if (auto told = as_power(word, n)) return told;
+      const auto number = static_cast<double>(n);
+      if (n < 3 || number_text(number / (number - 1.0)) != word) continue;  // of unbiased variances
+      const auto product = products_.find(n);
+      const std::string of = sizes_.contains(n) || product == products_.end() ? std::to_string(n) : product->second;
+      return fmt::format("({} / ({} - 1))", of, of);
+    }
+    for (int64_t n = 3; n <= kSmallDivisors; ++n)  // no powers of two: formulas have those
+      if ((n & (n - 1)) != 0)
+        if (auto told = as_power(word, n)) return told;
     return std::nullopt;
   }
 
@@ -114,13 +131,25 @@ class Teller {
         }
         if (number < kLargest) products_.emplace(number, text);
       }
+    // How far the last of a dimension lies from the first.
+    for (size_t d = 0; d + 1 < sizes.size(); ++d) {
+      int64_t number = sizes[d] - 1;
+      std::string text = fmt::format("({} - 1)", sizes[d]);
+      for (size_t e = d + 1; e < sizes.size() && number < kLargest; ++e) {
+        number *= sizes[e];
+        text += fmt::format(" * {}", sizes[e]);
+      }
+      if (number < kLargest) lasts_.emplace(number, text);
+    }
   }
 
   std::optional<std::string> as_power(const std::string& word, int64_t n) const {
-    if (n < 3 || (n & (n - 1)) == 0) return std::nullopt;
-    const auto number = static_cast<double>(n);
+    // A half and a quarter are formulas' more often.
+    if (n < 3 || n == 4) return std::nullopt;
+    const auto number = static_cast<double>(n), root = std::sqrt(number);
     const bool reciprocal = number_text(1.0 / number) == word;
-    if (!reciprocal && number_text(1.0 / std::pow(number, 0.5)) != word) return std::nullopt;
+    if (!reciprocal && (root == std::floor(root) || number_text(1.0 / std::pow(number, 0.5)) != word))
+      return std::nullopt;
     const auto product = products_.find(n);
     const bool told = !sizes_.contains(n) && product != products_.end();
     const std::string of = told ? "(" + product->second + ")" : std::to_string(n);
@@ -130,8 +159,21 @@ class Teller {
   std::set<std::string> known_;
   std::set<int64_t> sizes_;
   std::vector<int64_t> in_order_;
-  std::map<int64_t, std::string> products_;
+  std::map<int64_t, std::string> products_, lasts_;
 };
+
+// A block's size: the value of a keyword, or what something is divided by in triton.cdiv.
+bool is_block(const std::string& text, size_t begin, char left, char right) {
+  if (left == '=') return text.find_last_of("=<>!", text.find_last_not_of(' ', begin - 1) - 1) !=
+                          text.find_last_not_of(' ', begin - 1) - 1;
+  if (left != ',' || right != ')') return false;
+  int depth = 0;
+  for (size_t at = begin; at-- > 0;) {
+    if (text[at] == ')') ++depth;
+    if (text[at] == '(' && depth-- == 0) return text.compare(at < 4 ? 0 : at - 4, 4, "cdiv") == 0;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -149,7 +191,10 @@ std::string told_sizes(const std::string& text, const std::vector<Extents>& shap
     const auto factor = [](char c) { return std::string_view("*/%.").find(c) != std::string_view::npos; };
     const bool inner = factor(left) || factor(right) || left == '-';
     const bool sum = left == '+' || right == '+' || right == '-';
-    const auto other = each.whole ? teller.whole(word, inner, sum) : teller.real(word);
+    const bool bound = factor(left) || left == '<' || left == ',' || left == '(';
+    const auto other = !each.whole                                      ? teller.real(word)
+                       : is_block(text, each.begin, left, right) ? std::nullopt
+                                                                 : teller.whole(word, inner, sum, bound);
     told += text.substr(done, each.begin - done) + other.value_or(word);
     done = each.end;
   }

@@ -8,11 +8,12 @@
 
 namespace nereid::lower {
 
-// Of Python text: an integer that is no tensor's size itself, but a product of sizes that lie beside each
-// other in one of `shapes` (the first that fits, the fewest factors), is written as that product, and one
-// beside such a product or size (up to three away) as a sum; 1 / n and 1 / n ** 0.5 likewise, where the number is
-// exactly that. Numbers that stand in `source`, powers of two and small ones stay as they are, and so do
-// strings and comments. Values are the same: Python and Triton's front end compute them from constants.
+// Of Python text: an integer that is no size itself, but a product of sizes that lie beside each other in one
+// of `shapes` (the first that fits, the fewest factors), is written as that product; else as the distance of a
+// dimension's last element from its first, one beside a product or a size (up to three away) as a sum, and
+// two or three times a size so; 1 / n and 1 / n ** 0.5 likewise, where the number is exactly that and does not
+// stand in `source`. Blocks' sizes and small numbers stay as they are, and so do strings and comments. Values
+// are the same: Python and Triton's front end compute them from constants.
 std::string told_sizes(const std::string& text, const std::vector<Extents>& shapes,
                        const std::string& source);
 

@@ -16,14 +16,23 @@ TEST(ToldSizes, ProductsOfNeighbours) {
   EXPECT_EQ(told("x_ptr + (row // 480) * 480 + i"), "x_ptr + (row // (5 * 96)) * (5 * 96) + i");
   EXPECT_EQ(told("i - 480"), "i - (5 * 96)");
   EXPECT_EQ(told("range(0, 1920, BLOCK)"), "range(0, 4 * 5 * 96, BLOCK)");
-  EXPECT_EQ(told("i < 384"), "i < 384");  // 4 and 96 are no neighbours
+  EXPECT_EQ(told("i < 4 * 512 + 3"), "i < 4 * 512 + 3");
 }
 
 TEST(ToldSizes, WhatStaysAsItIs) {
-  for (const char* text : {"i < 640", "i * 96", "i < 15", "BLOCK=512", "x1536 + 7", "a.b1920", "\"480\" # 480",
+  for (const char* text : {"i < 640", "i * 96", "i + 8", "i < 11", "BLOCK=512", "x1536 + 7", "a.b1920", "\"480\" # 480",
                            "'''480'''", "0x480", "x * 0.07"})
     EXPECT_EQ(told(text), text);
-  EXPECT_EQ(told("i < 480", "torch.randn(480)"), "i < 480");
+}
+
+TEST(ToldSizes, PowersOfTwoUnlessTheyAreBlocks) {
+  const std::vector<Extents> shapes = {{16, 32}};
+  const auto told = [&](const std::string& text) { return told_sizes(text, shapes, ""); };
+  EXPECT_EQ(told("i // 512"), "i // (16 * 32)");
+  EXPECT_EQ(told("i == 512"), "i == 16 * 32");
+  EXPECT_EQ(told("k[(triton.cdiv(512, 512),)](x, BLOCK=512, num_warps=4)"),
+            "k[(triton.cdiv(16 * 32, 512),)](x, BLOCK=512, num_warps=4)");
+  EXPECT_EQ(told("x.as_strided((2, 32), (512, 1), 512)"), "x.as_strided((2, 32), (16 * 32, 1), 16 * 32)");
 }
 
 TEST(ToldSizes, BesideASize) {
@@ -34,11 +43,22 @@ TEST(ToldSizes, BesideASize) {
   EXPECT_EQ(told("p + 482"), "p + (5 * 96 + 2)");
 }
 
+TEST(ToldSizes, LastElementsGatesAndSmallFactors) {
+  EXPECT_EQ(told("p + 384 - i"), "p + ((5 - 1) * 96) - i");
+  EXPECT_EQ(told("p - i + 1024"), "p - i + ((3 - 1) * 512)");
+  EXPECT_EQ(told("p + 192"), "p + 2 * 96");
+  EXPECT_EQ(told_sizes("i // 6 + 6 < 6", {{2, 3}}, ""), "i // (2 * 3) + 6 < 2 * 3");
+}
+
 TEST(ToldSizes, ReciprocalsAndRoots) {
   EXPECT_EQ(told("x * 0.0006510416666666666"), "x * (1 / (3 * 512))");
   EXPECT_EQ(told("x * 0.0015625"), "x * (1 / 640)");
   EXPECT_EQ(told("x * 0.1111111111111111"), "x * (1 / 9)");
   EXPECT_EQ(told("x * 0.10206207261596577"), "x * (1 / 96 ** 0.5)");
+  EXPECT_EQ(told("x / 1536.0 / 640.0"), "x / (3 * 512) / 640.0");
+  EXPECT_EQ(told("x * 0.001953125 * 0.5 * 0.0625"), "x * (1 / 512) * 0.5 * 0.0625");
+  EXPECT_EQ(told("x * 0.044194173824159216 * 0.5"), "x * (1 / 512 ** 0.5) * 0.5");
+  EXPECT_EQ(told("x * 1.0006514657980456"), "x * (3 * 512 / (3 * 512 - 1))");
   EXPECT_EQ(told("x + 1e-05"), "x + 1e-05");
   EXPECT_EQ(told("x * 0.2", "leaky_relu(x, 0.2)"), "x * 0.2");
 }
