@@ -140,10 +140,16 @@ def briefly(nereid, folder):
     for line in lines:
         assert not line["code"].lstrip().startswith('"""') and not re.search(r"\d (B|kB|MB|k?FLOP)", line["plan"]), line
         assert line["verdict"]["verdict"] == "Verified"
-        plan = line["plan"].split("\n")
-        assert claimed_kernels(plan[0]) == len(launched(line["code"]))
-        for kernel, said in zip(line["kernels"], plan[1:]):
-            assert said.startswith(f"{kernel['name']}: {kernel['does']} over ["), (kernel, said)
+        plan = line["plan"].rstrip().split("\n")
+        assert re.match(r"(One by one|Fused): ", plan[0]) and claimed_kernels(plan[0]) == len(launched(line["code"])), plan[0]
+        for i, kernel in enumerate(line["kernels"]):
+            name, data, shape = plan[3 * i + 1 : 3 * i + 4]
+            assert name == f"{kernel['name']}: {kernel['does']}" and " -> " in data, (kernel, name, data)
+            assert shape.startswith("over [") and shape.endswith(f". {kernel['choice']}"), (kernel, shape)
+        assert len(plan) == 1 + 3 * len(line["kernels"])
+    for line in lines:
+        if "-v0-" in line["id"]:
+            assert line["plan"].startswith("One by one: ")
 
 
 def judged_now_and_then(nereid, folder):

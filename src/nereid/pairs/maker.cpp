@@ -200,7 +200,8 @@ Result<std::vector<Yield>> PairMaker::make(const std::vector<synth::Made>& progr
       if (!task.yield.degenerate.empty()) continue;
     }
     synth::Dice dice(options_.seed, number_of(*task.made), kVariantStream);
-    auto variants = variants_of(task.trace, task.made->code, dice, options_.variants);
+    auto variants = (options_.brief ? variants_one_by_one : variants_of)(task.trace, task.made->code, dice,
+                                                                         options_.variants);
     if (variants.ok())
       task.variants = *std::move(variants);
     else

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "nereid/pairs/normal_form.h"
+#include "nereid/trace/op_class.h"
 
 namespace nereid::pairs {
 namespace {
@@ -74,6 +75,38 @@ void add_boundaries(const trace::Trace& trace, const lower::LoweredKernel& kerne
   }
 }
 
+// A kernel for each operator, but for what goes element by element over the same places as the step before.
+lower::Choices one_by_one(const trace::Trace& trace) {
+  lower::Choices choices{.split_sums = false, .masked = true};
+  const auto& steps = trace.phases.back().steps;
+  const auto sizes_of = [&](trace::ValueId id) { return trace.values[static_cast<size_t>(id)].sizes; };
+  std::set<trace::ValueId> before;  // what the kernel made so far
+  std::vector<int64_t> over;        // and over what sizes
+  for (size_t s = 0; s < steps.size(); ++s) {
+    const auto* call = std::get_if<trace::Call>(&steps[s]);
+    if (call == nullptr) continue;
+    const auto results = trace::tensors_in(call->result);
+    std::vector<trace::ValueId> operands;
+    for (const auto& arg : call->args) std::ranges::copy(trace::tensors_in(arg), std::back_inserter(operands));
+    const auto follows = [&] {
+      if (trace::listed_class(call->op) != trace::OpClass::kPointwise || results.size() != 1) return false;
+      bool reads = false;
+      for (const auto id : operands) {
+        reads = reads || before.contains(id);
+        if (sizes_of(id) != sizes_of(results[0]) && !sizes_of(id).empty()) return false;
+      }
+      return reads && sizes_of(results[0]) == over;
+    };
+    if (!follows()) {
+      if (s > 0) choices.cuts.insert(static_cast<int>(s));
+      before.clear();
+    }
+    for (const auto id : results) before.insert(id);
+    if (!results.empty()) over = sizes_of(results[0]);
+  }
+  return choices;
+}
+
 void add_ways(std::vector<Move>& moves) {
   const auto way = [&](const char* name, bool lower::Choices::*flag) {
     moves.push_back({{Choice::Kind::kWay, "", name}, [flag](lower::Choices& c) { c.*flag = !(c.*flag); }});
@@ -113,45 +146,102 @@ std::string to_string(const Choice& choice) {
   return choice.text;
 }
 
-Result<std::vector<Variant>> variants_of(const trace::Trace& trace, const std::string& source,
-                                         synth::Dice& dice, int most) {
-  std::vector<Variant> made;
-  const auto add = [&](lower::Module module, std::vector<Choice> choices) {
+namespace {
+
+class VariantMaker {
+ public:
+  VariantMaker(const trace::Trace& trace, const std::string& source, synth::Dice& dice)
+      : trace_(trace), source_(source), dice_(dice), ways_(has_attention(trace)) {}
+
+  // As `base` has it.
+  Status add_own(const lower::Choices& base, bool one_by_one) {
+    NEREID_TRY(auto own, lowered(trace_, source_, base));
+    add(std::move(own), {}, one_by_one);
+    return ok_status();
+  }
+
+  // With one thing chosen otherwise, or two. What cannot be lowered so is left out.
+  void add_other(const lower::Choices& base, bool one_by_one) {
+    auto& moves = one_by_one ? cuts_ : moves_;
+    if (moves.empty()) {
+      const auto own = lowered(trace_, source_, base);
+      if (!own.ok()) return;
+      if (!one_by_one) moves = moves_of(trace_, *own, ways_);
+      if (one_by_one)
+        for (const auto& kernel : own->kernels) add_cuts(kernel, moves);
+      if (moves.empty()) return;
+    }
+    lower::Choices choices = base;
+    const Move& move = moves[dice_.below(static_cast<uint32_t>(moves.size()))];
+    move.apply(choices);
+    std::vector<Choice> chosen = {move.choice};
+    // Another boundary makes other kernels, which may be cut otherwise too.
+    auto other = lowered(trace_, source_, choices);
+    if (other.ok() && move.choice.kind != Choice::Kind::kCut && dice_.below(2) == 0) {
+      std::vector<Move> cuts;
+      for (const auto& kernel : other->kernels) add_cuts(kernel, cuts);
+      if (!cuts.empty()) {
+        const Move& cut = cuts[dice_.below(static_cast<uint32_t>(cuts.size()))];
+        cut.apply(choices);
+        chosen.push_back(cut.choice);
+        other = lowered(trace_, source_, choices);
+      }
+    }
+    if (other.ok()) add(*std::move(other), std::move(chosen), one_by_one);
+  }
+
+  int count() const { return static_cast<int>(made_.size()); }
+  std::vector<Variant> take() { return std::move(made_); }
+
+ private:
+  void add(lower::Module module, std::vector<Choice> choices, bool one_by_one) {
     for (Choice& choice : choices)  // as it came out
       for (const auto& kernel : module.kernels)
         if (choice.kind == Choice::Kind::kCut && kernel.name == choice.kernel)
           choice.text = lower::to_string(kernel.choice);
-    Variant variant{std::move(module), std::move(choices), {}};
+    Variant variant{std::move(module), std::move(choices), {}, one_by_one};
     variant.normal_form = normal_form(variant.module.text);
-    for (const Variant& other : made)
+    for (const Variant& other : made_)
       if (other.normal_form == variant.normal_form) return;
-    made.push_back(std::move(variant));
-  };
-  // Whether a product of sizes can be divided is no question for who learns from this.
-  const lower::Choices plain{.masked = true};
-  NEREID_TRY(auto own, lowered(trace, source, plain));
-  const auto moves = moves_of(trace, own, has_attention(trace));
-  add(std::move(own), {});
-  for (int left = kTries * most; left > 0 && static_cast<int>(made.size()) < most && !moves.empty(); --left) {
-    lower::Choices choices = plain;
-    const Move& move = moves[dice.below(static_cast<uint32_t>(moves.size()))];
-    move.apply(choices);
-    std::vector<Choice> chosen = {move.choice};
-    // Another boundary makes other kernels, which may be cut otherwise too.
-    auto other = lowered(trace, source, choices);
-    if (other.ok() && move.choice.kind != Choice::Kind::kCut && dice.below(2) == 0) {
-      std::vector<Move> cuts;
-      for (const auto& kernel : other->kernels) add_cuts(kernel, cuts);
-      if (!cuts.empty()) {
-        const Move& cut = cuts[dice.below(static_cast<uint32_t>(cuts.size()))];
-        cut.apply(choices);
-        chosen.push_back(cut.choice);
-        other = lowered(trace, source, choices);
-      }
-    }
-    if (other.ok()) add(*std::move(other), std::move(chosen));
+    made_.push_back(std::move(variant));
   }
-  return made;
+
+  const trace::Trace& trace_;
+  const std::string& source_;
+  synth::Dice& dice_;
+  bool ways_;
+  std::vector<Move> moves_{}, cuts_{};  // from the compiler's own; of what is done one by one
+  std::vector<Variant> made_{};
+};
+
+// Whether a product of sizes can be divided is no question for who learns from this.
+const lower::Choices kMasked{.masked = true};
+
+}  // namespace
+
+Result<std::vector<Variant>> variants_of(const trace::Trace& trace, const std::string& source,
+                                         synth::Dice& dice, int most) {
+  VariantMaker maker(trace, source, dice);
+  NEREID_TRY_STATUS(maker.add_own(kMasked, false));
+  for (int left = kTries * most; left > 0 && maker.count() < most; --left) maker.add_other(kMasked, false);
+  return maker.take();
+}
+
+Result<std::vector<Variant>> variants_one_by_one(const trace::Trace& trace, const std::string& source,
+                                                 synth::Dice& dice, int most) {
+  VariantMaker maker(trace, source, dice);
+  const lower::Choices plain = one_by_one(trace);
+  NEREID_TRY_STATUS(maker.add_own(plain, true));
+  for (int left = kTries * most; left > 0 && maker.count() < most; --left) {
+    const uint32_t way = dice.below(3);
+    if (way == 0)
+      maker.add_other(plain, true);
+    else if (way == 1)
+      NEREID_TRY_STATUS(maker.add_own(kMasked, false));
+    else
+      maker.add_other(kMasked, false);
+  }
+  return maker.take();
 }
 
 }  // namespace nereid::pairs

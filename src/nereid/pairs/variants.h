@@ -23,10 +23,16 @@ struct Variant {
   lower::Module module;
   std::vector<Choice> choices;  // none: the compiler's own
   std::string normal_form;      // of the module's text; no two of a task are alike
+  bool one_by_one = false;      // a kernel for each operator, nearly
 };
 
 // At most `most`, in which dice decide about all but the first. An error: the task cannot be lowered.
 Result<std::vector<Variant>> variants_of(const trace::Trace& trace, const std::string& source,
                                          synth::Dice& dice, int most);
+
+// The first with a kernel for each operator, nearly: what follows element by element is taken in. The others
+// are such with another cut, or fused as above.
+Result<std::vector<Variant>> variants_one_by_one(const trace::Trace& trace, const std::string& source,
+                                                 synth::Dice& dice, int most);
 
 }  // namespace nereid::pairs

@@ -308,13 +308,38 @@ TaskFacts facts_of(const trace::Trace& trace, std::vector<std::string> operators
   return {std::move(operators), totals.calls, totals.all().bytes(), totals.all().flops};
 }
 
+namespace {
+
+bool is_contiguous(const lower::KernelArgument& argument) {
+  int64_t stride = 1;
+  for (size_t d = argument.sizes.size(); d-- > 0; stride *= argument.sizes[d])
+    if (argument.sizes[d] != 1 && argument.strides[d] != stride) return false;
+  return true;
+}
+
+std::string named(const lower::KernelArgument& argument) {
+  std::string text = fmt::format("{} [{}]", argument.name, fmt::join(argument.sizes, ", "));
+  if (!is_contiguous(argument)) text += fmt::format(" strides [{}]", fmt::join(argument.strides, ", "));
+  return text;
+}
+
+std::string named(const LoweredKernel& kernel, bool written) {
+  std::vector<std::string> all;
+  for (const auto& argument : kernel.arguments)
+    if (argument.written == written) all.push_back(named(argument));
+  return fmt::format("{}", fmt::join(all, ", "));
+}
+
+}  // namespace
+
 Wording briefly(const Variant& variant) {
   const auto& kernels = variant.module.kernels;
-  std::string plan = fmt::format("{} kernel{}.\n", in_words(kernels.size()), kernels.size() == 1 ? "" : "s");
-  plan[0] = static_cast<char>(std::toupper(plan[0]));
+  std::string plan = fmt::format("{}: {} kernel{}.\n", variant.one_by_one ? "One by one" : "Fused",
+                                 in_words(kernels.size()), kernels.size() == 1 ? "" : "s");
   for (const LoweredKernel& kernel : kernels) {
     const auto& c = kernel.choice;
-    plan += fmt::format("{}: {} over [{}]", kernel.name, kernel.does, fmt::join(kernel.rows, ", "));
+    plan += fmt::format("{}: {}\n{} -> {}\nover [{}]", kernel.name, kernel.does, named(kernel, false),
+                        named(kernel, true), fmt::join(kernel.rows, ", "));
     if (!kernel.columns.empty()) plan += fmt::format(" by [{}]", fmt::join(kernel.columns, ", "));
     plan += fmt::format(". {}\n", lower::to_string(c));
   }
