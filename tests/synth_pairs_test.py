@@ -147,6 +147,10 @@ def briefly(nereid, folder):
             assert name == f"{kernel['name']}: {kernel['does']}" and " -> " in data, (kernel, name, data)
             assert shape.startswith("over [") and shape.endswith(f". {kernel['choice']}"), (kernel, shape)
         assert len(plan) == 1 + 3 * len(line["kernels"])
+    # Some tasks are told as fragments of a program are.
+    pairs(nereid, folder / "fragments.jsonl", "--level", 3, "--count", 24, "--variants", 1, "--brief", "--seed", 13, "--judge-one-in", 2)
+    fragments = [line for line in lines_of(folder / "fragments.jsonl") if "torch.ops.aten." in line["task"]]
+    assert 2 <= len(fragments) <= 12 and any("verdict" in line for line in fragments), len(fragments)
     for line in lines:
         if "-v0-" in line["id"]:
             assert line["plan"].startswith("One by one: ")

@@ -4,6 +4,7 @@
 
 #include "nereid/base/hash.h"
 #include "nereid/base/json.h"
+#include "nereid/pairs/as_fragment.h"
 #include "nereid/pairs/normal_form.h"
 #include "nereid/pairs/weak_task.h"
 #include "nereid/pairs/wording.h"
@@ -11,7 +12,8 @@
 namespace nereid::pairs {
 namespace {
 
-constexpr uint32_t kVariantStream = 2, kWordingStream = 3;
+constexpr uint32_t kVariantStream = 2, kWordingStream = 3, kFragmentStream = 4;
+constexpr uint32_t kOneFragmentIn = 4;  // brief tasks
 constexpr const char* kTaskFile = "model.py";
 constexpr const char* kAnswerFile = "model_new.py";
 constexpr double kTraceSeconds = 60;
@@ -56,8 +58,11 @@ Json kernels_of(const lower::Module& module) {
 }  // namespace
 
 struct PairMaker::Task {
+  const std::string& source() const { return fragment ? fragment->source : made->code; }
+
   const synth::Made* made = nullptr;
   const Json* about = nullptr;
+  std::optional<FragmentTask> fragment{};  // where it is told as one
   TaskFacts facts{};
   trace::Trace trace{};
   std::vector<Variant> variants{};
@@ -111,6 +116,28 @@ Status PairMaker::trace_references(std::vector<Task>& tasks) {
   return ok_status();
 }
 
+Status PairMaker::tell_as_fragment(Task& task) {
+  synth::Dice dice(options_.seed, number_of(*task.made), kFragmentStream);
+  if (!options_.brief || dice.below(kOneFragmentIn) != 0) return ok_status();
+  auto fragment = as_fragment(task.trace);
+  if (!fragment.ok()) return ok_status();  // then as it is
+  task.fragment = *std::move(fragment);
+  if (!is_judged(task)) return ok_status();
+  // Who judges goes by what the tracer makes of its text.
+  const tracer::TraceRequest request{.source = task.fragment->source,
+                                     .path = kTaskFile,
+                                     .class_name = "Model",
+                                     .draw = options_.seed & 0x7fffffff,
+                                     .seconds = kTraceSeconds};
+  NEREID_TRY(auto answer, bench_.tracer().trace(request, Deadline::never()));
+  const auto* trace = std::get_if<trace::Trace>(&answer);
+  if (trace == nullptr) return our_error("a fragment could not be traced:\n{}", task.fragment->source);
+  task.trace = *trace;
+  const std::lock_guard lock(mutex_);
+  traced_.insert_or_assign(key_of(request), std::move(answer));
+  return ok_status();
+}
+
 Status PairMaker::trace_variants(std::vector<Task>& tasks) {
   std::vector<tracer::TraceRequest> requests;
   for (const Task& task : tasks)
@@ -140,7 +167,7 @@ Status PairMaker::write(Task& task) {
     verdict.word = verify::Word::kVerified;
     if (is_judged(task)) {
       const verify::Pair pair{.reference_name = kTaskFile,
-                              .reference_source = made.code,
+                              .reference_source = task.source(),
                               .candidate_name = kAnswerFile,
                               .candidate_text = variant.normal_form,
                               .form = verify::Pair::Form::kSource};
@@ -174,7 +201,7 @@ Status PairMaker::write(Task& task) {
       line["proposer"] = "compiler";
       line["choices"] = choices;
       line["kernels"] = kernels_of(variant.module);
-      line["task"] = made.code;
+      line["task"] = task.source();
       line["plan"] = wording.plan;
       line["code"] = wording.code;
       if (is_judged(task)) line["verdict"] = verdict_of(verdict, variant);
@@ -195,12 +222,14 @@ Result<std::vector<Yield>> PairMaker::make(const std::vector<synth::Made>& progr
     std::vector<std::string> operators;
     for (const auto& step : task.made->program.steps) operators.emplace_back(step.applied.op->name);
     task.facts = facts_of(task.trace, std::move(operators));
+    NEREID_TRY_STATUS(tell_as_fragment(task));
     if (is_judged(task)) {
       NEREID_TRY(task.yield.degenerate, why_weak(equipment_, task.trace, options_.seed));
       if (!task.yield.degenerate.empty()) continue;
     }
     synth::Dice dice(options_.seed, number_of(*task.made), kVariantStream);
-    auto variants = (options_.brief ? variants_one_by_one : variants_of)(task.trace, task.made->code, dice,
+    auto variants = (options_.brief ? variants_one_by_one : variants_of)(
+        task.fragment ? task.fragment->trace : task.trace, task.source(), dice,
                                                                          options_.variants);
     if (variants.ok())
       task.variants = *std::move(variants);

@@ -21,7 +21,7 @@ namespace nereid::pairs {
 struct Options {
   int variants = 4;  // of each task at most: the compiler's own answer and others
   int wordings = 4;  // of each variant
-  bool brief = false;  // one short wording instead
+  bool brief = false;  // one short wording instead; some tasks are told as fragments are (as_fragment.h)
   uint64_t seed = 0;
   verify::Policy policy = verify::Policy::kStrict;
   int trials = 3;
@@ -51,6 +51,7 @@ class PairMaker {
   struct Task;
   Result<tracer::TraceAnswer> trace(const tracer::TraceRequest& request, Deadline deadline);
   Status trace_references(std::vector<Task>& tasks);
+  Status tell_as_fragment(Task& task);
   Status trace_variants(std::vector<Task>& tasks);
   bool is_judged(const Task& task) const;
   Status write(Task& task);

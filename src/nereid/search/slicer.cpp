@@ -8,6 +8,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "nereid/search/fragment_text.h"
 #include "nereid/search/python_text.h"
 #include "nereid/trace/access.h"
 #include "nereid/trace/op_class.h"
@@ -22,37 +23,8 @@ void each_node(const Nodes& set, F f) {
   for (size_t n = set._Find_first(); n < kMostNodes; n = set._Find_next(n)) f(n);
 }
 
-std::vector<ValueId> read_by(const trace::Call& call) {
-  std::vector<ValueId> values;
-  for (const auto& arg : call.args)
-    for (const ValueId id : trace::tensors_in(arg)) values.push_back(id);
-  for (const auto& [name, arg] : call.kwargs)
-    for (const ValueId id : trace::tensors_in(arg)) values.push_back(id);
-  return values;
-}
-
 void add_once(std::vector<ValueId>& list, ValueId id) {
   if (std::find(list.begin(), list.end(), id) == list.end()) list.push_back(id);
-}
-
-// Random data that an operator meets where this value stood: what is never negative there is not here.
-std::string sample_python(const trace::Value& value, bool never_negative) {
-  int64_t extent = 1;
-  for (size_t d = 0; d < value.sizes.size(); ++d) extent += (value.sizes[d] - 1) * value.strides[d];
-  const std::string draw =
-      fmt::format("torch.{}({}){}", never_negative ? "rand" : "randn", extent,
-                  value.dtype == trace::DType::kF32 ? "" : fmt::format(".to({})", dtype_text(value.dtype)));
-  return fmt::format("torch.as_strided({}, [{}], [{}])", draw, fmt::join(value.sizes, ", "),
-                     fmt::join(value.strides, ", "));
-}
-
-bool makes_no_negatives(const std::string& op) {
-  const std::string name = op.substr(op.find("::") + 2, op.find('.') - op.find("::") - 2);
-  static const std::set<std::string> kNames = {
-      "relu", "sigmoid",  "softmax",     "_softmax", "exp",
-      "abs",  "sqrt",     "rsqrt",       "square",   "var",
-      "std",  "softplus", "hardsigmoid", "norm",     "linalg_vector_norm"};
-  return kNames.contains(name);
 }
 
 // How Python reaches what is there before forward: arguments and state.
@@ -194,39 +166,8 @@ Result<Fragment> Slicer::describe(const Nodes& set) const {
   if (fragment.outputs.empty()) return input_error("nobody needs it");
   if (fragment.inputs.empty()) return input_error("it has no inputs");
 
-  std::map<ValueId, std::string> names;
-  std::string samples, head;
-  for (size_t i = 0; i < fragment.inputs.size(); ++i) {
-    const ValueId id = fragment.inputs[i];
-    const auto& v = value(id);
-    if (!trace::is_floating(v.dtype) || v.conj || v.neg)
-      return input_error("an input is no plain floating-point tensor");
-    names[id] = fmt::format("x{}", i);
-    const auto maker = maker_.find(v.storage);
-    const auto& storage = task_->trace.storages[static_cast<size_t>(v.storage)];
-    const bool never_negative =
-        maker != maker_.end() ? makes_no_negatives(call(maker->second).op) : storage.name.ends_with("var");
-    samples += fmt::format("        {},\n", sample_python(v, never_negative));
-    head += ", " + names[id];
-  }
-  std::string body;
-  size_t count = 0;
-  for (const size_t step : steps) {
-    NEREID_TRY(const std::string text,
-               call_python(
-                   call(step), [&](ValueId id) -> Result<std::string> { return names.at(id); }, "x0.device"));
-    body += "        " +
-            targets_python(call(step).result,
-                           [&](ValueId id) { return names[id] = fmt::format("t{}", count++); }) +
-            " = " + text + "\n";
-  }
-  std::vector<std::string> results;
-  for (const ValueId id : fragment.outputs) results.push_back(names.at(id));
-  fragment.source = fmt::format(
-      "import torch\n\n\nclass Model(torch.nn.Module):\n    def forward(self{}):\n{}        return {}{}\n\n\n"
-      "def get_inputs():\n    return [\n{}    ]\n\n\ndef get_init_inputs():\n    return []\n",
-      head, body, results.size() == 1 ? results[0] : fmt::format("({})", fmt::join(results, ", ")), "",
-      samples);
+  NEREID_TRY(fragment.source,
+             fragment_text(task_->trace, *forward_, steps, fragment.inputs, fragment.outputs));
 
   const Gpu gpu;
   const auto& facts = task_->facts.phases[static_cast<size_t>(task_->facts.judged())].steps;

@@ -1,0 +1,25 @@
+// Some steps of a traced forward as a task of their own.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "nereid/base/result.h"
+#include "nereid/trace/trace.h"
+
+namespace nereid::search {
+
+// Every tensor that a call is given, in order.
+std::vector<trace::ValueId> read_by(const trace::Call& call);
+
+// The line of a fragment's file that does its first step; the others follow, a line each.
+inline constexpr int kFirstStepLine = 6;
+
+// In KernelBench's format: forward takes `inputs` as x0, x1, ... and returns `outputs`; `steps` are those of
+// `forward`, which are calls all of them. An error names what has no text: an input that is no plain
+// floating-point tensor, an argument that is none of Python's.
+Result<std::string> fragment_text(const trace::Trace& trace, const trace::Phase& forward,
+                                  const std::vector<size_t>& steps, const std::vector<trace::ValueId>& inputs,
+                                  const std::vector<trace::ValueId>& outputs);
+
+}  // namespace nereid::search
