@@ -40,7 +40,9 @@ struct VerifyOptions : JudgingFlags {
   std::optional<uint64_t> seed;
   int jobs = 0;
   std::optional<double> rtol, atol;
+  double timing_seconds = 0;
   bool allow_tf32 = false, time = false, beyond_rules = false, shrink = false, explain = false, json = false;
+  bool few_kinds = false, time_only = false;
 };
 
 Result<verify::Settings> settings_of(const VerifyOptions& options) {
@@ -50,13 +52,16 @@ Result<verify::Settings> settings_of(const VerifyOptions& options) {
   settings.seed = options.seed ? *options.seed : fresh_seed();
   settings.time_limit = options.time_limit;
   settings.shrink = options.shrink;
-  settings.time = options.time;
+  settings.time = options.time || options.time_only;
+  settings.time_only = options.time_only;
+  settings.few_kinds = options.few_kinds;
   settings.beyond_rules = options.beyond_rules;
   settings.tolerance.rtol = options.rtol;
   settings.tolerance.atol = options.atol;
   settings.tolerance.allow_tf32 = options.allow_tf32;
   NEREID_TRY(settings.device, device_from(options.device));
-  if (options.time && settings.device != replay::Device::kCuda) return input_error("--time needs a GPU");
+  if (settings.time && settings.device != replay::Device::kCuda)
+    return input_error("{} needs a GPU", options.time_only ? "--time-only" : "--time");
   return settings;
 }
 
@@ -93,7 +98,8 @@ Result<Answer> many(const VerifyOptions& options) {
   const int jobs =
       options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   settings.threads = jobs > 1 ? 1 : 0;
-  settings.timing_seconds = 0.1;  // of many, each is timed a little
+  settings.timing_seconds =
+      options.timing_seconds > 0 ? options.timing_seconds : 0.1;  // of many, each a little
   NEREID_TRY(const auto bench, verify::Workbench::open({.jobs = jobs, .device = settings.device}));
   verify::Judge judge(bench->equipment(), settings);
   Progress progress("verify " + options.batch);
@@ -135,6 +141,17 @@ void add_options(CLI::App& command, VerifyOptions& options) {
   command.add_flag("--allow-tf32", options.allow_tf32,
                    "Judge float32 contractions as PyTorch's `high` precision would");
   command.add_flag("--time", options.time, "Time candidate and reference (GPU only)");
+  command.add_flag(
+      "--few-kinds", options.few_kinds,
+      "Of other inputs than the task's own try those that find the most: huge, outliers, negative");
+  command.add_flag(
+      "--time-only", options.time_only,
+      "Of --batch: all were Verified before and are only timed, each reference once; a line's `trace`, "
+      "from the verdict of before, holds its candidate to what was judged");
+  command
+      .add_option("--timing-seconds", options.timing_seconds,
+                  "Of --batch: sampling of a pair takes at most so long (default: 0.1)")
+      ->check(CLI::Range(0.001, 60.0));
   command.add_flag("--shrink", options.shrink,
                    "Trace both files with smaller module-level integers, so that the task fits");
   command.add_flag(
@@ -162,6 +179,9 @@ void add_verify_command(CLI::App& app, Chosen& chosen) {
       throw CLI::ValidationError("verify", "expected REFERENCE and CANDIDATE, or --batch");
     if (!options->output.empty() && options->batch.empty())
       throw CLI::ValidationError("-o", "only with --batch");
+    if ((options->time_only || options->timing_seconds > 0) && options->batch.empty())
+      throw CLI::ValidationError(options->time_only ? "--time-only" : "--timing-seconds",
+                                 "only with --batch");
     options->json = chosen.json;
     chosen.run = [options] { return options->batch.empty() ? one(*options) : many(*options); };
   });

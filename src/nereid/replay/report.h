@@ -173,6 +173,10 @@ struct TimeRequest {
                                   InputKind::kNegative};
   double slack = 1;      // the tolerance's factor is multiplied by this on other kinds than the task's own
   LeastWork least = {};  // of the candidate
+  // The reference's median as a graph, by kind, where an earlier session found it on this GPU: then the
+  // candidate alone is timed, as far as it is a graph, too.
+  std::map<InputKind, double> reference_ms = {};
+  bool launches = true;  // issued anew, besides as graphs
 };
 
 struct KindTimes {

@@ -20,7 +20,7 @@ struct Script {
 
   int mattered = 0;  // of 64 elements of an input of 1 GB
   InputKind kind = InputKind::kOwn;
-  std::vector<std::string> asked = {};
+  std::vector<std::string> asked = {}, asked_of_reference = {};
   bool failed = false;
 
   TimedSides sides() {
@@ -46,6 +46,7 @@ struct Script {
       return report;
     };
     sides.ask_reference = [this](const Json& request) {
+      asked_of_reference.push_back(request.at("do").get<std::string>());
       return answer(request, reference_seconds, reference_graph);
     };
     sides.ask_candidate = [this](const Json& request) -> Result<std::optional<Json>> {
@@ -128,6 +129,29 @@ TEST(TimedSessionTest, BothAreLaunchedWhereOneCannotBeCaptured) {
   const auto report = timed(script);
   EXPECT_EQ(report.method, "launches");
   EXPECT_EQ(report.not_captured, "the reference: it waits for the GPU");
+}
+
+TEST(TimedSessionTest, AReferenceWhoseTimeIsKnownIsNotTimedAgain) {
+  const TimeRequest request{.seed = 1,
+                            .seconds = 0.05,
+                            .kinds = {InputKind::kOwn},
+                            .reference_ms = {{InputKind::kOwn, 0.030}},
+                            .launches = false};
+  Script script;
+  const auto report = timed(script, request);
+  EXPECT_EQ(report.method, "graph");
+  EXPECT_NEAR(report.counted.reference_ms, 0.030, 1e-9);
+  EXPECT_NEAR(report.counted.speedup, 3, 0.03);
+  EXPECT_EQ(report.candidate_launches_ms, 0);
+  EXPECT_THAT(script.asked_of_reference, testing::IsEmpty());
+  EXPECT_EQ(std::ranges::count(script.asked, "judge"), 1);  // timed runs are judged all the same
+  // What is known is a graph's time: it says nothing of a candidate that is none.
+  Script launched;
+  launched.candidate_graph = "it waits for the GPU";
+  const auto other = timed(launched, request);
+  EXPECT_EQ(other.method, "launches");
+  EXPECT_NEAR(other.counted.speedup, 2, 0.01);
+  EXPECT_THAT(launched.asked_of_reference, testing::Contains("time"));
 }
 
 TEST(TimedSessionTest, WhatWasChosenIsJudgedBeforeItIsTimed) {

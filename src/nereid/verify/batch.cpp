@@ -190,6 +190,7 @@ BatchItem BatchReader::read_line(const std::string& line) {
     if (!pair.policy.empty() && !policy_from_string(pair.policy))
       return input_error("{}: policy '{}', expected strict, mostly or hybrid", place, pair.policy);
     pair.trials = json.value("trials", 0);
+    pair.trace = json.value("trace", "");
     const std::string form = json.value("form", "");
     if (form == "answer") pair.form = Pair::Form::kAnswer;
     if (form == "source") pair.form = Pair::Form::kSource;

@@ -73,6 +73,8 @@ constexpr auto kRules = std::to_array<RuleEntry>({
     {"reuse-of-inputs", Word::kDisallowed,
      "forward uses something that it made from the inputs of an earlier call.",
      "Keep only workspace, and what derives from parameters alone, between calls."},
+    {"another-trace", Word::kDisallowed, "The file gives another trace than the one that was judged before.",
+     "Make what forward does depend on nothing but its inputs' shapes."},
     {"does-less", Word::kDisallowed,
      "A later call of forward does less of the work than the first for having been called before.",
      "Do all of the work in every call."},

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 #include "nereid/base/hash.h"
 #include "nereid/base/interrupt.h"
+#include "nereid/trace/codec.h"
 #include "nereid/verify/answer.h"
 #include "nereid/verify/references.h"
 #include "nereid/verify/shrink.h"
@@ -88,6 +90,14 @@ std::string cache_key(const Pair& pair, uint64_t draw, const Sizes& sizes) {
   return key;
 }
 
+// Of what the trace says, however long it took to make.
+std::string digest_of(trace::Trace& trace) {
+  const double seconds = std::exchange(trace.seconds, 0);
+  std::string digest = sha256_hex(trace::serialize(trace));
+  trace.seconds = seconds;
+  return digest;
+}
+
 bool host_reads_integers(const trace::Trace& trace) {
   return std::any_of(trace.storages.begin(), trace.storages.end(),
                      [](const trace::Storage& s) { return s.pinned; });
@@ -99,6 +109,8 @@ struct JudgeState {
   Equipment equipment;
   Settings settings;
   References references{};
+  std::mutex mutex{};
+  std::map<std::string, std::map<replay::InputKind, double>> reference_ms{};  // by cache_key, with time_only
 
   Result<tracer::TraceAnswer> trace(const tracer::TraceRequest& request,
                                     Deadline deadline = Deadline::never()) {
@@ -270,7 +282,14 @@ class Climb {
     if (candidate_.facts.judged() < 0)
       return end({Word::kUntraceable, {.rule = "not-traceable", .sentence = "The trace holds no forward."}});
     if (number == 0 && sizes_.empty() && pair_.traced) pair_.traced(candidate_.facts);
-    return true;
+    if (number > 0) return true;
+    verdict_.trace = digest_of(candidate_.trace);
+    if (pair_.trace.empty() || pair_.trace == verdict_.trace) return true;
+    return end({Word::kDisallowed,
+                {.rule = "another-trace",
+                 .sentence = fmt::format(
+                     "The trace has the digest {:.12}..., the one that was judged before {:.12}...",
+                     verdict_.trace, pair_.trace)}});
   }
 
   Step rules(int number) {
@@ -313,7 +332,7 @@ class Climb {
   // Races and reads of what nobody wrote show on the CPU, where every access is checked: where a GPU is to
   // judge, small tasks are replayed there first.
   Step replays(int number) {
-    if (settings_.device == replay::Device::kCuda && small_enough_for_a_cpu()) {
+    if (settings_.device == replay::Device::kCuda && !settings_.time_only && small_enough_for_a_cpu()) {
       const Verdict before = verdict_;
       const Settings asked = settings_;
       settings_.device = replay::Device::kCpu, settings_.time = false;
@@ -395,17 +414,32 @@ class Climb {
     verdict_.word = Word::kVerified;
     Trials trials(**session, reference_->facts, candidate_.facts, rules_, settings_, verdict_);
     const Stopwatch trying;
-    const Status done = trials.run(number);
+    const Status done = settings_.time_only ? ok_status() : trials.run(number);
     spend("trials", trying);
     if (!done.ok() && done.error().blame == Blame::kInput)
       return end({Word::kError, {.rule = "reference", .sentence = done.error().message}, true});
     if (!done.ok()) return done.error();
     if (settings_.time && number == 0 && verdict_.word == Word::kVerified) {
       const Stopwatch timing;
-      NEREID_TRY_STATUS(trials.time());
+      NEREID_TRY_STATUS(time(trials));
       spend("time", timing);
     }
     return verdict_.word == Word::kVerified;
+  }
+
+  Status time(Trials& trials) {
+    std::map<replay::InputKind, double> known;
+    if (!settings_.time_only) return trials.time(known);
+    const std::string key = cache_key(pair_, draw_seed(0), sizes_);
+    {
+      const std::lock_guard lock(state_.mutex);
+      if (const auto found = state_.reference_ms.find(key); found != state_.reference_ms.end())
+        known = found->second;
+    }
+    NEREID_TRY_STATUS(trials.time(known));
+    const std::lock_guard lock(state_.mutex);
+    state_.reference_ms[key].merge(known);  // the first measurement stays
+    return ok_status();
   }
 
   // Machine code for both sides, where a GPU is to run them. A configuration that the compiler or the GPU

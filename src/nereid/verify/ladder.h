@@ -28,6 +28,10 @@ struct Settings {
   replay::Device device = replay::Device::kCpu;
   bool time = false;            // CUDA alone
   double timing_seconds = 1.5;  // for sampling
+  // CUDA alone: for candidates that a judge has verified, by a CPU's replays, say (Pair::trace holds them to
+  // what was judged). Each is replayed on the inputs it is timed on, the timed runs among them, compared, and
+  // nothing else; a reference is timed once for all of its candidates.
+  bool time_only = false;
   double time_limit = 30;       // seconds for each phase of the candidate
   bool shrink = false;
   // Verdict::otherwise is told, too. What would harm whoever replays it is still not replayed.

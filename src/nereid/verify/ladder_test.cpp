@@ -29,6 +29,7 @@ struct Script {
   std::function<Result<replay::TrialReport>(int)> alternative = [](int) { return agreed({}); };
   std::vector<replay::Trial> trials;
   replay::TimeReport times;
+  std::vector<std::map<InputKind, double>> known;  // what timing was told of the reference
   int sessions = 0, timed = 0;
   std::optional<Error> refuse;
   bool refuse_once = false;
@@ -70,8 +71,10 @@ class FakeSession : public replay::Session {
                                               Deadline) override {
     return script_.alternative(index);
   }
-  Result<replay::TimeReport> time(const replay::TimeRequest&, const replay::Tolerance&, Deadline) override {
+  Result<replay::TimeReport> time(const replay::TimeRequest& request, const replay::Tolerance&,
+                                  Deadline) override {
     ++script_.timed;
+    script_.known.push_back(request.reference_ms);
     return script_.times;
   }
 
@@ -100,6 +103,11 @@ class Ladder : public testing::Test {
   }
 
   Verdict judge(Settings settings = {}, const std::string& source = "import torch\n") {
+    Judge judge(equipment(), settings);
+    return judge.judge(pair(settings, source));
+  }
+
+  Equipment equipment() {
     Equipment equipment;
     equipment.trace = [this](const tracer::TraceRequest& request, Deadline) { return trace(request); };
     equipment.replay = [this](const trace::Trace&, const trace::Trace&, const replay::SessionOptions&,
@@ -115,13 +123,16 @@ class Ladder : public testing::Test {
     };
     if (triton_reads_)
       equipment.triton_reads = [this](const trace::Kernel&) -> Result<bool> { return *triton_reads_; };
-    Judge judge(equipment, settings);
-    return judge.judge({.reference_name = "r.py",
-                        .reference_source = "N = 4096\n",
-                        .candidate_name = "c.py",
-                        .candidate_text = source,
-                        .form = Pair::Form::kSource,
-                        .deadline = settings.deadline});
+    return equipment;
+  }
+
+  static Pair pair(const Settings& settings, const std::string& source = "import torch\n") {
+    return {.reference_name = "r.py",
+            .reference_source = "N = 4096\n",
+            .candidate_name = "c.py",
+            .candidate_text = source,
+            .form = Pair::Form::kSource,
+            .deadline = settings.deadline};
   }
 
   FactsBuilder reference_, candidate_;
@@ -131,6 +142,37 @@ class Ladder : public testing::Test {
   Script script_;
   std::map<std::string, int> traced_;
 };
+
+TEST_F(Ladder, WhatWasVerifiedBeforeIsTimedAlone) {
+  const Verdict before = judge({.seed = 5});
+  ASSERT_EQ(before.trace.size(), 64U);
+  script_ = Script{};
+  script_.times.method = "graph";
+  script_.times.kinds = {{.kind = InputKind::kOwn, .reference_ms = 2, .candidate_ms = 1, .speedup = 2}};
+  script_.times.counted = script_.times.kinds.front();
+  const Settings settings{.seed = 5, .device = replay::Device::kCuda, .time = true, .time_only = true};
+  Judge clock(equipment(), settings);
+  Pair asked = pair(settings);
+  asked.trace = before.trace;
+  for (int time = 0; time < 2; ++time) {
+    const Verdict v = clock.judge(asked);
+    EXPECT_EQ(v.word, Word::kVerified) << headline(v);
+    EXPECT_EQ(v.times->speedup, 2);
+    EXPECT_EQ(v.coverage.trials, 1);
+  }
+  EXPECT_TRUE(script_.trials.empty());
+  EXPECT_EQ(script_.sessions, 2);
+  ASSERT_EQ(script_.known.size(), 2U);
+  EXPECT_TRUE(script_.known[0].empty());
+  EXPECT_EQ(script_.known[1], (std::map<InputKind, double>{{InputKind::kOwn, 2}}));
+  // Another program than the one that was judged is not.
+  candidate_.plain("another_kernel", Work::kTriton);
+  candidate_.facts();
+  const Verdict other = clock.judge(asked);
+  EXPECT_EQ(other.word, Word::kDisallowed);
+  EXPECT_EQ(other.evidence.front().rule, "another-trace");
+  EXPECT_EQ(script_.timed, 2);
+}
 
 TEST_F(Ladder, AnHonestCandidateIsVerified) {
   const auto v = judge({.trials = 3, .seed = 5});

@@ -19,6 +19,7 @@ struct Pair {
   Form form = Form::kEither;
   std::string policy{};  // this pair's own, in place of the run's; empty: none
   int trials = 0;        // likewise; 0: none
+  std::string trace{};   // what Verdict::trace said of the candidate before; another one now is Disallowed
   Deadline deadline =
       Deadline::never();  // where it passes first, the verdict is an Error by the rule "budget"
   // Is given the candidate's first trace, where it was traced at its own sizes.

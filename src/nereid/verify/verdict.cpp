@@ -114,6 +114,7 @@ nlohmann::json to_json(const Verdict& v) {
               {"coverage", coverage_json(v.coverage)},
               {"errors", v.errors ? errors_json(*v.errors) : Json()},
               {"times", v.times ? times_json(*v.times) : Json()},
+              {"trace", v.trace.empty() ? Json() : Json(v.trace)},
               {"reference", v.reference},
               {"candidate", v.candidate},
               {"policy", v.policy},

@@ -103,6 +103,8 @@ struct Verdict {
     std::optional<Times> times{};
   };
   std::optional<Otherwise> otherwise{};
+  std::string
+      trace{};  // SHA-256 of the candidate's first trace: what was judged, whatever the file does next time
   // What was asked, so that a run can be repeated.
   std::string reference, candidate;  // display names
   std::string policy{};

@@ -54,6 +54,31 @@ Result<Comparison> compare(TimedProgram& reference, TimedProgram& candidate, Lau
   return result;
 }
 
+Result<Comparison> measure(TimedProgram& candidate, double reference_seconds, LaunchMode mode,
+                           const TimingOptions& options, Deadline deadline) {
+  std::vector<double> samples;
+  const Deadline budget = Deadline::after(options.budget_seconds);
+  Comparison result;
+  for (;;) {
+    if (deadline.passed()) return our_error("timing did not end within its deadline");
+    NEREID_TRY_STATUS(take(candidate, mode, options.batch, samples));
+    const int taken = static_cast<int>(samples.size());
+    const bool last = taken >= options.max_samples || (budget.passed() && taken >= 3);
+    if (taken < options.min_samples && !last) continue;
+    result.candidate_interval = bootstrap_median(samples, options.bootstrap);
+    result.converged = relative_width(result.candidate_interval) <= options.relative_width;
+    if (result.converged || last) break;
+  }
+  result.samples = static_cast<int>(samples.size());
+  result.reference_seconds = reference_seconds;
+  result.reference_interval = {reference_seconds, reference_seconds};
+  result.candidate_seconds = median(samples);
+  result.speedup = reference_seconds / result.candidate_seconds;
+  result.speedup_interval = {reference_seconds / result.candidate_interval.high,
+                             reference_seconds / result.candidate_interval.low};
+  return result;
+}
+
 int input_sets(int64_t input_bytes, int64_t set_bytes, int64_t l2_bytes, int64_t free_bytes) {
   constexpr int64_t kMost = 3, kShare = 8;  // of the free memory
   if (input_bytes <= 0 || input_bytes > 4 * l2_bytes) return 1;

@@ -48,6 +48,10 @@ struct Comparison {
 Result<Comparison> compare(TimedProgram& reference, TimedProgram& candidate, LaunchMode mode,
                            const TimingOptions& options, Deadline deadline = Deadline::never());
 
+// The candidate alone against a time that is known, which then has no interval of its own.
+Result<Comparison> measure(TimedProgram& candidate, double reference_seconds, LaunchMode mode,
+                           const TimingOptions& options, Deadline deadline = Deadline::never());
+
 // How many copies of a program's inputs its runs take in turn, beside emptying the level-2 cache before each:
 // what one run left of them in any cache is not what the next one reads. One where the inputs push themselves
 // out of the cache, or where there is no memory to spare. `set_bytes`: the inputs, and what a run makes of

@@ -47,6 +47,24 @@ TEST(Compare, FindsTheSpeedupAndStopsWhenItIsKnown) {
   EXPECT_EQ(log.substr(0, 4), "RCCR");
 }
 
+TEST(Measure, TimesTheCandidateAloneAgainstAKnownTime) {
+  std::string log;
+  FakeProgram candidate(&log, 'C', steady(2e-3, 0.01, 2));
+  const auto result = measure(candidate, 3e-3, LaunchMode::kGraph, {.budget_seconds = 100});
+  ASSERT_TRUE(result.ok());
+  EXPECT_TRUE(result->converged);
+  EXPECT_EQ(result->reference_seconds, 3e-3);
+  EXPECT_NEAR(result->speedup, 1.5, 0.02);
+  EXPECT_LE(result->speedup_interval.low, result->speedup);
+  EXPECT_GE(result->speedup_interval.high, result->speedup);
+  EXPECT_EQ(log, std::string(static_cast<size_t>(result->samples) / 10, 'C'));
+  FakeProgram noisy(&log, 'N', steady(2e-3, 0.5, 2));
+  const auto unsure = measure(noisy, 3e-3, LaunchMode::kGraph, {.budget_seconds = 100, .max_samples = 60});
+  ASSERT_TRUE(unsure.ok());
+  EXPECT_FALSE(unsure->converged);
+  EXPECT_EQ(unsure->samples, 60);
+}
+
 TEST(Compare, NoiseTakesMoreSamplesAndThenSaysSo) {
   std::string log;
   FakeProgram reference(&log, 'R', steady(3e-3, 0.5, 1)), candidate(&log, 'C', steady(2e-3, 0.5, 2));
