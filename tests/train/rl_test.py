@@ -80,7 +80,7 @@ for objective, steps in (("grpo", 3), ("hrd", 2), ("drpo", 2)):
 def same(a, b):
     for one, other in zip(metrics(a), metrics(b), strict=True):
         for figure in other:
-            if not figure.endswith("_s") and figure not in ("memory_gb", "judge_restarts"):
+            if not figure.endswith("_s") and figure not in ("memory_gb", "judge_restarts", "judged", "saved"):
                 assert one[figure] == other[figure], (a, b, figure, one, other)
 
 
@@ -112,7 +112,9 @@ for objective in ("grpo", "hrd", "drpo"):
         assert len(of_step) == 16 and abs(sum(r["reward"] for r in of_step) / 16 - line["reward"]) < 1e-9, of_step
         assert sorted({(r["prompt"], r["sample"]) for r in of_step}) == [(p, s) for p in range(2) for s in range(8)]
         texts = {(r["prompt"], r["sample"]): r["answer"] for r in of_step if "answer" in r}
-        assert line["judged_once"] == len(set(texts.values())), line  # one task: equal answers to it were judged once
+        # One task: equal programs in answers to it were judged once, also those of steps before.
+        assert 0 <= line["judged"] <= line["programs"] <= len(set(texts.values())) and line["timed"] == 0, line
+        assert line["saved"] == 1 - line["judged"] / 16, line
         for r in of_step:
             assert (r["verdict"] == "Verified") == (r["reward"] == 1) and ("advantage" in r) == (objective != "drpo"), r
             assert ("answer" in r) != ("same_as" in r) and ("answer" in r or (r["prompt"], r["same_as"]) in texts), r
@@ -161,7 +163,7 @@ same("stopped", "grpo")
 ran(LM, "train-rl", rl_file("ranks", "hrd") + ".toml", "--device", "cpu", "--ranks", "2")
 for a, b in zip(metrics("ranks"), metrics("hrd"), strict=True):
     for figure in b:
-        if not figure.endswith("_s") and figure not in ("memory_gb", "judged_once", "mismatch/most"):
+        if not figure.endswith("_s") and figure not in ("memory_gb", "programs", "judged", "saved", "mismatch/most"):
             assert abs(a[figure] - b[figure]) <= 2e-3 * max(1, abs(b[figure])), (figure, a, b)
 shared = rollouts("ranks"), [json.loads(line) for line in (root / "training/ranks/rollouts-1.jsonl").read_text().splitlines()]
 assert [{r["prompt"] for r in part} for part in shared] == [{0}, {1}]

@@ -5,9 +5,9 @@
 #include "nereid/base/hash.h"
 #include "nereid/base/json.h"
 #include "nereid/pairs/as_fragment.h"
-#include "nereid/pairs/normal_form.h"
 #include "nereid/pairs/weak_task.h"
 #include "nereid/pairs/wording.h"
+#include "nereid/verify/normal_form.h"
 
 namespace nereid::pairs {
 namespace {
@@ -191,7 +191,7 @@ Status PairMaker::write(Task& task) {
     std::vector<std::pair<std::string, std::string>> said;
     for (int w = 0; w < (options_.brief ? 1 : options_.wordings); ++w) {
       const Wording wording = options_.brief ? briefly(variant) : worded(task.facts, variant, w, dice);
-      if (normal_form(wording.code) != variant.normal_form)
+      if (verify::normal_form(wording.code) != variant.normal_form)
         return our_error("{}: wording {} is another program", id, w);
       std::pair<std::string, std::string> both = {wording.plan, wording.code};
       if (std::ranges::find(said, both) != said.end()) continue;

@@ -1,12 +1,13 @@
 #include "nereid/pairs/variants.h"
+#include "nereid/verify/normal_form.h"
 
 #include <algorithm>
 #include <cmath>
 #include <exception>
 #include <functional>
 
-#include "nereid/pairs/normal_form.h"
 #include "nereid/trace/op_class.h"
+#include "nereid/verify/normal_form.h"
 
 namespace nereid::pairs {
 namespace {
@@ -200,7 +201,7 @@ class VariantMaker {
         if (choice.kind == Choice::Kind::kCut && kernel.name == choice.kernel)
           choice.text = lower::to_string(kernel.choice);
     Variant variant{std::move(module), std::move(choices), {}, one_by_one};
-    variant.normal_form = normal_form(variant.module.text);
+    variant.normal_form = verify::normal_form(variant.module.text);
     for (const Variant& other : made_)
       if (other.normal_form == variant.normal_form) return;
     made_.push_back(std::move(variant));

@@ -86,7 +86,8 @@ Result<std::pair<size_t, JudgedAnswer>> parse_judged(std::string_view line, cons
   JudgedAnswer answer;
   NEREID_TRY(const auto word, root.at("verdict"));
   NEREID_TRY(answer.word, word.text());
-  for (const auto& [name, target] : {std::pair{"rule", &answer.rule}, {"reason", &answer.reason}}) {
+  for (const auto& [name, target] :
+       {std::pair{"rule", &answer.rule}, {"reason", &answer.reason}, {"trace", &answer.trace}}) {
     NEREID_TRY(const auto field, root.find(name));
     if (field && !field->json().is_null()) {
       NEREID_TRY(*target, field->text());
@@ -125,7 +126,13 @@ Result<std::unique_ptr<AnswerJudge>> AnswerJudge::start(const Installation& inst
                    fmt::to_string(settings.time_limit),
                    "--jobs",
                    fmt::to_string(judge->settings_.jobs)};
-  if (settings.times) judge->words_.emplace_back("--time");
+  if (settings.times) {
+    judge->words_.emplace_back(settings.time_only ? "--time-only" : "--time");
+    judge->words_.insert(judge->words_.end(), {"--timing-seconds", fmt::to_string(settings.timing_seconds)});
+  }
+  if (settings.few_kinds) judge->words_.emplace_back("--few-kinds");
+  if (settings.seed != 0)
+    judge->words_.insert(judge->words_.end(), {"--seed", fmt::to_string(settings.seed)});
   if (!settings.rule_reward) judge->words_.emplace_back("--beyond-rules");
   judge->environment_ = environment_with(sandbox::own_environment(), settings.gpu);
   judge->wake_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -239,10 +246,11 @@ void AnswerJudge::fill() {
     waiting_.pop_front();
     const size_t id = sent_++;
     under_way_[id] = number;
-    const Json line = {{"id", fmt::to_string(id)},
-                       {"reference_source", asked.answer.task},
-                       {"candidate_source", asked.answer.answer},
-                       {"form", "answer"}};
+    Json line = {{"id", fmt::to_string(id)},
+                 {"reference_source", asked.answer.task},
+                 {"candidate_source", asked.answer.answer},
+                 {"form", "answer"}};
+    if (!asked.answer.trace.empty()) line["trace"] = asked.answer.trace;
     outgoing_ += line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   }
 }
@@ -316,23 +324,6 @@ Status AnswerJudge::died() {
     return our_error("the judge ended {} times without a verdict; {}: {}", kMostDeathsInARow, log_.string(),
                      last_words(log_));
   return start_program();
-}
-
-void JudgingRound::add(size_t index, const std::string& task, const std::string& answer) {
-  std::string key = fmt::format("{}:{}{}", task.size(), task, answer);
-  if (!numbers_.contains(key)) numbers_[key] = judge_->hand_in({.task = task, .answer = answer});
-  if (keys_.size() <= index) keys_.resize(index + 1);
-  keys_[index] = std::move(key);
-}
-
-Result<std::vector<JudgedAnswer>> JudgingRound::verdicts(bool interruptible) {
-  std::map<std::string_view, JudgedAnswer> found;
-  for (const auto& [key, number] : numbers_) {
-    NEREID_TRY(found[key], judge_->wait(number, interruptible));
-  }
-  std::vector<JudgedAnswer> verdicts;
-  for (const auto& key : keys_) verdicts.push_back(found.at(key));
-  return verdicts;
 }
 
 }  // namespace nereid::train

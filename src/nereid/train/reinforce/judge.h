@@ -10,7 +10,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -30,17 +29,24 @@ struct JudgeSettings {
   int64_t trials = 3;       // on the task's own inputs
   int64_t jobs = 0;         // answers judged at a time; 0: one a core
   int64_t gpu = -1;         // the one that the judge sees; -1: those that we see
+  bool few_kinds = false;   // of other inputs, those that find the most
+  uint64_t seed = 0;        // of everything random in it; 0: a fresh one
+  // A clock: what it is given was Verified before, and is only timed. With `times` alone.
+  bool time_only = false;
+  double timing_seconds = 0.1;  // for sampling the times of an answer
 };
 
 struct AnswerToJudge {
   std::string task;    // the reference's source
   std::string answer;  // as the model wrote it
+  std::string trace{};  // for a clock: the digest of what was judged before
 };
 
 struct JudgedAnswer {
   std::string word;                      // of the ladder; "Error": a fault of ours, no verdict and no reward
   std::string rule{};                    // of the evidence
   std::string reason{};                  // a sentence
+  std::string trace{};                   // its digest, where the answer has one
   std::optional<double> reference_ms{};  // where it was timed
   Judged judged{};
 };
@@ -100,21 +106,6 @@ class AnswerJudge {
   bool ending_ = false;
   Fd wake_;
   std::thread thread_;
-};
-
-// Answers of one step. The same answer to the same task is judged once.
-class JudgingRound {
- public:
-  explicit JudgingRound(AnswerJudge& judge) : judge_(&judge) {}
-  void add(size_t index, const std::string& task, const std::string& answer);
-  // Of all indices from 0 to the largest one added, each of which has been.
-  Result<std::vector<JudgedAnswer>> verdicts(bool interruptible = true);
-  size_t different() const { return numbers_.size(); }
-
- private:
-  AnswerJudge* judge_;
-  std::map<std::string, size_t> numbers_;  // by what is judged
-  std::vector<std::string> keys_;          // by index
 };
 
 // The environment in which a program sees the GPU alone that has this number among those that we see; -1: all

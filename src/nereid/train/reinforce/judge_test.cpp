@@ -1,4 +1,4 @@
-#include "nereid/train/reinforce/judge.h"
+#include "nereid/train/reinforce/judging.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,8 @@ namespace {
 using testing::HasSubstr;
 
 // A program in `nereid`'s place. It writes down what it was given, and treats an answer by what is in it:
-// "kill" ends it, "ours" is an Error, "bad" a Mismatch, the rest Verified.
+// "kill" ends it, "ours" is an Error, "bad" a Mismatch, "no code" Malformed, the rest Verified. As a clock it
+// tells times, but for "fault", and writes down which trace it was to find.
 constexpr const char* kProgram = R"(#!/bin/sh
 echo "started $*" >> "$0.calls"
 while read -r line; do
@@ -21,9 +22,17 @@ while read -r line; do
     *kill*) echo "killed by $id" >&2; exit 9 ;;
     *ours*) echo "ours" >> "$0.calls"; word=Error ;;
     *bad*) word=Mismatch ;;
+    *'no code'*) word=Malformed ;;
     *) echo "judged" >> "$0.calls"; word=Verified ;;
   esac
-  echo "{\"id\": \"$id\", \"verdict\": \"$word\", \"rule\": \"r\", \"reason\": \"because\"}"
+  more='"trace": "digest"'
+  case "$*" in
+    *--time-only*)
+      case "$line" in *'"trace":"digest"'*) echo "held to its trace" >> "$0.calls" ;; esac
+      case "$line" in *fault*) word=Unsafe ;; esac
+      more='"times": {"speedup": 4, "reference_ms": 2}' ;;
+  esac
+  echo "{\"id\": \"$id\", \"verdict\": \"$word\", \"rule\": \"r\", \"reason\": \"because\", $more}"
 done
 )";
 
@@ -42,6 +51,7 @@ class AnswerJudgeTest : public testing::Test {
   std::unique_ptr<AnswerJudge> start(int64_t jobs = 4) {
     return AnswerJudge::start(installation_, {.device = "cpu", .jobs = jobs}, folder_.path() / "log").value();
   }
+  static std::string code(const std::string& source) { return "So:\n```python\n" + source + "\n```\n"; }
   int64_t calls(const std::string& word) const {
     const std::string text = read_file(folder_.path() / "nereid.calls").value();
     int64_t count = 0;
@@ -52,13 +62,16 @@ class AnswerJudgeTest : public testing::Test {
   Installation installation_;
 };
 
-TEST_F(AnswerJudgeTest, OneProgramJudgesAllAndEachAnswerOfARoundOnce) {
+TEST_F(AnswerJudgeTest, EachProgramOfARunIsJudgedOnce) {
   const auto judge = start();
+  Judging judging(*judge, nullptr);
   for (int step = 0; step < 3; ++step) {
-    JudgingRound round(*judge);
-    for (const size_t index : {2, 0, 1, 3}) round.add(index, "task", index % 2 == 0 ? "good" : "bad");
-    round.add(4, "another", "good");
+    JudgingRound round(judging);
+    for (const size_t index : {2, 0, 1, 3})
+      round.add(index, "task", code(fmt::format("{} = 1  # {}\n", index % 2 == 0 ? "good" : "bad", index)));
+    round.add(4, "another", code("good = 1"));
     EXPECT_EQ(round.different(), 3U);
+    EXPECT_EQ(round.judged(), step == 0 ? 3U : 0U);
     const auto verdicts = round.verdicts().value();
     ASSERT_EQ(verdicts.size(), 5U);
     for (size_t i = 0; i < 5; ++i) EXPECT_EQ(verdicts[i].word, i % 2 == 0 ? "Verified" : "Mismatch");
@@ -66,14 +79,55 @@ TEST_F(AnswerJudgeTest, OneProgramJudgesAllAndEachAnswerOfARoundOnce) {
     EXPECT_EQ(verdicts[0].judged.speedup, 1);
   }
   EXPECT_EQ(calls("started"), 1);
-  EXPECT_EQ(calls("judged"), 6);
+  EXPECT_EQ(calls("judged"), 2);
   EXPECT_EQ(judge->restarts(), 0);
+}
+
+TEST_F(AnswerJudgeTest, WhatIsVerifiedIsTimedApart) {
+  const auto judge = start();
+  const auto clock = AnswerJudge::start(
+      installation_, {.device = "cuda", .times = true, .jobs = 4, .time_only = true}, folder_.path() / "log");
+  Judging judging(*judge, clock->get());
+  // Of held-out tasks nobody asks for times; a later round does.
+  JudgingRound untimed(judging, JudgingRound::Clock::kNone);
+  untimed.add(0, "task", code("good = 1"));
+  EXPECT_EQ(untimed.verdicts().value()[0].judged.speedup, 1);
+  for (int step = 0; step < 2; ++step) {
+    JudgingRound round(judging);
+    for (size_t i = 0; const char* word : {"good", "bad", "fault", "good"})
+      round.add(i++, "task", code(word));
+    round.add(4, "task", code("good = 1"));
+    round.add(5, "task", "no code");
+    const auto verdicts = round.verdicts().value();
+    EXPECT_EQ(verdicts[0].judged.speedup, 4);
+    EXPECT_EQ(verdicts[0].reference_ms, 2);
+    EXPECT_EQ(verdicts[0].word, "Verified");
+    EXPECT_EQ(verdicts[1].word, "Mismatch");
+    EXPECT_EQ(verdicts[2].word, "Unsafe") << "what the GPU finds out counts";
+    EXPECT_FALSE(verdicts[2].judged.correct);
+    EXPECT_EQ(verdicts[3].judged.speedup, 4);
+    EXPECT_EQ(verdicts[4].judged.speedup, 4);
+    EXPECT_EQ(verdicts[5].word, "Malformed");
+    EXPECT_EQ(round.timed(), step == 0 ? 3U : 0U);
+  }
+  EXPECT_EQ(calls("held to its trace"), 3);
+}
+
+TEST(Judging, OneProgramIsWhatHasOneNormalForm) {
+  const auto fenced = [](const std::string& source) { return "```python\n" + source + "```\n"; };
+  const std::string key = program_key("t", "<think>\none\n</think>\n" + fenced("x = 1\n"));
+  EXPECT_EQ(program_key("t", "<think>\nanother\n</think>\nSo:\n" + fenced("x = 1  # one\n\n")), key);
+  EXPECT_NE(program_key("t", fenced("x = 2\n")), key);
+  EXPECT_NE(program_key("u", fenced("x = 1\n")), key);
+  EXPECT_EQ(program_key("t", "nothing"), program_key("t", "nothing either"));
+  EXPECT_NE(program_key("t", "nothing"), key);
 }
 
 TEST_F(AnswerJudgeTest, AnAnswerThatKillsTheJudgeIsNoVerdictAndTheOthersHaveTheirs) {
   const auto judge = start();
-  JudgingRound round(*judge);
-  for (size_t i = 0; i < 40; ++i) round.add(i, "task", i == 3 ? "kill" : fmt::format("good {}", i));
+  Judging judging(*judge, nullptr);
+  JudgingRound round(judging);
+  for (size_t i = 0; i < 40; ++i) round.add(i, "task", code(i == 3 ? "kill" : fmt::format("good = {}", i)));
   const auto verdicts = round.verdicts().value();
   for (size_t i = 0; i < 40; ++i) EXPECT_EQ(verdicts[i].word, i == 3 ? "Error" : "Verified") << i;
   EXPECT_FALSE(verdicts[3].judged.valid);
@@ -106,8 +160,9 @@ TEST_F(AnswerJudgeTest, WhatIsNoVerdictEndsTheRun) {
 
 TEST_F(AnswerJudgeTest, MoreThanAPipeHolds) {
   const auto judge = start(64);
-  JudgingRound round(*judge);
-  for (size_t i = 0; i < 64; ++i) round.add(i, "task", fmt::format("{}{}", std::string(1500, 'x'), i));
+  Judging judging(*judge, nullptr);
+  JudgingRound round(judging);
+  for (size_t i = 0; i < 64; ++i) round.add(i, "task", code(fmt::format("{}{}", std::string(1500, 'x'), i)));
   EXPECT_EQ(round.verdicts().value().size(), 64U);
   EXPECT_EQ(calls("judged"), 64);
 }

@@ -1,6 +1,7 @@
 #include "nereid/train/reinforce/rl.h"
 
 #include <algorithm>
+#include <random>
 #include <thread>
 
 #include "nereid/base/deadline.h"
@@ -11,7 +12,7 @@
 #include "nereid/engine/runner/cuda/cuda_device.h"
 #include "nereid/model/tokenizer.h"
 #include "nereid/train/reinforce/gathered.h"
-#include "nereid/train/reinforce/judge.h"
+#include "nereid/train/reinforce/judging.h"
 #include "nereid/train/reinforce/learner.h"
 #include "nereid/train/reinforce/tasks.h"
 #include "nereid/train/reinforce/written.h"
@@ -61,27 +62,40 @@ class RlLoop {
   Status open_judge() {
     const bool cuda = rl().judge_device == "cuda" || (rl().judge_device == "auto" && device_.is_cuda());
     const bool times = cuda && rl().objective.kind != ObjectiveSettings::Kind::kGrpo;
-    clock_on_our_gpu_ = times && device_.is_cuda() && rl().judge_gpu < 0;
-    staleness_ = rl().staleness.value_or(clock_on_our_gpu_ ? 0 : 1);
-    if (clock_on_our_gpu_ && staleness_ > 0)
+    const bool apart = times && rl().times == RlSettings::Times::kApart;
+    judge_waits_ = times && !apart && device_.is_cuda() && rl().judge_gpu < 0;
+    staleness_ = rl().staleness.value_or(judge_waits_ ? 0 : 1);
+    if (judge_waits_ && staleness_ > 0)
       return input_error(
           "{}: rl.staleness: expected 0 where the judge times answers on the engine's own GPU, got {}; "
-          "rl.judge_gpu names another one",
+          "rl.judge_gpu names another one, and with rl.times = \"apart\" they take turns",
           options_.run_file, staleness_);
     const int64_t cores = std::max<int64_t>(std::thread::hardware_concurrency() / ranks_->count(), 1);
     JudgeSettings settings{.policy = rl().policy,
-                           .device = rl().judge_device,
+                           .device = apart ? "cpu" : rl().judge_device,
                            .time_limit = rl().time_limit,
-                           .times = times,
+                           .times = times && !apart,
                            .rule_reward = rl().rule_reward,
                            .trials = rl().trials,
-                           .jobs = rl().judge_jobs > 0 ? rl().judge_jobs : cores};
+                           .jobs = rl().judge_jobs > 0 ? rl().judge_jobs : cores,
+                           .few_kinds = rl().few_kinds,
+                           .timing_seconds = rl().timing_seconds};
     if (cuda && rl().judge_gpu >= 0)
       settings.gpu = rl().judge_gpu + ranks_->rank();
     else if (cuda && device_.is_cuda())
       settings.gpu = device_.index();
-    NEREID_TRY(judge_, AnswerJudge::start(*installation_, settings,
-                                          folder_ / fmt::format("judge-{}.log", ranks_->rank())));
+    const auto log_of = [&](const char* who) {
+      return folder_ / fmt::format("{}-{}.log", who, ranks_->rank());
+    };
+    if (apart) {
+      // Both draw the same, so that what is timed can be held to what was judged.
+      settings.seed = 1 + std::random_device()() % 0x7ffffffe;
+      JudgeSettings clock = settings;
+      clock.device = "cuda", clock.times = clock.time_only = true;
+      NEREID_TRY(clock_, AnswerJudge::start(*installation_, clock, log_of("clock")));
+    }
+    NEREID_TRY(judge_, AnswerJudge::start(*installation_, settings, log_of("judge")));
+    judging_.emplace(*judge_, clock_.get());
     return ok_status();
   }
 
@@ -107,7 +121,7 @@ class RlLoop {
     NEREID_TRY(auto writer, AnswerWriter::create(trainer_->weights(), *engine_, tokenizer, std::move(prompts),
                                                  {.most_tokens = rl().most_tokens,
                                                   .row_length = run().data.sequence_length,
-                                                  .together = std::min<int64_t>(answers, 256)}));
+                                                  .together = std::min(answers, rl().sequences)}));
     writer_.emplace(std::move(writer));
     NEREID_TRY(const auto latest, latest_checkpoint(checkpoints()));
     if (!latest) return ok_status();
@@ -146,7 +160,7 @@ class RlLoop {
           written.tasks[p] >= tasks_->all(written.classes[p]).size())
         return input_error("{}: there is no task {} of class {}", where, written.tasks[p],
                            written.classes[p]);
-    pending_.emplace(Pending{.written = std::move(written), .round = JudgingRound(*judge_)});
+    pending_.emplace(Pending{.written = std::move(written), .round = JudgingRound(*judging_)});
     auto& answers = pending_->written.answers;
     for (size_t i = 0; i < answers.size(); ++i) {
       writer_->finish(answers[i]);
@@ -202,16 +216,16 @@ class RlLoop {
     const std::map<std::string, double> named(figures.begin(), figures.end());
     progress_->say(
         fmt::format("step {}/{}, reward {:.3f}, {:.0f} tokens, {:.1f} s writing, {:.1f} s for the judge, "
-                    "{:.1f} s learning",
+                    "{:.1f} s for the clock, {:.1f} s learning",
                     state_.step, run().schedule.steps, named.at("reward"), named.at("length"),
-                    named.at("write_s"), named.at("judge_s"), named.at("learn_s")));
+                    named.at("write_s"), named.at("judge_s"), named.at("time_s"), named.at("learn_s")));
     return ok_status();
   }
 
   // Draws the step's tasks and has the engine answer this rank's; the judge gets each answer as it is whole.
   Result<Pending> write(int64_t step) {
     Pending found{.written = {.step = step, .classes = {}, .tasks = {}, .answers = {}},
-                  .round = JudgingRound(*judge_)};
+                  .round = JudgingRound(*judging_)};
     WrittenStep& written = found.written;
     std::vector<Prompt> prompts;
     for (size_t p = 0; p < static_cast<size_t>(rl().prompts_per_step); ++p) {
@@ -228,8 +242,8 @@ class RlLoop {
         .seed = static_cast<uint64_t>(run().seed) * 1'000'000'007 + static_cast<uint64_t>(step),
         .interruptible = interruptible()};
     NEREID_TRY(written.answers,
-               writer_->write(prompts, sampling, clock_on_our_gpu_ ? AnswerWriter::OnWritten() : hand_in));
-    if (clock_on_our_gpu_)
+               writer_->write(prompts, sampling, judge_waits_ ? AnswerWriter::OnWritten() : hand_in));
+    if (judge_waits_)
       for (size_t i = 0; i < written.answers.size(); ++i) hand_in(i, written.answers[i]);
     return found;
   }
@@ -246,7 +260,7 @@ class RlLoop {
     const double write_s = clock.seconds();
     clock = Stopwatch();
     NEREID_TRY(const auto verdicts, pending_->round.verdicts(interruptible()));
-    const double judge_s = clock.seconds();
+    const double time_s = pending_->round.timing_seconds(), judge_s = clock.seconds() - time_s;
     NEREID_TRY(Gathered gathered, gather_rollouts(*ranks_, pending_->written, verdicts));
     clock = Stopwatch();
     NEREID_TRY(auto learnt, learner_->learn(pending_->written, gathered, state_.step));
@@ -255,8 +269,12 @@ class RlLoop {
     NEREID_TRY_STATUS(rollout_log_->add(records_of(pending_->written, verdicts, gathered, rl().objective)));
     for (const auto& rollout : gathered.told)
       curriculum_.rewarded(pending_->written.classes[rollout.prompt], binary_reward(rollout.judged));
-    NEREID_TRY(const auto judged,
-               gather_numbers<double>(*ranks_, {static_cast<double>(pending_->round.different())}));
+    const auto& round = pending_->round;
+    std::vector<double> counts;
+    for (const size_t count :
+         {pending_->written.answers.size(), round.different(), round.judged(), round.timed()})
+      counts.push_back(static_cast<double>(count));
+    NEREID_TRY_STATUS(ranks_->sum(counts));
     pending_ = std::move(next);
     written_ahead_ = pending_.has_value();
     ++state_.step;
@@ -271,13 +289,16 @@ class RlLoop {
         (state_.step == run().schedule.steps || state_.step % run().held_out_every == 0))
       NEREID_TRY_STATUS(look_at_held_out(figures));
     state_.more = more();
-    double different = 0;
-    for (const double count : judged) different += count;
+    const int64_t restarts = judge_->restarts() + (clock_ ? clock_->restarts() : 0);
     figures.insert(figures.end(), {{"unjudged", static_cast<double>(gathered.unjudged)},
-                                   {"judged_once", different},
-                                   {"judge_restarts", static_cast<double>(judge_->restarts())},
+                                   {"programs", counts[1]},
+                                   {"judged", counts[2]},
+                                   {"timed", counts[3]},
+                                   {"saved", 1 - counts[2] / std::max(counts[0], 1.0)},
+                                   {"judge_restarts", static_cast<double>(restarts)},
                                    {"write_s", write_s},
                                    {"judge_s", judge_s},
+                                   {"time_s", time_s},
                                    {"learn_s", learn_s},
                                    {"held_out_s", held_out_s + whole.seconds()},
                                    {"step_s", whole.seconds()},
@@ -305,7 +326,7 @@ class RlLoop {
       std::vector<Prompt> asked;
       for (size_t t = 0; t < all.size() && std::cmp_less(t, rl().held_out_tasks); ++t)
         if (mine(t)) asked.push_back({.number = t, .task = all[t]});
-      JudgingRound round(*judge_);
+      JudgingRound round(*judging_, JudgingRound::Clock::kNone);
       NEREID_TRY(const auto answers,
                  writer_->write(asked, {.samples = 1, .temperature = 0, .seed = 0, .interruptible = false}));
       for (size_t i = 0; i < answers.size(); ++i) round.add(i, all[answers[i].prompt], answers[i].text);
@@ -329,9 +350,10 @@ class RlLoop {
   std::filesystem::path folder_;
   std::optional<Installation> installation_;
   std::optional<TaskSource> tasks_, held_out_;
-  bool clock_on_our_gpu_ = false;
+  bool judge_waits_ = false;  // until the engine has written all: it would measure the engine
   int64_t staleness_ = 0;
-  std::unique_ptr<AnswerJudge> judge_;
+  std::unique_ptr<AnswerJudge> judge_, clock_;
+  std::optional<Judging> judging_;
   std::optional<Trainer> trainer_;
   std::optional<Learner> learner_;
   std::optional<CheckpointWriter> checkpoint_writer_;

@@ -40,6 +40,7 @@ void read_rl(TomlTable& root, RlSettings& rl) {
   table->integer("prompts_per_step", rl.prompts_per_step, 1, 1 << 20);
   table->integer("samples", rl.samples, 2, 1 << 16);
   table->integer("most_tokens", rl.most_tokens, 1, 1 << 24);
+  table->integer("sequences", rl.sequences, 1, 1 << 16);
   table->integer("updates", rl.updates, 1, 1000);
   table->real("temperature", rl.temperature, {.lowest = 0, .highest = 100, .above = true});
   if (table->has("staleness")) table->integer("staleness", rl.staleness.emplace(0), 0, 1);
@@ -47,6 +48,10 @@ void read_rl(TomlTable& root, RlSettings& rl) {
   table->integer("judge_gpu", rl.judge_gpu, 0, 1023);
   table->integer("judge_jobs", rl.judge_jobs, 1, 1024);
   table->integer("trials", rl.trials, 1, 100);
+  table->boolean("few_kinds", rl.few_kinds);
+  table->choice<RlSettings::Times>(
+      "times", rl.times, {{"together", RlSettings::Times::kTogether}, {"apart", RlSettings::Times::kApart}});
+  table->real("timing_seconds", rl.timing_seconds, {.lowest = 0.001, .highest = 60});
   table->choice<std::string>("policy", rl.policy,
                              {{"strict", "strict"}, {"mostly", "mostly"}, {"hybrid", "hybrid"}});
   table->boolean("rule_reward", rl.rule_reward);

@@ -21,11 +21,12 @@ struct RlSettings {
   int64_t prompts_per_step = 8;
   int64_t samples = 8;         // of each prompt: a group
   int64_t most_tokens = 2048;  // of a sample
+  int64_t sequences = 256;     // written at a time, at most
   int64_t updates = 1;         // optimizer steps on each step's rollouts
   double temperature = 1;
   // Steps between the weights that write rollouts and those that learn from them first: 0, or 1, where the
-  // engine writes the next step's while these are judged. Not told: 1, but 0 where the judge's clock would
-  // run beside the engine on one GPU.
+  // engine writes the next step's while these are judged. Not told: 1, but 0 where the judge would use the
+  // engine's GPU while it writes.
   std::optional<int64_t> staleness;
   double importance_limit = 2;    // of the weights of rl/importance.h
   std::string policy = "mostly";  // the judge's
@@ -36,6 +37,12 @@ struct RlSettings {
   int64_t judge_gpu = -1;  // what rank 0's judge sees, rank r's r more; -1: the rank's own
   int64_t judge_jobs = 0;  // answers judged at a time, of each rank; 0: one a core, of all ranks together
   int64_t trials = 3;      // of each answer on the task's own inputs
+  bool few_kinds = false;  // of other inputs, those that find the most
+  // How answers come to their times, where the objective asks for them and there is a GPU. Together: one
+  // judge, on the GPU, has both verdict and time. Apart: a CPU's replays have the verdict, while the engine
+  // writes; what is Verified is timed afterwards, while the engine and the trainer stand still.
+  enum class Times { kTogether, kApart } times = Times::kTogether;
+  double timing_seconds = 0.1;  // for sampling an answer's times
   double time_limit = 30;  // seconds, of a judged replay
 };
 

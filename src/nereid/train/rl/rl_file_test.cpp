@@ -55,6 +55,19 @@ TEST(RlFile, ReadsWhatAnAblationLeavesOut) {
               testing::HasSubstr("rl has no key 'uniform_reward'"));
 }
 
+TEST(RlFile, ReadsHowAnswersAreTimed) {
+  EXPECT_EQ(parse_rl_file(kRlFile, "r.toml")->rl.times, RlSettings::Times::kTogether);
+  std::string text(kRlFile);
+  text.replace(text.find("samples = 4"), 11,
+               "times = \"apart\"\ntiming_seconds = 0.03\nfew_kinds = true\nsequences = 512");
+  const RlSettings rl = parse_rl_file(text, "r.toml").value().rl;
+  EXPECT_EQ(rl.times, RlSettings::Times::kApart);
+  EXPECT_EQ(rl.timing_seconds, 0.03);
+  EXPECT_TRUE(rl.few_kinds);
+  EXPECT_EQ(rl.sequences, 512);
+  EXPECT_EQ(rl_error("samples = 4", "times = \"later\"").find("r.toml:12: rl.times: expected"), 0U);
+}
+
 TEST(RlFile, RefusesWhatCannotBe) {
   EXPECT_EQ(rl_error("samples = 4", "samples = 1"),
             "r.toml:12: rl.samples: expected an integer from 2 to 65536, got 1");
@@ -77,8 +90,9 @@ TEST(RlFile, TheRunsOfThisRepositoryCanBeRead) {
        std::filesystem::directory_iterator(std::filesystem::path(NEREID_SOURCE_DIR) / "runs")) {
     if (entry.path().extension() != ".toml") continue;  // what makes a run's data
     const std::string text = read_file(entry.path()).value(), name = entry.path().filename().string();
-    const bool whole =
-        name.starts_with("rl_") ? parse_rl_file(text, name).ok() : parse_run_file(text, name).ok();
+    const bool whole = name.starts_with("rl_") || name.ends_with("-rl.toml")
+                           ? parse_rl_file(text, name).ok()
+                           : parse_run_file(text, name).ok();
     EXPECT_TRUE(whole) << name;
     ++read;
   }

@@ -1,8 +1,8 @@
-#include "nereid/pairs/normal_form.h"
+#include "nereid/verify/normal_form.h"
 
 #include <gtest/gtest.h>
 
-namespace nereid::pairs {
+namespace nereid::verify {
 namespace {
 
 TEST(NormalForm, LeavesOutWhatPeopleRead) {
@@ -40,4 +40,4 @@ TEST(NormalForm, IsItsOwn) {
 }
 
 }  // namespace
-}  // namespace nereid::pairs
+}  // namespace nereid::verify

@@ -1,6 +1,6 @@
-#include "nereid/pairs/normal_form.h"
+#include "nereid/verify/normal_form.h"
 
-namespace nereid::pairs {
+namespace nereid::verify {
 namespace {
 
 // Where the string that begins at `at` (its quote) ends: one behind its closing quote, or the text's end.
@@ -55,4 +55,4 @@ std::string normal_form(std::string_view text) {
   return to;
 }
 
-}  // namespace nereid::pairs
+}  // namespace nereid::verify

@@ -1,0 +1,66 @@
+// What becomes of a run's answers: each program that they hold is judged once, and, where verdicts and times are
+// had apart, what is Verified is timed once, by a clock that nobody disturbs.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "nereid/base/result.h"
+#include "nereid/train/reinforce/judge.h"
+
+namespace nereid::train {
+
+// Equal where two answers to a task hold the same program: their code (verify/answer.h) has one normal form
+// (verify/normal_form.h). Thoughts, comments and empty lines make no difference.
+std::string program_key(const std::string& task, const std::string& answer);
+
+// The judges of a run, and what they said so far.
+class Judging {
+ public:
+  // Both outlive it. `clock`: a judge that only times (JudgeSettings::time_only), or null.
+  Judging(AnswerJudge& judge, AnswerJudge* clock) : judge_(&judge), clock_(clock) {}
+
+ private:
+  friend class JudgingRound;
+  AnswerJudge* judge_;
+  AnswerJudge* clock_;
+  std::map<std::string, JudgedAnswer> known_;  // by program; no Errors, which say nothing
+};
+
+// The answers of one step.
+class JudgingRound {
+ public:
+  enum class Clock { kIfThere, kNone };
+  explicit JudgingRound(Judging& judging, Clock clock = Clock::kIfThere)
+      : judging_(&judging), clock_(clock == Clock::kIfThere ? judging.clock_ : nullptr) {}
+
+  void add(size_t index, const std::string& task, const std::string& answer);
+  // Of all indices from 0 to the largest one added, each of which has been. The clock runs meanwhile, and not
+  // before: whoever calls this keeps its GPU quiet.
+  Result<std::vector<JudgedAnswer>> verdicts(bool interruptible = true);
+
+  size_t different() const { return programs_.size(); }  // programs
+  size_t judged() const { return judged_; }              // of these, that were not known
+  size_t timed() const { return timed_; }
+  double timing_seconds() const { return timing_seconds_; }  // of verdicts(), after the last judge's word
+
+ private:
+  struct Asked {
+    std::string task, answer;
+    std::string key;
+    size_t number = 0;
+  };
+  // What is said without a clock is no help where there is one.
+  bool remembers() const { return clock_ == judging_->clock_; }
+
+  Judging* judging_;
+  AnswerJudge* clock_;
+  std::map<std::string, JudgedAnswer> programs_;  // by key; empty words are still to come
+  std::vector<Asked> asked_;                      // in the order in which they were handed in
+  std::vector<std::string> keys_;                 // by index
+  size_t judged_ = 0, timed_ = 0;
+  double timing_seconds_ = 0;
+};
+
+}  // namespace nereid::train
