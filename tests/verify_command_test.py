@@ -39,7 +39,8 @@ class Usage(unittest.TestCase):
     def test_bad_usage_is_2(self):
         for arguments in ([], [REFERENCE], [REFERENCE, "gone.py"], ["gone.py", EXAMPLES / "honest.py"], ["--batch", "gone.jsonl"],
                           [REFERENCE, EXAMPLES / "honest.py", "--policy", "lax"], [REFERENCE, EXAMPLES / "honest.py", "-o", "x"],
-                          [REFERENCE, EXAMPLES / "honest.py", "--trials", "0"]):
+                          [REFERENCE, EXAMPLES / "honest.py", "--trials", "0"], [REFERENCE, EXAMPLES / "honest.py", "--time-only"],
+                          ["--batch", EXAMPLES, "--device", "cpu", "--time-only"]):
             with self.subTest(arguments=arguments):
                 answer = run(*arguments)
                 self.assertEqual(answer.returncode, 2, answer.stderr)
@@ -106,6 +107,17 @@ class Verdicts(unittest.TestCase):
         self.assertGreaterEqual(verdict["coverage"]["trials"], 10)
         self.assertEqual(sorted(verdict["coverage"]["perturbed"]), ["norm.bias", "norm.weight"])
         self.assertLessEqual(verdict["errors"]["max_error"], verdict["errors"]["max_tolerance"])
+
+    def test_a_candidate_is_held_to_the_trace_that_was_judged(self):
+        trace = self.verdicts["honest"]["trace"]
+        self.assertEqual(len(trace), 64)
+        self.assertIsNone(self.verdicts["prose"]["trace"])
+        lines = [{"id": name, "reference": str(REFERENCE), "candidate": str(EXAMPLES / f"{name}.py"), "trace": trace} for name in ("honest", "wrong")]
+        answer = run("--batch", "-", "--device", "cpu", "--seed", 3, "--trials", 1, "--few-kinds", input="".join(json.dumps(x) + "\n" for x in lines))
+        again = {v["id"]: v for v in map(json.loads, answer.stdout.splitlines())}
+        self.assertEqual({name: (v["verdict"], v["rule"]) for name, v in again.items()},
+                         {"honest": ("Verified", None), "wrong": ("Disallowed", "another-trace")}, answer.stderr)
+        self.assertEqual(again["honest"]["coverage"]["inputs"], ["own", "huge", "outliers", "negative"])
 
     def test_a_mismatch_names_position_kernel_and_line(self):
         verdict = self.verdicts["wrong"]
