@@ -1,5 +1,4 @@
 #include "nereid/pairs/variants.h"
-#include "nereid/verify/normal_form.h"
 
 #include <algorithm>
 #include <cmath>
