@@ -132,6 +132,7 @@ class PairRun {
             {"dropped", drawer_.dropped()},
             {"degenerate_by_replay", done_.degenerate},
             {"not_lowered", done_.not_lowered},
+            {"traced_by_python", traced_by_python_},
             {"verdicts", std::move(verdicts)},
             {"refused", refused_},
             {"exhausted", exhausted()},
@@ -213,6 +214,7 @@ class PairRun {
         now.programs += base_kept ? 1 : 0;
       }
       now.next = group.next[i];
+      traced_by_python_ += yield.traced_by_python ? 1 : 0;
       now.not_lowered += yield.not_lowered.empty() ? 0 : 1;
       now.degenerate += yield.degenerate.empty() ? 0 : 1;
       for (const auto& [word, count] : yield.verdicts) now.verdicts[word] += count;
@@ -246,6 +248,7 @@ class PairRun {
   uint64_t taken_ = 0, written_ = 0, in_flight_ = 0;  // groups, groups, programs
   std::optional<Error> failure_;
   std::vector<std::string> refused_;
+  uint64_t traced_by_python_ = 0;  // of this run
 };
 
 // What decides the lines of a file, its number of programs and of threads apart.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <iterator>
+#include <utility>
 
 #include "nereid/base/check.h"
 
@@ -41,12 +42,7 @@ class Speller {
     }
   }
 
-  void constant(char which) {
-    std::string_view values = constant_values(*applied_.op, which);
-    for (int skip = applied_.constants[which == 'a' ? 0 : 1]; skip > 0; --skip)
-      values.remove_prefix(values.find('|') + 1);
-    to_ += values.substr(0, values.find('|'));
-  }
+  void constant(char which) { to_ += constant_of(applied_, which); }
 
   void dimension(char of, std::string_view index) {
     int d = 0;
@@ -199,6 +195,13 @@ int constant_count(const Operator& op, char which) {
   return values.empty() ? 0 : 1 + static_cast<int>(std::count(values.begin(), values.end(), '|'));
 }
 
+std::string_view constant_of(const Applied& applied, char which) {
+  std::string_view values = constant_values(*applied.op, which);
+  for (int skip = applied.constants[which == 'a' ? 0 : 1]; skip > 0; --skip)
+    values.remove_prefix(values.find('|') + 1);
+  return values.substr(0, values.find('|'));
+}
+
 std::vector<Weight> weights_of(const Operator& op) {
   std::vector<Weight> weights;
   std::string_view rest = op.weights;
@@ -210,6 +213,25 @@ std::vector<Weight> weights_of(const Operator& op) {
     rest.remove_prefix(std::min(rest.size(), close + 2));
   }
   return weights;
+}
+
+std::vector<int64_t> shape_of(const Weight& weight, const Applied& applied) {
+  std::string text;
+  spell(text, weight.shape, applied, {});
+  std::vector<int64_t> sizes;
+  int64_t size = 1;
+  for (const char* at = text.data(), *end = at + text.size(); at < end;) {  // "3 * 8, 16"
+    int64_t factor = 0;
+    const auto read = std::from_chars(at, end, factor);
+    if (read.ptr == at) {
+      if (*at == ',') sizes.push_back(std::exchange(size, 1));
+      ++at;
+      continue;
+    }
+    size *= factor, at = read.ptr;
+  }
+  sizes.push_back(size);
+  return sizes;
 }
 
 }  // namespace nereid::ops

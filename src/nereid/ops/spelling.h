@@ -17,6 +17,9 @@
 
 namespace nereid::ops {
 
+// Which of an operator's patterns is written.
+enum class Spelling : uint8_t { kFunctional, kMethod, kModule };
+
 struct Names {
   std::span<const std::string> operands;  // as many as operand_count
   // How a size is written; null: as a number.
@@ -33,6 +36,8 @@ void spell_call(std::string& to, const Applied& applied, const Names& names, std
 // The values that constant `which` ('a', 'b') may take: "0.01|0.1", empty where there is none.
 std::string_view constant_values(const Operator& op, char which);
 int constant_count(const Operator& op, char which);
+// The value of constant `which` that is written: "0.1".
+std::string_view constant_of(const Applied& applied, char which);
 
 // The operator's own tensors, one by one: name, how it is made ("randn", "ones", "zeros") and its shape as a
 // pattern.
@@ -40,5 +45,7 @@ struct Weight {
   std::string_view name, maker, shape;
 };
 std::vector<Weight> weights_of(const Operator& op);
+// The sizes that a weight's shape says.
+std::vector<int64_t> shape_of(const Weight& weight, const Applied& applied);
 
 }  // namespace nereid::ops

@@ -7,6 +7,7 @@
 #include "nereid/pairs/as_fragment.h"
 #include "nereid/pairs/weak_task.h"
 #include "nereid/pairs/wording.h"
+#include "nereid/synth/traced.h"
 #include "nereid/verify/normal_form.h"
 
 namespace nereid::pairs {
@@ -65,6 +66,7 @@ struct PairMaker::Task {
   std::optional<FragmentTask> fragment{};  // where it is told as one
   TaskFacts facts{};
   trace::Trace trace{};
+  std::optional<trace::Trace> told{};  // without Python, where `trace` is the tracer's
   std::vector<Variant> variants{};
   Yield yield{};
 };
@@ -93,23 +95,35 @@ Result<tracer::TraceAnswer> PairMaker::trace(const tracer::TraceRequest& request
   return equipment_.trace(request, deadline);
 }
 
+// What is judged is traced by the tracer itself, and so is what cannot be traced without.
 Status PairMaker::trace_references(std::vector<Task>& tasks) {
   std::vector<tracer::TraceRequest> requests;
-  for (const Task& task : tasks)
-    requests.push_back({.source = task.made->code,
+  std::vector<Task*> asked;
+  for (Task& task : tasks) {
+    const synth::Made& made = *task.made;
+    auto told = synth::traced(made.program, made.manner, made.layout, kTaskFile);
+    if (told && !is_judged(task)) {
+      task.trace = *std::move(told);
+      continue;
+    }
+    task.yield.traced_by_python = !told;
+    task.told = std::move(told);
+    asked.push_back(&task);
+    requests.push_back({.source = made.code,
                         .path = kTaskFile,
                         .class_name = "Model",
                         .draw = options_.seed & 0x7fffffff,
                         .seconds = kTraceSeconds});
+  }
   NEREID_TRY(auto answers, bench_.tracer().trace_several(requests, Deadline::never()));
-  for (size_t i = 0; i < tasks.size(); ++i) {
+  for (size_t i = 0; i < asked.size(); ++i) {
     const auto* trace = std::get_if<trace::Trace>(&answers[i]);
     if (trace == nullptr) {
-      tasks[i].yield.not_lowered = "the task could not be traced";
+      asked[i]->yield.not_lowered = "the task could not be traced";
       continue;
     }
-    tasks[i].trace = *trace;
-    if (!is_judged(tasks[i])) continue;
+    asked[i]->trace = *trace;
+    if (!is_judged(*asked[i])) continue;
     const std::lock_guard lock(mutex_);
     traced_.insert_or_assign(key_of(requests[i]), std::move(answers[i]));
   }
@@ -135,6 +149,32 @@ Status PairMaker::tell_as_fragment(Task& task) {
   task.trace = *trace;
   const std::lock_guard lock(mutex_);
   traced_.insert_or_assign(key_of(request), std::move(answer));
+  return ok_status();
+}
+
+Result<std::vector<Variant>> PairMaker::variants(const Task& task, const trace::Trace& trace) const {
+  synth::Dice dice(options_.seed, number_of(*task.made), kVariantStream);
+  return (options_.brief ? variants_one_by_one : variants_of)(trace, task.source(), dice, options_.variants);
+}
+
+// Of a judged task: that the trace which others get in place of the tracer's would have given the same.
+Status PairMaker::hold_against_told(const Task& task) const {
+  if (!task.told) return ok_status();
+  const std::string id = task.about->at("id").get<std::string>();
+  trace::Trace told = *task.told;
+  if (task.fragment) {
+    auto fragment = as_fragment(told);
+    if (!fragment.ok() || fragment->source != task.fragment->source)
+      return our_error("{}: its trace without Python is told as another fragment than the tracer's", id);
+    told = std::move(fragment->trace);
+  }
+  const auto all = variants(task, told);
+  if (!all.ok())
+    return our_error("{}: its trace without Python cannot be lowered: {}", id, all.error().message);
+  for (size_t v = 0; v < std::max(all->size(), task.variants.size()); ++v)
+    if (v >= all->size() || v >= task.variants.size() ||
+        (*all)[v].module.text != task.variants[v].module.text)
+      return our_error("{}: its trace without Python gives another variant {} than the tracer's", id, v);
   return ok_status();
 }
 
@@ -227,14 +267,13 @@ Result<std::vector<Yield>> PairMaker::make(const std::vector<synth::Made>& progr
       NEREID_TRY(task.yield.degenerate, why_weak(equipment_, task.trace, options_.seed));
       if (!task.yield.degenerate.empty()) continue;
     }
-    synth::Dice dice(options_.seed, number_of(*task.made), kVariantStream);
-    auto variants = (options_.brief ? variants_one_by_one : variants_of)(
-        task.fragment ? task.fragment->trace : task.trace, task.source(), dice,
-                                                                         options_.variants);
-    if (variants.ok())
+    auto variants = this->variants(task, task.fragment ? task.fragment->trace : task.trace);
+    if (variants.ok()) {
       task.variants = *std::move(variants);
-    else
+      NEREID_TRY_STATUS(hold_against_told(task));
+    } else {
       task.yield.not_lowered = variants.error().message;
+    }
   }
   NEREID_TRY_STATUS(trace_variants(tasks));
   std::vector<Yield> yields;

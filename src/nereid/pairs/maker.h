@@ -1,7 +1,8 @@
 // Training pairs: tasks with verified answers, the plan in words beside the code.
 //
-// A group of programs at a time: their references are traced in one child, then all that the compiler writes
-// for them in another, then each is judged. Everything a line says follows from the seed, the program's
+// A group of programs at a time: what is judged of them is traced in one child, then all that the compiler
+// writes for it in another, then each is judged. What is not judged is traced without Python (synth/traced.h),
+// where its operators allow it. Everything a line says follows from the seed, the program's
 // number and the options, whatever the group and the number of threads.
 #pragma once
 
@@ -32,6 +33,7 @@ struct Options {
 struct Yield {
   std::vector<std::string> lines;           // each a JSON object: a pair, verified where it has a verdict
   std::map<std::string, int64_t> verdicts;  // of variants, by the ladder's words
+  bool traced_by_python = false;            // for there is no other way to trace it
   std::string not_lowered;                  // why there was no variant at all
   std::string degenerate;     // why the task is weak, as its replays showed; nothing is written of it then
   std::string first_refused;  // the verdict in prose of the first variant that was not verified, with its id
@@ -52,6 +54,8 @@ class PairMaker {
   Result<tracer::TraceAnswer> trace(const tracer::TraceRequest& request, Deadline deadline);
   Status trace_references(std::vector<Task>& tasks);
   Status tell_as_fragment(Task& task);
+  Result<std::vector<Variant>> variants(const Task& task, const trace::Trace& trace) const;
+  Status hold_against_told(const Task& task) const;
   Status trace_variants(std::vector<Task>& tasks);
   bool is_judged(const Task& task) const;
   Status write(Task& task);

@@ -29,15 +29,21 @@ struct Body {
   std::vector<int32_t> sizes;          // written in __init__ by name, in the order of their arguments
   std::vector<Written> steps, inputs;  // how each value is written here; empty: not known here
   std::vector<std::pair<Ref, std::string>> arguments;
+  std::vector<Layout::Owner> parameters, submodules;  // of self's tensors: whose they are
+  std::vector<size_t> unplaced;                       // steps in the statement that is being put together
+  std::vector<std::pair<size_t, int>> placed;         // steps, and lines of `lines` or further ones
   bool method = true;
 };
 
 class Emitter {
  public:
   Emitter(const Program& program, const Manner& manner, std::string& to)
-      : program_(program), manner_(manner), uses_(uses_of(program)), to_(to) {}
+      : program_(program), manner_(manner), uses_(uses_of(program)), to_(to) {
+    layout_.lines.resize(program.steps.size()), layout_.own.resize(program.steps.size());
+    layout_.parameter.resize(program.inputs.size());
+  }
 
-  void write() {
+  Layout write() {
     Body model = body(true);
     arguments_of(model, 0, program_.steps.size());
     steps(model, 0, program_.steps.size(), true);
@@ -50,17 +56,38 @@ class Emitter {
     write_class(model, "Model", model_class);
     const bool globals_first = manner_.size_names % 2 == 1;
     if (globals_first) globals();
+    place(placed_apart_);
     to_ += apart_;
+    place(model.placed);
     to_ += model_class;
     if (!globals_first) globals();
     to_ += inputs;
     to_ += init;
+    for (const auto& [ref, name] : model.arguments) layout_.arguments.push_back(ref.index);
+    layout_.state = std::move(model.parameters);
+    layout_.state.insert(layout_.state.end(), model.submodules.begin(), model.submodules.end());
+    return std::move(layout_);
   }
 
  private:
   template <typename... Args>
   static void format(std::string& to, fmt::format_string<Args...> text, Args&&... args) {
     fmt::format_to(std::back_inserter(to), text, std::forward<Args>(args)...);
+  }
+
+  // ---- where things are
+  static int lines_in(std::string_view text) {
+    return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+  }
+  // What is placed in a text that comes next.
+  void place(const std::vector<std::pair<size_t, int>>& placed) {
+    const int before = lines_in(to_) + 1;
+    for (const auto& [step, line] : placed) layout_.lines[step] = before + line;
+  }
+  // The body's lines come next in `text`.
+  static void move_on(Body& body, std::string_view text) {
+    const int before = lines_in(text);
+    for (auto& [step, line] : body.placed) line += before;
   }
 
   Body body(bool method) const {
@@ -128,6 +155,8 @@ class Emitter {
     if (input.range == ops::Range::kWeight)
       format(body.init, " * {:.4g}", 1 / std::sqrt(static_cast<double>(input.summed)));
     body.init += ")\n";
+    layout_.parameter[ref.index] = name;
+    body.parameters.push_back({.input = true, .index = ref.index});
     body.inputs[ref.index] = {"self." + name, true};
   }
 
@@ -148,6 +177,7 @@ class Emitter {
 
   void one(Body& body, size_t i) {
     Written expression = expression_of(body, i);
+    body.unplaced.push_back(i);
     if (manner_.inlined[i]) {
       body.steps[i] = std::move(expression);
       return;
@@ -175,16 +205,19 @@ class Emitter {
                      .weight_prefix = {}};
     Written made;
     if (spelling == Spelling::kModule) {
-      const std::string layer = "self." + body.attributes.fresh(layer_name(op));
+      const std::string name = body.attributes.fresh(layer_name(op)), layer = "self." + name;
       format(body.init, "        {} = ", layer);
       construct(body, applied);
       body.init += '\n';
+      submodule(body, i, name + ".");
       ops::spell_call(made.text, applied, names, layer);
       return made;
     }
     std::string prefix;
     if (!op.weights.empty()) {
-      prefix = "self." + weights(body, applied);
+      layout_.own[i] = weights(body, applied);
+      body.parameters.push_back({.index = static_cast<uint16_t>(i)});
+      prefix = "self." + layout_.own[i];
       names.weight_prefix = prefix;
     }
     const std::string_view pattern = spelling == Spelling::kMethod ? op.method : op.functional;
@@ -193,6 +226,11 @@ class Emitter {
     return made;
   }
 
+  void submodule(Body& body, size_t i, std::string prefix) {
+    layout_.own[i] = std::move(prefix);
+    if (!program_.steps[i].applied.op->weights.empty())
+      body.submodules.push_back({.index = static_cast<uint16_t>(i)});
+  }
   void construct(Body& body, const ops::Applied& applied) {
     const ops::Names sizes{.operands = {},
                            .size = [this, &body](std::string& to, int32_t size) { argument(body, to, size); },
@@ -253,6 +291,8 @@ class Emitter {
       for (const char c : phrase(*step.applied.op)) to += c == '_' ? ' ' : c;
       to += '\n';
     }
+    for (const size_t step : body.unplaced) body.placed.emplace_back(step, lines_in(to));
+    body.unplaced.clear();
     format(to, "{}{} = {}", indent, name, expression);
     if (manner_.shape_comments) {
       const ops::Shape& shape = step.applied.out;
@@ -288,7 +328,9 @@ class Emitter {
     } else {
       const std::string name = functions_.fresh(manner_.spoken == 0 ? "Block" : "Stage");
       write_class(part, name, apart_);
-      callee = "self." + body.attributes.fresh(manner_.spoken == 0 ? "block" : "stage");
+      const std::string attribute = body.attributes.fresh(manner_.spoken == 0 ? "block" : "stage");
+      adopt(body, part, attribute + ".");
+      callee = "self." + attribute;
       format(body.init, "        {} = {}(", callee, name);
       for (size_t k = 0; k < part.sizes.size(); ++k) {
         if (k > 0) body.init += ", ";
@@ -296,7 +338,16 @@ class Emitter {
       }
       body.init += ")\n";
     }
+    placed_apart_.insert(placed_apart_.end(), part.placed.begin(), part.placed.end());
     assign(body, region.last, fmt::format("{}({})", callee, arguments));
+  }
+  // The tensors of a submodule, its own first.
+  void adopt(Body& body, const Body& part, const std::string& prefix) {
+    for (const auto* owners : {&part.parameters, &part.submodules})
+      for (const Layout::Owner& owner : *owners) {
+        body.submodules.push_back(owner);
+        (owner.input ? layout_.parameter : layout_.own)[owner.index].insert(0, prefix);
+      }
   }
   Body body_of(const Region& region) {
     Body part = body(region.kind == Region::kModule);
@@ -305,9 +356,12 @@ class Emitter {
   }
 
   void sequential(Body& body, const Region& region) {
-    const std::string name = "self." + body.attributes.fresh(manner_.spoken == 0 ? "net" : "layers");
+    const std::string attribute = body.attributes.fresh(manner_.spoken == 0 ? "net" : "layers");
+    const std::string name = "self." + attribute;
     format(body.init, "        {} = nn.Sequential(\n", name);
     for (size_t i = region.first; i <= region.last; ++i) {
+      body.unplaced.push_back(i);
+      submodule(body, i, fmt::format("{}.{}.", attribute, i - region.first));
       ops::Applied applied = program_.steps[i].applied;
       applied.constants = manner_.constants[i];
       body.init += "            ";
@@ -350,16 +404,17 @@ class Emitter {
     }
   }
 
-  void write_function(const Body& body, const std::string& name) {
+  void write_function(Body& body, const std::string& name) {
     format(apart_, "def {}(", name);
     parameter_list(body, apart_);
     apart_ += manner_.type_hints ? ") -> torch.Tensor:\n" : "):\n";
     if (manner_.forward_docstring) apart_ += "    \"\"\"One part of the forward pass.\"\"\"\n";
+    move_on(body, apart_);
     apart_ += body.lines;
     apart_ += "\n\n";
   }
 
-  void write_class(const Body& body, const std::string& name, std::string& to) {
+  void write_class(Body& body, const std::string& name, std::string& to) {
     const bool model = name == "Model";
     format(to, "class {}(nn.Module):\n", name);
     if (manner_.docstring) {
@@ -392,6 +447,7 @@ class Emitter {
       format(to, "        \"\"\"Returns a tensor of shape ({}).\"\"\"\n",
              fmt::join(out.dims.begin(), out.dims.begin() + out.rank, ", "));
     }
+    move_on(body, to);
     to += body.lines;
     to += "\n\n";
   }
@@ -485,7 +541,9 @@ class Emitter {
   const Manner& manner_;
   const Uses uses_;
   std::string& to_;
+  Layout layout_;
   std::string apart_;  // functions and submodules
+  std::vector<std::pair<size_t, int>> placed_apart_;
   std::string model_mentions_;
   NameTable functions_;
   std::vector<std::pair<int32_t, std::string>> size_names_;
@@ -494,8 +552,8 @@ class Emitter {
 
 }  // namespace
 
-void emit(const Program& program, const Manner& manner, std::string& to) {
-  Emitter(program, manner, to).write();
+Layout emit(const Program& program, const Manner& manner, std::string& to) {
+  return Emitter(program, manner, to).write();
 }
 
 }  // namespace nereid::synth

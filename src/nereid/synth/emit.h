@@ -2,13 +2,27 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "nereid/synth/manner.h"
 #include "nereid/synth/program.h"
 
 namespace nereid::synth {
 
+// Where in the file things are and what they are called there: what a trace of it says.
+struct Layout {
+  std::vector<int> lines;              // of each step: the line that calls it
+  std::vector<uint16_t> arguments;     // of forward, in order: inputs
+  std::vector<std::string> parameter;  // of each input that is a parameter: its qualified name
+  std::vector<std::string> own;        // of each step with tensors of its own: what their names begin with
+  struct Owner {
+    bool input = false;  // else a step
+    uint16_t index = 0;
+  };
+  std::vector<Owner> state;  // in the module's order
+};
+
 // A whole Python file. The same program and manner always give the same text.
-void emit(const Program& program, const Manner& manner, std::string& to);
+Layout emit(const Program& program, const Manner& manner, std::string& to);
 
 }  // namespace nereid::synth

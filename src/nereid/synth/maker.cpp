@@ -36,7 +36,8 @@ void Maker::draw(uint64_t index, int sizes, Made& made) {
 void Maker::write(Made& made) const {
   Dice dice(config_.seed, made.index, kMannerStream);  // later sizes are written in the same manner
   made.code.clear();
-  emit(made.program, draw_manner(dice, made.program), made.code);
+  made.manner = draw_manner(dice, made.program);
+  made.layout = emit(made.program, made.manner, made.code);
 }
 
 bool held_out(uint64_t structure, double share) {

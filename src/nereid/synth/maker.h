@@ -21,7 +21,9 @@ struct Made {
   Outcome outcome = Outcome::kMade;
   Program program;
   Hashes hashes;
+  Manner manner;
   std::string code;
+  Layout layout;  // of the code
 };
 
 struct MakerConfig {

@@ -6,12 +6,13 @@
 #include <string_view>
 #include <vector>
 
+#include "nereid/ops/spelling.h"
 #include "nereid/synth/dice.h"
 #include "nereid/synth/program.h"
 
 namespace nereid::synth {
 
-enum class Spelling : uint8_t { kFunctional, kMethod, kModule };
+using ops::Spelling;
 enum class Names : uint8_t { kReused, kNumbered, kSpoken };  // x = f(x); h1 = f(x); activated = f(x)
 enum class SizeStyle : uint8_t { kLiteral, kGlobal, kArguments };
 

@@ -1,0 +1,221 @@
+// Contractions, convolutions, pools, norms and cells.
+#include "nereid/ops/calls_impl.h"
+
+namespace nereid::ops {
+namespace {
+
+std::optional<Tensor> bmm(Calling& c) {
+  return c.fresh("bmm", {arg(c.x[0]), arg(c.x[1])}, c.out());
+}
+
+// A matrix times each matrix of a batch is one product where the batch lies row by row, or where a weight
+// would have to be repeated (should_fold in aten/src/ATen/native/LinearAlgebra.cpp).
+bool folds(const Calling& c, Tensor batch, Tensor matrix) {
+  if (c.to.is_learned(matrix)) return true;
+  const Laid lies = c.to.laid(batch);
+  for (size_t d = 0; d + 2 < lies.sizes.size(); ++d)
+    if (lies.strides[d] != lies.strides[d + 1] * lies.sizes[d + 1]) return false;
+  return true;
+}
+
+Tensor folded(Calling& c, Tensor batch, Tensor matrix) {
+  Sizes sizes = c.to.laid(batch).sizes;
+  const int64_t columns = c.to.laid(matrix).sizes[1], rows = count_of(sizes) / sizes.back();
+  const Tensor flat = c.reshape(batch, {rows, sizes.back()});
+  const Tensor product = c.fresh("mm", {arg(flat), arg(matrix)}, {rows, columns});
+  sizes.back() = columns;
+  return c.look_as("_unsafe_view", product, sizes);
+}
+
+std::optional<Tensor> matmul(Calling& c) {
+  const Sizes a = c.laid(0).sizes, b = c.laid(1).sizes;
+  if (b.size() == 1) return c.fresh("mv", {arg(c.x[0]), arg(c.x[1])}, c.out());
+  if (a.size() == 2) return c.fresh("mm", {arg(c.x[0]), arg(c.x[1])}, c.out());
+  if (b.size() == 2 && folds(c, c.x[0], c.x[1])) return folded(c, c.x[0], c.x[1]);
+  Sizes batch(a.begin(), a.end() - 2);
+  const int64_t count = count_of(batch);
+  Tensor factors[2];
+  for (const size_t i : {0, 1}) {
+    const Sizes own = c.laid(i).sizes;
+    Sizes wide = batch;
+    wide.insert(wide.end(), own.end() - 2, own.end());
+    factors[i] = c.reshape(c.expand(c.x[i], wide), {count, wide[batch.size()], wide[batch.size() + 1]});
+  }
+  const Tensor product =
+      c.fresh("bmm", {arg(factors[0]), arg(factors[1])}, {count, a[a.size() - 2], b.back()});
+  return c.look_as("_unsafe_view", product, c.out());
+}
+
+std::optional<Tensor> linear(Calling& c) {
+  const Tensor weight = c.own[0], bias = c.own[1];
+  if (c.laid().sizes.size() <= 2 || is_row_major(c.laid()))
+    return c.fresh("linear", {arg(c.x[0]), arg(weight), arg(bias)}, c.out());
+  const Tensor turned = c.transpose(weight, 0, 1, "t", {});
+  return c.elementwise("add.Tensor", {folded(c, c.x[0], turned), bias});
+}
+
+// Row by row, or channels last where the input lies so.
+Tensor as_input(Calling& c, const Sizes& sizes, DType type = DType::kF32) {
+  return c.to.made({sizes, suggests_channels_last(c.laid()) ? channels_last(sizes) : row_major(sizes)}, type);
+}
+
+std::optional<Tensor> convolution(Calling& c) {
+  const Form& form = *c.applied.form;
+  const bool transposed = c.applied.op->name.find("transpose") != std::string_view::npos;
+  Sizes further = c.each_axis(0);
+  for (size_t d = 0; transposed && form.stride != 1 && d < further.size(); ++d)
+    further[d] = c.applied.out.dims[d + 2] % 2 == 0 ? 1 : 0;
+  const int64_t groups = form.depthwise ? c.applied.out.dims[1] : 1;
+  return c.to.call("convolution",
+                   {arg(c.x[0]), arg(c.own[0]), arg(c.own[1]), integers(c.each_axis(form.stride)),
+                    integers(c.each_axis(form.padding)), integers(c.each_axis(1)), arg(transposed),
+                    integers(further), arg(groups)},
+                   as_input(c, c.out()));
+}
+
+// Kernel, stride and padding, as far as they are written; defaults behind the last one are left out.
+std::vector<Arg> window(const Calling& c, Tensor x, bool stride_written, bool flat = false) {
+  const Form& form = *c.applied.form;
+  const auto axes = [&](int64_t value, int64_t other) {
+    Sizes all = c.each_axis(value);
+    if (flat) all.insert(all.begin(), other);
+    return integers(all);
+  };
+  std::vector<Arg> args = {arg(x), axes(form.kernel, 1)};
+  if (stride_written || form.stride != form.kernel) args.push_back(axes(form.stride, 1));
+  if (form.padding != 0) args.push_back(axes(form.padding, 0));
+  return args;
+}
+
+std::optional<Tensor> avg_pool(Calling& c) {
+  return c.to.call(c.applied.op->name, window(c, c.x[0], c.module()), as_input(c, c.out()));
+}
+// Pooling in one dimension is pooling of a picture of one line: that picture, and how what comes out lies.
+Laid picture(const Calling& c) {
+  Laid lies = c.laid();
+  lies.strides.insert(lies.strides.begin() + 2, lies.strides[2] * lies.sizes[2]);
+  lies.sizes.insert(lies.sizes.begin() + 2, 1);
+  return lies;
+}
+Laid pooled(const Calling& c) {
+  Sizes sizes = c.out();
+  sizes.insert(sizes.begin() + 2, 1);
+  return {sizes, suggests_channels_last(picture(c)) ? channels_last(sizes) : row_major(sizes)};
+}
+Laid line(Laid picture) {
+  picture.sizes.erase(picture.sizes.begin() + 2), picture.strides.erase(picture.strides.begin() + 2);
+  return picture;
+}
+std::optional<Tensor> avg_pool1d(Calling& c) {
+  const Tensor wide = c.to.call("unsqueeze", {arg(c.x[0]), arg(int64_t{-2})}, c.to.look(c.x[0], picture(c)));
+  const Tensor made = c.to.call("avg_pool2d", window(c, wide, true, true), c.to.made(pooled(c)));
+  return c.to.call("squeeze.dim", {arg(made), arg(int64_t{-2})}, c.to.look(made, line(pooled(c))));
+}
+std::optional<Tensor> max_pool1d(Calling& c) {
+  return c.to.call("max_pool1d", window(c, c.x[0], c.module()), c.to.made(line(pooled(c))));
+}
+std::optional<Tensor> max_pool(Calling& c) {
+  const Tensor values = as_input(c, c.out()), places = as_input(c, c.out(), DType::kI64);
+  c.to.call(std::string(c.applied.op->name) + "_with_indices", window(c, c.x[0], c.module()),
+            tensors({values, places}, true));
+  return values;
+}
+std::optional<Tensor> global_avg_pool(Calling& c) {
+  const Sizes wide = {c.out()[0], c.out()[1], 1, 1};
+  Tensor mean = c.fresh("mean.dim", {arg(c.x[0]), integers({-1, -2}), arg(true)}, wide);
+  if (suggests_channels_last(c.laid())) {
+    const Sizes strides = {wide[1], 1, wide[1], wide[1]};
+    mean = c.to.call("as_strided_", {arg(mean), integers(wide), integers(strides)},
+                     c.to.look(mean, {wide, strides}));
+  }
+  return c.reshape(mean, c.out());
+}
+
+std::optional<Tensor> batch_norm(Calling& c) {
+  Arg mean = none(), variance = none();
+  if (c.module()) {
+    mean = arg(c.own[2]), variance = arg(c.own[3]);
+    c.to.call("add_.Tensor", {arg(c.own[4]), arg(int64_t{1})}, c.own[4]);
+  }
+  // cuDNN's from three dimensions on.
+  const Laid flat[] = {c.laid(), c.to.laid(c.own[0])};
+  return c.to.call("batch_norm",
+                   {arg(c.x[0]), arg(c.own[0]), arg(c.own[1]), std::move(mean), std::move(variance),
+                    arg(true), arg(0.1), arg(1e-5), arg(true)},
+                   c.out().size() == 2 ? c.to.made(elementwise(flat)) : as_input(c, c.out()));
+}
+std::optional<Tensor> instance_norm(Calling& c) {
+  return c.fresh("instance_norm",
+                 {arg(c.x[0]), none(), none(), none(), none(), arg(true), arg(0.1), arg(1e-5), arg(true)},
+                 c.out());
+}
+std::optional<Tensor> group_norm(Calling& c) {
+  const Tensor x = c.contiguous(c.x[0]);
+  const Sizes sizes = c.out();
+  const int64_t groups = group_count(c.applied), plane = count_of(sizes) / sizes[0] / sizes[1];
+  const Tensor made = c.to.made(sizes), mean = c.to.made({sizes[0], groups}),
+               scale = c.to.made({sizes[0], groups});
+  c.to.call("native_group_norm",
+            {arg(x), arg(c.own[0]), arg(c.own[1]), arg(sizes[0]), arg(sizes[1]), arg(plane), arg(groups),
+             arg(1e-5)},
+            tensors({made, mean, scale}, true));
+  return made;
+}
+std::optional<Tensor> layer_norm(Calling& c) {
+  Sizes rows = c.out();
+  rows.back() = 1;
+  const Tensor made = c.to.made(c.out()), mean = c.to.made(rows), scale = c.to.made(rows);
+  c.to.call("native_layer_norm",
+            {arg(c.x[0]), integers({c.out().back()}), arg(c.own[0]), arg(c.own[1]), arg(1e-5)},
+            tensors({made, mean, scale}, true));
+  return made;
+}
+std::optional<Tensor> rms_norm(Calling& c) {
+  Sizes rows = c.out();
+  rows.back() = 1;
+  const Laid scaled[] = {c.laid(), {rows, row_major(rows)}};
+  const Laid weighted[] = {elementwise(scaled), c.to.laid(c.own[0])};
+  const Laid made = elementwise(weighted);
+  const bool last = suggests_channels_last(c.laid());
+  const bool copied = last ? !is_channels_last(made) : !is_row_major(made);
+  return c.to.call("rms_norm", {arg(c.x[0]), integers({c.out().back()}), arg(c.own[0])},
+                   copied ? as_input(c, c.out()) : c.to.made(made));
+}
+
+std::optional<Tensor> attention(Calling& c) {
+  return c.fresh("scaled_dot_product_attention", {arg(c.x[0]), arg(c.x[1]), arg(c.x[2])}, c.out());
+}
+
+std::optional<Tensor> cell(Calling& c) {
+  return c.fresh(c.applied.op->aten.substr(6),
+                 {arg(c.x[0]), arg(c.x[1]), arg(c.own[0]), arg(c.own[1]), arg(c.own[2]), arg(c.own[3])},
+                 c.out());
+}
+std::optional<Tensor> lstm_cell(Calling& c) {
+  const Tensor hidden = c.to.made(c.out()), state = c.to.made(c.out());
+  c.to.call("lstm_cell",
+            {arg(c.x[0]), tensors({c.x[1], c.x[1]}), arg(c.own[0]), arg(c.own[1]), arg(c.own[2]),
+             arg(c.own[3])},
+            tensors({hidden, state}, true));
+  return hidden;
+}
+
+}  // namespace
+
+void add_contraction_records(Records& records) {
+  records["bmm"] = bmm, records["matmul"] = matmul, records["linear"] = linear;
+  for (const Operator& op : catalogue())
+    if (op.lowering == Lowering::kConvolution) records[op.name] = convolution;
+  records["scaled_dot_product_attention"] = attention;
+}
+
+void add_layer_records(Records& records) {
+  records["avg_pool2d"] = records["avg_pool3d"] = avg_pool, records["avg_pool1d"] = avg_pool1d;
+  records["max_pool2d"] = records["max_pool3d"] = max_pool, records["max_pool1d"] = max_pool1d;
+  records["global_avg_pool"] = global_avg_pool;
+  records["batch_norm"] = batch_norm, records["instance_norm"] = instance_norm;
+  records["group_norm"] = group_norm, records["layer_norm"] = layer_norm, records["rms_norm"] = rms_norm;
+  records["rnn_cell"] = records["gru_cell"] = cell, records["lstm_cell"] = lstm_cell;
+}
+
+}  // namespace nereid::ops

@@ -1,0 +1,110 @@
+// Views, and what copies elements to other places.
+#include <algorithm>
+
+#include "nereid/ops/calls_impl.h"
+
+namespace nereid::ops {
+namespace {
+
+std::optional<Tensor> transpose(Calling& c) {
+  const auto a = static_cast<size_t>(c.dim()), b = static_cast<size_t>(c.applied.form->dim2);
+  return c.transpose(c.x[0], a, b, "transpose.int",
+                     {arg(c.dim()), arg(static_cast<int64_t>(c.applied.form->dim2))});
+}
+std::optional<Tensor> permute(Calling& c) {
+  const Laid from = c.laid();
+  Laid lies;
+  Sizes order;
+  for (size_t d = 0; d < from.sizes.size(); ++d) {
+    const auto axis = static_cast<size_t>(c.applied.form->order[d]);
+    order.push_back(static_cast<int64_t>(axis));
+    lies.sizes.push_back(from.sizes[axis]), lies.strides.push_back(from.strides[axis]);
+  }
+  return c.to.call("permute", {arg(c.x[0]), integers(order)}, c.to.look(c.x[0], std::move(lies)));
+}
+std::optional<Tensor> view(Calling& c) { return c.reshape(c.x[0], c.out()); }
+
+Tensor half(Calling& c, int64_t which) {
+  Laid lies = c.laid();
+  const auto axis = static_cast<size_t>(c.dim());
+  lies.sizes[axis] = c.out()[axis];
+  const int64_t further = which * lies.sizes[axis] * lies.strides[axis];
+  return c.to.look(c.x[0], std::move(lies), further);
+}
+std::optional<Tensor> slice(Calling& c) {
+  const int64_t end = c.out()[static_cast<size_t>(c.dim())];
+  return c.to.call(c.method() ? "slice.Tensor" : "narrow",
+                   {arg(c.x[0]), arg(c.dim()), arg(int64_t{0}), arg(end)}, half(c, 0));
+}
+std::optional<Tensor> halves(Calling& c, std::string_view op, int64_t size, int64_t which) {
+  const Tensor first = half(c, 0), second = half(c, 1);
+  std::vector<Arg> args = {arg(c.x[0]), arg(size)};
+  if (c.dim() != 0) args.push_back(arg(c.dim()));
+  c.to.call(op, std::move(args), tensors({first, second}));
+  return which == 0 ? first : second;
+}
+std::optional<Tensor> split(Calling& c) {
+  return halves(c, "split.Tensor", c.out()[static_cast<size_t>(c.dim())], 1);
+}
+std::optional<Tensor> chunk(Calling& c) { return halves(c, "chunk", 2, 0); }
+
+// Of a concatenation: channels last where all operands look so.
+Sizes joined(const Sizes& sizes, std::span<const Laid> operands) {
+  return std::ranges::all_of(operands, suggests_channels_last) ? channels_last(sizes) : row_major(sizes);
+}
+std::vector<Arg> listed(const Calling& c) {
+  std::vector<Arg> args = {tensors({c.x.begin(), c.x.end()})};
+  if (c.dim() != 0) args.push_back(arg(c.dim()));
+  return args;
+}
+std::optional<Tensor> cat(Calling& c) {
+  const Laid lie[] = {c.laid(0), c.laid(1)};
+  return c.to.call("cat", listed(c), c.to.made({c.out(), joined(c.out(), lie)}));
+}
+// Before the last axis it is a concatenation that is seen otherwise, behind it one of operands with an axis
+// more.
+std::optional<Tensor> stack(Calling& c) {
+  const auto axis = static_cast<size_t>(c.dim());
+  std::vector<Laid> lie;
+  for (size_t i = 0; i < c.x.size(); ++i) lie.push_back(c.laid(i));
+  Laid made{c.out(), {}};
+  if (axis < lie[0].sizes.size()) {
+    Sizes sizes = lie[0].sizes;
+    sizes[axis] *= static_cast<int64_t>(lie.size());
+    made.strides = seen_as({sizes, joined(sizes, lie)}, c.out());
+  } else {
+    for (Laid& each : lie) each.sizes.push_back(1), each.strides.push_back(1);
+    made.strides = joined(c.out(), lie);
+  }
+  return c.to.call("stack", listed(c), c.to.made(std::move(made)));
+}
+
+std::optional<Tensor> pad(Calling& c) {
+  const Sizes from = c.laid().sizes, made = c.out();
+  Sizes pads;
+  for (size_t d = made.size(); d-- > static_cast<size_t>(c.dim());) {
+    pads.push_back(0);
+    pads.push_back(made[d] - from[d]);
+  }
+  const Laid lies{made, suggests_channels_last(c.laid()) ? channels_last(made) : row_major(made)};
+  return c.to.call("constant_pad_nd", {arg(c.x[0]), integers(pads), arg(0.0)}, c.to.made(lies));
+}
+
+std::optional<Tensor> by_index(Calling& c) {
+  return c.fresh(c.applied.op->name, {arg(c.x[0]), arg(c.dim()), arg(c.x[1])}, c.out(), {}, c.to.type(c.x[0]));
+}
+std::optional<Tensor> embedding(Calling& c) {
+  return c.fresh("embedding", {arg(c.own[0]), arg(c.x[0])}, c.out());
+}
+
+}  // namespace
+
+void add_layout_records(Records& records) {
+  records["transpose"] = transpose, records["permute"] = permute, records["view"] = view;
+  records["slice"] = slice, records["split"] = split, records["chunk"] = chunk;
+  records["cat"] = cat, records["stack"] = stack, records["pad"] = pad;
+  records["gather"] = records["index_select"] = by_index;
+  records["embedding"] = embedding;
+}
+
+}  // namespace nereid::ops

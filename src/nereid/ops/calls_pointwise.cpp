@@ -1,0 +1,131 @@
+// Element by element, and reductions and scans along axes.
+#include "nereid/ops/calls_impl.h"
+
+namespace nereid::ops {
+namespace {
+
+// The operator of ATen that a row names, without its namespace.
+std::string_view aten(const Calling& c) { return c.applied.op->aten.substr(6); }
+
+std::optional<Tensor> unary(Calling& c) { return c.elementwise(aten(c), {c.x[0]}); }
+std::optional<Tensor> binary(Calling& c) { return c.elementwise(aten(c), {c.x[0], c.x[1]}); }
+std::optional<Tensor> with_constant(Calling& c) {
+  return c.elementwise(aten(c), {c.x[0]}, {c.constant('a')});
+}
+std::optional<Tensor> with_constants(Calling& c) {
+  return c.elementwise(aten(c), {c.x[0]}, {c.constant('a'), c.constant('b')});
+}
+std::optional<Tensor> lerp(Calling& c) {
+  return c.elementwise("lerp.Scalar", {c.x[0], c.x[1]}, {c.constant('a')});
+}
+std::optional<Tensor> where(Calling& c) { return c.elementwise("where.self", {c.x[2], c.x[0], c.x[1]}); }
+std::optional<Tensor> masked_fill(Calling& c) {
+  // where(mask, number, x), with the mask first
+  const Laid lie[] = {c.laid(1), c.laid(0)};
+  return c.to.call("masked_fill.Scalar", {arg(c.x[0]), arg(c.x[1]), c.constant('a')},
+                   c.to.made(elementwise(lie)));
+}
+std::optional<Tensor> leaky_relu(Calling& c) {
+  const Arg slope = c.constant('a');
+  const bool usual = std::get<double>(slope.node) == 0.01;  // what is the schema's own is not passed on
+  return c.elementwise("leaky_relu", {c.x[0]}, usual ? std::vector<Arg>() : std::vector<Arg>{slope});
+}
+std::optional<Tensor> selu(Calling& c) {
+  return c.elementwise("elu", {c.x[0]}, {arg(1.6732632423543772), arg(1.0507009873554805)});
+}
+std::optional<Tensor> softplus(Calling& c) {
+  std::vector<Arg> more = {c.constant('a')};
+  if (c.module()) more.push_back(arg(20.0));
+  return c.elementwise("softplus", {c.x[0]}, std::move(more));
+}
+std::optional<Tensor> softsign(Calling& c) {
+  const Tensor size = c.elementwise("abs", {c.x[0]});
+  const Tensor more = c.elementwise("add.Tensor", {size}, {arg(int64_t{1})});
+  return c.elementwise("div.Tensor", {c.x[0], more});
+}
+
+Sizes without_axis(const Calling& c) {
+  Sizes sizes = c.laid().sizes;
+  if (c.whole()) return {};
+  sizes.erase(sizes.begin() + c.dim());
+  return sizes;
+}
+// Over one axis, or over all.
+std::optional<Tensor> reduction(Calling& c, std::string_view over_all, std::string_view over_axis,
+                                std::vector<Arg> before = {}) {
+  std::vector<Arg> args = {arg(c.x[0])};
+  for (Arg& one : before) args.push_back(std::move(one));
+  if (!c.whole()) args.push_back(integers({c.dim()}));
+  return c.fresh(c.whole() ? over_all : over_axis, std::move(args), without_axis(c));
+}
+std::optional<Tensor> sum(Calling& c) { return reduction(c, "sum", "sum.dim_IntList"); }
+std::optional<Tensor> mean(Calling& c) { return reduction(c, "mean", "mean.dim"); }
+std::optional<Tensor> extreme(Calling& c) { return reduction(c, aten(c), aten(c)); }
+std::optional<Tensor> norm(Calling& c) {
+  // The exponent is the schema's own: it is passed on where something comes behind it.
+  return reduction(c, aten(c), aten(c), c.whole() ? std::vector<Arg>() : std::vector<Arg>{arg(int64_t{2})});
+}
+std::optional<Tensor> variance(Calling& c) {
+  if (c.whole()) return c.fresh("var.correction", {arg(c.x[0])}, {});
+  return c.fresh("var.correction", {arg(c.x[0]), integers({c.dim()})}, without_axis(c),
+                 {{"correction", arg(int64_t{1})}});
+}
+std::optional<Tensor> logsumexp(Calling& c) {
+  Sizes over;
+  if (!c.whole()) over = {c.dim()};
+  for (int64_t d = 0; c.whole() && d < static_cast<int64_t>(c.laid().sizes.size()); ++d) over.push_back(d);
+  return c.fresh("logsumexp", {arg(c.x[0]), integers(over)}, without_axis(c));
+}
+std::optional<Tensor> place_of_extreme(Calling& c) {
+  return c.fresh(aten(c), {arg(c.x[0]), arg(c.dim())}, without_axis(c), {}, DType::kI64);
+}
+std::optional<Tensor> softmax(Calling& c) {
+  return c.fresh(c.applied.op->name == "softmax" ? "_softmax" : "_log_softmax",
+                 {arg(c.x[0]), arg(c.dim()), arg(false)}, c.laid().sizes);
+}
+std::optional<Tensor> scan(Calling& c) {
+  return c.fresh(aten(c), {arg(c.x[0]), arg(c.dim())}, c.laid().sizes);
+}
+std::optional<Tensor> scan_with_places(Calling& c) {
+  const Tensor values = c.to.made(c.laid().sizes), places = c.to.made(c.laid().sizes, DType::kI64);
+  c.to.call(aten(c), {arg(c.x[0]), arg(c.dim())}, tensors({values, places}, true));
+  return values;
+}
+std::optional<Tensor> flip(Calling& c) {
+  return c.elementwise("flip", {c.x[0]}, {integers({c.dim()})});
+}
+std::optional<Tensor> triangle(Calling& c) {
+  return c.fresh(aten(c), {arg(c.x[0])}, c.laid().sizes);
+}
+
+}  // namespace
+
+void add_pointwise_records(Records& records) {
+  for (const Operator& op : catalogue()) {
+    if (op.rule == Rule::kUnary && op.constants.empty()) records[op.name] = unary;
+    if (op.rule == Rule::kBinary) records[op.name] = binary;
+    if (op.rule == Rule::kTriangle) records[op.name] = triangle;
+  }
+  records["elu"] = records["pow"] = with_constant;
+  for (const char* name : {"hardtanh", "clamp"}) records[name] = with_constants;
+  records["lerp"] = lerp;
+  records["where"] = where;
+  records["masked_fill"] = masked_fill;
+  records["leaky_relu"] = leaky_relu;
+  records["selu"] = selu;
+  records["softplus"] = softplus;
+  records["softsign"] = softsign;
+}
+
+void add_reduction_records(Records& records) {
+  records["sum"] = sum, records["mean"] = mean;
+  records["max"] = records["min"] = extreme;
+  records["var"] = variance, records["norm"] = norm, records["logsumexp"] = logsumexp;
+  records["argmax"] = records["argmin"] = place_of_extreme;
+  records["softmax"] = records["log_softmax"] = softmax;
+  records["cumsum"] = records["cumprod"] = scan;
+  records["cummax"] = records["cummin"] = scan_with_places;
+  records["flip"] = flip;
+}
+
+}  // namespace nereid::ops
