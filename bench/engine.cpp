@@ -1,6 +1,6 @@
 // How fast the engine decodes: sequences of one length over blocks in random places, weights and keys drawn at random.
 //
-//   bench_engine [--device cuda] [--model DIR | --shape qwen3-8b] [--sequences 256] [--context 2048] [--steps 64] [--plain] [--no-graphs]
+//   bench_engine [--device cuda] [--model DIR | --shape qwen3-8b|small|toy] [--sequences 256] [--context 2048] [--steps 64] [--plain] [--no-graphs]
 //
 // The memory roofline is what a step must read (all weights but the embedding, and the keys and values of all sequences) over the memory's bandwidth.
 #include <ATen/TensorOperators.h>
@@ -33,6 +33,9 @@ model::Config shape_named(const std::string& name) {
   if (name == "qwen3-8b")
     return {.family = model::Family::kQwen3, .vocab_size = 151936, .hidden_size = 4096, .intermediate_size = 12288, .layers = 36, .heads = 32, .key_value_heads = 8,
             .head_dim = 128, .max_position_embeddings = 40960, .rope_theta = 1e6, .dtype = model::Dtype::kBF16};
+  if (name == "small")  // runs/small-sft.toml
+    return {.family = model::Family::kQwen3, .vocab_size = 4096, .hidden_size = 384, .intermediate_size = 1024, .layers = 8, .heads = 6, .key_value_heads = 2, .head_dim = 64,
+            .max_position_embeddings = 8192, .rope_theta = 1e5, .tie_word_embeddings = true, .dtype = model::Dtype::kBF16};
   return {.family = model::Family::kQwen3, .vocab_size = 1000, .hidden_size = 128, .intermediate_size = 256, .layers = 2, .heads = 4, .key_value_heads = 2, .head_dim = 32,
           .max_position_embeddings = 4096, .dtype = model::Dtype::kBF16};
 }
@@ -106,7 +109,7 @@ int main(int argc, char** argv) {
   nereid::engine::Options options;
   app.add_option("--device", options.device);
   app.add_option("--model", options.model, "A checkpoint; random weights of --shape where not given");
-  app.add_option("--shape", options.shape, "qwen3-8b or small")->check(CLI::IsMember({"qwen3-8b", "small"}));
+  app.add_option("--shape", options.shape, "qwen3-8b, small (the model that ships) or toy")->check(CLI::IsMember({"qwen3-8b", "small", "toy"}));
   app.add_option("--sequences", options.sequences)->check(CLI::PositiveNumber);
   app.add_option("--context", options.context)->check(CLI::PositiveNumber);
   app.add_option("--steps", options.steps)->check(CLI::PositiveNumber);
