@@ -1,4 +1,4 @@
-"""The engine's own kernels, in Triton, and the program that compiles them: without a GPU, once for a model's shape.
+"""The engine's own kernels and training's, in Triton, and the program that compiles them: without a GPU, once for a model's shape.
 
     python -m nereid.engine_kernels '{"arch": 90, "kernels": [{"name": "decode_attention", "element": "bf16",
         "constants": {"HEADS": 32, ...}, "options": {"num_warps": 4, "num_stages": 3}}]}'
@@ -144,98 +144,294 @@ def gate(joined, result, WIDTH: tl.constexpr, TILE: tl.constexpr):
 
 
 @triton.jit
-def rotate(x, cosines, sines, result, sign,
-           HEADS: tl.constexpr, HEADS_PADDED: tl.constexpr, DIM: tl.constexpr, HALF_PADDED: tl.constexpr):
-    """All heads of one token turned by its angles, or, with a sign of -1, back: the gradient's way. x, result [tokens, HEADS, DIM]."""
-    token = tl.program_id(0).to(tl.int64)
-    HALF: tl.constexpr = DIM // 2
-    heads, dims = tl.arange(0, HEADS_PADDED), tl.arange(0, HALF_PADDED)
-    is_one = (heads < HEADS)[:, None] & (dims < HALF)[None, :]
-    at = (token * HEADS + heads[:, None]) * DIM + dims[None, :]
-    a = tl.load(x + at, mask=is_one, other=0.0).to(tl.float32)
-    b = tl.load(x + at + HALF, mask=is_one, other=0.0).to(tl.float32)
-    c = tl.load(cosines + token * HALF + dims, mask=dims < HALF, other=0.0)[None, :]
-    s = tl.load(sines + token * HALF + dims, mask=dims < HALF, other=0.0)[None, :] * sign
-    tl.store(result + at, (a * c - b * s).to(result.dtype.element_ty), mask=is_one)
-    tl.store(result + at + HALF, (b * c + a * s).to(result.dtype.element_ty), mask=is_one)
-
-
-@triton.jit
-def gate_pair(gates, ups, result, WIDTH: tl.constexpr, TILE: tl.constexpr):
-    """silu(gate) * up. All [tokens, WIDTH]."""
+def gate_backward(gradient, joined, of_joined, WIDTH: tl.constexpr, TILE: tl.constexpr):
+    """The gradients of both factors of gate's product: gradient [tokens, WIDTH], joined, of_joined [tokens, 2, WIDTH]."""
+    row = tl.program_id(0).to(tl.int64)
     at = tl.program_id(1) * TILE + tl.arange(0, TILE)
     is_one = at < WIDTH
-    at += tl.program_id(0).to(tl.int64) * WIDTH
-    g = tl.load(gates + at, mask=is_one, other=0.0)
-    x = g.to(tl.float32)
-    tl.store(result + at, (x / (1 + tl.exp(-x))).to(g.dtype) * tl.load(ups + at, mask=is_one, other=0.0), mask=is_one)
-
-
-@triton.jit
-def gate_pair_backward(gradient, gates, ups, of_gates, of_ups, WIDTH: tl.constexpr, TILE: tl.constexpr):
-    """The gradients of both factors of gate_pair's product."""
-    at = tl.program_id(1) * TILE + tl.arange(0, TILE)
-    is_one = at < WIDTH
-    at += tl.program_id(0).to(tl.int64) * WIDTH
-    grad = tl.load(gradient + at, mask=is_one, other=0.0).to(tl.float32)
-    x = tl.load(gates + at, mask=is_one, other=0.0).to(tl.float32)
-    up = tl.load(ups + at, mask=is_one, other=0.0).to(tl.float32)
+    grad = tl.load(gradient + row * WIDTH + at, mask=is_one, other=0.0).to(tl.float32)
+    x = tl.load(joined + row * 2 * WIDTH + at, mask=is_one, other=0.0).to(tl.float32)
+    up = tl.load(joined + row * 2 * WIDTH + WIDTH + at, mask=is_one, other=0.0).to(tl.float32)
     share = 1 / (1 + tl.exp(-x))
-    tl.store(of_ups + at, (grad * x * share).to(of_ups.dtype.element_ty), mask=is_one)
-    tl.store(of_gates + at, (grad * up * share * (1 + x * (1 - share))).to(of_gates.dtype.element_ty), mask=is_one)
+    tl.store(of_joined + row * 2 * WIDTH + WIDTH + at, (grad * x * share).to(of_joined.dtype.element_ty), mask=is_one)
+    tl.store(of_joined + row * 2 * WIDTH + at, (grad * up * share * (1 + x * (1 - share))).to(of_joined.dtype.element_ty), mask=is_one)
 
 
 @triton.jit
-def norm_rotate(x, weight, cosines, sines, result, rows, epsilon,
-                HEADS: tl.constexpr, DIM: tl.constexpr, HALF_PADDED: tl.constexpr, ROWS: tl.constexpr):
-    """The RMS norm of each head of each token (a row), then its rotation. x, result [rows, DIM], rows = tokens * HEADS; weight [DIM]."""
-    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
-    HALF: tl.constexpr = DIM // 2
-    dims = tl.arange(0, HALF_PADDED)[None, :]
-    dim_is = dims < HALF
-    is_one = (row < rows) & dim_is
-    at = row.to(tl.int64) * DIM + dims
-    first = tl.load(x + at, mask=is_one, other=0.0)
-    a, b = first.to(tl.float32), tl.load(x + at + HALF, mask=is_one, other=0.0).to(tl.float32)
-    inverse = tl.rsqrt((tl.sum(a * a, 1) + tl.sum(b * b, 1)) / DIM + epsilon)[:, None]
-    # The norm's result has the model's type, and so it is rounded here.
-    a = (a * inverse * tl.load(weight + dims, mask=dim_is, other=0.0).to(tl.float32)).to(first.dtype).to(tl.float32)
-    b = (b * inverse * tl.load(weight + HALF + dims, mask=dim_is, other=0.0).to(tl.float32)).to(first.dtype).to(tl.float32)
-    angle = (row // HEADS).to(tl.int64) * HALF + dims
-    c = tl.load(cosines + angle, mask=is_one, other=0.0)
-    s = tl.load(sines + angle, mask=is_one, other=0.0)
-    tl.store(result + at, (a * c - b * s).to(first.dtype), mask=is_one)
-    tl.store(result + at + HALF, (b * c + a * s).to(first.dtype), mask=is_one)
+def sum_and_norm(residual, added, weight, result, normed, epsilon, WIDTH: tl.constexpr, WIDTH_PADDED: tl.constexpr, ADDED: tl.constexpr):
+    """result = residual + added, and normed = RMS norm of it. All but weight [WIDTH] are [tokens, WIDTH]. Not ADDED: of residual alone, and no result."""
+    row = tl.program_id(0).to(tl.int64) * WIDTH
+    at = tl.arange(0, WIDTH_PADDED)
+    is_one = at < WIDTH
+    sum_ = tl.load(residual + row + at, mask=is_one, other=0.0)
+    if ADDED:
+        sum_ += tl.load(added + row + at, mask=is_one, other=0.0)
+        tl.store(result + row + at, sum_, mask=is_one)
+    x = sum_.to(tl.float32)
+    inverse = tl.rsqrt(tl.sum(x * x, 0) / WIDTH + epsilon)
+    tl.store(normed + row + at, (x * inverse * tl.load(weight + at, mask=is_one, other=0.0).to(tl.float32)).to(sum_.dtype), mask=is_one)
 
 
 @triton.jit
-def norm_rotate_backward(gradient, x, weight, cosines, sines, of_x, of_weight, rows, epsilon,
-                         HEADS: tl.constexpr, DIM: tl.constexpr, HALF_PADDED: tl.constexpr, ROWS: tl.constexpr):
-    """The gradients of norm_rotate's x, and of its weight by each program: of_weight [programs, DIM], float32, to be added up."""
-    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
+def sum_and_norm_backward(gradient, passed, x, weight, of_x, of_weight, rows, programs, epsilon,
+                          WIDTH: tl.constexpr, WIDTH_PADDED: tl.constexpr, PASSED: tl.constexpr):
+    """x [rows, WIDTH] is the sum that was normed, `gradient` the norm's and `passed` (where PASSED) the sum's own. of_x is that of both summands;
+    of_weight [programs, WIDTH], float32, is to be added up."""
+    at = tl.arange(0, WIDTH_PADDED)
+    is_one = at < WIDTH
+    w = tl.load(weight + at, mask=is_one, other=0.0).to(tl.float32)
+    gathered = tl.zeros([WIDTH_PADDED], tl.float32)
+    for row in range(tl.program_id(0), rows, programs):
+        place = row.to(tl.int64) * WIDTH + at
+        grad = tl.load(gradient + place, mask=is_one, other=0.0).to(tl.float32)
+        a = tl.load(x + place, mask=is_one, other=0.0).to(tl.float32)
+        inverse = tl.rsqrt(tl.sum(a * a, 0) / WIDTH + epsilon)
+        a *= inverse
+        gathered += grad * a
+        grad *= w
+        grad = (grad - a * (tl.sum(grad * a, 0) / WIDTH)) * inverse
+        if PASSED:
+            grad += tl.load(passed + place, mask=is_one, other=0.0).to(tl.float32)
+        tl.store(of_x + place, grad.to(of_x.dtype.element_ty), mask=is_one)
+    tl.store(of_weight + tl.program_id(0).to(tl.int64) * WIDTH + at, gathered, mask=is_one)
+
+
+@triton.jit
+def turn_heads(joined, query_norm, key_norm, cosines, sines, turned, rows, epsilon,
+               HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, DIM: tl.constexpr, HALF_PADDED: tl.constexpr, NORMED: tl.constexpr, ROWS: tl.constexpr):
+    """The RMS norm (where NORMED) of each head of queries and keys of each token (a row), then its rotation: each pair of dimensions
+    (i, i + DIM / 2) by its token's angle. joined [tokens, HEADS + 2 * KEY_HEADS, DIM]; turned [rows, DIM], rows = tokens * (HEADS + KEY_HEADS)."""
+    BOTH: tl.constexpr = HEADS + KEY_HEADS
     HALF: tl.constexpr = DIM // 2
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
+    token, head = (row // BOTH).to(tl.int64), row % BOTH
     dims = tl.arange(0, HALF_PADDED)[None, :]
     dim_is = dims < HALF
     is_one = (row < rows) & dim_is
-    at = row.to(tl.int64) * DIM + dims
-    angle = (row // HEADS).to(tl.int64) * HALF + dims
-    c = tl.load(cosines + angle, mask=is_one, other=0.0)
-    s = tl.load(sines + angle, mask=is_one, other=0.0)
-    grad_a = tl.load(gradient + at, mask=is_one, other=0.0).to(tl.float32)
-    grad_b = tl.load(gradient + at + HALF, mask=is_one, other=0.0).to(tl.float32)
-    back_a, back_b = grad_a * c + grad_b * s, grad_b * c - grad_a * s
-    a = tl.load(x + at, mask=is_one, other=0.0).to(tl.float32)
-    b = tl.load(x + at + HALF, mask=is_one, other=0.0).to(tl.float32)
-    inverse = tl.rsqrt((tl.sum(a * a, 1) + tl.sum(b * b, 1)) / DIM + epsilon)[:, None]
-    a, b = a * inverse, b * inverse
-    to_weight = of_weight + tl.program_id(0).to(tl.int64) * DIM + tl.arange(0, HALF_PADDED)
-    tl.store(to_weight, tl.sum(back_a * a, 0), mask=tl.arange(0, HALF_PADDED) < HALF)
-    tl.store(to_weight + HALF, tl.sum(back_b * b, 0), mask=tl.arange(0, HALF_PADDED) < HALF)
-    back_a *= tl.load(weight + dims, mask=dim_is, other=0.0).to(tl.float32)
-    back_b *= tl.load(weight + HALF + dims, mask=dim_is, other=0.0).to(tl.float32)
-    along = ((tl.sum(back_a * a, 1) + tl.sum(back_b * b, 1)) / DIM)[:, None]
-    tl.store(of_x + at, ((back_a - a * along) * inverse).to(of_x.dtype.element_ty), mask=is_one)
-    tl.store(of_x + at + HALF, ((back_b - b * along) * inverse).to(of_x.dtype.element_ty), mask=is_one)
+    at = token * ((HEADS + 2 * KEY_HEADS) * DIM) + head * DIM + dims
+    first = tl.load(joined + at, mask=is_one, other=0.0)
+    a, b = first.to(tl.float32), tl.load(joined + at + HALF, mask=is_one, other=0.0).to(tl.float32)
+    if NORMED:
+        inverse = tl.rsqrt((tl.sum(a * a, 1) + tl.sum(b * b, 1)) / DIM + epsilon)[:, None]
+        is_query = head < HEADS
+        of_a = tl.where(is_query, tl.load(query_norm + dims, mask=dim_is, other=0.0), tl.load(key_norm + dims, mask=dim_is, other=0.0))
+        of_b = tl.where(is_query, tl.load(query_norm + HALF + dims, mask=dim_is, other=0.0), tl.load(key_norm + HALF + dims, mask=dim_is, other=0.0))
+        # The norm's result has the model's type, and so it is rounded here.
+        a = (a * inverse * of_a.to(tl.float32)).to(first.dtype).to(tl.float32)
+        b = (b * inverse * of_b.to(tl.float32)).to(first.dtype).to(tl.float32)
+    c = tl.load(cosines + token * HALF + dims, mask=is_one, other=0.0)
+    s = tl.load(sines + token * HALF + dims, mask=is_one, other=0.0)
+    to = row.to(tl.int64) * DIM + dims
+    tl.store(turned + to, (a * c - b * s).to(first.dtype), mask=is_one)
+    tl.store(turned + to + HALF, (b * c + a * s).to(first.dtype), mask=is_one)
+
+
+@triton.jit
+def turn_heads_backward(of_turned, joined, query_norm, key_norm, cosines, sines, of_joined, of_norms, rows, programs, epsilon,
+                        HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, DIM: tl.constexpr, HALF_PADDED: tl.constexpr, NORMED: tl.constexpr, ROWS: tl.constexpr):
+    """The gradients of turn_heads' joined queries and keys, and of its norms by each program: of_norms [programs, 2, DIM], float32, to be added up."""
+    BOTH: tl.constexpr = HEADS + KEY_HEADS
+    HALF: tl.constexpr = DIM // 2
+    dims = tl.arange(0, HALF_PADDED)[None, :]
+    dim_is = dims < HALF
+    of_query_a = tl.zeros([ROWS, HALF_PADDED], tl.float32)
+    of_query_b = tl.zeros([ROWS, HALF_PADDED], tl.float32)
+    of_key_a = tl.zeros([ROWS, HALF_PADDED], tl.float32)
+    of_key_b = tl.zeros([ROWS, HALF_PADDED], tl.float32)
+    for start in range(tl.program_id(0) * ROWS, rows, programs * ROWS):
+        row = start + tl.arange(0, ROWS)[:, None]
+        token, head = (row // BOTH).to(tl.int64), row % BOTH
+        is_one = (row < rows) & dim_is
+        c = tl.load(cosines + token * HALF + dims, mask=is_one, other=0.0)
+        s = tl.load(sines + token * HALF + dims, mask=is_one, other=0.0)
+        place = row.to(tl.int64) * DIM + dims
+        grad_a = tl.load(of_turned + place, mask=is_one, other=0.0).to(tl.float32)
+        grad_b = tl.load(of_turned + place + HALF, mask=is_one, other=0.0).to(tl.float32)
+        back_a, back_b = grad_a * c + grad_b * s, grad_b * c - grad_a * s
+        at = token * ((HEADS + 2 * KEY_HEADS) * DIM) + head * DIM + dims
+        if NORMED:
+            a = tl.load(joined + at, mask=is_one, other=0.0).to(tl.float32)
+            b = tl.load(joined + at + HALF, mask=is_one, other=0.0).to(tl.float32)
+            inverse = tl.rsqrt((tl.sum(a * a, 1) + tl.sum(b * b, 1)) / DIM + epsilon)[:, None]
+            a, b = a * inverse, b * inverse
+            is_query = head < HEADS
+            of_query_a += tl.where(is_query, back_a * a, 0.0)
+            of_query_b += tl.where(is_query, back_b * b, 0.0)
+            of_key_a += tl.where(is_query, 0.0, back_a * a)
+            of_key_b += tl.where(is_query, 0.0, back_b * b)
+            of_a = tl.where(is_query, tl.load(query_norm + dims, mask=dim_is, other=0.0), tl.load(key_norm + dims, mask=dim_is, other=0.0))
+            of_b = tl.where(is_query, tl.load(query_norm + HALF + dims, mask=dim_is, other=0.0), tl.load(key_norm + HALF + dims, mask=dim_is, other=0.0))
+            back_a *= of_a.to(tl.float32)
+            back_b *= of_b.to(tl.float32)
+            along = ((tl.sum(back_a * a, 1) + tl.sum(back_b * b, 1)) / DIM)[:, None]
+            back_a = (back_a - a * along) * inverse
+            back_b = (back_b - b * along) * inverse
+        tl.store(of_joined + at, back_a.to(of_joined.dtype.element_ty), mask=is_one)
+        tl.store(of_joined + at + HALF, back_b.to(of_joined.dtype.element_ty), mask=is_one)
+    if NORMED:
+        to = of_norms + tl.program_id(0).to(tl.int64) * (2 * DIM) + tl.arange(0, HALF_PADDED)
+        half_is = tl.arange(0, HALF_PADDED) < HALF
+        tl.store(to, tl.sum(of_query_a, 0), mask=half_is)
+        tl.store(to + HALF, tl.sum(of_query_b, 0), mask=half_is)
+        tl.store(to + DIM, tl.sum(of_key_a, 0), mask=half_is)
+        tl.store(to + DIM + HALF, tl.sum(of_key_b, 0), mask=half_is)
+
+
+# Attention of training, over documents that lie one behind the other. Scores that are to be far below all others, but no infinity:
+# a row of nothing else is forgotten by the first real score, without a NaN.
+HIDDEN = tl.constexpr(-1e30)
+
+
+@triton.jit
+def packed_attention(turned, joined, starts, result, logsums, tokens, scale,
+                     HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, DIM: tl.constexpr, DIM_PADDED: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr):
+    """Each query sees the keys from its document's beginning to its own place; a program takes QUERIES of them, of one head.
+
+    turned [tokens, HEADS + KEY_HEADS, DIM]: queries and keys; joined [tokens, HEADS + 2 * KEY_HEADS, DIM], of which the last are values; starts [tokens]:
+    where each token's document begins; result [tokens, HEADS, DIM]; logsums [HEADS, tokens], base 2. scale has log2(e) in it.
+    """
+    head, first = tl.program_id(0), tl.program_id(1) * QUERIES
+    key_head = head // (HEADS // KEY_HEADS)
+    rows, columns, dims = tl.arange(0, QUERIES), tl.arange(0, KEYS), tl.arange(0, DIM_PADDED)
+    dim_is = dims < DIM
+    queries = first + rows
+    query_is = queries < tokens
+    mask = query_is[:, None] & dim_is[None, :]
+    STRIDE: tl.constexpr = (HEADS + KEY_HEADS) * DIM
+    VALUE_STRIDE: tl.constexpr = (HEADS + 2 * KEY_HEADS) * DIM
+    q = tl.load(turned + first.to(tl.int64) * STRIDE + head * DIM + rows[:, None] * STRIDE + dims[None, :], mask=mask, other=0.0)
+    own = tl.load(starts + queries, mask=query_is, other=0)
+    lowest = tl.load(starts + first)
+    end = tl.minimum(first + QUERIES, tokens)
+    # Queries of one document all see the keys before the first of them.
+    masked_from = lowest + tl.where(tl.load(starts + end - 1) == lowest, (first - lowest) // KEYS * KEYS, 0)
+    largest = tl.full([QUERIES], HIDDEN, tl.float32)
+    total = tl.zeros([QUERIES], tl.float32)
+    seen = tl.zeros([QUERIES, DIM_PADDED], tl.float32)
+    for at in range(lowest, masked_from, KEYS):
+        of_key = at.to(tl.int64) * STRIDE + (HEADS + key_head) * DIM
+        of_value = at.to(tl.int64) * VALUE_STRIDE + (HEADS + KEY_HEADS + key_head) * DIM
+        k = tl.load(turned + of_key + columns[None, :] * STRIDE + dims[:, None], mask=dim_is[:, None], other=0.0)
+        v = tl.load(joined + of_value + columns[:, None] * VALUE_STRIDE + dims[None, :], mask=dim_is[None, :], other=0.0)
+        scores = tl.dot(q, k, input_precision="ieee") * scale
+        now_largest = tl.maximum(largest, tl.max(scores, 1))
+        shrink = tl.exp2(largest - now_largest)
+        shares = tl.exp2(scores - now_largest[:, None])
+        total = total * shrink + tl.sum(shares, 1)
+        seen = seen * shrink[:, None] + tl.dot(shares.to(v.dtype), v, input_precision="ieee")
+        largest = now_largest
+    for at in range(masked_from, end, KEYS):
+        keys = at + columns
+        key_is = keys < end
+        of_key = at.to(tl.int64) * STRIDE + (HEADS + key_head) * DIM
+        of_value = at.to(tl.int64) * VALUE_STRIDE + (HEADS + KEY_HEADS + key_head) * DIM
+        k = tl.load(turned + of_key + columns[None, :] * STRIDE + dims[:, None], mask=key_is[None, :] & dim_is[:, None], other=0.0)
+        v = tl.load(joined + of_value + columns[:, None] * VALUE_STRIDE + dims[None, :], mask=key_is[:, None] & dim_is[None, :], other=0.0)
+        scores = tl.dot(q, k, input_precision="ieee") * scale
+        scores = tl.where((keys[None, :] <= queries[:, None]) & (keys[None, :] >= own[:, None]), scores, HIDDEN)
+        now_largest = tl.maximum(largest, tl.max(scores, 1))
+        shrink = tl.exp2(largest - now_largest)
+        shares = tl.exp2(scores - now_largest[:, None])
+        total = total * shrink + tl.sum(shares, 1)
+        seen = seen * shrink[:, None] + tl.dot(shares.to(v.dtype), v, input_precision="ieee")
+        largest = now_largest
+    to = result + first.to(tl.int64) * (HEADS * DIM) + head * DIM + rows[:, None] * (HEADS * DIM) + dims[None, :]
+    tl.store(to, (seen / total[:, None]).to(result.dtype.element_ty), mask=mask)
+    tl.store(logsums + head.to(tl.int64) * tokens + queries, largest + tl.log2(total), mask=query_is)
+
+
+@triton.jit
+def packed_attention_queries(gradient, turned, joined, starts, result, logsums, dots, of_turned, tokens, scale,
+                             HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, DIM: tl.constexpr, DIM_PADDED: tl.constexpr,
+                             QUERIES: tl.constexpr, KEYS: tl.constexpr):
+    """The gradients of packed_attention's queries, and dots [HEADS, tokens], float32: of each query's result with its gradient [tokens, HEADS, DIM]."""
+    head, first = tl.program_id(0), tl.program_id(1) * QUERIES
+    key_head = head // (HEADS // KEY_HEADS)
+    rows, columns, dims = tl.arange(0, QUERIES), tl.arange(0, KEYS), tl.arange(0, DIM_PADDED)
+    dim_is = dims < DIM
+    queries = first + rows
+    query_is = queries < tokens
+    mask = query_is[:, None] & dim_is[None, :]
+    STRIDE: tl.constexpr = (HEADS + KEY_HEADS) * DIM
+    VALUE_STRIDE: tl.constexpr = (HEADS + 2 * KEY_HEADS) * DIM
+    of_query = first.to(tl.int64) * STRIDE + head * DIM + rows[:, None] * STRIDE + dims[None, :]
+    of_result = first.to(tl.int64) * (HEADS * DIM) + head * DIM + rows[:, None] * (HEADS * DIM) + dims[None, :]
+    q = tl.load(turned + of_query, mask=mask, other=0.0)
+    grad = tl.load(gradient + of_result, mask=mask, other=0.0)
+    dot = tl.sum(grad.to(tl.float32) * tl.load(result + of_result, mask=mask, other=0.0).to(tl.float32), 1)
+    at_head = head.to(tl.int64) * tokens + queries
+    tl.store(dots + at_head, dot, mask=query_is)
+    logsum = tl.load(logsums + at_head, mask=query_is, other=0.0)
+    own = tl.load(starts + queries, mask=query_is, other=0)
+    lowest = tl.load(starts + first)
+    end = tl.minimum(first + QUERIES, tokens)
+    masked_from = lowest + tl.where(tl.load(starts + end - 1) == lowest, (first - lowest) // KEYS * KEYS, 0)
+    of_q = tl.zeros([QUERIES, DIM_PADDED], tl.float32)
+    for at in range(lowest, masked_from, KEYS):
+        of_key = at.to(tl.int64) * STRIDE + (HEADS + key_head) * DIM
+        of_value = at.to(tl.int64) * VALUE_STRIDE + (HEADS + KEY_HEADS + key_head) * DIM
+        k = tl.load(turned + of_key + columns[:, None] * STRIDE + dims[None, :], mask=dim_is[None, :], other=0.0)
+        v = tl.load(joined + of_value + columns[None, :] * VALUE_STRIDE + dims[:, None], mask=dim_is[:, None], other=0.0)
+        shares = tl.exp2(tl.dot(q, tl.trans(k), input_precision="ieee") * scale - logsum[:, None])
+        of_scores = shares * (tl.dot(grad, v, input_precision="ieee") - dot[:, None])
+        of_q += tl.dot(of_scores.to(k.dtype), k, input_precision="ieee")
+    for at in range(masked_from, end, KEYS):
+        keys = at + columns
+        key_is = keys < end
+        of_key = at.to(tl.int64) * STRIDE + (HEADS + key_head) * DIM
+        of_value = at.to(tl.int64) * VALUE_STRIDE + (HEADS + KEY_HEADS + key_head) * DIM
+        k = tl.load(turned + of_key + columns[:, None] * STRIDE + dims[None, :], mask=key_is[:, None] & dim_is[None, :], other=0.0)
+        v = tl.load(joined + of_value + columns[None, :] * VALUE_STRIDE + dims[:, None], mask=key_is[None, :] & dim_is[:, None], other=0.0)
+        shares = tl.exp2(tl.dot(q, tl.trans(k), input_precision="ieee") * scale - logsum[:, None])
+        shares = tl.where((keys[None, :] <= queries[:, None]) & (keys[None, :] >= own[:, None]), shares, 0.0)
+        of_scores = shares * (tl.dot(grad, v, input_precision="ieee") - dot[:, None])
+        of_q += tl.dot(of_scores.to(k.dtype), k, input_precision="ieee")
+    tl.store(of_turned + of_query, (of_q * (scale * 0.6931471805599453)).to(of_turned.dtype.element_ty), mask=mask)
+
+
+@triton.jit
+def packed_attention_keys(gradient, turned, joined, ends, logsums, dots, of_turned, of_joined, tokens, scale,
+                          HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, DIM: tl.constexpr, DIM_PADDED: tl.constexpr,
+                          QUERIES: tl.constexpr, KEYS: tl.constexpr):
+    """The gradients of packed_attention's keys and values; a program takes KEYS of them, of one key head, and the queries of all heads that share it.
+    ends [tokens]: where each token's document ends; dots: as packed_attention_queries left them."""
+    key_head, first = tl.program_id(0), tl.program_id(1) * KEYS
+    GROUP: tl.constexpr = HEADS // KEY_HEADS
+    rows, columns, dims = tl.arange(0, KEYS), tl.arange(0, QUERIES), tl.arange(0, DIM_PADDED)
+    dim_is = dims < DIM
+    keys = first + rows
+    key_is = keys < tokens
+    mask = key_is[:, None] & dim_is[None, :]
+    STRIDE: tl.constexpr = (HEADS + KEY_HEADS) * DIM
+    VALUE_STRIDE: tl.constexpr = (HEADS + 2 * KEY_HEADS) * DIM
+    WIDTH: tl.constexpr = HEADS * DIM
+    of_key = first.to(tl.int64) * STRIDE + (HEADS + key_head) * DIM + rows[:, None] * STRIDE + dims[None, :]
+    of_value = first.to(tl.int64) * VALUE_STRIDE + (HEADS + KEY_HEADS + key_head) * DIM + rows[:, None] * VALUE_STRIDE + dims[None, :]
+    k = tl.load(turned + of_key, mask=mask, other=0.0)
+    v = tl.load(joined + of_value, mask=mask, other=0.0)
+    own = tl.load(ends + keys, mask=key_is, other=0)
+    highest = tl.load(ends + tl.minimum(first + KEYS, tokens) - 1)
+    tiles = tl.cdiv(highest - first, QUERIES)
+    of_k = tl.zeros([KEYS, DIM_PADDED], tl.float32)
+    of_v = tl.zeros([KEYS, DIM_PADDED], tl.float32)
+    # One loop over heads and their queries: two, one in the other, take more registers than there are.
+    for tile in range(0, tiles * GROUP):
+        head = key_head * GROUP + tile // tiles
+        at = first + tile % tiles * QUERIES
+        queries = at + columns
+        query_is = queries < highest
+        here = query_is[:, None] & dim_is[None, :]
+        q = tl.load(turned + at.to(tl.int64) * STRIDE + head * DIM + columns[:, None] * STRIDE + dims[None, :], mask=here, other=0.0)
+        grad = tl.load(gradient + at.to(tl.int64) * WIDTH + head * DIM + columns[:, None] * WIDTH + dims[None, :], mask=here, other=0.0)
+        logsum = tl.load(logsums + head.to(tl.int64) * tokens + queries, mask=query_is, other=0.0)
+        dot = tl.load(dots + head.to(tl.int64) * tokens + queries, mask=query_is, other=0.0)
+        shares = tl.exp2(tl.dot(k, tl.trans(q), input_precision="ieee") * scale - logsum[None, :])
+        shares = tl.where((keys[:, None] <= queries[None, :]) & (queries[None, :] < own[:, None]), shares, 0.0)
+        of_v += tl.dot(shares.to(grad.dtype), grad, input_precision="ieee")
+        of_scores = shares * (tl.dot(v, tl.trans(grad), input_precision="ieee") - dot[None, :])
+        of_k += tl.dot(of_scores.to(q.dtype), q, input_precision="ieee")
+    tl.store(of_turned + of_key, (of_k * (scale * 0.6931471805599453)).to(of_turned.dtype.element_ty), mask=mask)
+    tl.store(of_joined + of_value, of_v.to(of_joined.dtype.element_ty), mask=mask)
 
 
 @triton.jit
@@ -271,11 +467,14 @@ SIGNATURES = {
     "prepare_heads": "*E *fp32 *fp32 *E *E *i64 *E *E *E fp32",
     "add_and_norm": "*E *E *E *E fp32",
     "gate": "*E *E",
-    "rotate": "*E *fp32 *fp32 *E fp32",
-    "gate_pair": "*E *E *E",
-    "gate_pair_backward": "*E *E *E *E *E",
-    "norm_rotate": "*E *E *fp32 *fp32 *E i32 fp32",
-    "norm_rotate_backward": "*E *E *E *fp32 *fp32 *E *fp32 i32 fp32",
+    "gate_backward": "*E *E *E",
+    "sum_and_norm": "*E *E *E *E *E fp32",
+    "sum_and_norm_backward": "*E *E *E *E *E *fp32 i32 i32 fp32",
+    "turn_heads": "*E *E *E *fp32 *fp32 *E i32 fp32",
+    "turn_heads_backward": "*E *E *E *E *fp32 *fp32 *E *fp32 i32 i32 fp32",
+    "packed_attention": "*E *E *i32 *E *fp32 i32 fp32",
+    "packed_attention_queries": "*E *E *E *i32 *E *fp32 *fp32 *E i32 fp32",
+    "packed_attention_keys": "*E *E *E *i32 *fp32 *fp32 *E *E i32 fp32",
     "token_losses": "*E *i64 *fp32 *fp32",
 }
 

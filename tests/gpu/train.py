@@ -1,7 +1,8 @@
 """Training on a GPU: the speed of a model of 100 million parameters (tokens a second, MFU), the same run bit by bit after a kill, and
-several GPUs. With --device cpu the same at toy size, without the speed.
+several GPUs, and our kernels' losses beside those of PyTorch's operators. With --device cpu the same at toy size, without the speed.
 
     .venv/bin/python tests/gpu/train.py build/release/bin/nereid-lm [--ranks 2] [--device cpu] [--no-recompute] [--rows 16]
+    ... --shape 1.7b --no-recompute --rows 4 --steps 9       Qwen3-1.7B's shape
     ... --ranks 4 --shape 8b --rows 2 --steps 9 [--shard]     Qwen3-8B's shape, with parameters sharded or whole"""
 import argparse
 import json
@@ -25,7 +26,7 @@ parser.add_argument("--ranks", type=int, default=1)
 parser.add_argument("--rows", type=int, default=8, help="rows of 4,096 tokens in one forward")
 parser.add_argument("--steps", type=int, default=30)
 parser.add_argument("--no-recompute", action="store_true")
-parser.add_argument("--shape", choices=("100m", "8b"), default="100m")
+parser.add_argument("--shape", choices=("100m", "1.7b", "8b"), default="100m")
 parser.add_argument("--shard", action="store_true", help="parameters, too")
 options = parser.parse_args()
 toy_runs.LM = os.path.abspath(options.lm)
@@ -58,6 +59,16 @@ assert curve("killed", *EXACT) == curve("whole", *EXACT), "a run that was killed
 same_checkpoint("killed", "whole", 60)
 print("killed and resumed: the same run bit by bit")
 
+# Our kernels against PyTorch's operators: losses differ by rounding.
+for name in ("kept", "plain"):
+    run_file(name, machine={**precision, "recompute": False})
+done("kept")
+done("plain", "--plain")
+for name in ("whole", "kept"):
+    for (a,), (b,) in zip(curve("plain", "loss"), curve(name, "loss")):
+        assert abs(a - b) < (0.1 if gpu else 1e-3), (name, a, b)
+print("our kernels and PyTorch's operators, kept and computed again: the same losses, up to rounding")
+
 if options.ranks > 1:
     ranked = {"machine": precision, "data": {"rows_at_once": 1, "rows_per_step": 4 * options.ranks}}
     for name, ranks, shard in (("one", 1, False), ("several", options.ranks, False), ("sharded", options.ranks, True)):
@@ -67,8 +78,8 @@ if options.ranks > 1:
             assert abs(a - b) < (0.1 if gpu else 1e-3), (name, a, b)
     print(f"{options.ranks} ranks, with whole parameters and sharded ones: the losses of one, up to rounding")
 
-# 100 million parameters, 12 layers, or Qwen3-8B's shape; documents of 200 to 3,000 tokens, all but their first tenth an answer.
-vocab, length, count = ({"100m": 32768, "8b": 151936}[options.shape], 4096, 1500) if gpu else (500, 128, 60)
+# 100 million parameters, 12 layers, or Qwen3-1.7B's or 8B's shape; documents of 200 to 3,000 tokens, all but their first tenth an answer.
+vocab, length, count = ({"100m": 32768, "1.7b": 151936, "8b": 151936}[options.shape], 4096, 1500) if gpu else (500, 128, 60)
 draw = random.Random(0)
 documents = []
 for _ in range(count):
@@ -76,6 +87,9 @@ for _ in range(count):
     documents.append((tokens, [(len(tokens) // 10, len(tokens))]))
 write_set(root / "large", [documents], vocab)
 shape = {"hidden_size": 768, "intermediate_size": 2048, "num_hidden_layers": 12, "num_attention_heads": 12, "num_key_value_heads": 4}
+if options.shape == "1.7b":
+    shape = {"hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 8,
+             "head_dim": 128, "tie_word_embeddings": True}
 if options.shape == "8b":
     shape = {"hidden_size": 4096, "intermediate_size": 12288, "num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 8,
              "head_dim": 128, "tie_word_embeddings": False}

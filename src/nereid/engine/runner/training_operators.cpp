@@ -4,34 +4,66 @@
 #include <ATen/ops/empty_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
 #include "nereid/base/check.h"
 
 namespace nereid::engine {
 namespace {
 
-constexpr int64_t kPairTile = 2048;  // columns of the gate that a program does
-constexpr int64_t kNormRows = 32;    // heads of tokens
+constexpr int64_t kGateColumns = 1024;  // columns of the gate that a program does
 constexpr int64_t kLossTile = 8192;  // logits
+constexpr int64_t kTurnedRows = 32;  // heads of tokens
+// Programs that gather a gradient by a weight, each over many rows; each leaves one row of what is then added up. 132 is an H200's processors.
+constexpr int64_t kNormPrograms = 16 * 132, kTurnPrograms = 4 * 132;
 
 enum Kernel : size_t {
-  kRotateQueries,
-  kRotateKeys,
-  kGatePair,
-  kGatePairBackward,
   kTokenLosses,
-  kNormQueries,  // from here on, where the model has such norms
-  kNormKeys,
-  kNormQueriesBackward,
-  kNormKeysBackward
+  kGates,
+  kGatesBackward,
+  kSumAndNorm,
+  kNorm,  // of one summand, and so is kNormBackward
+  kSumAndNormBackward,
+  kNormBackward,
+  kTurn,
+  kTurnBackward,
+  kAttention,
+  kAttentionQueries,
+  kAttentionKeys
 };
+
+// What an attention kernel's program takes at once, and how it is compiled.
+struct Tiles {
+  int64_t queries, keys;
+  int warps, stages;
+};
+struct AttentionTiles {
+  Tiles forward, of_queries, of_keys;
+};
+// Measured on an H200 for heads of 64 and 128 (bench/language_model.md); the others fit its registers.
+AttentionTiles tiles_of(const model::Config& config) {
+  if (config.dtype == model::Dtype::kF32 || config.head_dim > 128) return {{32, 32, 4, 2}, {32, 32, 4, 1}, {32, 32, 8, 1}};
+  if (config.head_dim > 64) return {{64, 64, 4, 3}, {64, 32, 4, 2}, {32, 64, 4, 2}};
+  return {{64, 64, 4, 3}, {64, 64, 4, 3}, {32, 64, 4, 3}};
+}
+
+int64_t pieces(int64_t n, int64_t each) { return (n + each - 1) / each; }
+int32_t narrow(int64_t n) {
+  NEREID_CHECK(n <= std::numeric_limits<int32_t>::max(), "a number of 32 bits, got {}", n);
+  return static_cast<int32_t>(n);
+}
 
 class KernelOperators : public model::Operators {
  public:
-  KernelOperators(const model::Config& config, Launcher& launcher, size_t first) : config_(config), launcher_(launcher), first_(first) {}
+  KernelOperators(const model::Config& config, Launcher& launcher, size_t first) : config_(config), launcher_(launcher), first_(first), tiles_(tiles_of(config)) {}
 
-  at::Tensor rotate(const at::Tensor& x, const model::Rotation& rotation) override;
-  at::Tensor norm_rotate(const at::Tensor& x, const at::Tensor& weight, const model::Rotation& rotation) override;
-  at::Tensor gated(const at::Tensor& gate, const at::Tensor& up) override;
+  at::Tensor attend(const at::Tensor& joined, const at::Tensor& query_norm, const at::Tensor& key_norm, const model::Rotation& rotation,
+                    const model::Documents& documents) override;
+  at::Tensor gated(const at::Tensor& joined) override;
+  model::Normed add_and_norm(const at::Tensor& residual, const at::Tensor& added, const at::Tensor& weight) override;
   at::Tensor token_losses(const at::Tensor& logits, const at::Tensor& targets, const at::Tensor& weights) override {
     NEREID_CHECK(logits.is_contiguous() && logits.size(1) == config_.vocab_size, "rows of {} logits", config_.vocab_size);
     auto found = at::empty({logits.size(0)}, weights.options());
@@ -39,39 +71,75 @@ class KernelOperators : public model::Operators {
     return found;
   }
 
-  // Without gradients. sign: 1, or -1 to turn back.
-  at::Tensor turned(const at::Tensor& given, const at::Tensor& cosines, const at::Tensor& sines, float sign) {
-    const auto x = given.contiguous();
-    NEREID_CHECK(x.size(1) == config_.heads || x.size(1) == config_.key_value_heads, "{} or {} heads, got {}", config_.heads, config_.key_value_heads, x.size(1));
-    auto result = at::empty_like(x);
-    launch(x.size(1) == config_.heads ? kRotateQueries : kRotateKeys, {x.size(0), 1, 1}, {x, cosines, sines, result, sign});
+  // What follows is without gradients.
+  struct Heads {
+    at::Tensor joined;                // [tokens, heads + 2 * key_value_heads, head_dim]
+    at::Tensor query_norm, key_norm;  // [head_dim]; any others where the model has none
+    at::Tensor cosines, sines;        // [tokens, 1, head_dim / 2], float32
+  };
+  at::Tensor turned(const Heads& heads) {
+    const int64_t tokens = heads.joined.size(0), rows = tokens * both();
+    auto result = at::empty({tokens, both(), config_.head_dim}, heads.joined.options());
+    launch(kTurn, {pieces(rows, kTurnedRows), 1, 1}, {heads.joined, heads.query_norm, heads.key_norm, heads.cosines, heads.sines, result, narrow(rows), epsilon()});
     return result;
   }
-  at::Tensor normed(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& cosines, const at::Tensor& sines) {
-    auto result = at::empty_like(x);
-    launch(x.size(1) == config_.heads ? kNormQueries : kNormKeys, {programs(x), 1, 1}, {x, weight, cosines, sines, result, rows(x), epsilon()});
-    return result;
+  // Writes the gradients of joined queries and keys; the result is the norms', [2, head_dim], float32.
+  at::Tensor turned_backward(const at::Tensor& of_turned, const Heads& heads, const at::Tensor& of_joined) {
+    const int64_t rows = of_turned.size(0) * both(), programs = std::min(kTurnPrograms, pieces(rows, kTurnedRows));
+    auto of_norms = at::empty({programs, 2, config_.head_dim}, heads.cosines.options());
+    launch(kTurnBackward, {programs, 1, 1},
+           {of_turned, heads.joined, heads.query_norm, heads.key_norm, heads.cosines, heads.sines, of_joined, of_norms, narrow(rows), narrow(programs), epsilon()});
+    return config_.query_key_norm() ? of_norms.sum(0) : at::Tensor();
   }
-  std::pair<at::Tensor, at::Tensor> normed_backward(const at::Tensor& given, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& cosines, const at::Tensor& sines) {
-    const auto gradient = given.contiguous();
-    auto of_x = at::empty_like(x), of_weight = at::empty({programs(x), config_.head_dim}, cosines.options());
-    launch(x.size(1) == config_.heads ? kNormQueriesBackward : kNormKeysBackward, {programs(x), 1, 1},
-           {gradient, x, weight, cosines, sines, of_x, of_weight, rows(x), epsilon()});
-    return {of_x, of_weight.sum(0).to(weight.scalar_type())};
+  struct Attended {
+    at::Tensor result;   // [tokens, heads, head_dim]
+    at::Tensor logsums;  // [heads, tokens], float32
+  };
+  Attended attended(const at::Tensor& turned, const at::Tensor& joined, const at::Tensor& starts) {
+    const int64_t tokens = joined.size(0);
+    Attended found{at::empty({tokens, config_.heads, config_.head_dim}, joined.options()), at::empty({config_.heads, tokens}, joined.options().dtype(at::kFloat))};
+    launch(kAttention, {config_.heads, pieces(tokens, tiles_.forward.queries), 1}, {turned, joined, starts, found.result, found.logsums, narrow(tokens), scale()});
+    return found;
+  }
+  // Writes the gradients of joined values; the result is turned's.
+  at::Tensor attended_backward(const at::Tensor& gradient, const at::Tensor& turned, const at::Tensor& joined, const model::Documents& documents, const Attended& found,
+                               const at::Tensor& of_joined) {
+    const int64_t tokens = joined.size(0);
+    auto of_turned = at::empty_like(turned), dots = at::empty_like(found.logsums);
+    launch(kAttentionQueries, {config_.heads, pieces(tokens, tiles_.of_queries.queries), 1},
+           {gradient, turned, joined, documents.starts, found.result, found.logsums, dots, of_turned, narrow(tokens), scale()});
+    launch(kAttentionKeys, {config_.key_value_heads, pieces(tokens, tiles_.of_keys.keys), 1},
+           {gradient, turned, joined, documents.ends, found.logsums, dots, of_turned, of_joined, narrow(tokens), scale()});
+    return of_turned;
+  }
+  model::Normed summed_and_normed(const at::Tensor& residual, const at::Tensor& added, const at::Tensor& weight) {
+    const bool two = added.defined();
+    model::Normed found{two ? at::empty_like(residual) : residual, at::empty_like(residual)};
+    launch(two ? kSumAndNorm : kNorm, {residual.size(0), 1, 1}, {residual, two ? added : residual, weight, found.sum, found.normed, epsilon()});
+    return found;
+  }
+  // The gradients of a summand and of the weight. `passed`: the sum's own, or undefined.
+  std::pair<at::Tensor, at::Tensor> normed_backward(const at::Tensor& gradient, const at::Tensor& passed, const at::Tensor& sum, const at::Tensor& weight) {
+    const int64_t rows = sum.size(0), programs = std::min(kNormPrograms, rows);
+    auto of_sum = at::empty_like(sum), of_weight = at::empty({programs, sum.size(1)}, sum.options().dtype(at::kFloat));
+    launch(passed.defined() ? kSumAndNormBackward : kNormBackward, {programs, 1, 1},
+           {gradient, passed.defined() ? passed : gradient, sum, weight, of_sum, of_weight, narrow(rows), narrow(programs), epsilon()});
+    return {of_sum, of_weight.sum(0).to(weight.scalar_type())};
   }
   void launch(size_t kernel, const std::array<int64_t, 3>& grid, const std::vector<KernelArgument>& arguments) { launcher_.launch(first_ + kernel, grid, arguments); }
+  std::array<int64_t, 3> gate_grid(int64_t tokens) const { return {tokens, pieces(config_.intermediate_size, kGateColumns), 1}; }
+  const model::Config& config() const { return config_; }
 
  private:
-  static int32_t rows(const at::Tensor& x) { return static_cast<int32_t>(x.size(0) * x.size(1)); }
-  static int64_t programs(const at::Tensor& x) { return (rows(x) + kNormRows - 1) / kNormRows; }
+  int64_t both() const { return config_.heads + config_.key_value_heads; }
   float epsilon() const { return static_cast<float>(config_.rms_norm_eps); }
+  float scale() const { return static_cast<float>(std::numbers::log2e / std::sqrt(static_cast<double>(config_.head_dim))); }
 
   model::Config config_;
   Launcher& launcher_;
   size_t first_;
+  AttentionTiles tiles_;
 };
-
-std::array<int64_t, 3> grid_of(const at::Tensor& x) { return {x.size(0), (x.size(1) + kPairTile - 1) / kPairTile, 1}; }
 
 using torch::autograd::AutogradContext;
 using torch::autograd::tensor_list;
@@ -79,76 +147,123 @@ using torch::autograd::tensor_list;
 // The weights hold the operators for as long as there is a backward pass to come, so a plain pointer to them is kept.
 KernelOperators& operators_of(AutogradContext* context) { return *reinterpret_cast<KernelOperators*>(context->saved_data["operators"].toInt()); }
 
-struct Rotate : torch::autograd::Function<Rotate> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& cosines, const at::Tensor& sines, int64_t operators) {
-    context->save_for_backward({cosines, sines});
+struct Attend : torch::autograd::Function<Attend> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& given, const at::Tensor& query_norm, const at::Tensor& key_norm, const at::Tensor& cosines,
+                            const at::Tensor& sines, const at::Tensor& starts, const at::Tensor& ends, int64_t operators) {
     context->saved_data["operators"] = operators;
-    return operators_of(context).turned(x, cosines, sines, 1);
-  }
-  // A turn back is the turn's own transpose.
-  static tensor_list backward(AutogradContext* context, const tensor_list& gradients) {
-    const auto saved = context->get_saved_variables();
-    return {operators_of(context).turned(gradients[0], saved[0], saved[1], -1), {}, {}, {}};
-  }
-};
-
-struct NormRotate : torch::autograd::Function<NormRotate> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& given, const at::Tensor& weight, const at::Tensor& cosines, const at::Tensor& sines, int64_t operators) {
-    const auto x = given.contiguous();
-    context->save_for_backward({x, weight, cosines, sines});
-    context->saved_data["operators"] = operators;
-    return operators_of(context).normed(x, weight, cosines, sines);
+    auto& own = operators_of(context);
+    const auto joined = given.contiguous();
+    const auto turned = own.turned({joined, query_norm, key_norm, cosines, sines});
+    const auto found = own.attended(turned, joined, starts);
+    context->save_for_backward({joined, query_norm, key_norm, cosines, sines, starts, ends, turned, found.result, found.logsums});
+    return found.result;
   }
   static tensor_list backward(AutogradContext* context, const tensor_list& gradients) {
     const auto saved = context->get_saved_variables();
-    auto [of_x, of_weight] = operators_of(context).normed_backward(gradients[0], saved[0], saved[1], saved[2], saved[3]);
-    return {of_x, of_weight, {}, {}, {}};
+    const auto &joined = saved[0], &query_norm = saved[1], &key_norm = saved[2];
+    auto& own = operators_of(context);
+    const auto of_joined = at::empty_like(joined);
+    const auto of_turned = own.attended_backward(gradients[0].contiguous(), saved[7], joined, {saved[5], saved[6]}, {saved[8], saved[9]}, of_joined);
+    const auto of_norms = own.turned_backward(of_turned, {joined, query_norm, key_norm, saved[3], saved[4]}, of_joined);
+    if (!of_norms.defined()) return {of_joined, {}, {}, {}, {}, {}, {}, {}};
+    return {of_joined, of_norms[0].to(query_norm.scalar_type()), of_norms[1].to(key_norm.scalar_type()), {}, {}, {}, {}, {}};
   }
 };
 
 struct Gate : torch::autograd::Function<Gate> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& given_gate, const at::Tensor& given_up, int64_t operators) {
-    const auto gate = given_gate.contiguous(), up = given_up.contiguous();
-    context->save_for_backward({gate, up});
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& given, int64_t operators) {
+    const auto joined = given.contiguous();
+    context->save_for_backward({joined});
     context->saved_data["operators"] = operators;
-    auto result = at::empty_like(gate);
-    operators_of(context).launch(kGatePair, grid_of(gate), {gate, up, result});
+    auto& own = operators_of(context);
+    auto result = at::empty({joined.size(0), own.config().intermediate_size}, joined.options());
+    own.launch(kGates, own.gate_grid(joined.size(0)), {joined, result});
     return result;
   }
   static tensor_list backward(AutogradContext* context, const tensor_list& gradients) {
     const auto saved = context->get_saved_variables();
-    const auto gradient = gradients[0].contiguous();
-    auto of_gate = at::empty_like(saved[0]), of_up = at::empty_like(saved[1]);
-    operators_of(context).launch(kGatePairBackward, grid_of(gradient), {gradient, saved[0], saved[1], of_gate, of_up});
-    return {of_gate, of_up, {}};
+    auto& own = operators_of(context);
+    auto of_joined = at::empty_like(saved[0]);
+    own.launch(kGatesBackward, own.gate_grid(of_joined.size(0)), {gradients[0].contiguous(), saved[0], of_joined});
+    return {of_joined, {}};
   }
 };
 
-at::Tensor KernelOperators::rotate(const at::Tensor& x, const model::Rotation& rotation) {
-  return Rotate::apply(x, rotation.cosines, rotation.sines, reinterpret_cast<int64_t>(this));
+struct SumAndNorm : torch::autograd::Function<SumAndNorm> {
+  static tensor_list forward(AutogradContext* context, const at::Tensor& residual, const at::Tensor& added, const at::Tensor& weight, int64_t operators) {
+    context->saved_data["operators"] = operators;
+    context->set_materialize_grads(false);
+    const auto found = operators_of(context).summed_and_normed(residual.contiguous(), added.contiguous(), weight);
+    context->save_for_backward({found.sum, weight});
+    return {found.sum, found.normed};
+  }
+  static tensor_list backward(AutogradContext* context, const tensor_list& gradients) {
+    const auto saved = context->get_saved_variables();
+    if (!gradients[1].defined()) return {gradients[0], gradients[0], {}, {}};
+    const auto passed = gradients[0].defined() ? gradients[0].contiguous() : at::Tensor();
+    const auto [of_sum, of_weight] = operators_of(context).normed_backward(gradients[1].contiguous(), passed, saved[0], saved[1]);
+    return {of_sum, of_sum, of_weight, {}};
+  }
+};
+
+struct Norm : torch::autograd::Function<Norm> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& given, const at::Tensor& weight, int64_t operators) {
+    const auto x = given.contiguous();
+    context->saved_data["operators"] = operators;
+    context->save_for_backward({x, weight});
+    return operators_of(context).summed_and_normed(x, {}, weight).normed;
+  }
+  static tensor_list backward(AutogradContext* context, const tensor_list& gradients) {
+    const auto saved = context->get_saved_variables();
+    const auto [of_x, of_weight] = operators_of(context).normed_backward(gradients[0].contiguous(), {}, saved[0], saved[1]);
+    return {of_x, of_weight, {}};
+  }
+};
+
+at::Tensor KernelOperators::attend(const at::Tensor& joined, const at::Tensor& query_norm, const at::Tensor& key_norm, const model::Rotation& rotation,
+                                   const model::Documents& documents) {
+  NEREID_CHECK(documents.starts.size(0) == joined.size(0), "{} tokens, as the documents have, got {}", documents.starts.size(0), joined.size(0));
+  // Not looked at where the model has none; a kernel is given something all the same.
+  const auto& any = rotation.cosines;
+  return Attend::apply(joined, query_norm.defined() ? query_norm : any, key_norm.defined() ? key_norm : any, rotation.cosines, rotation.sines, documents.starts,
+                       documents.ends, reinterpret_cast<int64_t>(this));
 }
 
-at::Tensor KernelOperators::norm_rotate(const at::Tensor& x, const at::Tensor& weight, const model::Rotation& rotation) {
-  return NormRotate::apply(x, weight, rotation.cosines, rotation.sines, reinterpret_cast<int64_t>(this));
-}
+at::Tensor KernelOperators::gated(const at::Tensor& joined) { return Gate::apply(joined, reinterpret_cast<int64_t>(this)); }
 
-at::Tensor KernelOperators::gated(const at::Tensor& gate, const at::Tensor& up) { return Gate::apply(gate, up, reinterpret_cast<int64_t>(this)); }
+model::Normed KernelOperators::add_and_norm(const at::Tensor& residual, const at::Tensor& added, const at::Tensor& weight) {
+  if (!added.defined()) return {residual, Norm::apply(residual, weight, reinterpret_cast<int64_t>(this))};
+  const auto found = SumAndNorm::apply(residual, added, weight, reinterpret_cast<int64_t>(this));
+  return {found[0], found[1]};
+}
 
 }  // namespace
 
 Result<std::shared_ptr<model::Operators>> make_training_operators(const model::Config& config, Launcher& launcher, const Installation& installation) {
   const std::string element = element_name(config.dtype);
-  const auto rotate = [&](int64_t heads) {
-    return KernelRequest{"rotate", element, {{"HEADS", heads}, {"HEADS_PADDED", padded(heads)}, {"DIM", config.head_dim}, {"HALF_PADDED", padded(config.head_dim / 2)}}};
+  const int64_t dim = config.head_dim, hidden = config.hidden_size, wide = padded(hidden);
+  const int norm_warps = static_cast<int>(std::clamp<int64_t>(wide / 1024, 1, 8));
+  const std::map<std::string, int64_t> gate = {{"WIDTH", config.intermediate_size}, {"TILE", kGateColumns}};
+  const auto norm = [&](const char* name, const char* flag, bool both) {
+    return KernelRequest{name, element, {{"WIDTH", hidden}, {"WIDTH_PADDED", wide}, {flag, both}}, norm_warps};
   };
-  const std::map<std::string, int64_t> gate = {{"WIDTH", config.intermediate_size}, {"TILE", std::min(kPairTile, padded(config.intermediate_size))}};
-  const std::map<std::string, int64_t> loss = {{"WIDTH", config.vocab_size}, {"TILE", std::min(kLossTile, padded(config.vocab_size))}};
-  std::vector<KernelRequest> requests = {
-      rotate(config.heads), rotate(config.key_value_heads), {"gate_pair", element, gate}, {"gate_pair_backward", element, gate}, {"token_losses", element, loss, 8}};
-  if (config.query_key_norm())
-    for (const char* name : {"norm_rotate", "norm_rotate_backward"})
-      for (const int64_t heads : {config.heads, config.key_value_heads})
-        requests.push_back({name, element, {{"HEADS", heads}, {"DIM", config.head_dim}, {"HALF_PADDED", padded(config.head_dim / 2)}, {"ROWS", kNormRows}}});
+  const auto turn = [&](const char* name) {
+    return KernelRequest{name, element, {{"HEADS", config.heads}, {"KEY_HEADS", config.key_value_heads}, {"DIM", dim}, {"HALF_PADDED", padded(dim / 2)},
+                                         {"NORMED", config.query_key_norm()}, {"ROWS", kTurnedRows}}};
+  };
+  const auto attention = [&](const char* name, const Tiles& tiles) {
+    return KernelRequest{name, element, {{"HEADS", config.heads}, {"KEY_HEADS", config.key_value_heads}, {"DIM", dim}, {"DIM_PADDED", std::max<int64_t>(padded(dim), 16)},
+                                         {"QUERIES", tiles.queries}, {"KEYS", tiles.keys}}, tiles.warps, tiles.stages};
+  };
+  const AttentionTiles tiles = tiles_of(config);
+  // In the order of Kernel.
+  const std::vector<KernelRequest> requests = {
+      {"token_losses", element, {{"WIDTH", config.vocab_size}, {"TILE", std::min(kLossTile, padded(config.vocab_size))}}, 8},
+      {"gate", element, gate}, {"gate_backward", element, gate},
+      norm("sum_and_norm", "ADDED", true), norm("sum_and_norm", "ADDED", false),
+      norm("sum_and_norm_backward", "PASSED", true), norm("sum_and_norm_backward", "PASSED", false),
+      turn("turn_heads"), turn("turn_heads_backward"),
+      attention("packed_attention", tiles.forward), attention("packed_attention_queries", tiles.of_queries), attention("packed_attention_keys", tiles.of_keys)};
   NEREID_TRY(auto kernels, build_kernels(installation, launcher.arch(), requests));
   NEREID_TRY(const size_t first, launcher.load(std::move(kernels)));
   return std::shared_ptr<model::Operators>(std::make_shared<KernelOperators>(config, launcher, first));

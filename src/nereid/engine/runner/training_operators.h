@@ -1,4 +1,4 @@
-// model::Operators by our own kernels, with their gradients: what training on a GPU has between its matrix products, norms and attention.
+// model::Operators by our own kernels, with their gradients: what training on a GPU has between its matrix products.
 #pragma once
 
 #include <memory>

@@ -8,12 +8,19 @@
 
 namespace nereid::model {
 
+// Where each token's document begins and where it ends: [tokens], int32, on the device.
+struct Documents {
+  at::Tensor starts, ends;
+};
+
 class Attention {
  public:
   virtual ~Attention() = default;
   // query: [tokens, heads, head_dim]; key, value: [tokens, key_value_heads, head_dim]; all rotated.
   // The result is [tokens, heads, head_dim]. Every token sees itself and what came before it in its sequence.
   virtual at::Tensor attend(int64_t layer, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) = 0;
+  // Of a batch that attends to its own tokens alone; null where there are other keys.
+  virtual const Documents* documents() { return nullptr; }
 };
 
 // Softmax over what each query may see, for one sequence: the last queries of it, and all of its keys.
@@ -29,10 +36,13 @@ class PackedAttention : public Attention {
  public:
   PackedAttention(std::vector<int32_t> cumulative, at::Device device);
   at::Tensor attend(int64_t layer, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) override;
+  const Documents* documents() override;
 
  private:
   std::vector<int32_t> cumulative_;
-  at::Tensor on_device_;  // the same, [documents + 1] int32
+  at::Device device_;
+  at::Tensor on_device_;  // the same, [documents + 1] int32; made when asked for, as is documents_
+  Documents documents_;
   int64_t longest_ = 0;
 };
 

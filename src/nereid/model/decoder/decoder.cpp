@@ -7,6 +7,8 @@
 #include <ATen/ops/rms_norm.h>
 #include <ATen/ops/silu.h>
 
+#include "nereid/base/check.h"
+
 namespace nereid::model {
 namespace {
 
@@ -17,50 +19,62 @@ at::Tensor norm(const at::Tensor& x, const at::Tensor& weight, const Config& con
   return at::rms_norm(x, {weight.size(0)}, weight, config.rms_norm_eps);
 }
 
-at::Tensor rotate(const Weights& weights, const at::Tensor& x, const Rotation& rotation);
-// A projection's heads as attention sees them: normed, where the model's are, and turned.
-at::Tensor prepared(const Weights& weights, const at::Tensor& x, const at::Tensor& weight, const Rotation& rotation) {
-  if (!weights.config.query_key_norm()) return rotate(weights, x, rotation);
-  if (weights.operators) return weights.operators->norm_rotate(x, weight, rotation);
-  return rotate(weights, norm(x, weight, weights.config), rotation);
-}
-
 // x: [tokens, heads, head_dim]. Turns each pair of dimensions (i, i + head_dim/2), in float32 at least.
-at::Tensor rotate(const Weights& weights, const at::Tensor& x, const Rotation& rotation) {
-  if (weights.operators) return weights.operators->rotate(x, rotation);
+at::Tensor rotate(const at::Tensor& x, const Rotation& rotation) {
   const auto halves = x.to(c10::promoteTypes(x.scalar_type(), at::kFloat)).chunk(2, -1);
   return at::cat({halves[0] * rotation.cosines - halves[1] * rotation.sines, halves[1] * rotation.cosines + halves[0] * rotation.sines}, -1)
       .to(x.scalar_type());
 }
 
-struct Projected {
-  at::Tensor query, key, value;  // [tokens, its heads, head_dim]
-};
-// x: [tokens, hidden]
-Projected project(const Config& config, const LayerWeights& layer, const at::Tensor& x) {
-  const int64_t dim = config.head_dim;
-  if (!c10::GradMode::is_enabled()) {
-    const auto all = at::linear(x, layer.query_key_value, optional(layer.query_key_value_bias)).view({x.size(0), -1, dim});
-    const auto parts = all.split_with_sizes({config.heads, config.key_value_heads, config.key_value_heads}, 1);
-    return {parts[0], parts[1], parts[2]};
+// A projection's heads as attention sees them: normed, where the model's are, and turned.
+at::Tensor prepared(const Config& config, const at::Tensor& x, const at::Tensor& weight, const Rotation& rotation) {
+  return rotate(config.query_key_norm() ? norm(x, weight, config) : x, rotation);
+}
+
+// x: [tokens, hidden]. The result is [tokens, heads, head_dim].
+at::Tensor attended(const Weights& weights, int64_t index, const at::Tensor& x, const Rotation& rotation, Attention& attention) {
+  const Config& config = weights.config;
+  const LayerWeights& layer = weights.layers[static_cast<size_t>(index)];
+  const auto joined = at::linear(x, layer.query_key_value, optional(layer.query_key_value_bias)).view({x.size(0), -1, config.head_dim});
+  if (weights.operators) {
+    const Documents* documents = attention.documents();
+    NEREID_CHECK(documents != nullptr, "attention of packed documents, where operators are given");
+    return weights.operators->attend(joined, layer.query_norm, layer.key_norm, rotation, *documents);
   }
-  const auto one = [&](const at::Tensor& weight, const at::Tensor& bias) {
-    return at::linear(x, weight, optional(bias)).view({x.size(0), -1, dim});
-  };
-  return {one(layer.query, layer.query_bias), one(layer.key, layer.key_bias), one(layer.value, layer.value_bias)};
+  const auto parts = joined.split_with_sizes({config.heads, config.key_value_heads, config.key_value_heads}, 1);
+  return attention.attend(index, prepared(config, parts[0], layer.query_norm, rotation), prepared(config, parts[1], layer.key_norm, rotation), parts[2]);
 }
 
 // x: [tokens, hidden]
 at::Tensor feed_forward(const Weights& weights, const LayerWeights& layer, const at::Tensor& x) {
-  at::Tensor gate, up;
-  if (!c10::GradMode::is_enabled()) {
-    const auto halves = at::linear(x, layer.gate_up, optional(layer.gate_up_bias)).chunk(2, -1);
-    gate = halves[0], up = halves[1];
+  const auto joined = at::linear(x, layer.gate_up, optional(layer.gate_up_bias));
+  at::Tensor gated;
+  if (weights.operators) {
+    gated = weights.operators->gated(joined);
   } else {
-    gate = at::linear(x, layer.gate, optional(layer.gate_bias)), up = at::linear(x, layer.up, optional(layer.up_bias));
+    const auto halves = joined.chunk(2, -1);
+    gated = at::silu(halves[0]) * halves[1];
   }
-  const auto gated = weights.operators ? weights.operators->gated(gate, up) : at::silu(gate) * up;
   return at::linear(gated, layer.down, optional(layer.down_bias));
+}
+
+// What goes from layer to layer: the residual stream is their sum. Whoever norms it adds, too. `added` may be undefined.
+struct Stream {
+  at::Tensor residual, added;  // [tokens, hidden]
+};
+
+Normed add_and_norm(const Weights& weights, const Stream& stream, const at::Tensor& weight) {
+  if (weights.operators) return weights.operators->add_and_norm(stream.residual, stream.added, weight);
+  const auto sum = stream.added.defined() ? stream.residual + stream.added : stream.residual;
+  return {sum, norm(sum, weight, weights.config)};
+}
+
+Stream through_layer(const Weights& weights, int64_t index, const Stream& stream, const Rotation& rotation, Attention& attention) {
+  const LayerWeights& layer = weights.layers[static_cast<size_t>(index)];
+  const auto before = add_and_norm(weights, stream, layer.input_norm);
+  const auto seen = attended(weights, index, before.normed, rotation, attention).reshape({before.normed.size(0), -1});
+  const auto after = add_and_norm(weights, {before.sum, at::linear(seen, layer.output, optional(layer.output_bias))}, layer.post_norm);
+  return {after.sum, feed_forward(weights, layer, after.normed)};
 }
 
 }  // namespace
@@ -73,20 +87,15 @@ Rotation rotation_at(const Weights& weights, const at::Tensor& positions) {
 }
 
 at::Tensor layer_forward(const Weights& weights, int64_t index, const at::Tensor& hidden, const Rotation& rotation, Attention& attention) {
-  const Config& config = weights.config;
-  const LayerWeights& layer = weights.layers[static_cast<size_t>(index)];
-  auto [query, key, value] = project(config, layer, norm(hidden, layer.input_norm, config));
-  const auto seen = attention.attend(index, prepared(weights, query, layer.query_norm, rotation),
-                                     prepared(weights, key, layer.key_norm, rotation), value);
-  const auto after = hidden + at::linear(seen.reshape({hidden.size(0), -1}), layer.output, optional(layer.output_bias));
-  return after + feed_forward(weights, layer, norm(after, layer.post_norm, config));
+  const Stream stream = through_layer(weights, index, {hidden, {}}, rotation, attention);
+  return stream.residual + stream.added;
 }
 
 at::Tensor hidden_states(const Weights& weights, const at::Tensor& tokens, const at::Tensor& positions, Attention& attention) {
   const Rotation rotation = rotation_at(weights, positions);
-  at::Tensor hidden = at::embedding(weights.embedding, tokens);
-  for (int64_t i = 0; i < weights.config.layers; ++i) hidden = layer_forward(weights, i, hidden, rotation, attention);
-  return norm(hidden, weights.norm, weights.config);
+  Stream stream{at::embedding(weights.embedding, tokens), {}};
+  for (int64_t i = 0; i < weights.config.layers; ++i) stream = through_layer(weights, i, stream, rotation, attention);
+  return add_and_norm(weights, stream, weights.norm).normed;
 }
 
 at::Tensor logits_of(const Weights& weights, const at::Tensor& hidden) { return at::linear(hidden, weights.head); }

@@ -2,6 +2,8 @@
 
 #include <ATen/Context.h>
 #include <ATen/detail/CUDAHooksInterface.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <dlfcn.h>
 
@@ -49,6 +51,16 @@ Result<c10::Device> open_device(const std::string& name) {
   const c10::Device device(c10::kCUDA, static_cast<c10::DeviceIndex>(index));
   c10::impl::getDeviceGuardImpl(c10::kCUDA)->setDevice(device);  // of this thread: streams and contexts are its
   return device;
+}
+
+at::Tensor sent_to(const at::Tensor& on_host, at::Device device) {
+  if (!device.is_cuda()) return on_host.to(device, on_host.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
+  at::Tensor pinned = at::empty(on_host.sizes(), on_host.options().pinned_memory(true));
+  return pinned.copy_(on_host).to(device, /*non_blocking=*/true);
+}
+
+at::Tensor sent_to(const std::vector<int32_t>& numbers, at::Device device) {
+  return sent_to(at::from_blob(const_cast<int32_t*>(numbers.data()), {static_cast<int64_t>(numbers.size())}, at::kInt), device);
 }
 
 }  // namespace nereid::model

@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
 #include "nereid/base/check.h"
 #include "nereid/model/rope.h"
@@ -52,7 +53,7 @@ at::Tensor joined(const at::Tensor& first, int64_t rows) {
   if (!first.defined()) return {};
   std::vector<int64_t> sizes = first.sizes().vec();
   sizes[0] = rows;
-  return first.detach().as_strided(sizes, first.strides());
+  return first.detach().as_strided(sizes, first.strides()).detach();
 }
 
 }  // namespace
@@ -121,8 +122,17 @@ void initialize(Weights& weights, uint64_t seed) {
   }
 }
 
-void require_gradients(Weights& weights) {
-  for (auto& parameter : weights.parameters) parameter.set_requires_grad(true);
+at::Tensor require_gradients(Weights& weights) {
+  const at::Tensor gradient = at::zeros_like(weights.flat);
+  const auto gather = [&](at::Tensor& leaf) {
+    if (!leaf.defined()) return;
+    leaf.set_requires_grad(true);
+    leaf.mutable_grad() = gradient.as_strided(leaf.sizes(), leaf.strides(), leaf.storage_offset() - weights.flat.storage_offset());
+  };
+  for (auto& parameter : weights.parameters) gather(parameter);
+  for (auto& layer : weights.layers)
+    for (auto* joined : {&layer.query_key_value, &layer.query_key_value_bias, &layer.gate_up, &layer.gate_up_bias}) gather(*joined);
+  return gradient;
 }
 
 }  // namespace nereid::model

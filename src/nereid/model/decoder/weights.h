@@ -21,7 +21,7 @@ struct LayerWeights {
   at::Tensor query_norm, key_norm;
   at::Tensor gate, up, down;
   at::Tensor gate_bias, up_bias, down_bias;
-  // Over the same memory, for forwards without gradients.
+  // Over the same memory: what forwards use.
   at::Tensor query_key_value;       // [(heads + 2 * key_value_heads) * head_dim, hidden]
   at::Tensor query_key_value_bias;  // [(heads + 2 * key_value_heads) * head_dim]
   at::Tensor gate_up;               // [2 * intermediate, hidden]
@@ -49,8 +49,9 @@ Dtype dtype_of(at::ScalarType type);
 Weights make_weights(const Config& config, at::Device device);
 // Normal draws with config.initializer_range (norms one, biases zero): the same for a seed on every device.
 void initialize(Weights& weights, uint64_t seed);
-// All parameters become leaves that gather gradients.
-void require_gradients(Weights& weights);
+// All parameters become leaves that gather gradients, and so does what is joined of them. The gradients are views of one buffer, laid out as `flat`, which is
+// the result: zeros, in the weights' type.
+at::Tensor require_gradients(Weights& weights);
 
 // Loads config.json and the tensors that it asks for, converted to `dtype` (the checkpoint's own where absent). Errors (blamed on the input) name the
 // file, the tensor, what was expected and what came; a tensor that the model has no place for is one.

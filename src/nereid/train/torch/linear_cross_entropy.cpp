@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "nereid/model/decoder/device.h"
 #include "nereid/train/batch.h"
 
 namespace nereid::train {
@@ -26,9 +27,11 @@ int64_t chunk_of(const at::Tensor& weight, int64_t chunk) {
 struct Learnt {
   at::Tensor rows, targets;  // [n], int64
 };
-Learnt learnt_of(const at::Tensor& targets) {
+Learnt learnt_of(const at::Tensor& targets, at::Device device) {
   const at::Tensor rows = (targets != kNoTarget).nonzero().squeeze(1);
-  return {rows, targets.index_select(0, rows)};
+  const at::Tensor wanted = targets.index_select(0, rows);
+  if (targets.device() == device) return {rows, wanted};
+  return {model::sent_to(rows, device), model::sent_to(wanted, device)};
 }
 
 // Of one chunk: the logits in float32, and their logarithmic sums [n, 1].
@@ -68,7 +71,7 @@ class CrossEntropy : public torch::autograd::Function<CrossEntropy> {
                             const at::Tensor& targets, double scale, int64_t chunk, bool want_gradients,
                             int64_t operators) {
     auto* const own = reinterpret_cast<model::Operators*>(operators);
-    const Learnt learnt = learnt_of(targets);
+    const Learnt learnt = learnt_of(targets, hidden.device());
     const at::Tensor rows = hidden.index_select(0, learnt.rows);
     at::Tensor loss = at::zeros({}, hidden.options().dtype(at::kFloat));
     std::optional<Gradients> gradients;
@@ -107,7 +110,7 @@ class Scores : public torch::autograd::Function<Scores> {
  public:
   static variable_list forward(AutogradContext* context, const at::Tensor& hidden, const at::Tensor& weight,
                                const at::Tensor& targets, int64_t chunk) {
-    const Learnt learnt = learnt_of(targets);
+    const Learnt learnt = learnt_of(targets, hidden.device());
     const auto options = hidden.options().dtype(at::kFloat);
     const int64_t count = learnt.rows.size(0);
     const at::Tensor found = at::empty({count}, options), spread = at::empty({count}, options);
@@ -135,7 +138,7 @@ class Scores : public torch::autograd::Function<Scores> {
     const auto saved = context->get_saved_variables();
     const at::Tensor &hidden = saved[0], &weight = saved[1];
     const int64_t chunk = context->saved_data["chunk"].toInt();
-    const Learnt learnt = learnt_of(saved[2]);
+    const Learnt learnt = learnt_of(saved[2], hidden.device());
     const at::Tensor rows = hidden.index_select(0, learnt.rows),
                      wanted = gradients[0].index_select(0, learnt.rows);
     Gradients found(rows, weight);

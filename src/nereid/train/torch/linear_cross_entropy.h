@@ -9,7 +9,7 @@ namespace nereid::train {
 
 // scale * sum of -log softmax(hidden weight^T)[target] over the rows whose target is not kNoTarget; float32,
 // no dimensions. hidden: [tokens, hidden_size]; weight: [vocab, hidden_size], of the same type; targets:
-// [tokens], int64. Gradients are computed along with the value, so the backward pass costs nothing: at no
+// [tokens], int64, on hidden's device, which is waited for, or on the host. Gradients are computed along with the value, so the backward pass costs nothing: at no
 // time is there more of the logits than one chunk. `chunk` 0: as many rows as make 2^27 logits. `operators`: who
 // makes losses and gradients of the logits; null: PyTorch's operators.
 at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets,

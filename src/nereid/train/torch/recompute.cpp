@@ -28,10 +28,7 @@ class RecomputedLayer : public torch::autograd::Function<RecomputedLayer> {
     context->save_for_backward({hidden});
     context->saved_data["call"] = c10::IValue::make_capsule(call);
     context->saved_data["layer"] = layer;
-    // With gradients, though nobody asks for these: without, a layer joins some of its products, and rounds
-    // otherwise.
-    const at::AutoGradMode with_gradients(true);
-    return call->run(layer, hidden.detach()).detach();
+    return call->run(layer, hidden);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {

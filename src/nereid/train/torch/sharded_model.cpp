@@ -3,19 +3,18 @@
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/embedding_dense_backward.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/from_blob.h>
 #include <ATen/ops/rms_norm.h>
-#include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
+
+#include "nereid/model/decoder/device.h"
 
 namespace nereid::train {
 namespace {
 
 at::Tensor to_device(const std::vector<int32_t>& numbers, at::Device device) {
-  return at::from_blob(const_cast<int32_t*>(numbers.data()), {std::ssize(numbers)}, at::kInt)
-      .to(device, at::kLong);
+  return model::sent_to(numbers, device).to(at::kLong);
 }
 
 // Where a layer begins and how long it is, with the gaps between its parameters.
@@ -52,14 +51,7 @@ ShardedModel::ShardedModel(const model::Weights& weights, Ranks& ranks, std::vec
   stage_.operators = weights.operators;
   const auto [first, length] = layer_range(stage_.layout, 0);
   stage_layer_ = stage_.flat.narrow(0, first, length);
-  const at::Tensor gradient = at::zeros_like(stage_.flat);
-  stage_gradient_ = gradient.narrow(0, first, length);
-  model::require_gradients(stage_);
-  for (size_t i = 0; i < stage_.parameters.size(); ++i) {
-    const auto& parameter = stage_.layout.parameters[i];
-    stage_.parameters[i].mutable_grad() =
-        gradient.narrow(0, parameter.offset, parameter.elements).view(parameter.info.shape);
-  }
+  stage_gradient_ = model::require_gradients(stage_).narrow(0, first, length);
   for (int64_t layer = 0; layer < config_.layers; ++layer) {
     const auto [offset, elements] = layer_range(layout_, layer);
     NEREID_CHECK(elements == length, "layers of {} elements, got {}", length, elements);
@@ -125,8 +117,6 @@ Result<ShardedModel::Passage> ShardedModel::forward(const Batch& batch) {
   for (int64_t layer = 0; layer < config_.layers; ++layer) {
     NEREID_TRY_STATUS(fetch_layer(layer));
     passage.inputs.push_back(hidden);
-    // Where there will be a backward pass with gradients from now on: without, a layer joins some of its
-    // products, and rounds otherwise.
     hidden = model::layer_forward(stage_, 0, hidden, passage.rotation, *passage.attention).detach();
   }
   passage.last = hidden;

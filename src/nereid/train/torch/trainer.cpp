@@ -1,11 +1,13 @@
 #include "nereid/train/torch/trainer.h"
 
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <cmath>
 
+#include "nereid/model/decoder/device.h"
 #include "nereid/train/torch/linear_cross_entropy.h"
 #include "nereid/train/torch/recompute.h"
 
@@ -21,8 +23,13 @@ std::vector<int64_t> borders_of(const model::ParameterLayout& layout, OptimizerS
 }
 
 at::Tensor on_device(const std::vector<int32_t>& numbers, at::Device device) {
-  return at::from_blob(const_cast<int32_t*>(numbers.data()), {std::ssize(numbers)}, at::kInt)
-      .to(device, at::kLong);
+  return model::sent_to(numbers, device).to(at::kLong);
+}
+
+// On the host, where which rows have one is found without waiting for the device.
+at::Tensor targets_of(const Batch& batch) {
+  return at::from_blob(const_cast<int32_t*>(batch.targets.data()), {std::ssize(batch.targets)}, at::kInt)
+      .to(at::kLong);
 }
 
 }  // namespace
@@ -43,16 +50,10 @@ Trainer::Trainer(const RunFile& run, model::Weights weights, Ranks& ranks)
     gathered_ = at::zeros_like(master_);
     return;
   }
-  model::require_gradients(weights_);
-  gradient_ = at::zeros_like(weights_.flat);
+  gradient_ = model::require_gradients(weights_);
   gathered_ = gradient_.scalar_type() == at::kFloat
                   ? gradient_
                   : at::zeros(gradient_.sizes(), gradient_.options().dtype(at::kFloat));
-  for (size_t i = 0; i < weights_.parameters.size(); ++i) {
-    const auto& parameter = weights_.layout.parameters[i];
-    weights_.parameters[i].mutable_grad() =
-        gradient_.narrow(0, parameter.offset, parameter.elements).view(parameter.info.shape);
-  }
   master_ = weights_.flat.slice(0, begin(), end()).to(at::kFloat);
 }
 
@@ -71,7 +72,7 @@ at::Tensor Trainer::hidden_of(const Batch& batch) const {
 }
 
 at::Tensor Trainer::loss_of(const Batch& batch, double scale) const {
-  return linear_cross_entropy(hidden_of(batch), weights_.head, on_device(batch.targets, device_), scale, 0,
+  return linear_cross_entropy(hidden_of(batch), weights_.head, targets_of(batch), scale, 0,
                               weights_.operators.get());
 }
 
@@ -90,15 +91,17 @@ Result<Trainer::Figures> Trainer::gather_all(size_t count,
 }
 
 Result<Trainer::Figures> Trainer::figures_of(const at::Tensor& loss) {
-  std::vector<double> sums = {loss.item<double>(),
-                              own_gradient().norm().to(at::kDouble).square().item<double>()};
+  // One transfer for both.
+  const std::vector<at::Tensor> both = {loss.to(at::kDouble), own_gradient().norm().to(at::kDouble).square()};
+  const at::Tensor on_host = at::stack(both).cpu();
+  std::vector<double> sums = {on_host[0].item<double>(), on_host[1].item<double>()};
   NEREID_TRY_STATUS(ranks_->sum(sums));
   return Figures{.loss = sums[0], .gradient_norm = std::sqrt(sums[1])};
 }
 
 ShardedModel::Loss Trainer::sharded_loss(const Batch& batch, double scale) const {
   return [&batch, scale, this](const at::Tensor& hidden, const at::Tensor& head) {
-    return linear_cross_entropy(hidden, head, on_device(batch.targets, device_), scale);
+    return linear_cross_entropy(hidden, head, targets_of(batch), scale);
   };
 }
 
@@ -123,7 +126,7 @@ Result<Trainer::Figures> Trainer::gather(const StepData& step) {
 
 Trainer::Scores Trainer::score(const Batch& batch) const {
   const c10::NoGradGuard no_gradients;
-  const auto scores = score_tokens(hidden_of(batch), weights_.head, on_device(batch.targets, device_));
+  const auto scores = score_tokens(hidden_of(batch), weights_.head, targets_of(batch));
   return {scores.log_probabilities.cpu(), scores.entropies.cpu()};
 }
 
@@ -143,8 +146,7 @@ Result<Trainer::Figures> Trainer::gather_scored(
     const std::vector<Batch>& batches,
     const std::function<at::Tensor(size_t batch, const TokenScores& scores)>& gradient_of) {
   return gather_all(batches.size(), [&](size_t i) {
-    const auto scores =
-        score_tokens(hidden_of(batches[i]), weights_.head, on_device(batches[i].targets, device_));
+    const auto scores = score_tokens(hidden_of(batches[i]), weights_.head, targets_of(batches[i]));
     torch::autograd::backward({scores.log_probabilities}, {gradient_of(i, scores).to(device_)});
     return at::zeros({}, gathered_.options());
   });
