@@ -106,6 +106,8 @@ class Scheduler {
   void forget_prefixes() { blocks_.forget(); }
 
   bool busy() const { return !samples_.empty(); }
+  bool knows(int64_t request) const { return groups_.contains(request); }  // samples of it are left
+  size_t unbegun() const { return unbegun_; }                              // requests of which nothing was computed yet
   int64_t running() const { return static_cast<int64_t>(running_.size()); }
   int64_t waiting() const { return static_cast<int64_t>(waiting_.size()); }
   int64_t preempted() const { return preempted_; }  // so often until now

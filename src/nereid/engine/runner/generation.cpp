@@ -56,28 +56,36 @@ Result<size_t> Generation::add(GenerationRequest request) {
                         .max_tokens = request.most_new,
                         .stop_tokens = {request.end_tokens.begin(), request.end_tokens.end()}};
   NEREID_TRY(const int64_t number, scheduler_.add(std::move(scheduled)));
-  NEREID_CHECK(number == static_cast<int64_t>(requests_.size()), "requests to be counted alike, got {} and {}", number, requests_.size());
   request.prompt = {};  // the scheduler has it
-  requests_.push_back(std::move(request));
+  requests_.emplace(number, std::move(request));
   return static_cast<size_t>(number);
 }
 
 void Generation::cancel(size_t request) {
-  for (int64_t sample = 0; sample < requests_.at(request).samples; ++sample) cancel(request, sample);
+  const auto number = static_cast<int64_t>(request);
+  cancelled_.insert(number);
+  scheduler_.cancel(number);
+  forget_if_over(number);
 }
 
 void Generation::cancel(size_t request, int64_t sample) {
   const SampleId id = {static_cast<int64_t>(request), sample};
   ended_.insert(id);
   scheduler_.cancel(id);
+  forget_if_over(id.request);
 }
 
 void Generation::stop(size_t request, int64_t sample) {
   for (const Event& event : scheduler_.stop({static_cast<int64_t>(request), sample})) ended_.insert(event.id);
+  forget_if_over(static_cast<int64_t>(request));
+}
+
+void Generation::forget_if_over(int64_t request) {
+  if (!scheduler_.knows(request)) requests_.erase(request);
 }
 
 DrawParameters Generation::parameters_of(SampleId id) const {
-  const GenerationRequest& request = requests_[static_cast<size_t>(id.request)];
+  const GenerationRequest& request = requests_.at(id.request);
   if (!request.draws.empty()) return request.draws[static_cast<size_t>(id.sample)];
   DrawParameters own = request.draw;
   own.seed = seed_of_sample(own.seed, id.sample);
@@ -86,40 +94,46 @@ DrawParameters Generation::parameters_of(SampleId id) const {
 
 void Generation::step(const std::function<void(const Token&)>& on_token) {
   ended_.clear();
+  cancelled_.clear();
   const Batch& batch = scheduler_.schedule();
   if (batch.step.tokens.empty()) return;
   runner_.copy_blocks(batch.copies);
   auto logits = runner_.forward(batch.step);
   Drawn drawn;
+  std::vector<std::vector<Likely>> likely;
   std::vector<SampleId> ids;
   if (!batch.draws.empty()) {
     std::vector<DrawParameters> parameters;
-    std::vector<int64_t> rows;
+    std::vector<int64_t> rows, told;
     for (const Draw& draw : batch.draws) {
       const SampleId id = ids.emplace_back(draw.id);
       rows.push_back(static_cast<int64_t>(draw.row));
       DrawParameters& own = parameters.emplace_back(parameters_of(id));
       own.index = static_cast<uint64_t>(draw.index);
+      told.push_back(requests_.at(id.request).likeliest);
     }
     // Samples that begin together draw from one row.
     if (rows.size() > batch.step.wanted.size()) logits = logits.index_select(0, at::tensor(rows).to(logits.device()));
     drawn = draw(logits, parameters);
+    likely = likeliest(logits, told);
   }
   const std::vector<TokenId> tokens(drawn.tokens.begin(), drawn.tokens.end());
   const std::vector<Event> events = scheduler_.accept(tokens);
   size_t i = 0;
   for (const Event& event : events) {
     const SampleId id = event.id;
+    if (event.finish != Finish::kNot) forget_if_over(id.request);
     if (event.token == model::kNoToken) continue;  // others of its request were enough
     // Events come in the order of the draws, of which some may have come too late.
     while (ids[i] != id) ++i;
-    if (ended_.contains(id)) continue;  // by whom an earlier token of this step was handed to
+    if (ended_.contains(id) || cancelled_.contains(id.request)) continue;  // by whom an earlier token of this step was handed to
     on_token({.request = static_cast<size_t>(id.request),
               .sample = id.sample,
               .token = drawn.tokens[i],
               .logprob = drawn.logprobs[i],
               .drawn_logprob = drawn.drawn_logprobs[i],
-              .last = event.finish != Finish::kNot});
+              .last = event.finish != Finish::kNot,
+              .likeliest = std::move(likely[i])});
   }
 }
 

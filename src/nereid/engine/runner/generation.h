@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct GenerationRequest {
   DrawParameters draw = {};              // `seed` is the request's: each sample has its own, made of it; `index` is counted
   std::vector<DrawParameters> draws = {};  // of each sample, seeds included, where they are not all `draw`
   std::vector<int64_t> end_tokens = {};  // drawing one ends the sample; it is handed out like the others
+  int64_t likeliest = 0;                 // so many of the most probable tokens are told beside each that is drawn
   int64_t enough = 0;                    // so many samples that have ended end the others, of which nothing more is handed out; 0: all are wanted
 };
 
@@ -32,6 +34,7 @@ struct Token {
   int64_t token = 0;
   float logprob = 0, drawn_logprob = 0;  // as in Drawn
   bool last = false;                     // it is an end token, or the sample has as many as it may
+  std::vector<Likely> likeliest = {};    // as many as its request asks for
 };
 
 struct GenerationOptions {
@@ -63,18 +66,22 @@ class Generation {
   // One forward. `on_token` may cancel, stop and add.
   void step(const std::function<void(const Token&)>& on_token);
 
+  size_t remembered() const { return requests_.size(); }  // requests that are not over
   int64_t free_blocks() const { return scheduler_.blocks().available(); }
   const Scheduler& scheduler() const { return scheduler_; }
 
  private:
   int64_t most_tokens() const;
   DrawParameters parameters_of(SampleId id) const;
+  void forget_if_over(int64_t request);
 
   Runner& runner_;
   GenerationOptions options_;
   Scheduler scheduler_;
-  std::vector<GenerationRequest> requests_;
-  std::set<SampleId> ended_;  // since the step whose tokens are being handed out
+  std::map<int64_t, GenerationRequest> requests_;  // those that are not over
+  // Since the step whose tokens are being handed out: samples, and requests as a whole.
+  std::set<SampleId> ended_;
+  std::set<int64_t> cancelled_;
 };
 
 }  // namespace nereid::engine

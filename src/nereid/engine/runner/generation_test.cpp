@@ -2,6 +2,9 @@
 
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <cmath>
 
 #include "nereid/engine/runner/random_batch_for_tests.h"
 
@@ -180,6 +183,62 @@ TEST_F(Generations, WhatDoesNotFitIsRefused) {
   EXPECT_EQ(generation.add({.prompt = Tokens(10, 1), .most_new = 20}).error().message, "a prompt of 10 tokens and 20 more: expected at most 20, as many as the cache holds");
   EXPECT_TRUE(generation.add({.prompt = Tokens(10, 1), .most_new = 11}).ok());
   EXPECT_EQ(run(generation).at({0, 0}).size(), 11u);
+}
+
+// However a request ends, nothing is kept of it: a server lives long.
+TEST_F(Generations, WhatIsOverIsForgotten) {
+  const auto engine = runner(60, 4);
+  Generation generation(*engine, {.most_sequences = 16});
+  const auto round = [&](uint64_t seed) {
+    const std::vector<DrawParameters> draws(4, {.seed = seed});
+    const size_t first = generation.add({.prompt = kPrompts[seed % 4], .samples = 4, .most_new = 3, .draws = draws}).value();
+    const size_t enough = generation.add({.prompt = kPrompts[0], .samples = 4, .most_new = 4, .draws = draws, .enough = 1}).value();
+    const size_t stopped = generation.add({.prompt = kPrompts[2], .samples = 2, .most_new = 9, .draw = {.seed = seed}}).value();
+    const size_t cancelled = generation.add({.prompt = kPrompts[3], .samples = 4, .most_new = 9, .draws = draws}).value();
+    const size_t never = generation.add({.prompt = kPrompts[1], .samples = 4, .most_new = 9, .draws = draws}).value();
+    ASSERT_EQ(generation.remembered(), 5u);
+    generation.cancel(never);
+    ASSERT_EQ(generation.remembered(), 4u);
+    std::map<size_t, int64_t> tokens;
+    while (!generation.idle())
+      generation.step([&](const Token& token) {
+        ++tokens[token.request];
+        if (token.request == stopped) generation.stop(stopped, token.sample);
+        if (token.request == cancelled) generation.cancel(cancelled);
+      });
+    generation.cancel(first), generation.cancel(first, 2), generation.stop(first, 1);  // it is over
+    ASSERT_EQ(generation.remembered(), 0u);
+    ASSERT_EQ(tokens, (std::map<size_t, int64_t>{{first, 12}, {enough, 13}, {stopped, 2}, {cancelled, 1}}));
+  };
+  for (uint64_t seed = 0; seed < 50; ++seed) round(seed);
+  const auto before = mallinfo2().uordblks;
+  for (uint64_t seed = 0; seed < 400; ++seed) round(seed);
+  const auto after = mallinfo2().uordblks;
+  EXPECT_LT(after, before + 100'000) << "2,000 requests; each had some 300 bytes";
+  EXPECT_EQ(generation.free_blocks(), 59);
+}
+
+// The likeliest tokens are of the distribution that the drawn ones have their log-probabilities from; who asks for none gets none.
+TEST_F(Generations, TellsTheLikeliestTokens) {
+  const auto engine = runner(100, 4);
+  Generation generation(*engine, {});
+  const std::vector<int64_t> asked = {0, 3, 61, 1000};
+  for (const int64_t count : asked) ASSERT_TRUE(generation.add({.prompt = kPrompts[1], .samples = 2, .most_new = 5, .draw = {.temperature = 0.7}, .likeliest = count}).ok());
+  int64_t tokens = 0;
+  while (!generation.idle())
+    generation.step([&](const Token& token) {
+      ++tokens;
+      ASSERT_EQ(std::ssize(token.likeliest), std::min<int64_t>(asked[token.request], 61));
+      double sum = 0;
+      for (size_t i = 0; i < token.likeliest.size(); ++i) {
+        const Likely& likely = token.likeliest[i];
+        sum += std::exp(likely.logprob);
+        EXPECT_LE(likely.logprob, token.likeliest[i == 0 ? 0 : i - 1].logprob);
+        EXPECT_NEAR(likely.logprob, likely.token == token.token ? token.logprob : likely.logprob, 1e-6);
+      }
+      EXPECT_NEAR(sum, asked[token.request] >= 61 ? 1 : sum, 1e-5);
+    });
+  EXPECT_EQ(tokens, 4 * 2 * 5);
 }
 
 }  // namespace

@@ -213,4 +213,31 @@ Drawn draw(const at::Tensor& given, const std::vector<DrawParameters>& parameter
   return drawn;
 }
 
+std::vector<std::vector<Likely>> likeliest(const at::Tensor& logits, const std::vector<int64_t>& counts) {
+  const c10::NoGradGuard no_gradients;
+  NEREID_CHECK(logits.dim() == 2 && logits.size(0) == std::ssize(counts), "logits of {} rows, got {}", counts.size(), logits.size(0));
+  std::vector<std::vector<Likely>> likely(counts.size());
+  std::vector<int64_t> asked;
+  int64_t most = 0;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] == 0) continue;
+    asked.push_back(static_cast<int64_t>(i));
+    most = std::max(most, std::min(counts[i], logits.size(1)));
+  }
+  if (asked.empty()) return likely;
+  const auto own = logits.index_select(0, at::tensor(asked).to(logits.device())).to(at::kFloat);
+  const auto tokens = largest(own, most);  // [asked, most]
+  const auto wide = own.to(at::kDouble);
+  std::vector<at::Tensor> parts = {tokens.to(at::kDouble), wide.gather(1, tokens) - wide.logsumexp(1, /*keepdim=*/true)};
+  const auto host = at::stack(parts).cpu();  // one transfer for both
+  const double* numbers = host.const_data_ptr<double>();
+  const double* logprobs = numbers + host.numel() / 2;
+  for (const int64_t row : asked) {
+    const auto place = static_cast<size_t>(row);
+    for (int64_t k = 0; k < std::min(counts[place], most); ++k) likely[place].push_back({static_cast<int64_t>(numbers[k]), static_cast<float>(logprobs[k])});
+    numbers += most, logprobs += most;
+  }
+  return likely;
+}
+
 }  // namespace nereid::engine

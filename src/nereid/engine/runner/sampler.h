@@ -31,4 +31,12 @@ struct Drawn {
 // logits: [sequences, vocab], of any floating-point type; one parameter set for each row.
 Drawn draw(const at::Tensor& logits, const std::vector<DrawParameters>& parameters);
 
+struct Likely {
+  int64_t token = 0;
+  float logprob = 0;  // under softmax(logits)
+};
+
+// The counts[i] most probable tokens of each row, the most probable first, of equals the lower first. Rows of which none are asked for cost nothing.
+std::vector<std::vector<Likely>> likeliest(const at::Tensor& logits, const std::vector<int64_t>& counts);
+
 }  // namespace nereid::engine

@@ -132,5 +132,18 @@ TEST(Sampler, GreedyIsTheMostProbable) {
   EXPECT_EQ(drawn.tokens, (std::vector<int64_t>{1, 1}));
 }
 
+TEST(Sampler, TellsTheLikeliest) {
+  const auto likely = likeliest(rows_of_logits(3).to(at::kBFloat16), {3, 0, 99});
+  EXPECT_TRUE(likely[1].empty());
+  std::vector<int64_t> all;
+  double sum = 0;
+  for (const auto& [token, logprob] : likely[2]) all.push_back(token), sum += std::exp(logprob);
+  EXPECT_EQ(all, (std::vector<int64_t>{1, 3, 5, 7, 0, 4, 2, 6}));  // of equals the lower first
+  EXPECT_NEAR(sum, 1, 1e-6);
+  ASSERT_EQ(likely[0].size(), 3u);
+  EXPECT_EQ(likely[0][2].token, 5);
+  EXPECT_FLOAT_EQ(likely[0][1].logprob - likely[0][2].logprob, 0.75f);
+}
+
 }  // namespace
 }  // namespace nereid::engine
