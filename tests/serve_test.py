@@ -1,4 +1,5 @@
-"""`nereid serve-model`: chat completions over HTTP, one at a time and many at once, are what `nereid generate --chat` says.
+"""`nereid serve-model`: completions over HTTP, one at a time and many at once, are what `nereid generate` says, to the `openai` package too; who
+comes when the queue is full is sent away; who is here when it is told to end is served.
 
     serve_test.py NEREID [--device cpu|cuda]
 """
@@ -12,18 +13,22 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
+
+import openai
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import generate_test
+import torch
 
 QUESTIONS = ["Why?", "def add(a, b):", "import torch", "1 2 3", "über", "x" * 100]
 
 
 class Server:
-    def __init__(self, tool, folder, device):
-        self.process = subprocess.Popen([tool, "serve-model", "--model", folder, "--port", "0", "--device", device, "--sequences", "4", "--max-tokens", "12"],
-                                        stdout=subprocess.PIPE, text=True)
+    def __init__(self, tool, folder, device, *more, sequences=4):
+        words = [tool, "serve-model", "--model", folder, "--port", "0", "--device", device, "--sequences", str(sequences), "--max-tokens", "12", *map(str, more)]
+        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.port = int(self.process.stdout.readline().split(":")[2].split("/")[0])
 
     def ask(self, method, path, body=None, raw=None):
@@ -31,6 +36,21 @@ class Server:
         connection.request(method, path, raw if raw is not None else json.dumps(body) if body is not None else None)
         response = connection.getresponse()
         return response.status, response.read().decode()
+
+    def open(self, path, body):
+        """A request that is sent, its answer not read."""
+        raw = json.dumps(body)
+        client = socket.create_connection(("127.0.0.1", self.port), timeout=60)
+        client.sendall(f"POST {path} HTTP/1.1\r\nContent-Length: {len(raw)}\r\n\r\n{raw}".encode())
+        return client
+
+    def stopped(self, action):
+        """`action`, while the server stands still."""
+        self.process.send_signal(signal.SIGSTOP)
+        try:
+            return action()
+        finally:
+            self.process.send_signal(signal.SIGCONT)
 
     def chat(self, question, **more):
         status, text = self.ask("POST", "/v1/chat/completions", {"messages": [{"role": "user", "content": question}], "temperature": 0, **more})
@@ -47,6 +67,179 @@ def events(text):
 def joined(chunks, index=0):
     choices = [c for chunk in chunks for c in chunk["choices"] if c["index"] == index]
     return "".join(c["delta"].get("content", "") for c in choices), choices[-1]["finish_reason"]
+
+
+def rest_of(client):
+    text = b""
+    while chunk := client.recv(1 << 16):
+        text += chunk
+    return text.decode()
+
+
+LONG = {"prompt": "def add(a, b):", "max_tokens": 400, "temperature": 0, "stream": True}
+
+
+def likeliest(test, prompt, tokens, count):
+    """By transformers: for each of `tokens` after `prompt`, {token: its log-probability}."""
+    ids = torch.tensor([test.tokenizer.encode(prompt).ids + tokens])
+    with torch.no_grad():
+        logs = test.model(ids).logits[0, -len(tokens) - 1:-1].log_softmax(-1)
+    top = logs.topk(count)
+    return [dict(zip(t.tolist(), v.tolist())) for t, v in zip(top.indices, top.values)]
+
+
+def spelled(test, token):
+    """A token as /v1/completions tells it: its text, or its bytes where it is no whole characters."""
+    raw = test.raw[token]
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return "bytes:" + "".join(f"\\x{byte:02x}" for byte in raw)
+
+
+def close_to(a, b):
+    return a.keys() == b.keys() and all(abs(a[k] - b[k]) < 1e-4 for k in a)
+
+
+def openai_package(test, server):
+    """The `openai` package as a client."""
+    client = openai.OpenAI(base_url=f"http://127.0.0.1:{server.port}/v1", api_key="none", max_retries=0)
+    model = client.models.list().data[0].id
+    prompt = "def add(a, b):"
+    said = json.loads(test.run("--prompt", prompt, "--temperature", 0, "--max-tokens", 16, "--json").stdout)
+    # As bytes: the characters that byte-level vocabularies write for them.
+    shown = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    byte_of = {chr(b): b for b in shown} | {chr(256 + i): b for i, b in enumerate(b for b in range(256) if b not in shown)}
+    test.raw = {i: t.encode() if i == 0 else bytes(byte_of[c] for c in t) for t, i in test.tokenizer.get_vocab().items()}
+    body = [token for token in said["tokens"] if token != 0]
+    expected = [{spelled(test, t): v for t, v in top.items()} for top in likeliest(test, prompt, body, 3)]
+    for top, token, logprob in zip(expected, body, said["logprobs"]):
+        top[spelled(test, token)] = logprob
+
+    whole = client.completions.create(model=model, prompt=prompt, temperature=0, logprobs=3)
+    choice = whole.choices[0]
+    test.expect(choice.text == said["text"] and whole.usage.completion_tokens == len(said["tokens"]) and whole.object == "text_completion", "completions: generate's text, 16 tokens where nothing is said")
+    told = choice.logprobs
+    begins = [choice.text.find(t, at) for at, t in zip(told.text_offset, told.tokens)]
+    test.expect(told.tokens == [spelled(test, t) for t in body] and all(t.startswith("bytes:") or at == begin for at, t, begin in zip(told.text_offset, told.tokens, begins))
+                and told.text_offset == sorted(told.text_offset), f"completions: tokens and where they begin: {told.tokens} {told.text_offset}")
+    test.expect(all(abs(a - b) < 1e-5 for a, b in zip(told.token_logprobs, said["logprobs"])), "completions: log-probabilities are generate's")
+    test.expect(all(close_to(a, b) for a, b in zip(told.top_logprobs, expected, strict=True)), "completions: the likeliest are transformers'")
+
+    by_tokens = client.completions.create(model=model, prompt=test.tokenizer.encode(prompt).ids, temperature=0, echo=True)
+    test.expect(by_tokens.choices[0].text == prompt + said["text"] and by_tokens.choices[0].logprobs is None, "completions: of tokens, with an echo")
+    several = client.completions.create(model=model, prompt=[prompt, "x", prompt], n=2, temperature=1.2, seed=4, max_tokens=9)
+    again = client.completions.create(model=model, prompt=[test.tokenizer.encode(p).ids for p in (prompt, "x")], n=2, temperature=1.2, seed=4, max_tokens=9)
+    texts = [c.text for c in several.choices]
+    test.expect([c.index for c in several.choices] == list(range(6)) and texts[:2] == texts[4:] and texts[:4] == [c.text for c in again.choices] and texts[0] != texts[1],
+                "completions: several prompts of several samples each")
+    text, logprobs, last = {0: "", 1: ""}, {0: [], 1: []}, {}
+    for chunk in client.completions.create(model=model, prompt=[prompt, "über "], temperature=0, logprobs=0, stream=True, echo=False, stream_options={"include_usage": True}):
+        for c in chunk.choices:
+            text[c.index] += c.text
+            logprobs[c.index] += c.logprobs.token_logprobs if c.logprobs else []
+            last[c.index] = c.finish_reason
+        usage = chunk.usage
+    test.expect(text[0] == choice.text and logprobs[0] == told.token_logprobs and last[0] == choice.finish_reason and usage.prompt_tokens > 2, "completions: the same in a stream")
+    echoed = "".join(c.text for chunk in client.completions.create(model=model, prompt=prompt, temperature=0, stream=True, echo=True) for c in chunk.choices)
+    test.expect(echoed == prompt + choice.text, "completions: an echo in a stream")
+    stop = choice.text[6:8]
+    stopped = client.completions.create(model=model, prompt=prompt, temperature=0, stop=stop, logprobs=1).choices[0]
+    count = len(stopped.logprobs.tokens)
+    test.expect(stopped.text == choice.text[:choice.text.find(stop)] and stopped.finish_reason == "stop" and 0 < count < len(told.tokens) and stopped.logprobs.tokens == told.tokens[:count]
+                and stopped.logprobs.text_offset[-1] < len(stopped.text) <= told.text_offset[count], f"completions: what a stop string cuts off has no log-probabilities")
+
+    messages = [{"role": "user", "content": "Why?"}]
+    chat = client.chat.completions.create(model=model, messages=messages, temperature=0, logprobs=True, top_logprobs=2).choices[0]
+    rendered = "<|im_start|>user\nWhy?<|im_end|>\n<|im_start|>assistant\n"
+    content = chat.logprobs.content
+    test.expect(bytes(b for t in content for b in t.bytes).decode(errors="replace") == chat.message.content and all(t.logprob == t.top_logprobs[0].logprob for t in content), "chat: tokens and bytes")
+    ids = json.loads(test.run("--chat", "--prompt", "Why?", "--temperature", 0, "--max-tokens", 12, "--json").stdout)["tokens"]
+    expected = [sorted(top.values()) for top in likeliest(test, rendered, [t for t in ids if t != 0], 2)]
+    got = [sorted(t.logprob for t in token.top_logprobs) for token in content]
+    test.expect(len(got) == len(expected) and all(abs(a - b) < 1e-4 for x, y in zip(got, expected) for a, b in zip(x, y)), "chat: the likeliest are transformers'")
+    streamed = [c for chunk in client.chat.completions.create(model=model, messages=messages, temperature=0, logprobs=True, top_logprobs=2, stream=True) for c in chunk.choices]
+    test.expect("".join(c.delta.content or "" for c in streamed) == chat.message.content and [t for c in streamed if c.logprobs for t in c.logprobs.content] == content, "chat: log-probabilities in a stream")
+    plain = client.chat.completions.create(model=model, messages=messages, n=2, seed=1)
+    test.expect(plain.choices[0].logprobs is None and len(plain.choices) == 2, "chat: none where none are asked for")
+
+    for words, told in [({"frequency_penalty": 1}, "body.frequency_penalty: expected a number from 0 to 0, got 1"), ({"suffix": "x"}, "body.suffix"), ({"best_of": 3}, "body.best_of"),
+                        ({"logprobs": 2, "echo": True}, "body.logprobs: expected no echo"), ({"prompt": []}, "body.prompt: expected at least one"), ({"prompt": [[1], "x", 5]}, "body.prompt[2]"),
+                        ({"prompt": [1, "x"]}, "body.prompt[1]"), ({"prompt": [10**6]}, "token 1000000"), ({"prompt": "", "max_tokens": 3}, "without tokens"), ({"max_tokens": 0}, "body.max_tokens")]:
+        try:
+            client.completions.create(**{"model": model, "prompt": "x", **words})
+            test.expect(False, f"{words}: refused")
+        except openai.BadRequestError as e:
+            test.expect(told in e.message, f"{words}: {e.message[:90]}")
+    try:
+        client.chat.completions.create(model=model, messages=messages, top_logprobs=2)
+        test.expect(False, "top_logprobs alone is refused")
+    except openai.BadRequestError as e:
+        test.expect("body.top_logprobs: expected logprobs: true with it" in e.message, "top_logprobs wants logprobs")
+
+
+def full_queue(test, tool, folder, device):
+    """One place and a queue of two: of eight that come together, five are told to come again; those three are served."""
+    server = Server(tool, folder, device, "--queue", 2, sequences=1)
+    try:
+        clients = server.stopped(lambda: [server.open("/v1/completions", LONG) for _ in range(8)])
+        answers = [rest_of(client) for client in clients]
+        refused = [a for a in answers if a.startswith("HTTP/1.1 429 Too Many Requests\r\n")]
+        test.expect(len(refused) == 5 and all("\r\nRetry-After: 1\r\n" in a and '"rate_limit_error"' in a and "--queue 2" in a for a in refused), f"{len(refused)} are told to come again")
+        served = [a for a in answers if a not in refused]
+        test.expect(len(served) == 3 and all(a.endswith("data: [DONE]\n\n") and a.count("data: ") > 50 for a in served), "the others are served")
+        client = openai.OpenAI(base_url=f"http://127.0.0.1:{server.port}/v1", api_key="none", max_retries=5)
+        test.expect(client.completions.create(model="", prompt="x", temperature=0).usage.completion_tokens > 0, "then there is room again")
+        # Eight clients that do come again are all served.
+        texts = []
+        threads = [threading.Thread(target=lambda: texts.append(client.completions.create(model="", prompt="x", temperature=0).choices[0].text)) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        test.expect(len(texts) == 8 and len(set(texts)) == 1, "who comes again is served")
+    finally:
+        server.process.kill()
+
+
+def told_to_end(test, tool, folder, device, grace, signals, code, told):
+    """Told to end while an answer is being written, and a request is half here."""
+    server = Server(tool, folder, device, "--grace", grace)
+    try:
+        half = socket.create_connection(("127.0.0.1", server.port))
+        half.sendall(b"POST /v1/completions HTTP/1.1\r\nContent-Le")
+        client = server.open("/v1/completions", {**LONG, "n": 8})
+        text = client.recv(100).decode()
+
+        def interrupt():
+            client.setblocking(False)
+            time.sleep(0.1)
+            try:
+                so_far = client.recv(1 << 20).decode()
+            except BlockingIOError:
+                so_far = ""
+            client.setblocking(True)
+            for one in signals:
+                server.process.send_signal(one)
+            return so_far
+
+        text += server.stopped(interrupt)
+        test.expect("[DONE]" not in text, "it is told in the middle of an answer")
+        try:
+            text += rest_of(client)
+        except ConnectionError:
+            pass
+        test.expect(told in text and ("[DONE]" in text) == (code == 0), f"grace {grace}, {len(signals)} signals: {told}")
+        test.expect(server.process.wait(20) == code, f"exit code {code}, got {server.process.returncode}")
+        errors = server.process.stderr.read()
+        test.expect(("1 request was not finished within 0 s (--grace)" in errors) == (grace == 0), f"it says what was cut: {errors.strip()!r}")
+        try:
+            socket.create_connection(("127.0.0.1", server.port)).close()
+            test.expect(False, "nobody is taken any more")
+        except ConnectionRefusedError:
+            pass
+    finally:
+        server.process.kill()
 
 
 def run(tool, device, folder):
@@ -103,10 +296,15 @@ def run(tool, device, folder):
         gone.close()
         half.close()
         test.expect(json.loads(server.chat("Why?"))["choices"][0]["message"]["content"] == said["Why?"][0], "who leaves disturbs nobody")
+        openai_package(test, server)
         server.process.send_signal(signal.SIGTERM)
-        test.expect(server.process.wait(20) == 130, "it ends when it is told to")
+        test.expect(server.process.wait(20) == 0, "it ends when it is told to")
     finally:
         server.process.kill()
+    full_queue(test, tool, folder, device)
+    told_to_end(test, tool, folder, device, 30, [signal.SIGTERM], 0, "data: [DONE]")
+    told_to_end(test, tool, folder, device, 0, [signal.SIGTERM], 130, "this server ended before the answer was whole")
+    told_to_end(test, tool, folder, device, 30, [signal.SIGTERM, signal.SIGINT], 130, "data: ")
     return test.failures
 
 

@@ -1,6 +1,4 @@
 // `nereid generate`: continues prompts with a model.
-#include <ATen/Parallel.h>
-
 #include <algorithm>
 #include <cstdio>
 
@@ -10,15 +8,12 @@
 #include "nereid/base/json_field.h"
 #include "nereid/base/progress.h"
 #include "nereid/base/text.h"
-#include "nereid/engine/runner/cuda/cuda_device.h"
 #include "nereid/engine/runner/generation.h"
 #include "nereid/engine/stop_matcher.h"
 #include "nereid/lm/command.h"
-#include "nereid/lm/dtype_option.h"
 #include "nereid/lm/engine_options.h"
+#include "nereid/lm/loaded_model.h"
 #include "nereid/model/chat.h"
-#include "nereid/model/decoder/device.h"
-#include "nereid/model/decoder/weights.h"
 #include "nereid/model/tokenizer.h"
 
 namespace nereid::lm {
@@ -194,15 +189,11 @@ class Answers {
   Stopwatch watch_;
 };
 
-engine::RunnerOptions runner_options(const GenerateOptions& options, const model::Config& config, const std::vector<std::vector<int64_t>>& prompts, bool on_gpu) {
+engine::RunnerOptions cache_for(const GenerateOptions& options, const LoadedModel& loaded, const std::vector<std::vector<int64_t>>& prompts) {
   size_t longest = 0;
   for (const auto& prompt : prompts) longest = std::max(longest, prompt.size());
-  const int64_t most_tokens = std::min(static_cast<int64_t>(longest) + options.most_new, config.max_position_embeddings);
-  const int64_t together = std::min(options.sequences, static_cast<int64_t>(prompts.size()) * options.samples);
-  engine::RunnerOptions runner{.block_size = options.block_size, .most_tokens = most_tokens};
-  runner.most_blocks = together * ((most_tokens + options.block_size - 1) / options.block_size) + 1;
-  if (on_gpu && !options.no_graphs) runner.recorded_sizes = engine::recorded_sizes_up_to(together);
-  return runner;
+  const int64_t most_tokens = std::min(static_cast<int64_t>(longest) + options.most_new, loaded.weights.config.max_position_embeddings);
+  return runner_options(options, loaded.where, std::min(options.sequences, static_cast<int64_t>(prompts.size()) * options.samples), most_tokens);
 }
 
 Result<Answer> generate(const GenerateOptions& options) {
@@ -210,18 +201,12 @@ Result<Answer> generate(const GenerateOptions& options) {
   if (options.prompt.empty() == options.prompts.empty()) return input_error("expected either --prompt or --prompts");
   if (options.enough > options.samples) return input_error("--enough: expected at most {} (--samples), got {}", options.samples, options.enough);
   if (!options.chat && !options.system.empty()) return input_error("--system: expected --chat with it");
-  const std::filesystem::path folder = options.model;
-  NEREID_TRY(const auto tokenizer, model::Tokenizer::load(folder / "tokenizer.json"));
+  NEREID_TRY(const auto tokenizer, model::Tokenizer::load(std::filesystem::path(options.model) / "tokenizer.json"));
   model::Encoder encoder(tokenizer);
   NEREID_TRY(const auto prompts, read_prompts(options, encoder));
-  NEREID_TRY(const auto dtype, dtype_option(options.dtype));
-  NEREID_TRY(const auto installation, Installation::locate());
-  NEREID_TRY(const at::Device where, model::open_device(options.device));
-  NEREID_TRY(const auto weights, model::load_weights(folder, where, dtype));
-  NEREID_TRY(const auto said, model::read_generation_config(folder, weights.config));
-  if (where.is_cpu() && !options.plain) at::set_num_threads(1);  // libtorch has next to nothing to do
-  NEREID_TRY(const auto device, engine::open_engine_device(where, installation, !options.plain));
-  NEREID_TRY(const auto runner, engine::Runner::create(weights, *device, runner_options(options, weights.config, prompts, where.is_cuda())));
+  NEREID_TRY(const auto loaded, load_model(options));
+  const auto& said = loaded.said;
+  NEREID_TRY(const auto runner, engine::Runner::create(loaded.weights, *loaded.device, cache_for(options, loaded, prompts)));
 
   engine::GenerationRequest request{.prompt = {}, .samples = options.samples, .most_new = options.most_new, .enough = options.enough};
   request.draw = {.temperature = options.temperature >= 0 ? options.temperature : said.temperature.value_or(1),

@@ -14,7 +14,6 @@
 //   {"id": 3, "refused": "..."}    nothing is generated, for this reason
 //   {"id": 3, "over": true}        all was said
 // What is no request ends the process, and so does the end of the input, at once: whoever asked is gone.
-#include <ATen/Parallel.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,14 +26,11 @@
 #include "nereid/base/deadline.h"
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json_field.h"
-#include "nereid/engine/runner/cuda/cuda_device.h"
 #include "nereid/engine/runner/generation.h"
 #include "nereid/lm/command.h"
-#include "nereid/lm/dtype_option.h"
 #include "nereid/lm/engine_options.h"
+#include "nereid/lm/loaded_model.h"
 #include "nereid/model/chat.h"
-#include "nereid/model/decoder/device.h"
-#include "nereid/model/decoder/weights.h"
 #include "nereid/model/tokenizer.h"
 
 namespace nereid::lm {
@@ -224,30 +220,25 @@ class Proposing {
 Result<Answer> propose(const ProposeOptions& options) {
   auto& lines = *new Lines;  // first: while the model is loaded, whoever asked may go
   const c10::NoGradGuard no_gradients;
-  NEREID_TRY(const auto dtype, dtype_option(options.dtype));
-  const std::filesystem::path folder = options.model;
-  NEREID_TRY(const auto tokenizer, model::Tokenizer::load(folder / "tokenizer.json"));
-  NEREID_TRY(const auto installation, Installation::locate());
-  NEREID_TRY(const at::Device where, model::open_device(options.device));
-  if (where.is_cpu() && !options.plain) at::set_num_threads(1);  // libtorch has next to nothing to do
-  NEREID_TRY(const auto weights, model::load_weights(folder, where, dtype));
-  NEREID_TRY(auto said, model::read_generation_config(folder, weights.config));
+  NEREID_TRY(const auto tokenizer, model::Tokenizer::load(std::filesystem::path(options.model) / "tokenizer.json"));
+  NEREID_TRY(auto loaded, load_model(options));
+  const model::Config& config = loaded.weights.config;
+  auto& said = loaded.said;
   // What ends a message of a conversation ends an answer, whatever else does.
   if (const auto end = tokenizer->find("<|im_end|>")) said.eos_token_ids.push_back(*end);
   if (said.eos_token_ids.empty()) return input_error("{}: expected an eos_token_id, or a tokenizer with <|im_end|>: no answer would end", options.model);
-  NEREID_TRY(const auto device, engine::open_engine_device(where, installation, !options.plain));
-  const int64_t longest = options.most_tokens > 0 ? std::min(options.most_tokens, weights.config.max_position_embeddings) : weights.config.max_position_embeddings;
-  const int64_t blocks_of_longest = (longest + options.block_size - 1) / options.block_size;
-  engine::RunnerOptions runner_options{.block_size = options.block_size, .memory_share = where.is_cuda() ? 0.5 : 0.25, .most_tokens = longest};
-  runner_options.most_blocks = options.sequences * blocks_of_longest + 1;
-  if (where.is_cpu()) {
-    const int64_t bytes = engine::block_bytes(weights.config, options.block_size, at::kFloat);
-    runner_options.most_blocks = std::min(runner_options.most_blocks, std::max(kMostCacheBytesOnCpu / bytes, 4 * blocks_of_longest) + 1);
+  const int64_t longest = options.most_tokens > 0 ? std::min(options.most_tokens, config.max_position_embeddings) : config.max_position_embeddings;
+  const bool on_gpu = loaded.where.is_cuda();
+  auto cache = runner_options(options, loaded.where, options.sequences, longest);
+  cache.memory_share = on_gpu ? 0.5 : 0.25;
+  if (!on_gpu) {
+    const int64_t blocks_of_longest = (longest + options.block_size - 1) / options.block_size;
+    const int64_t bytes = engine::block_bytes(config, options.block_size, at::kFloat);
+    cache.most_blocks = std::min(cache.most_blocks, std::max(kMostCacheBytesOnCpu / bytes, 4 * blocks_of_longest) + 1);
   }
-  if (where.is_cuda() && !options.no_graphs) runner_options.recorded_sizes = engine::recorded_sizes_up_to(options.sequences);
-  NEREID_TRY(const auto runner, engine::Runner::create(weights, *device, runner_options));
+  NEREID_TRY(const auto runner, engine::Runner::create(loaded.weights, *loaded.device, cache));
   engine::Generation generation(*runner, {.most_sequences = options.sequences, .most_step_tokens = options.step_tokens});
-  say({{"ready", true}, {"device", where.is_cuda() ? "cuda" : "cpu"}, {"context", longest}});
+  say({{"ready", true}, {"device", on_gpu ? "cuda" : "cpu"}, {"context", longest}});
   return Proposing(tokenizer, said, generation, longest, options.turns).run(lines);
 }
 

@@ -38,6 +38,8 @@ class HttpReader {
 };
 
 // A whole response, or, with no body, the head of one whose body ends when the connection does.
-std::string http_response(int status, std::string_view content_type, std::optional<std::string_view> body);
+// `more`: further headers, each with its end of line.
+std::string http_response(int status, std::string_view content_type, std::optional<std::string_view> body,
+                          std::string_view more = {});
 
 }  // namespace nereid::lm

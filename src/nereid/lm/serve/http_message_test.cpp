@@ -1,4 +1,4 @@
-#include "nereid/lm/http_message.h"
+#include "nereid/lm/serve/http_message.h"
 
 #include <gtest/gtest.h>
 

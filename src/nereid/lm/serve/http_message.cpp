@@ -1,4 +1,4 @@
-#include "nereid/lm/http_message.h"
+#include "nereid/lm/serve/http_message.h"
 
 #include <fmt/format.h>
 
@@ -23,6 +23,7 @@ std::string_view phrase(int status) {
     case 404: return "Not Found";
     case 405: return "Method Not Allowed";
     case 413: return "Content Too Large";
+    case 429: return "Too Many Requests";
     case 431: return "Request Header Fields Too Large";
     case 501: return "Not Implemented";
     case 503: return "Service Unavailable";
@@ -86,10 +87,11 @@ bool HttpReader::read_head(std::string_view head) {
   return false;
 }
 
-std::string http_response(int status, std::string_view content_type, std::optional<std::string_view> body) {
+std::string http_response(int status, std::string_view content_type, std::optional<std::string_view> body,
+                          std::string_view more) {
   std::string text = fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\nConnection: close\r\n", status, phrase(status), content_type);
   if (body) text += fmt::format("Content-Length: {}\r\n", body->size());
-  text += "\r\n";
+  text += fmt::format("{}\r\n", more);
   if (body) text += *body;
   return text;
 }

@@ -1,0 +1,30 @@
+#include "nereid/lm/loaded_model.h"
+
+#include <ATen/Parallel.h>
+
+#include "nereid/base/installation.h"
+#include "nereid/engine/runner/cuda/cuda_device.h"
+#include "nereid/lm/dtype_option.h"
+#include "nereid/model/decoder/device.h"
+
+namespace nereid::lm {
+
+Result<LoadedModel> load_model(const EngineOptions& options) {
+  NEREID_TRY(const auto dtype, dtype_option(options.dtype));
+  NEREID_TRY(const auto installation, Installation::locate());
+  NEREID_TRY(const at::Device where, model::open_device(options.device));
+  if (where.is_cpu() && !options.plain) at::set_num_threads(1);  // libtorch has next to nothing to do
+  NEREID_TRY(auto weights, model::load_weights(options.model, where, dtype));
+  NEREID_TRY(auto said, model::read_generation_config(options.model, weights.config));
+  NEREID_TRY(auto device, engine::open_engine_device(where, installation, !options.plain));
+  return LoadedModel{where, std::move(weights), std::move(said), std::move(device)};
+}
+
+engine::RunnerOptions runner_options(const EngineOptions& options, at::Device where, int64_t sequences, int64_t most_tokens) {
+  engine::RunnerOptions runner{.block_size = options.block_size, .most_tokens = most_tokens};
+  runner.most_blocks = sequences * ((most_tokens + options.block_size - 1) / options.block_size) + 1;
+  if (where.is_cuda() && !options.no_graphs) runner.recorded_sizes = engine::recorded_sizes_up_to(sequences);
+  return runner;
+}
+
+}  // namespace nereid::lm

@@ -1,0 +1,60 @@
+// What a client asks of /v1/chat/completions or /v1/completions, in the engine's terms.
+//
+// Read are the fields of OpenAI's API that a model here can follow, and `top_k` and `min_p` beside them. A field that would change
+// the answer and is not followed (penalties, tools, a forced format) is an error; others are passed over.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nereid/base/json_field.h"
+#include "nereid/base/result.h"
+#include "nereid/engine/runner/generation.h"
+#include "nereid/model/chat.h"
+#include "nereid/model/config.h"
+#include "nereid/model/tokenizer.h"
+
+namespace nereid::lm {
+
+enum class Endpoint { kChat, kCompletions };
+
+struct CompletionRequest {
+  Endpoint endpoint = Endpoint::kChat;
+  std::vector<std::vector<int64_t>> prompts;  // at least one; each has generation.samples choices
+  std::vector<std::string> echoes;            // of each prompt, what its choices begin with; empty: nothing
+  engine::GenerationRequest generation = {};  // of each prompt, but for its tokens
+  std::vector<std::string> stops;
+  bool streams = false, tells_usage = false;
+  bool tells_logprobs = false;  // generation.likeliest beside each
+};
+
+struct CompletionDefaults {
+  int64_t most_new = 4096;  // of a chat's answer
+  bool thinking = true;
+};
+
+class CompletionReader {
+ public:
+  CompletionReader(std::shared_ptr<const model::Tokenizer> tokenizer, const model::GenerationConfig& said, CompletionDefaults defaults)
+      : tokenizer_(tokenizer), encoder_(tokenizer), said_(said), defaults_(defaults) {}
+
+  // An error is blamed on the input and names the field, what was expected and what came.
+  Result<CompletionRequest> read(Endpoint endpoint, const std::string& body);
+
+ private:
+  Status read_conversation(const JsonField& root, CompletionRequest& request);
+  Status read_prompts(const JsonField& root, CompletionRequest& request);
+  Status read_sampling(const JsonField& root, CompletionRequest& request);
+  Status read_logprobs(const JsonField& root, CompletionRequest& request) const;
+  Result<std::vector<int64_t>> encode(const std::string& text, bool special);
+
+  std::shared_ptr<const model::Tokenizer> tokenizer_;
+  model::Encoder encoder_;
+  const model::GenerationConfig& said_;
+  const CompletionDefaults defaults_;
+  uint64_t unseeded_ = 0;
+};
+
+}  // namespace nereid::lm

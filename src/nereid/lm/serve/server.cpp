@@ -1,0 +1,137 @@
+#include "nereid/lm/serve/server.h"
+
+#include <algorithm>
+
+#include "nereid/base/interrupt.h"
+
+namespace nereid::lm {
+namespace {
+
+constexpr std::string_view kComeAgain = "Retry-After: 1\r\n";
+
+Json error_json(int status, const std::string& message) {
+  const char* type = status == 429 ? "rate_limit_error" : status < 500 ? "invalid_request_error" : "server_error";
+  return {{"error", {{"message", message}, {"type", type}, {"param", nullptr}, {"code", nullptr}}}};
+}
+
+}  // namespace
+
+Result<Answer> Server::run() {
+  while (true) {
+    if (interrupted() && !ending_) {
+      ending_ = Deadline::after(options_.grace);
+      connections_.stop_listening();
+    }
+    if (ending_ && jobs_.empty() && connections_.all_sent()) return Answer::kYes;
+    if (ending_ && ending_->passed()) return cut();
+    look_around();
+    generation_.step([&](const engine::Token& token) { take(token); });
+  }
+}
+
+void Server::look_around() {
+  // While it ends, what was sent meanwhile may have been the last.
+  const int milliseconds = !generation_.idle() ? 0 : ending_ ? std::min(ending_->poll_milliseconds(), 20) : -1;
+  connections_.wait(milliseconds, ending_ ? -1 : interrupt_fd(),
+                    {.on_request = [&](ClientId client, const HttpRequest& request) { answer(client, request); },
+                     .on_refusal = [&](ClientId client, const HttpReader::Refusal& refusal) { fail(client, refusal.status, refusal.reason); },
+                     .on_gone = [&](ClientId client) { drop(client); }});
+}
+
+void Server::reply(ClientId client, int status, const Json& body, std::string_view headers) {
+  connections_.send(client, http_response(status, "application/json", body.dump(-1, ' ', false, Json::error_handler_t::replace), headers));
+  connections_.finish(client);
+}
+
+void Server::fail(ClientId client, int status, const std::string& message, std::string_view headers) {
+  reply(client, status, error_json(status, message), headers);
+}
+
+void Server::answer(ClientId client, const HttpRequest& request) {
+  const bool gets = request.method == "GET", chats = request.path == "/v1/chat/completions";
+  if (ending_) return fail(client, 503, "this server is ending", kComeAgain);
+  if (request.path == "/health" && gets) return reply(client, 200, {{"status", "ok"}});
+  if (request.path == "/v1/models" && gets)
+    return reply(client, 200, {{"object", "list"}, {"data", {{{"id", options_.name}, {"object", "model"}, {"created", 0}, {"owned_by", "nereid"}}}}});
+  if (!chats && request.path != "/v1/completions")
+    return fail(client, 404, fmt::format("{} {}: expected POST /v1/chat/completions, POST /v1/completions, GET /v1/models or GET /health", request.method, request.path));
+  if (request.method != "POST") return fail(client, 405, fmt::format("{}: expected POST", request.method));
+  if (is_full()) return fail(client, 429, fmt::format("{} requests wait already (--queue {})", generation_.scheduler().unbegun(), options_.queue), kComeAgain);
+  begin(client, chats ? Endpoint::kChat : Endpoint::kCompletions, request.body);
+}
+
+// The engine's free places are those of the requests that wait first.
+bool Server::is_full() const {
+  const auto& scheduler = generation_.scheduler();
+  return static_cast<int64_t>(scheduler.unbegun()) >= options_.queue + std::max<int64_t>(0, options_.places - scheduler.running());
+}
+
+void Server::begin(ClientId client, Endpoint endpoint, const std::string& body) {
+  const auto request = reader_.read(endpoint, body);
+  if (!request.ok()) return fail(client, request.error().blame == Blame::kInput ? 400 : 500, request.error().message);
+  Job job{.completion = {*request, tokenizer_, fmt::format("{}-{}", endpoint == Endpoint::kChat ? "chatcmpl" : "cmpl", client), options_.name}, .open = {}};
+  for (size_t i = 0; i < request->prompts.size(); ++i) {
+    engine::GenerationRequest generation = request->generation;
+    generation.prompt = request->prompts[i];
+    const auto added = generation_.add(std::move(generation));
+    if (!added.ok()) {
+      for (const auto& [number, choice] : job.open) generation_.cancel(number);
+      return fail(client, added.error().blame == Blame::kInput ? 400 : 503, added.error().message);
+    }
+    job.open[*added] = i * static_cast<size_t>(request->generation.samples);
+  }
+  for (const auto& [number, choice] : job.open) owners_[number] = client;
+  if (job.completion.streams()) connections_.send(client, http_response(200, "text/event-stream", {}) + job.completion.first_events());
+  jobs_.emplace(client, std::move(job));
+}
+
+void Server::take(const engine::Token& token) {
+  const auto owner = owners_.find(token.request);
+  if (owner == owners_.end()) return;
+  const ClientId client = owner->second;
+  Job& job = jobs_.at(client);
+  std::string events;
+  const size_t choice = job.open.at(token.request) + static_cast<size_t>(token.sample);
+  if (job.completion.take(choice, token, events)) generation_.cancel(token.request, token.sample);
+  connections_.send(client, events);
+  if (job.completion.done()) end(client);
+}
+
+void Server::end(ClientId client) {
+  const Completion& completion = jobs_.at(client).completion;
+  if (completion.streams()) {
+    connections_.send(client, completion.last_events());
+    connections_.finish(client);
+  } else {
+    reply(client, 200, completion.body());
+  }
+  drop(client);
+}
+
+void Server::drop(ClientId client) {
+  const auto job = jobs_.find(client);
+  if (job == jobs_.end()) return;
+  for (const auto& [number, choice] : job->second.open) {
+    generation_.cancel(number);
+    owners_.erase(number);
+  }
+  jobs_.erase(job);
+}
+
+// The grace is over: whoever waits still is told.
+Result<Answer> Server::cut() {
+  const size_t left = jobs_.size();
+  const std::string message = "this server ended before the answer was whole";
+  for (const auto& [client, job] : jobs_) {
+    if (!job.completion.streams()) {
+      fail(client, 503, message, kComeAgain);
+      continue;
+    }
+    connections_.send(client, server_event(error_json(503, message)));
+    connections_.finish(client);
+  }
+  connections_.wait(0, -1, {.on_request = [](ClientId, const HttpRequest&) {}, .on_refusal = [](ClientId, const HttpReader::Refusal&) {}, .on_gone = [](ClientId) {}});
+  return Error{fmt::format("interrupted: {} {} not finished within {} s (--grace)", left, left == 1 ? "request was" : "requests were", options_.grace), Blame::kInterrupted};
+}
+
+}  // namespace nereid::lm

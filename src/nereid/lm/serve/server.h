@@ -1,0 +1,67 @@
+// Joins connections to an engine: between two steps it looks at its clients; requests of many are one batch.
+//
+//   POST /v1/chat/completions, POST /v1/completions, GET /v1/models, GET /health
+//
+// So many requests as ServerOptions::queue says wait beyond those that the engine has places for; more are told to come again (429).
+// At the first interrupt nobody is taken any more, and what was taken is finished within the grace; the second ends the process.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "nereid/base/command.h"
+#include "nereid/base/deadline.h"
+#include "nereid/engine/runner/generation.h"
+#include "nereid/lm/serve/completion.h"
+#include "nereid/lm/serve/completion_request.h"
+#include "nereid/lm/serve/connections.h"
+
+namespace nereid::lm {
+
+struct ServerOptions {
+  std::string name;     // the model's
+  int64_t places = 256;  // sequences that the engine runs at a time
+  int64_t queue = 1024;
+  double grace = 30;  // seconds
+};
+
+class Server {
+ public:
+  // `generation` outlives it and is used by nobody else.
+  Server(ServerOptions options, std::shared_ptr<const model::Tokenizer> tokenizer, CompletionReader reader, engine::Generation& generation, Connections connections)
+      : options_(std::move(options)), tokenizer_(std::move(tokenizer)), reader_(std::move(reader)), generation_(generation), connections_(std::move(connections)) {}
+
+  // Until an interrupt. kYes: all that was taken is finished; else an Error that says how much was not.
+  Result<Answer> run();
+
+ private:
+  // A request that is being generated, whole.
+  struct Job {
+    Completion completion;
+    std::map<size_t, size_t> open;  // the engine's requests that are not over: the choice that each begins with
+  };
+  void look_around();
+  void answer(ClientId client, const HttpRequest& request);
+  void begin(ClientId client, Endpoint endpoint, const std::string& body);
+  void take(const engine::Token& token);
+  void end(ClientId client);
+  void drop(ClientId client);
+  bool is_full() const;
+  Result<Answer> cut();
+
+  void reply(ClientId client, int status, const Json& body, std::string_view headers = {});
+  void fail(ClientId client, int status, const std::string& message, std::string_view headers = {});
+
+  const ServerOptions options_;
+  std::shared_ptr<const model::Tokenizer> tokenizer_;
+  CompletionReader reader_;
+  engine::Generation& generation_;
+  Connections connections_;
+  std::map<ClientId, Job> jobs_;
+  std::map<size_t, ClientId> owners_;  // of the engine's requests
+  std::optional<Deadline> ending_;     // when an interrupt has come: the end of the grace
+};
+
+}  // namespace nereid::lm
