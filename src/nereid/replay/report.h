@@ -176,7 +176,7 @@ struct TimeRequest {
   // The reference's median as a graph, by kind, where an earlier session found it on this GPU: then the
   // candidate alone is timed, as far as it is a graph, too.
   std::map<InputKind, double> reference_ms = {};
-  bool launches = true;  // issued anew, besides as graphs
+  bool graphs_alone = false;  // no launches issued anew besides, no look at what the GPU's clocks do
 };
 
 struct KindTimes {

@@ -163,7 +163,7 @@ class TimedSession {
                              .ci_high = compared->speedup_interval.high,
                              .samples = compared->samples,
                              .converged = compared->converged});
-    if (own) read_clocks();
+    if (own && !request_.graphs_alone) read_clocks();
     return true;
   }
 
@@ -171,7 +171,7 @@ class TimedSession {
   Result<bool> take_launches() {
     NEREID_TRY(const auto handed, sides_.ask_candidate({{"do", "time_end"}}));
     if (!handed) return spoil();
-    if (comparisons_.size() > 1 || !request_.launches || known_ms_) return true;
+    if (comparisons_.size() > 1 || request_.graphs_alone || known_ms_) return true;
     bool failed = false, reference_failed = false;
     RemoteProgram reference(sides_.ask_reference, reference_failed), candidate(sides_.ask_candidate, failed);
     cuda::TimingOptions options;

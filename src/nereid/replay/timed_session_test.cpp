@@ -136,7 +136,7 @@ TEST(TimedSessionTest, AReferenceWhoseTimeIsKnownIsNotTimedAgain) {
                             .seconds = 0.05,
                             .kinds = {InputKind::kOwn},
                             .reference_ms = {{InputKind::kOwn, 0.030}},
-                            .launches = false};
+                            .graphs_alone = true};
   Script script;
   const auto report = timed(script, request);
   EXPECT_EQ(report.method, "graph");

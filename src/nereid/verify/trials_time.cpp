@@ -34,7 +34,7 @@ replay::LeastWork least_work(const TraceFacts& facts) {
 Status Trials::time(std::map<replay::InputKind, double>& known) {
   replay::TimeRequest request;
   request.reference_ms = known;
-  request.launches = !settings_.time_only;
+  request.graphs_alone = settings_.time_only;
   request.seed = settings_.seed ^ 0x71AE;
   request.seconds = settings_.timing_seconds;
   request.slack = kSlackOnOtherKinds;

@@ -1,0 +1,92 @@
+"""What a reward costs: how many verdicts a second a machine says, how many programs a second it times, and where the time goes.
+
+    python3 bench/rewards.py [NEREID ...] [--tasks 40] [--levels 1,2,5] [--jobs 16] [--device cuda]
+
+Pairs are made here (`nereid synth --pairs`: of each level so many tasks, half of them small and half of them large, in four variants each).
+First come verdicts by a CPU's replays, as `times = "apart"` has them; then, on a GPU, the times of what was Verified (`--time-only`), and
+last, for comparison, verdict and time together. Rates are taken from the first answer to the last, so that starting the workers does not
+count. NEREID may be several words: python3 -m nereid.
+"""
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+
+def synth(nereid, folder, levels, tasks, jobs):
+    found = []
+    for level in levels:
+        for size in ((), ("--max-elements", "2^22", "--max-work", "2^28")):
+            path = folder / f"pairs{level}{len(size)}.jsonl"
+            subprocess.run([*nereid, "synth", "--level", str(level), "--count", str((tasks + 1) // 2), "--pairs", "--brief", "--variants", "4", "--judge-one-in",
+                            "1000000000", "--seed", "9", *size, "--threads", str(jobs), "-o", path, "--json"], check=True, stdout=subprocess.DEVNULL)
+            found += [json.loads(line) for line in open(path)]
+    return [{"id": str(i), "reference_source": pair["task"], "candidate_source": pair["code"]} for i, pair in enumerate(found)]
+
+
+def judged(nereid, name, pairs, jobs, *options):
+    """The verdicts by id; a row of the table is printed."""
+    with tempfile.TemporaryFile("w+") as asked:
+        asked.write("".join(json.dumps(pair) + "\n" for pair in pairs))
+        asked.seek(0)
+        started = time.time()
+        process = subprocess.Popen([*nereid, "verify", "--batch", "-", "--policy", "strict", "--jobs", str(jobs), "--seed", "7", *options], stdin=asked,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        verdicts, first = {}, None
+        for line in process.stdout:
+            verdict = json.loads(line)
+            first = first or time.time()
+            verdicts[verdict["id"]] = verdict
+        last = time.time()
+        complaint = process.stderr.read()
+        process.wait()
+    if not verdicts:
+        sys.exit(f"{name}: no verdicts: {complaint}")
+    words = {}
+    for verdict in verdicts.values():
+        words[verdict["verdict"]] = words.get(verdict["verdict"], 0) + 1
+    print(f"\n{name}: {len(verdicts)} programs, {(len(verdicts) - 1) / max(last - first, 1e-9):.1f} a second after the first, which came after {first - started:.1f} s; "
+          + ", ".join(f"{count} {word}" for word, count in sorted(words.items())))
+    phases = sorted({phase for verdict in verdicts.values() for phase in verdict["phases"]})
+    print(f"  {'stage':16}{'median ms':>10}{'mean ms':>10}{'90 % ms':>10}")
+    for phase in ["seconds", *phases]:
+        values = sorted((v["seconds"] if phase == "seconds" else v["phases"][phase]) * 1e3 for v in verdicts.values() if phase == "seconds" or phase in v["phases"])
+        print(f"  {phase:16}{statistics.median(values):10.1f}{statistics.fmean(values):10.1f}{values[int(0.9 * (len(values) - 1))]:10.1f}")
+    return verdicts
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("nereid", nargs="*", default=[str(pathlib.Path(__file__).resolve().parent.parent / "nereid")])
+    parser.add_argument("--tasks", type=int, default=40, help="of each level")
+    parser.add_argument("--levels", default="1,2,5")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--trials", default="2")
+    parser.add_argument("--timing-seconds", default="0.03")
+    parser.add_argument("--time-limit", default="5")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="cuda: with times")
+    told = parser.parse_args()
+    limits = ["--trials", told.trials, "--few-kinds", "--time-limit", told.time_limit]
+    with tempfile.TemporaryDirectory() as name:
+        pairs = synth(told.nereid, pathlib.Path(name), told.levels.split(","), told.tasks, told.jobs)
+    verdicts = judged(told.nereid, "verdicts, CPU", pairs, told.jobs, "--device", "cpu", *limits)
+    if told.device == "cpu":
+        return
+    verified = [{**pair, "trace": verdicts[pair["id"]]["trace"]} for pair in pairs if verdicts[pair["id"]]["verdict"] == "Verified"]
+    timing = ["--device", "cuda", "--timing-seconds", told.timing_seconds, "--time-limit", told.time_limit]
+    for when in ("kernels compiled", "kernels in the cache"):
+        times = judged(told.nereid, f"times alone, {when}", verified, told.jobs, "--time-only", *timing)
+    again = judged(told.nereid, "verdict and time together", pairs, told.jobs, "--time", *timing, *limits[:3])
+    both = [(times[i]["times"]["candidate_ms"], v["times"]["candidate_ms"]) for i, v in again.items() if v["times"] and times.get(i, {}).get("times")]
+    if both:
+        off = sorted(abs(a / b - 1) for a, b in both)
+        print(f"\ncandidates' times, alone against together: off by {statistics.median(off):.1%} in the median, {off[int(0.9 * (len(off) - 1))]:.1%} at the 90th percentile of {len(off)}")
+
+
+if __name__ == "__main__":
+    main()
