@@ -107,6 +107,9 @@ class RlLoop {
     if (tokenizer->size() > weights.config.vocab_size)
       return input_error("{}: has {} ids, the model a vocabulary of {}", path, tokenizer->size(),
                          weights.config.vocab_size);
+    // What ends an answer here ends it wherever the checkpoints are used.
+    if (const auto end = tokenizer->find("<|im_end|>"); end && weights.config.eos_token_ids.empty())
+      weights.config.eos_token_ids = {static_cast<int64_t>(*end)};
     if (options_.operators) {
       NEREID_TRY(weights.operators, options_.operators(weights.config, device_));
     }

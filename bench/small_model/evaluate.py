@@ -1,0 +1,240 @@
+"""A language model on held-out programs: what share of its answers is right, and how fast they are beside eager PyTorch and beside what
+our compiler picks unmeasured (`nereid lower`).
+
+    python3 bench/small_model/evaluate.py MODEL OUT [--device cuda] [--levels 1,2,5,20] [--count 200] [--samples 1] [--beside OTHER/results.jsonl]
+
+One sample is greedy, more are drawn at --temperature. Tasks are `nereid synth --split held-out` of one seed (--tasks FOLDER keeps them, and what the
+compiler makes of them, for the next model); with MODEL "-" the compiler alone is looked at. Every answer is judged by a CPU's replays under `strict`, all kinds of
+input; with --device cuda what is Verified is then timed (`nereid verify --time-only`: one clock for model and compiler, and one time of each
+reference), and only an answer that is Verified there too counts. Without a GPU there are no times.
+
+OUT gets results.jsonl, a line a sample, and summary.json. A share has a 95 % interval (Wilson's); a geometric mean is over tasks, each the mean of its
+Verified samples' logarithms, with a 95 % interval by bootstrap over tasks. --beside compares with another model's results of the same tasks: the geometric mean of
+times over tasks of which both have a Verified answer. `nereid eval --proposer model --samples 16` says what search makes of a model's samples.
+NEREID (the command; ./nereid) may be several words.
+"""
+import argparse
+import collections
+import concurrent.futures
+import json
+import math
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+NEREID = os.environ.get("NEREID", str(ROOT / "nereid")).split()
+
+
+def lines(path):
+    with open(path) as file:
+        return [json.loads(line) for line in file]
+
+
+def write_lines(path, rows):
+    with open(path, "w") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+
+
+def run(*arguments, **options):
+    """The command's outputs; it ends all where the command fails."""
+    done = subprocess.run([*NEREID, *map(str, arguments)], text=True, stderr=subprocess.PIPE, **options)
+    if done.returncode:
+        sys.exit(f"nereid {' '.join(map(str, arguments))}: exit code {done.returncode}\n{done.stderr[-2000:]}")
+    return done
+
+
+def tasks_of(told):
+    """[(id, level, source)]."""
+    found = []
+    for level in told.levels.split(","):
+        path = told.tasks / f"level{level}.jsonl"
+        if not path.exists() or len(lines(path)) < told.count:
+            run("synth", "--level", level, "--count", told.count, "--seed", told.seed, "--held-out", "0.05", "--split", "held-out", "--max-elements", told.max_elements,
+                "--max-work", told.max_work, "-o", path, "--json", stdout=subprocess.DEVNULL)
+        found += [(f"L{level}_{i:04}", level, row["code"]) for i, row in enumerate(lines(path)[:told.count])]
+    return found
+
+
+def compiled(told, tasks):
+    """What the compiler writes for each task unmeasured, by id; none where it declines."""
+    folder = told.tasks / "compiler"
+    folder.mkdir(exist_ok=True)
+    environment = {**os.environ, "NEREID_KEEP_WARM": "30"}
+
+    def one(task):
+        name, _, source = task
+        answer = folder / f"{name}.new.py"
+        if not answer.exists():
+            (folder / f"{name}.py").write_text(source)
+            subprocess.run([*NEREID, "lower", folder / f"{name}.py", "-o", answer, "--json"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+        return name, answer.read_text() if answer.exists() else None
+
+    with concurrent.futures.ThreadPoolExecutor(told.jobs) as pool:
+        return {name: source for name, source in pool.map(one, tasks) if source}
+
+
+def answers_of(told, tasks):
+    """[(task id, sample, answer)], and what writing them took."""
+    prompts = pathlib.Path(told.model) / "prompts"
+    system, task = ((prompts / f"{name}.md").read_text() if prompts.exists() else text for name, text in (("system", ""), ("task", "{{source}}")))
+    begin = [{"role": "system", "content": system.strip()}] if system.strip() else []
+    write_lines(told.out / "prompts.jsonl", [{"messages": [*begin, {"role": "user", "content": task.replace("{{source}}", source)}]} for _, _, source in tasks])
+    started = time.time()
+    with open(told.out / "answers.jsonl", "w") as file:
+        run("generate", "--model", told.model, "--prompts", told.out / "prompts.jsonl", "--json", "--temperature", told.temperature if told.samples > 1 else 0, "-n", told.samples,
+            "--max-tokens", told.most_tokens, "--device", told.device, "--sequences", told.sequences, "--seed", told.seed, stdout=file)
+    drawn = lines(told.out / "answers.jsonl")
+    tokens = sum(len(answer["tokens"]) for answer in drawn)
+    cut = sum(answer["finish_reason"] == "length" for answer in drawn)
+    told.say(f"{len(drawn)} answers, {tokens} tokens in {time.time() - started:.1f} s, {cut} cut off")
+    return [(tasks[answer["index"]][0], answer["sample"], answer["text"]) for answer in sorted(drawn, key=lambda a: (a["index"], a["sample"]))]
+
+
+def judged(told, name, pairs, *options):
+    """Verdicts by id. Equal pairs are judged once."""
+    distinct = {}
+    for pair in pairs:
+        distinct.setdefault((pair["reference_source"], pair["candidate_source"]), pair["id"])
+    once = [pair for pair in pairs if distinct[pair["reference_source"], pair["candidate_source"]] == pair["id"]]
+    asked, said = told.out / f"{name}.pairs.jsonl", told.out / f"{name}.verdicts.jsonl"
+    write_lines(asked, once)
+    said.unlink(missing_ok=True)
+    started = time.time()
+    subprocess.run([*NEREID, "verify", "--batch", asked, "-o", said, "--policy", "strict", "--seed", str(told.seed), "--jobs", str(told.jobs), "--time-limit", str(told.time_limit), *options],
+                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    verdicts = {verdict["id"]: verdict for verdict in lines(said)} if said.exists() else {}
+    told.say(f"{name}: {len(verdicts)} of {len(once)} programs judged in {time.time() - started:.1f} s")
+    return {pair["id"]: verdicts.get(distinct[pair["reference_source"], pair["candidate_source"]]) for pair in pairs}
+
+
+def results_of(told, tasks, answers, compiler):
+    sources = {name: source for name, _, source in tasks}
+    pairs = [{"id": f"{name}.{sample}", "reference_source": sources[name], "candidate_source": answer, "form": "answer"} for name, sample, answer in answers]
+    pairs += [{"id": f"{name}.compiler", "reference_source": sources[name], "candidate_source": code, "form": "source"} for name, code in compiler.items()]
+    verdicts = judged(told, "cpu", pairs, "--device", "cpu")
+    times = {}
+    if told.device == "cuda":
+        right = [{**pair, "trace": verdicts[pair["id"]]["trace"]} for pair in pairs if verdicts[pair["id"]] and verdicts[pair["id"]]["verdict"] == "Verified"]
+        random.Random(told.seed).shuffle(right)  # what the GPU's clock does in between hits model and compiler alike
+        times = judged(told, "cuda", right, "--device", "cuda", "--time-only", "--timing-seconds", str(told.timing_seconds))
+    levels = {name: level for name, level, _ in tasks}
+    rows = []
+    for pair in pairs:
+        name, sample = pair["id"].rsplit(".", 1)
+        said = times.get(pair["id"]) or verdicts[pair["id"]] or {"verdict": "Error", "reason": "no verdict was there in time"}
+        row = {"task": name, "level": levels[name], "sample": sample, "verdict": said["verdict"], "rule": said.get("rule"), "reason": said["reason"]}
+        if said.get("times") and said["verdict"] == "Verified":
+            row["ms"], row["reference_ms"] = said["times"]["candidate_ms"], said["times"]["reference_ms"]
+        rows.append(row)
+    return rows
+
+
+def wilson(right, of, z=1.96):
+    if of == 0:
+        return 0.0, 1.0
+    share, spread = right / of, z * z / of
+    middle, half = share + spread / 2, z * math.sqrt(share * (1 - share) / of + spread / (4 * of))
+    return max((middle - half) / (1 + spread), 0.0), min((middle + half) / (1 + spread), 1.0)
+
+
+def geometric(logs, seed=1, draws=2000):
+    """{"geomean", "interval", "tasks"} of a task's logarithms."""
+    if not logs:
+        return None
+    draw = random.Random(seed)
+    means = sorted(sum(draw.choices(logs, k=len(logs))) / len(logs) for _ in range(draws))
+    return {"geomean": math.exp(sum(logs) / len(logs)), "interval": [math.exp(means[int(0.025 * draws)]), math.exp(means[int(0.975 * draws)])], "tasks": len(logs)}
+
+
+def times_by_task(rows):
+    """Of each task with Verified samples the mean logarithm of their times."""
+    found = collections.defaultdict(list)
+    for row in rows:
+        if row["sample"] != "compiler" and "ms" in row:
+            found[row["task"]].append(math.log(row["ms"]))
+    return {name: sum(logs) / len(logs) for name, logs in found.items()}
+
+
+def summary_of(rows, beside):
+    own = [row for row in rows if row["sample"] != "compiler"]
+    words = collections.Counter(row["verdict"] for row in own)
+    right, of = words["Verified"], len(own)
+    summary = {"samples": of, "verdicts": dict(words), "verified": right / of if of else None, "verified_interval": wilson(right, of),
+               "tasks_with_a_verified_answer": len({row["task"] for row in own if row["verdict"] == "Verified"})}
+    machine = [row for row in rows if row["sample"] == "compiler"]
+    summary["compiler_verified"] = sum(row["verdict"] == "Verified" for row in machine) / len(machine) if machine else None
+    times = times_by_task(rows)
+    eager = {row["task"]: math.log(row["reference_ms"]) for row in rows if "ms" in row}
+    compiler = {row["task"]: math.log(row["ms"]) for row in machine if "ms" in row}
+    if eager:
+        over = [compiler[name] - times[name] for name in times if name in compiler]
+        share = sum(x > 0 for x in over)
+        summary |= {"over_eager": geometric([eager[name] - times[name] for name in times]), "compiler_over_eager": geometric([eager[name] - compiler[name] for name in compiler]),
+                    "over_compiler": geometric(over), "faster_than_compiler": share / len(over) if over else None, "faster_than_compiler_interval": wilson(share, len(over))}
+    if beside is not None:
+        others = times_by_task(beside)
+        summary["over_other"] = geometric([others[name] - times[name] for name in times if name in others])
+    return summary
+
+
+def told_line(name, s):
+    text = f"{name}: {s['verified']:.1%} of {s['samples']} Verified [{s['verified_interval'][0]:.1%}, {s['verified_interval'][1]:.1%}]" if s["samples"] else f"{name}:"
+    if s["compiler_verified"] is not None:
+        text += f", the compiler's {s['compiler_verified']:.1%}"
+
+    def told(what, key):
+        g = s.get(key)
+        return f"; {what} {g['geomean']:.3f} [{g['interval'][0]:.3f}, {g['interval'][1]:.3f}]" if g else ""
+
+    text += told("over eager", "over_eager") + told("(compiler", "compiler_over_eager") + (")" if s.get("compiler_over_eager") else "") + told("over the compiler", "over_compiler")
+    if s.get("faster_than_compiler") is not None:
+        text += f", faster than it on {s['faster_than_compiler']:.1%} [{s['faster_than_compiler_interval'][0]:.1%}, {s['faster_than_compiler_interval'][1]:.1%}]"
+    return text + told("over the other model", "over_other")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", help="a folder with a checkpoint, its tokenizer.json and its prompts; -: none")
+    parser.add_argument("out", type=pathlib.Path)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--levels", default="1,2,5,20")
+    parser.add_argument("--count", type=int, default=200, help="of each level")
+    parser.add_argument("--samples", type=int, default=1)
+    parser.add_argument("--temperature", type=float, default=1.0)
+    parser.add_argument("--tasks", type=pathlib.Path)
+    parser.add_argument("--seed", type=int, default=777)
+    parser.add_argument("--max-elements", default="2^20")
+    parser.add_argument("--max-work", default="2^26")
+    parser.add_argument("--most-tokens", type=int, default=4096)
+    parser.add_argument("--sequences", type=int, default=512)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--time-limit", type=float, default=10)
+    parser.add_argument("--timing-seconds", type=float, default=0.1)
+    parser.add_argument("--no-compiler", action="store_true", help="without what the compiler writes")
+    parser.add_argument("--beside", type=pathlib.Path, help="results.jsonl of another model on the same tasks")
+    told = parser.parse_args()
+    told.say = lambda text: print(text, file=sys.stderr, flush=True)
+    told.out.mkdir(parents=True, exist_ok=True)
+    told.tasks = told.tasks or told.out / "tasks"
+    told.tasks.mkdir(parents=True, exist_ok=True)
+    tasks = tasks_of(told)
+    compiler = {} if told.no_compiler else compiled(told, tasks)
+    answers = [] if told.model == "-" else answers_of(told, tasks)
+    rows = results_of(told, tasks, answers, compiler)
+    write_lines(told.out / "results.jsonl", rows)
+    beside = lines(told.beside) if told.beside else None
+    summary = {"model": told.model, "device": told.device, "samples_of_each": told.samples, "levels": {}}
+    for level in told.levels.split(","):
+        summary["levels"][level] = summary_of([row for row in rows if row["level"] == level], None if beside is None else [row for row in beside if row["level"] == level])
+    summary["all"] = summary_of(rows, beside)
+    (told.out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
+    for level, one in [*summary["levels"].items(), ("all", summary["all"])]:
+        print(told_line(f"level {level}" if level != "all" else level, one))
+
+
+if __name__ == "__main__":
+    main()
