@@ -33,6 +33,7 @@ struct KernelChoice {
   std::string precision = {};  // of a float32 contraction: "tf32", "tf32x3", "bf16x3", "bf16x6", "ieee"
   bool persistent = false;     // of a contraction: one program a processor, which goes on from tile to tile
   bool masked = false;         // as Choices says it
+  bool operator==(const KernelChoice&) const = default;
 };
 std::string to_string(const KernelChoice& choice);  // "m=64, n=128, k=32, warps=4"
 
@@ -50,6 +51,7 @@ struct Choices {
   std::set<int> cuts = {};
   std::map<std::string, KernelChoice> kernels =
       {};  // by the kernel's name; those that are not here: as the model has it
+  bool operator==(const Choices&) const = default;
 };
 
 }  // namespace nereid::lower

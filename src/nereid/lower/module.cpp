@@ -25,6 +25,7 @@ namespace nereid::lower {
 namespace {
 
 constexpr size_t kLongName = 44;
+constexpr size_t kCutsKept = 3;
 
 // After what it computes: "linear_gelu_kernel". Of a long list the first words and the last.
 std::string kernel_name(const Graph& graph, const TileKernel& kernel, std::set<std::string>& taken) {
@@ -49,57 +50,51 @@ std::string kernel_name(const Graph& graph, const TileKernel& kernel, std::set<s
   return unique;
 }
 
+// As forward calls them.
+void name_inputs(const trace::Trace& trace, const SourceFile& file, Graph& graph) {
+  const auto* inputs = std::get_if<trace::List>(&trace.phases.back().inputs.node);
+  for (size_t i = 0; inputs != nullptr && i < inputs->items.size() && i < file.parameters.size(); ++i) {
+    const auto* ref = std::get_if<trace::TensorRef>(&inputs->items[i].node);
+    if (ref == nullptr || file.parameters[i].rest) return;
+    for (Tensor& tensor : graph.tensors)
+      if (tensor.leaf == ref->value) tensor.name = file.parameters[i].name;
+  }
+}
+
 class ModuleWriter {
  public:
-  ModuleWriter(const trace::Trace& trace, const std::string& source, const Choices& choices)
-      : trace_(trace), source_(source), choices_(choices) {}
+  ModuleWriter(const trace::Trace& trace, const std::string& source, const SourceFile& file, Graph graph,
+               const Fused& fused, const Choices& choices, const Target& target)
+      : trace_(trace),
+        source_(source),
+        file_(file),
+        choices_(choices),
+        target_(target),
+        graph_(std::move(graph)),
+        fused_(fused) {}
 
   Result<Module> run() {
-    NEREID_TRY(const SourceFile file, read_source(trace_.file, source_, trace_.class_name, "ModelNew"));
-    NEREID_TRY(target_, target_named(choices_.target));
-    NEREID_TRY(graph_, import(trace_, source_));
-    name_inputs(file);
-    if (choices_.algebra) rewrite_algebra(graph_, *target_);
-    if (choices_.one_pass_attention) one_pass_attention(graph_);
-    split_factors(graph_, choices_);
-    if (choices_.channels_last) {
-      thin_channels(graph_);
-      channels_last(graph_);
-    }
-    fused_ = fuse(graph_, *target_, choices_.split_sums, choices_.cuts);
-    update_in_place(graph_, fused_);
     NEREID_TRY_STATUS(write_kernels());
     for (size_t k = 0; k < texts_.size(); ++k) tell_sizes(fused_.kernels[k], texts_[k]);
     std::vector<Extents> shapes;
     for (const Tensor& tensor : graph_.tensors) shapes.push_back(tensor.sizes);
-    NEREID_TRY(std::string forward, forward_text(trace_, graph_, fused_, texts_, file));
+    NEREID_TRY(std::string forward, forward_text(trace_, graph_, fused_, texts_, file_));
     forward = told_sizes(forward, shapes, source_);
-    module_.plan = plan_text(trace_, graph_, fused_, module_, *target_);
-    module_.text = "\"\"\"" + module_.plan + "\"\"\"\n" + imports(file) + "\n";
-    if (!file.needed.empty()) module_.text += file.needed + "\n\n";
+    module_.plan = plan_text(trace_, graph_, fused_, module_, target_);
+    module_.text = "\"\"\"" + module_.plan + "\"\"\"\n" + imports(file_) + "\n";
+    if (!file_.needed.empty()) module_.text += file_.needed + "\n\n";
     std::set<std::string> helpers;
     for (const auto& kernel : texts_) helpers.insert(kernel.helpers.begin(), kernel.helpers.end());
     for (const auto& helper : helpers) module_.text += helper_text(helper) + "\n\n";
     for (const auto& kernel : texts_)
       if (!kernel.text.empty()) module_.text += kernel.text + "\n\n";
     module_.text +=
-        fmt::format("class ModelNew({}):\n{}{}", file.bases, file.members, file.members.empty() ? "" : "\n") +
+        fmt::format("class ModelNew({}):\n{}{}", file_.bases, file_.members, file_.members.empty() ? "" : "\n") +
         forward;
     return std::move(module_);
   }
 
  private:
-  // As forward calls them.
-  void name_inputs(const SourceFile& file) {
-    const auto* inputs = std::get_if<trace::List>(&trace_.phases.back().inputs.node);
-    for (size_t i = 0; inputs != nullptr && i < inputs->items.size() && i < file.parameters.size(); ++i) {
-      const auto* ref = std::get_if<trace::TensorRef>(&inputs->items[i].node);
-      if (ref == nullptr || file.parameters[i].rest) return;
-      for (Tensor& tensor : graph_.tensors)
-        if (tensor.leaf == ref->value) tensor.name = file.parameters[i].name;
-    }
-  }
-
   Status write_kernels() {
     std::set<std::string> names;
     for (const auto& kernel : fused_.kernels) {
@@ -113,11 +108,11 @@ class ModuleWriter {
       const auto chosen = choices_.kernels.find(name);
       KernelChoice choice = chosen == choices_.kernels.end() ? KernelChoice{} : chosen->second;
       choice.masked = choices_.masked;
-      NEREID_TRY(texts_.back(), emit(graph_, fused_, kernel, name, choice, *target_));
+      NEREID_TRY(texts_.back(), emit(graph_, fused_, kernel, name, choice, target_));
       const KernelText& text = texts_.back();
-      const Estimate cost = estimate(graph_, fused_, kernel, text, *target_);
+      const Estimate cost = estimate(graph_, fused_, kernel, text, target_);
       module_.seconds += cost.seconds;
-      module_.kernels.push_back({name, text.comment, text.choice, alternatives(kernel, text, *target_), cost,
+      module_.kernels.push_back({name, text.comment, text.choice, alternatives(kernel, text, target_), cost,
                                  text.programs, text.steps, {}});
       module_.kernels.back().rows = kernel.rows, module_.kernels.back().columns = kernel.columns;
       module_.kernels.back().reduces = std::ranges::any_of(
@@ -179,18 +174,70 @@ class ModuleWriter {
 
   const trace::Trace& trace_;
   const std::string& source_;
+  const SourceFile& file_;
   const Choices& choices_;
-  std::optional<Target> target_;
+  const Target& target_;
   Graph graph_;
-  Fused fused_;
+  const Fused& fused_;
   std::vector<KernelText> texts_;  // of each kernel; empty for an operator that stays PyTorch's
   Module module_;
 };
 
 }  // namespace
 
+// What follows from the task alone.
+struct Lowering::Read {
+  SourceFile file;
+  Graph graph;
+};
+
+// What follows from all choices but those of single kernels.
+struct Lowering::Cut {
+  Choices choices;  // without those of single kernels
+  Target target;
+  Graph graph;
+  Fused fused;
+};
+
+Lowering::Lowering(const trace::Trace& trace, const std::string& source) : trace_(trace), source_(source) {}
+Lowering::~Lowering() = default;
+
+Result<const Lowering::Cut*> Lowering::cut(const Choices& choices) {
+  Choices shared = choices;
+  shared.kernels.clear();
+  for (const Cut& known : cuts_)
+    if (known.choices == shared) return &known;
+  if (read_ == nullptr)
+    read_ = std::make_unique<Result<Read>>([&]() -> Result<Read> {
+      NEREID_TRY(SourceFile file, read_source(trace_.file, source_, trace_.class_name, "ModelNew"));
+      NEREID_TRY(Graph graph, import(trace_, source_));
+      name_inputs(trace_, file, graph);
+      return Read{std::move(file), std::move(graph)};
+    }());
+  if (!read_->ok()) return read_->error();
+  NEREID_TRY(const Target target, target_named(choices.target));
+  Graph graph = (*read_)->graph;
+  if (choices.algebra) rewrite_algebra(graph, target);
+  if (choices.one_pass_attention) one_pass_attention(graph);
+  split_factors(graph, choices);
+  if (choices.channels_last) {
+    thin_channels(graph);
+    channels_last(graph);
+  }
+  Fused fused = fuse(graph, target, choices.split_sums, choices.cuts);
+  update_in_place(graph, fused);
+  if (cuts_.size() == kCutsKept) cuts_.pop_back();
+  cuts_.push_front({std::move(shared), target, std::move(graph), std::move(fused)});
+  return &cuts_.front();
+}
+
+Result<Module> Lowering::module(const Choices& choices) {
+  NEREID_TRY(const Cut* cut, this->cut(choices));
+  return ModuleWriter(trace_, source_, (*read_)->file, cut->graph, cut->fused, choices, cut->target).run();
+}
+
 Result<Module> lower_module(const trace::Trace& trace, const std::string& source, const Choices& choices) {
-  return ModuleWriter(trace, source, choices).run();
+  return Lowering(trace, source).module(choices);
 }
 
 }  // namespace nereid::lower

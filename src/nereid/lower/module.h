@@ -1,10 +1,13 @@
 // The compiler, from a reference to a file with `ModelNew`.
 //
-//   NEREID_TRY(lower::Module module, lower::lower_module(trace, source));
+//   Lowering task(trace, source);
+//   NEREID_TRY(lower::Module module, task.module());
 //   Choices other{.kernels = {{module.kernels[0].name, {.m = 128}}}};
-//   NEREID_TRY(lower::Module variant, lower::lower_module(trace, source, other));
+//   NEREID_TRY(lower::Module variant, task.module(other));
 #pragma once
 
+#include <deque>
+#include <memory>
 #include <set>
 #include <string>
 
@@ -42,7 +45,27 @@ struct Module {
   double seconds = 0;             // of all kernels, by the cost model
 };
 
-// `source` is the text that was traced. An error names the operator or the kernel that cannot be lowered.
+// One task in several ways: what is the same in them is worked out once.
+class Lowering {
+ public:
+  // `source` is the text that was traced; it and the trace are referred to.
+  Lowering(const trace::Trace& trace, const std::string& source);
+  ~Lowering();
+  // An error names the operator or the kernel that cannot be lowered.
+  Result<Module> module(const Choices& choices = {});
+
+ private:
+  struct Read;
+  struct Cut;
+  Result<const Cut*> cut(const Choices& choices);
+
+  const trace::Trace& trace_;
+  const std::string& source_;
+  std::unique_ptr<Result<Read>> read_;  // once it was asked for
+  std::deque<Cut> cuts_;                // the latest few, the newest first
+};
+
+// In one way alone.
 Result<Module> lower_module(const trace::Trace& trace, const std::string& source,
                             const Choices& choices = {});
 

@@ -1,9 +1,11 @@
 #include "nereid/pairs/variants.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <exception>
 #include <functional>
+#include <optional>
 
 #include "nereid/trace/op_class.h"
 #include "nereid/verify/normal_form.h"
@@ -30,10 +32,9 @@ struct Move {
   std::function<void(lower::Choices&)> apply;
 };
 
-Result<lower::Module> lowered(const trace::Trace& trace, const std::string& source,
-                              const lower::Choices& choices) {
+Result<lower::Module> lowered(lower::Lowering& task, const lower::Choices& choices) {
   try {
-    return lower::lower_module(trace, source, choices);
+    return task.module(choices);
   } catch (const std::exception& e) {
     return our_error("the compiler broke down: {}", e.what());
   }
@@ -151,32 +152,33 @@ namespace {
 class VariantMaker {
  public:
   VariantMaker(const trace::Trace& trace, const std::string& source, synth::Dice& dice)
-      : trace_(trace), source_(source), dice_(dice), ways_(has_attention(trace)) {}
+      : trace_(trace), task_(trace, source), dice_(dice), ways_(has_attention(trace)) {}
 
   // As `base` has it.
   Status add_own(const lower::Choices& base, bool one_by_one) {
-    NEREID_TRY(auto own, lowered(trace_, source_, base));
+    if (added_[one_by_one]) return ok_status();
+    NEREID_TRY(auto own, lowered(task_, base));
+    added_[one_by_one] = true;
+    plan_moves(own, one_by_one);
     add(std::move(own), {}, one_by_one);
     return ok_status();
   }
 
   // With one thing chosen otherwise, or two. What cannot be lowered so is left out.
   void add_other(const lower::Choices& base, bool one_by_one) {
-    auto& moves = one_by_one ? cuts_ : moves_;
-    if (moves.empty()) {
-      const auto own = lowered(trace_, source_, base);
+    if (!moves_[one_by_one]) {
+      const auto own = lowered(task_, base);
       if (!own.ok()) return;
-      if (!one_by_one) moves = moves_of(trace_, *own, ways_);
-      if (one_by_one)
-        for (const auto& kernel : own->kernels) add_cuts(kernel, moves);
-      if (moves.empty()) return;
+      plan_moves(*own, one_by_one);
     }
+    const auto& moves = *moves_[one_by_one];
+    if (moves.empty()) return;
     lower::Choices choices = base;
     const Move& move = moves[dice_.below(static_cast<uint32_t>(moves.size()))];
     move.apply(choices);
     std::vector<Choice> chosen = {move.choice};
     // Another boundary makes other kernels, which may be cut otherwise too.
-    auto other = lowered(trace_, source_, choices);
+    auto other = lowered(task_, choices);
     if (other.ok() && move.choice.kind != Choice::Kind::kCut && dice_.below(2) == 0) {
       std::vector<Move> cuts;
       for (const auto& kernel : other->kernels) add_cuts(kernel, cuts);
@@ -184,7 +186,7 @@ class VariantMaker {
         const Move& cut = cuts[dice_.below(static_cast<uint32_t>(cuts.size()))];
         cut.apply(choices);
         chosen.push_back(cut.choice);
-        other = lowered(trace_, source_, choices);
+        other = lowered(task_, choices);
       }
     }
     if (other.ok()) add(*std::move(other), std::move(chosen), one_by_one);
@@ -194,6 +196,15 @@ class VariantMaker {
   std::vector<Variant> take() { return std::move(made_); }
 
  private:
+  // From the compiler's own; of what is done one by one only how kernels are cut.
+  void plan_moves(const lower::Module& own, bool one_by_one) {
+    if (moves_[one_by_one]) return;
+    auto& moves = moves_[one_by_one].emplace();
+    if (!one_by_one) moves = moves_of(trace_, own, ways_);
+    if (one_by_one)
+      for (const auto& kernel : own.kernels) add_cuts(kernel, moves);
+  }
+
   void add(lower::Module module, std::vector<Choice> choices, bool one_by_one) {
     for (Choice& choice : choices)  // as it came out
       for (const auto& kernel : module.kernels)
@@ -207,10 +218,11 @@ class VariantMaker {
   }
 
   const trace::Trace& trace_;
-  const std::string& source_;
+  lower::Lowering task_;
   synth::Dice& dice_;
   bool ways_;
-  std::vector<Move> moves_{}, cuts_{};  // from the compiler's own; of what is done one by one
+  std::array<std::optional<std::vector<Move>>, 2> moves_{};  // [one by one], once they were asked for
+  std::array<bool, 2> added_{};                              // likewise: the compiler's own
   std::vector<Variant> made_{};
 };
 
