@@ -1,9 +1,9 @@
 """A language model on held-out programs: what share of its answers is right, and how fast they are beside eager PyTorch and beside what
 our compiler picks unmeasured (`nereid lower`).
 
-    python3 bench/small_model/evaluate.py MODEL OUT [--device cuda] [--levels 1,2,5,20] [--count 200] [--samples 1] [--beside OTHER/results.jsonl]
+    python3 bench/small_model/evaluate.py MODEL OUT [--device cuda] [--levels 1,2,5,20] [--count 200] [--samples 4] [--beside OTHER/results.jsonl]
 
-One sample is greedy, more are drawn at --temperature. Tasks are `nereid synth --split held-out` of one seed (--tasks FOLDER keeps them, and what the
+To each task it writes a greedy answer, and --samples more are drawn at --temperature; figures of both are apart. Tasks are `nereid synth --split held-out` of one seed (--tasks FOLDER keeps them, and what the
 compiler makes of them, for the next model); with MODEL "-" the compiler alone is looked at. Every answer is judged by a CPU's replays under `strict`, all kinds of
 input; with --device cuda what is Verified is then timed (`nereid verify --time-only`: one clock for model and compiler, and one time of each
 reference), and only an answer that is Verified there too counts. Without a GPU there are no times.
@@ -83,15 +83,21 @@ def answers_of(told, tasks):
     system, task = ((prompts / f"{name}.md").read_text() if prompts.exists() else text for name, text in (("system", ""), ("task", "{{source}}")))
     begin = [{"role": "system", "content": system.strip()}] if system.strip() else []
     write_lines(told.out / "prompts.jsonl", [{"messages": [*begin, {"role": "user", "content": task.replace("{{source}}", source)}]} for _, _, source in tasks])
-    started = time.time()
-    with open(told.out / "answers.jsonl", "w") as file:
-        run("generate", "--model", told.model, "--prompts", told.out / "prompts.jsonl", "--json", "--temperature", told.temperature if told.samples > 1 else 0, "-n", told.samples,
-            "--max-tokens", told.most_tokens, "--device", told.device, "--sequences", told.sequences, "--seed", told.seed, stdout=file)
-    drawn = lines(told.out / "answers.jsonl")
-    tokens = sum(len(answer["tokens"]) for answer in drawn)
-    cut = sum(answer["finish_reason"] == "length" for answer in drawn)
-    told.say(f"{len(drawn)} answers, {tokens} tokens in {time.time() - started:.1f} s, {cut} cut off")
-    return [(tasks[answer["index"]][0], answer["sample"], answer["text"]) for answer in sorted(drawn, key=lambda a: (a["index"], a["sample"]))]
+    found = []
+    for way, temperature, samples in (("greedy", 0, 1), ("drawn", told.temperature, told.samples)):
+        if samples == 0:
+            continue
+        started = time.time()
+        with open(told.out / f"{way}.jsonl", "w") as file:
+            run("generate", "--model", told.model, "--prompts", told.out / "prompts.jsonl", "--json", "--temperature", temperature, "-n", samples,
+                "--max-tokens", told.most_tokens, "--device", told.device, "--sequences", told.sequences, "--seed", told.seed, stdout=file)
+        answers = lines(told.out / f"{way}.jsonl")
+        tokens = sum(len(answer["tokens"]) for answer in answers)
+        cut = sum(answer["finish_reason"] == "length" for answer in answers)
+        told.say(f"{way}: {len(answers)} answers, {tokens} tokens in {time.time() - started:.1f} s, {cut} cut off")
+        answers.sort(key=lambda answer: (answer["index"], answer["sample"]))
+        found += [(tasks[answer["index"]][0], way if way == "greedy" else f"drawn{answer['sample']}", answer["text"]) for answer in answers]
+    return found
 
 
 def judged(told, name, pairs, *options):
@@ -150,24 +156,24 @@ def geometric(logs, seed=1, draws=2000):
     return {"geomean": math.exp(sum(logs) / len(logs)), "interval": [math.exp(means[int(0.025 * draws)]), math.exp(means[int(0.975 * draws)])], "tasks": len(logs)}
 
 
-def times_by_task(rows):
+def times_by_task(rows, way):
     """Of each task with Verified samples the mean logarithm of their times."""
     found = collections.defaultdict(list)
     for row in rows:
-        if row["sample"] != "compiler" and "ms" in row:
+        if row["sample"].startswith(way) and "ms" in row:
             found[row["task"]].append(math.log(row["ms"]))
     return {name: sum(logs) / len(logs) for name, logs in found.items()}
 
 
-def summary_of(rows, beside):
-    own = [row for row in rows if row["sample"] != "compiler"]
+def summary_of(rows, way, beside):
+    own = [row for row in rows if row["sample"].startswith(way)]
     words = collections.Counter(row["verdict"] for row in own)
     right, of = words["Verified"], len(own)
     summary = {"samples": of, "verdicts": dict(words), "verified": right / of if of else None, "verified_interval": wilson(right, of),
                "tasks_with_a_verified_answer": len({row["task"] for row in own if row["verdict"] == "Verified"})}
     machine = [row for row in rows if row["sample"] == "compiler"]
     summary["compiler_verified"] = sum(row["verdict"] == "Verified" for row in machine) / len(machine) if machine else None
-    times = times_by_task(rows)
+    times = times_by_task(rows, way)
     eager = {row["task"]: math.log(row["reference_ms"]) for row in rows if "ms" in row}
     compiler = {row["task"]: math.log(row["ms"]) for row in machine if "ms" in row}
     if eager:
@@ -176,7 +182,7 @@ def summary_of(rows, beside):
         summary |= {"over_eager": geometric([eager[name] - times[name] for name in times]), "compiler_over_eager": geometric([eager[name] - compiler[name] for name in compiler]),
                     "over_compiler": geometric(over), "faster_than_compiler": share / len(over) if over else None, "faster_than_compiler_interval": wilson(share, len(over))}
     if beside is not None:
-        others = times_by_task(beside)
+        others = times_by_task(beside, way)
         summary["over_other"] = geometric([others[name] - times[name] for name in times if name in others])
     return summary
 
@@ -203,7 +209,7 @@ def main():
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--levels", default="1,2,5,20")
     parser.add_argument("--count", type=int, default=200, help="of each level")
-    parser.add_argument("--samples", type=int, default=1)
+    parser.add_argument("--samples", type=int, default=0, help="of each task, besides the greedy one")
     parser.add_argument("--temperature", type=float, default=1.0)
     parser.add_argument("--tasks", type=pathlib.Path)
     parser.add_argument("--seed", type=int, default=777)
@@ -227,13 +233,14 @@ def main():
     rows = results_of(told, tasks, answers, compiler)
     write_lines(told.out / "results.jsonl", rows)
     beside = lines(told.beside) if told.beside else None
-    summary = {"model": told.model, "device": told.device, "samples_of_each": told.samples, "levels": {}}
-    for level in told.levels.split(","):
-        summary["levels"][level] = summary_of([row for row in rows if row["level"] == level], None if beside is None else [row for row in beside if row["level"] == level])
-    summary["all"] = summary_of(rows, beside)
+    summary = {"model": told.model, "device": told.device, "samples_of_each": told.samples}
+    for way in ("greedy", "drawn") if told.samples else ("greedy",):
+        summary[way] = {}
+        for level in [*told.levels.split(","), "all"]:
+            some = [[row for row in of if level in (row["level"], "all")] for of in (rows, beside or [])]
+            one = summary[way][level] = summary_of(some[0], way, None if beside is None else some[1])
+            print(told_line(f"{way}, {'all' if level == 'all' else 'level ' + level}", one))
     (told.out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
-    for level, one in [*summary["levels"].items(), ("all", summary["all"])]:
-        print(told_line(f"level {level}" if level != "all" else level, one))
 
 
 if __name__ == "__main__":

@@ -70,7 +70,9 @@ class RlLoop {
           "{}: rl.staleness: expected 0 where the judge times answers on the engine's own GPU, got {}; "
           "rl.judge_gpu names another one, and with rl.times = \"apart\" they take turns",
           options_.run_file, staleness_);
-    const int64_t cores = std::max<int64_t>(std::thread::hardware_concurrency() / ranks_->count(), 1);
+    // Where the judge works while the engine writes on a GPU, two cores of a rank's feed the GPU.
+    const int64_t cores = std::max<int64_t>(
+        std::thread::hardware_concurrency() / ranks_->count() - (device_.is_cuda() && !judge_waits_ ? 2 : 0), 1);
     JudgeSettings settings{.policy = rl().policy,
                            .device = apart ? "cpu" : rl().judge_device,
                            .time_limit = rl().time_limit,

@@ -35,7 +35,8 @@ struct RlSettings {
   bool rule_reward = true;
   std::string judge_device = "auto";
   int64_t judge_gpu = -1;  // what rank 0's judge sees, rank r's r more; -1: the rank's own
-  int64_t judge_jobs = 0;  // answers judged at a time, of each rank; 0: one a core, of all ranks together
+  // Answers judged at a time, of each rank; 0: one a core, of all ranks together, but for two that feed a GPU.
+  int64_t judge_jobs = 0;
   int64_t trials = 3;      // of each answer on the task's own inputs
   bool few_kinds = false;  // of other inputs, those that find the most
   // How answers come to their times, where the objective asks for them and there is a GPU. Together: one
