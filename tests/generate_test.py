@@ -126,6 +126,14 @@ class Test:
         (self.folder / "chat.jsonl").write_text(json.dumps({"prompt": "Why?"}))
         lines.append(json.loads(self.run("--prompts", self.folder / "chat.jsonl", "--chat", "--system", "Be brief.", *words).stdout)["tokens"])
         self.expect([asked, *lines] == [whole] * 4, "a conversation is its template's text, and its tokens")
+        template = self.folder / "chat_template.jinja"
+        template.write_text("{{ bos_token }}<|start_header_id|>...<|eot_id|>")
+        rendered = "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nWhy?<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"
+        whole = json.loads(self.run("--prompt", rendered, *words).stdout)["tokens"]
+        self.expect(json.loads(self.run("--chat", "--prompt", "Why? ", *words).stdout)["tokens"] == whole, "a conversation with Llama 3 is Llama 3's")
+        template.write_text("[INST]")
+        self.expect("chat_template.jinja: expected the chat template of" in self.run("--chat", "--prompt", "Why?", *words, code=2).stderr, "a template of somebody else is refused")
+        template.unlink()
 
     def errors(self):
         for words, said in [(("--prompt", "x", "--prompts", "y"), "expected either --prompt or --prompts"), (("--prompts", "/nowhere.jsonl"), "/nowhere.jsonl: No such file"),

@@ -242,6 +242,28 @@ def told_to_end(test, tool, folder, device, grace, signals, code, told):
         server.process.kill()
 
 
+def other_conversations(test, tool, folder, device):
+    """A checkpoint with Llama 3's template is asked that way; one whose template is not known still continues texts."""
+    template = Path(folder) / "chat_template.jinja"
+    template.write_text("{{ bos_token }}<|start_header_id|>...<|eot_id|>")
+    server = Server(tool, folder, device)
+    try:
+        rendered = "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nWhy?<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"
+        text = json.loads(server.ask("POST", "/v1/completions", {"prompt": rendered, "temperature": 0, "max_tokens": 12})[1])["choices"][0]["text"]
+        test.expect(json.loads(server.chat("Why?"))["choices"][0]["message"]["content"] == text, "a conversation is the template's")
+    finally:
+        server.process.kill()
+    template.write_text("[INST]")
+    server = Server(tool, folder, device)
+    try:
+        status, text = server.ask("POST", "/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}]})
+        test.expect(status == 400 and "chat_template.jinja: expected the chat template of" in text, "an unknown template is told")
+        test.expect(server.ask("POST", "/v1/completions", {"prompt": "x"})[0] == 200, "and texts are continued all the same")
+    finally:
+        server.process.kill()
+        template.unlink()
+
+
 def run(tool, device, folder):
     test = generate_test.Test(tool, device, folder, "qwen3")
     said = {}
@@ -304,7 +326,8 @@ def run(tool, device, folder):
     full_queue(test, tool, folder, device)
     told_to_end(test, tool, folder, device, 30, [signal.SIGTERM], 0, "data: [DONE]")
     told_to_end(test, tool, folder, device, 0, [signal.SIGTERM], 130, "this server ended before the answer was whole")
-    told_to_end(test, tool, folder, device, 30, [signal.SIGTERM, signal.SIGINT], 130, "data: ")
+    told_to_end(test, tool, folder, device, 30, [signal.SIGTERM, signal.SIGINT], 130, "HTTP/1.1 200 OK")
+    other_conversations(test, tool, folder, device)
     return test.failures
 
 

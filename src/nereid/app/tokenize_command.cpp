@@ -9,7 +9,7 @@
 #include "nereid/base/file.h"
 #include "nereid/base/json.h"
 #include "nereid/base/text.h"
-#include "nereid/model/chat.h"
+#include "nereid/model/chat_template.h"
 #include "nereid/model/tokenizer.h"
 #include "nereid/model/trainer.h"
 
@@ -23,17 +23,18 @@ constexpr const char* kTokenizeExamples = R"(Examples:
   echo -n Hello | nereid tokenize -t tokenizer.json    ... of standard input
   nereid tokenize -t tokenizer.json --count *.py       how many tokens each file has
   nereid tokenize -t tokenizer.json --decode ids.txt   the text of ids, separated by white space or commas
-  nereid tokenize -t tokenizer.json --chat chat.json   the prompt of a conversation, [{"role": "user", "content": "Hi"}], for Qwen 3
+  nereid tokenize -t tokenizer.json --chat chat.json   the prompt of a conversation, [{"role": "user", "content": "Hi"}]
   nereid tokenize --train --vocab 32768 --special '<|endoftext|>' -o tokenizer.json *.txt    a new vocabulary
 
 tokenizer.json is the file that comes with a model (Qwen 2 to 3, Llama 3 and others with byte-level BPE). What is no valid
-UTF-8 in a text counts as U+FFFD.)";
+UTF-8 in a text counts as U+FFFD. Conversations are put as chat_template.jinja or tokenizer_config.json beside it say: Qwen 3's, Qwen 2.5's or Llama 3's way.)";
 
 struct TokenizeOptions {
   std::string tokenizer;
   std::vector<std::string> files;
   bool decode = false, count = false, nul = false, skip_special = false, chat = false, train = false;
   model::EncodeOptions encode;
+  model::ChatTemplate chat_template;
   model::ChatOptions chat_options;
   model::TrainerOptions trainer;
   std::string like = "qwen", output;
@@ -76,12 +77,14 @@ Status answer_one(const model::Tokenizer& tokenizer, model::Encoder& encoder, co
   if (options.chat) {
     NEREID_TRY(const Json document, parse_json(text, file));
     NEREID_TRY(const auto messages, model::chat_messages(document, file));
-    NEREID_TRY(prompt, model::render_qwen3_chat(messages, options.chat_options));
+    NEREID_TRY(prompt, model::render_chat(options.chat_template, messages, options.chat_options));
     text = prompt;
     line["text"] = prompt;
   }
   std::vector<TokenId> ids;
-  NEREID_TRY_STATUS(encoder.encode(text, options.encode, ids));
+  auto encode = options.encode;
+  if (options.chat) encode.add_special = false;  // a conversation has its own
+  NEREID_TRY_STATUS(encoder.encode(text, encode, ids));
   if (json) {
     line["tokens"] = ids.size();
     if (!options.count) line["ids"] = ids;
@@ -133,6 +136,9 @@ Result<Answer> run(TokenizeOptions options, bool json) {
   if (options.tokenizer.empty()) return input_error("which vocabulary? -t tokenizer.json");
   NEREID_TRY(const auto tokenizer, model::Tokenizer::load(options.tokenizer));
   model::Encoder encoder(tokenizer);
+  if (options.chat) {
+    NEREID_TRY(options.chat_template, model::read_chat_template(std::filesystem::path(options.tokenizer).parent_path(), *tokenizer));
+  }
   for (const std::string& file : options.files)
     NEREID_TRY_STATUS(each_text(file, options.nul, [&](std::string_view text) {
       return answer_one(*tokenizer, encoder, options, json, file, text);

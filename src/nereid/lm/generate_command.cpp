@@ -13,7 +13,7 @@
 #include "nereid/lm/command.h"
 #include "nereid/lm/engine_options.h"
 #include "nereid/lm/loaded_model.h"
-#include "nereid/model/chat.h"
+#include "nereid/model/chat_template.h"
 #include "nereid/model/tokenizer.h"
 
 namespace nereid::lm {
@@ -28,7 +28,8 @@ constexpr const char* kGenerateExamples = R"(Examples:
   nereid generate --model Qwen3-8B --prompts prompts.jsonl --json -n 16 --enough 12    the slowest of each prompt's samples are dropped
 
 MODEL is a folder with config.json, safetensors and tokenizer.json, of the Qwen3, Qwen2 (2.5) or Llama 3 family. Each line of prompts.jsonl
-is {"prompt": "..."}, {"messages": [{"role": "user", "content": "..."}, ...]} (as Qwen 3 was taught) or {"tokens": [...]}; answers come as they are done, and name their line by `index`, from 0. Temperature, top-k and top-p
+is {"prompt": "..."}, {"messages": [{"role": "user", "content": "..."}, ...]} (as the model was taught: chat_template.jinja or tokenizer_config.json
+says how) or {"tokens": [...]}; answers come as they are done, and name their line by `index`, from 0. Temperature, top-k and top-p
 are those of generation_config.json where not given. The same seed gives the same samples, whatever else is generated beside them.
 
 A JSON object has `index`, `sample`, `text`, `tokens`, `logprobs` (under the model), `drawn_logprobs` (under the distribution that was drawn from),
@@ -60,33 +61,40 @@ Result<std::vector<int64_t>> encode(model::Encoder& encoder, const std::string& 
   return std::vector<int64_t>(ids.begin(), ids.end());
 }
 
-Result<std::vector<int64_t>> encode_chat(model::Encoder& encoder, const std::vector<model::ChatMessage>& messages, const GenerateOptions& options) {
-  NEREID_TRY(const std::string text, model::render_qwen3_chat(messages, {.thinking = !options.no_thinking}));
-  return encode(encoder, text, !options.no_special);
+// What prompts become tokens with. A checkpoint whose conversations are not known can still continue texts.
+struct Reader {
+  model::Encoder encoder;
+  Result<model::ChatTemplate> chat;
+};
+
+Result<std::vector<int64_t>> encode_chat(Reader& reader, const std::vector<model::ChatMessage>& messages, const GenerateOptions& options) {
+  if (!reader.chat.ok()) return reader.chat.error();
+  NEREID_TRY(const std::string text, model::render_chat(*reader.chat, messages, {.thinking = !options.no_thinking}));
+  return encode(reader.encoder, text, /*special=*/false);  // it has its own
 }
 
 // A text to continue, or with --chat a question.
-Result<std::vector<int64_t>> encode_prompt(model::Encoder& encoder, const std::string& text, const GenerateOptions& options) {
-  if (!options.chat) return encode(encoder, text, !options.no_special);
+Result<std::vector<int64_t>> encode_prompt(Reader& reader, const std::string& text, const GenerateOptions& options) {
+  if (!options.chat) return encode(reader.encoder, text, !options.no_special);
   std::vector<model::ChatMessage> messages;
   if (!options.system.empty()) messages.push_back({.role = "system", .content = options.system});
   messages.push_back({.role = "user", .content = text});
-  return encode_chat(encoder, messages, options);
+  return encode_chat(reader, messages, options);
 }
 
 // A line of --prompts.
-Result<std::vector<int64_t>> prompt_of(const Json& document, const std::string& where, model::Encoder& encoder, const GenerateOptions& options) {
+Result<std::vector<int64_t>> prompt_of(const Json& document, const std::string& where, Reader& reader, const GenerateOptions& options) {
   const JsonField root(document, where);
   NEREID_TRY(const auto conversation, root.find("messages"));
   if (conversation) {
     NEREID_TRY(const auto messages, model::chat_messages(conversation->json(), where + ".messages"));
-    return encode_chat(encoder, messages, options);
+    return encode_chat(reader, messages, options);
   }
   NEREID_TRY(const auto tokens, root.find("tokens"));
   if (!tokens) {
     NEREID_TRY(const auto prompt, root.at("prompt"));
     NEREID_TRY(const std::string text, prompt.text(size_t{64} << 20));
-    return encode_prompt(encoder, text, options);
+    return encode_prompt(reader, text, options);
   }
   std::vector<int64_t> ids;
   NEREID_TRY_STATUS(tokens->each(size_t{1} << 24, [&](const JsonField& token) -> Status {
@@ -97,14 +105,14 @@ Result<std::vector<int64_t>> prompt_of(const Json& document, const std::string& 
   return ids;
 }
 
-Result<std::vector<std::vector<int64_t>>> read_prompts(const GenerateOptions& options, model::Encoder& encoder) {
+Result<std::vector<std::vector<int64_t>>> read_prompts(const GenerateOptions& options, Reader& reader) {
   std::vector<std::vector<int64_t>> prompts;
   if (options.prompts.empty()) {
     std::string text = options.prompt;
     if (text == "-") {
       NEREID_TRY(text, read_file("/dev/stdin"));
     }
-    NEREID_TRY(auto ids, encode_prompt(encoder, text, options));
+    NEREID_TRY(auto ids, encode_prompt(reader, text, options));
     prompts.push_back(std::move(ids));
     return prompts;
   }
@@ -117,7 +125,7 @@ Result<std::vector<std::vector<int64_t>>> read_prompts(const GenerateOptions& op
     const std::string where = fmt::format("{}:{}", options.prompts, ++number);
     if (trimmed(line).empty()) continue;
     NEREID_TRY(const Json document, parse_json(line, where));
-    NEREID_TRY(auto ids, prompt_of(document, where, encoder, options));
+    NEREID_TRY(auto ids, prompt_of(document, where, reader, options));
     prompts.push_back(std::move(ids));
   }
   if (prompts.empty()) return input_error("{}: expected at least one prompt", options.prompts);
@@ -202,8 +210,8 @@ Result<Answer> generate(const GenerateOptions& options) {
   if (options.enough > options.samples) return input_error("--enough: expected at most {} (--samples), got {}", options.samples, options.enough);
   if (!options.chat && !options.system.empty()) return input_error("--system: expected --chat with it");
   NEREID_TRY(const auto tokenizer, model::Tokenizer::load(std::filesystem::path(options.model) / "tokenizer.json"));
-  model::Encoder encoder(tokenizer);
-  NEREID_TRY(const auto prompts, read_prompts(options, encoder));
+  Reader reader{model::Encoder(tokenizer), model::read_chat_template(options.model, *tokenizer)};
+  NEREID_TRY(const auto prompts, read_prompts(options, reader));
   NEREID_TRY(const auto loaded, load_model(options));
   const auto& said = loaded.said;
   NEREID_TRY(const auto runner, engine::Runner::create(loaded.weights, *loaded.device, cache_for(options, loaded, prompts)));
@@ -241,7 +249,7 @@ void add_generate_command(CLI::App& app, Chosen& chosen) {
   add_model_option(*command, *options);
   command->add_option("--prompt", options->prompt, "The text to continue; - for standard input");
   command->add_option("--prompts", options->prompts, "A file with a JSON object a line");
-  command->add_flag("--chat", options->chat, "The prompt is a question to Qwen 3, and the model answers");
+  command->add_flag("--chat", options->chat, "The prompt is a question, put as the model was taught, and it answers");
   command->add_option("--system", options->system, "What goes before the question");
   command->add_flag("--no-thinking", options->no_thinking, "The answer begins with an empty thought");
   command->add_option("-n,--samples", options->samples, "Samples of each prompt")->check(CLI::Range(int64_t{1}, int64_t{1} << 20))->capture_default_str();

@@ -30,7 +30,7 @@
 #include "nereid/lm/command.h"
 #include "nereid/lm/engine_options.h"
 #include "nereid/lm/loaded_model.h"
-#include "nereid/model/chat.h"
+#include "nereid/model/chat_template.h"
 #include "nereid/model/tokenizer.h"
 
 namespace nereid::lm {
@@ -106,8 +106,8 @@ struct AskedGroup {
 
 class Proposing {
  public:
-  Proposing(std::shared_ptr<const model::Tokenizer> tokenizer, const model::GenerationConfig& said, engine::Generation& generation, int64_t most_tokens, bool holds)
-      : tokenizer_(tokenizer), encoder_(tokenizer), said_(said), generation_(generation), most_tokens_(most_tokens), holds_(holds) {}
+  Proposing(std::shared_ptr<const model::Tokenizer> tokenizer, const model::GenerationConfig& said, const model::ChatTemplate& chat, engine::Generation& generation, int64_t most_tokens, bool holds)
+      : tokenizer_(tokenizer), encoder_(tokenizer), said_(said), chat_(chat), generation_(generation), most_tokens_(most_tokens), holds_(holds) {}
 
   Result<Answer> run(Lines& lines) {
     while (!interrupted()) {
@@ -148,7 +148,7 @@ class Proposing {
     AskedGroup group{.id = id, .watch = {}, .samples = {}};
     NEREID_TRY(const JsonField messages, root.at("messages"));
     NEREID_TRY(const auto conversation, model::chat_messages(messages.json(), "request.messages"));
-    NEREID_TRY(const std::string text, model::render_qwen3_chat(conversation));
+    NEREID_TRY(const std::string text, model::render_chat(chat_, conversation));
     std::vector<model::TokenId> ids;
     NEREID_TRY_STATUS(encoder_.encode(text, {}, ids));
     engine::GenerationRequest request{.prompt = {ids.begin(), ids.end()}, .end_tokens = said_.eos_token_ids};
@@ -211,6 +211,7 @@ class Proposing {
   std::shared_ptr<const model::Tokenizer> tokenizer_;
   model::Encoder encoder_;
   const model::GenerationConfig& said_;
+  const model::ChatTemplate& chat_;
   engine::Generation& generation_;
   const int64_t most_tokens_;
   bool holds_;
@@ -225,8 +226,9 @@ Result<Answer> propose(const ProposeOptions& options) {
   const model::Config& config = loaded.weights.config;
   auto& said = loaded.said;
   // What ends a message of a conversation ends an answer, whatever else does.
-  if (const auto end = tokenizer->find("<|im_end|>")) said.eos_token_ids.push_back(*end);
-  if (said.eos_token_ids.empty()) return input_error("{}: expected an eos_token_id, or a tokenizer with <|im_end|>: no answer would end", options.model);
+  NEREID_TRY(const auto chat, model::read_chat_template(options.model, *tokenizer));
+  if (const auto end = tokenizer->find(chat.end_of_message())) said.eos_token_ids.push_back(*end);
+  if (said.eos_token_ids.empty()) return input_error("{}: expected an eos_token_id, or a tokenizer with {}: no answer would end", options.model, chat.end_of_message());
   const int64_t longest = options.most_tokens > 0 ? std::min(options.most_tokens, config.max_position_embeddings) : config.max_position_embeddings;
   const bool on_gpu = loaded.where.is_cuda();
   auto cache = runner_options(options, loaded.where, options.sequences, longest);
@@ -239,7 +241,7 @@ Result<Answer> propose(const ProposeOptions& options) {
   NEREID_TRY(const auto runner, engine::Runner::create(loaded.weights, *loaded.device, cache));
   engine::Generation generation(*runner, {.most_sequences = options.sequences, .most_step_tokens = options.step_tokens});
   say({{"ready", true}, {"device", on_gpu ? "cuda" : "cpu"}, {"context", longest}});
-  return Proposing(tokenizer, said, generation, longest, options.turns).run(lines);
+  return Proposing(tokenizer, said, chat, generation, longest, options.turns).run(lines);
 }
 
 }  // namespace

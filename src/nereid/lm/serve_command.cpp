@@ -4,6 +4,7 @@
 #include "nereid/lm/engine_options.h"
 #include "nereid/lm/loaded_model.h"
 #include "nereid/lm/serve/server.h"
+#include "nereid/model/chat_template.h"
 
 namespace nereid::lm {
 namespace {
@@ -26,7 +27,7 @@ Result<Answer> serve(const ServeOptions& options) {
   cache.memory_share = loaded.where.is_cuda() ? 0.9 : 0.25;
   NEREID_TRY(const auto runner, engine::Runner::create(loaded.weights, *loaded.device, cache));
   engine::Generation generation(*runner, {.most_sequences = options.sequences, .most_step_tokens = options.step_tokens});
-  CompletionReader reader(tokenizer, loaded.said, {.most_new = options.most_new, .thinking = !options.no_thinking});
+  CompletionReader reader(tokenizer, loaded.said, model::read_chat_template(folder, *tokenizer), {.most_new = options.most_new, .thinking = !options.no_thinking});
   NEREID_TRY(auto connections, Connections::listen(options.address, options.port));
   fmt::print("http://{}:{}/v1\n", options.address, connections.port());
   std::fflush(stdout);

@@ -1,6 +1,7 @@
 #include "nereid/model/chat.h"
 
 #include <algorithm>
+#include <ctime>
 
 #include "nereid/base/json_field.h"
 
@@ -41,10 +42,7 @@ Said said_by(const ChatMessage& message) {
           without_leading_newlines(content.substr(last + kClose.size()))};
 }
 
-}  // namespace
-
-Result<std::string> render_qwen3_chat(std::span<const ChatMessage> messages, const ChatOptions& options) {
-  if (messages.empty()) return input_error("a conversation without messages");
+std::string qwen3_text(std::span<const ChatMessage> messages, const ChatOptions& options) {
   size_t last_question = messages.size() - 1;
   for (size_t i = messages.size(); i-- > 0;)
     if (is_question(messages[i])) {
@@ -54,9 +52,6 @@ Result<std::string> render_qwen3_chat(std::span<const ChatMessage> messages, con
   std::string text;
   for (size_t i = 0; i < messages.size(); ++i) {
     const ChatMessage& message = messages[i];
-    if (message.role != "system" && message.role != "user" && message.role != "assistant")
-      return input_error("message {}: expected the role system, user or assistant, got '{}'", i,
-                         message.role);
     text += "<|im_start|>" + message.role + "\n";
     if (message.role != "assistant") {
       text += message.content;
@@ -78,6 +73,85 @@ Result<std::string> render_qwen3_chat(std::span<const ChatMessage> messages, con
     if (!options.thinking) text += "<think>\n\n</think>\n\n";
   }
   return text;
+}
+
+std::string chat_ml_text(const ChatTemplate& how, std::span<const ChatMessage> messages,
+                         const ChatOptions& options) {
+  std::string text;
+  const auto add = [&](std::string_view role, std::string_view content) {
+    text += fmt::format("<|im_start|>{}\n{}<|im_end|>\n", role, content);
+  };
+  if (messages[0].role != "system" && !how.usual_system.empty()) add("system", how.usual_system);
+  for (const ChatMessage& message : messages) add(message.role, message.content);
+  return options.add_generation_prompt ? text + "<|im_start|>assistant\n" : text;
+}
+
+// As Python's str.strip: white space of Unicode, and the four separators of ASCII.
+std::string_view stripped(std::string_view text) {
+  constexpr std::string_view kSpaces[] = {
+      "\t",     "\n",     "\v",     "\f",     "\r",     "\x1c",   "\x1d",   "\x1e",   "\x1f",   " ",
+      "\u0085", "\u00a0", "\u1680", "\u2000", "\u2001", "\u2002", "\u2003", "\u2004", "\u2005", "\u2006",
+      "\u2007", "\u2008", "\u2009", "\u200a", "\u2028", "\u2029", "\u202f", "\u205f", "\u3000"};
+  for (bool more = true; more;) {
+    more = false;
+    for (const std::string_view space : kSpaces) {
+      if (text.starts_with(space)) text.remove_prefix(space.size()), more = true;
+      if (text.ends_with(space)) text.remove_suffix(space.size()), more = true;
+    }
+  }
+  return text;
+}
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  ::localtime_r(&now, &local);
+  char text[32];
+  return std::string(text, std::strftime(text, sizeof text, "%d %b %Y", &local));
+}
+
+std::string llama3_text(const ChatTemplate& how, std::span<const ChatMessage> messages,
+                        const ChatOptions& options) {
+  std::string text = "<|begin_of_text|>";
+  const auto add = [&](std::string_view role, std::string_view before, std::string_view content) {
+    text += fmt::format("<|start_header_id|>{}<|end_header_id|>\n\n{}{}<|eot_id|>", role, before,
+                        stripped(content));
+  };
+  if (!how.date.empty()) {
+    const bool has_system = messages[0].role == "system";
+    add("system",
+        fmt::format("Cutting Knowledge Date: December 2023\nToday Date: {}\n\n",
+                    how.date == "today" ? today() : how.date),
+        has_system ? messages[0].content : "");
+    if (has_system) messages = messages.subspan(1);
+  }
+  for (const ChatMessage& message : messages) add(message.role, "", message.content);
+  return options.add_generation_prompt ? text + "<|start_header_id|>assistant<|end_header_id|>\n\n" : text;
+}
+
+}  // namespace
+
+Result<std::string> render_chat(const ChatTemplate& how, std::span<const ChatMessage> messages,
+                                const ChatOptions& options) {
+  if (messages.empty()) return input_error("a conversation without messages");
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const std::string& role = messages[i].role;
+    if (role != "system" && role != "user" && role != "assistant")
+      return input_error("message {}: expected the role system, user or assistant, got '{}'", i, role);
+  }
+  switch (how.family) {
+    case ChatTemplate::Family::kQwen3:
+      return qwen3_text(messages, options);
+    case ChatTemplate::Family::kChatMl:
+      return chat_ml_text(how, messages, options);
+    case ChatTemplate::Family::kLlama3:
+      break;
+  }
+  return llama3_text(how, messages, options);
+}
+
+Result<std::string> render_qwen3_chat(std::span<const ChatMessage> messages, const ChatOptions& options) {
+  return render_chat({}, messages, options);
 }
 
 Result<std::vector<ChatMessage>> chat_messages(const Json& document, std::string_view what) {

@@ -82,9 +82,10 @@ Result<std::vector<int64_t>> CompletionReader::encode(const std::string& text, b
 }
 
 Status CompletionReader::read_conversation(const JsonField& root, CompletionRequest& request) {
+  if (!chat_.ok()) return chat_.error();
   NEREID_TRY(const JsonField messages, root.at("messages"));
   NEREID_TRY(const auto conversation, model::chat_messages(messages.json(), "body.messages"));
-  NEREID_TRY(const std::string text, model::render_qwen3_chat(conversation, {.thinking = defaults_.thinking}));
+  NEREID_TRY(const std::string text, model::render_chat(*chat_, conversation, {.thinking = defaults_.thinking}));
   NEREID_TRY(auto tokens, encode(text, /*special=*/false));  // the conversation has its own
   request.prompts.push_back(std::move(tokens));
   return ok_status();

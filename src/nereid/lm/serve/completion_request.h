@@ -37,8 +37,9 @@ struct CompletionDefaults {
 
 class CompletionReader {
  public:
-  CompletionReader(std::shared_ptr<const model::Tokenizer> tokenizer, const model::GenerationConfig& said, CompletionDefaults defaults)
-      : tokenizer_(tokenizer), encoder_(tokenizer), said_(said), defaults_(defaults) {}
+  // Without a chat template chats are refused, with its error.
+  CompletionReader(std::shared_ptr<const model::Tokenizer> tokenizer, const model::GenerationConfig& said, Result<model::ChatTemplate> chat, CompletionDefaults defaults)
+      : tokenizer_(tokenizer), encoder_(tokenizer), said_(said), chat_(std::move(chat)), defaults_(defaults) {}
 
   // An error is blamed on the input and names the field, what was expected and what came.
   Result<CompletionRequest> read(Endpoint endpoint, const std::string& body);
@@ -53,6 +54,7 @@ class CompletionReader {
   std::shared_ptr<const model::Tokenizer> tokenizer_;
   model::Encoder encoder_;
   const model::GenerationConfig& said_;
+  Result<model::ChatTemplate> chat_;
   const CompletionDefaults defaults_;
   uint64_t unseeded_ = 0;
 };
