@@ -1,8 +1,7 @@
 #include "nereid/lower/source_file.h"
 
 #include <algorithm>
-#include <regex>
-#include <set>
+#include <string_view>
 
 namespace nereid::lower {
 namespace {
@@ -29,6 +28,37 @@ std::vector<std::string> lines_of(const std::string& text) {
   }
   if (lines.back().empty()) lines.pop_back();
   return lines;
+}
+
+bool in_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
+size_t past_spaces(std::string_view text, size_t at) {
+  while (at < text.size() && is_space(text[at])) ++at;
+  return at;
+}
+// The name that begins there; empty where none does.
+std::string_view word_at(std::string_view text, size_t at) {
+  size_t end = at;
+  while (end < text.size() && in_name(text[end])) ++end;
+  return text.substr(std::min(at, text.size()), end - at);
+}
+// Where the name stands from `at` on, as a whole.
+size_t find_word(std::string_view text, std::string_view name, size_t at = 0) {
+  for (at = text.find(name, at); at != text.npos; at = text.find(name, at + 1)) {
+    const size_t end = at + name.size();
+    if ((at == 0 || !in_name(text[at - 1])) && (end == text.size() || !in_name(text[end]))) return at;
+  }
+  return text.npos;
+}
+
+// What a line defines: "f" of "async def f(x):".
+std::string_view defined_name(std::string_view line) {
+  size_t at = 0;
+  std::string_view word = word_at(line, at);
+  if (word == "async") word = word_at(line, at = past_spaces(line, at + word.size()));
+  if (word != "def" && word != "class") return {};
+  const size_t name = past_spaces(line, at + word.size());
+  return name == at + word.size() ? std::string_view() : word_at(line, name);
 }
 
 size_t indent_of(const std::string& line) { return std::min(line.find_first_not_of(" \t"), line.size()); }
@@ -88,9 +118,7 @@ std::vector<Block> blocks_of(const std::vector<std::string>& lines, size_t inden
     nesting.read(line);
     if (inside || goes_on || comment) continue;
     decorated = head.starts_with("@");
-    static const std::regex kName(R"(^(?:async\s+)?(?:def|class)\s+(\w+))");
-    std::smatch match;
-    if (std::regex_search(head, match, kName)) blocks.back().name = match[1];
+    if (const auto name = defined_name(head); !name.empty()) blocks.back().name = name;
     if (head.starts_with("import ") || head.starts_with("from ")) blocks.back().import = true;
   }
   for (auto& block : blocks)
@@ -99,15 +127,7 @@ std::vector<Block> blocks_of(const std::vector<std::string>& lines, size_t inden
   return blocks;
 }
 
-bool mentions(const std::string& text, const std::string& name) {
-  for (size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
-    const auto word = [&](size_t i) {
-      return i < text.size() && (std::isalnum(static_cast<unsigned char>(text[i])) || text[i] == '_');
-    };
-    if ((at == 0 || !word(at - 1)) && !word(at + name.size())) return true;
-  }
-  return false;
-}
+bool mentions(std::string_view text, std::string_view name) { return find_word(text, name) != text.npos; }
 
 // The blocks that `text` names, and those that they name.
 std::vector<bool> needed_by(const std::vector<Block>& blocks, std::string text) {
@@ -124,7 +144,29 @@ std::vector<bool> needed_by(const std::vector<Block>& blocks, std::string text) 
 }
 
 std::string renamed(const std::string& text, const std::string& from, const std::string& to) {
-  return std::regex_replace(text, std::regex("\\b" + from + "\\b"), to);
+  std::string made;
+  size_t done = 0;
+  for (size_t at = find_word(text, from); at != text.npos; at = find_word(text, from, done)) {
+    made.append(text, done, at - done) += to;
+    done = at + from.size();
+  }
+  return made.append(text, done);
+}
+
+// "super(NAME, self)" as "super()".
+std::string with_plain_super(const std::string& text, const std::string& name) {
+  const std::string open = "super(" + name;
+  std::string made;
+  size_t done = 0;
+  for (size_t at = text.find(open); at != text.npos; at = text.find(open, at + 1)) {
+    size_t next = past_spaces(text, at + open.size());
+    if (next == text.size() || text[next] != ',') continue;
+    next = past_spaces(text, next + 1);
+    if (text.compare(next, 5, "self)") != 0) continue;
+    made.append(text, done, at - done) += "super()";
+    done = next + 5;
+  }
+  return made.append(text, done);
 }
 
 // What stands between the brackets behind "def forward".
@@ -143,7 +185,6 @@ Result<std::string> signature_of(const std::string& file, const Block& forward) 
 
 std::vector<Parameter> parameters_of(const std::string& signature) {
   std::vector<Parameter> parameters;
-  static const std::regex kParameter(R"(^\s*(\*?)(\w+))");
   int depth = 0;
   std::string one;
   for (const char c : signature + ",") {
@@ -153,8 +194,10 @@ std::vector<Parameter> parameters_of(const std::string& signature) {
       one += c;
       continue;
     }
-    std::smatch match;
-    if (std::regex_search(one, match, kParameter)) parameters.push_back({match[2], match[1] == "*"});
+    const size_t first = past_spaces(one, 0);
+    const bool rest = first < one.size() && one[first] == '*';
+    if (const auto name = word_at(one, first + (rest ? 1 : 0)); !name.empty())
+      parameters.push_back({std::string(name), rest});
     one.clear();
   }
   if (!parameters.empty()) parameters.erase(parameters.begin());  // self
@@ -192,21 +235,32 @@ ClassText class_text(const Block& block) {
 
 }  // namespace
 
+// "x" of "    x = f(y)" and of "    x **= 2"; empty where nothing is assigned.
+static std::string_view assigned_name(std::string_view line) {
+  const size_t first = past_spaces(line, 0);
+  const std::string_view name = word_at(line, first);
+  if (first == 0 || name.empty()) return {};
+  size_t at = past_spaces(line, first + name.size());
+  if (line.substr(at).starts_with("**"))
+    at += 2;
+  else if (at < line.size() && std::string_view("-+*/@").find(line[at]) != std::string_view::npos)
+    ++at;
+  const bool assigns = at + 1 < line.size() && line[at] == '=' && line[at + 1] != '=';
+  return assigns ? name : std::string_view();
+}
+
 std::vector<std::string> assigned_names(const std::string& source) {
-  static const std::regex kAssignment(R"(^\s+(\w+)\s*(?:[-+*/@]|\*\*)?=[^=].*)");
-  static const std::regex kParameters(R"(def forward\(([^)]*))");
-  std::smatch match;
+  constexpr std::string_view kForward = "def forward(";
   std::string parameters;
-  for (auto at = source.cbegin(); std::regex_search(at, source.cend(), match, kParameters);
-       at = match[0].second)
-    parameters += match[1].str() + ",";
+  for (size_t at = source.find(kForward); at != source.npos; at = source.find(kForward, at + 1)) {
+    const size_t begin = at + kForward.size();
+    parameters += source.substr(begin, source.find(')', begin) - begin) + ",";
+  }
   std::vector<std::string> names(1);
   for (std::string line : lines_of(source)) {
-    while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back())) != 0) line.pop_back();
-    const bool assigns = std::regex_match(line, match, kAssignment);
-    const std::string name = assigns ? match[1].str() : "";
-    const bool taken = !name.empty() && std::regex_search(parameters, std::regex("\\b" + name + "\\b"));
-    names.push_back(taken ? "" : name);
+    while (!line.empty() && is_space(line.back())) line.pop_back();
+    const std::string_view name = assigned_name(line);
+    names.emplace_back(name.empty() || mentions(parameters, name) ? std::string_view() : name);
   }
   return names;
 }
@@ -238,8 +292,7 @@ Result<SourceFile> read_source(const std::string& file, const std::string& sourc
     if (members[i].name.empty() || members[i].name == "__init__" || used[i])
       text += (text.empty() ? "" : "\n") + members[i].text();
   made.members = renamed(text, class_name, new_name);
-  made.members =
-      std::regex_replace(made.members, std::regex("super\\(" + new_name + "\\s*,\\s*self\\)"), "super()");
+  made.members = with_plain_super(made.members, new_name);
   // At top level: constants, and the functions and classes that these name.
   std::string wanted = text + "\n" + made.bases + "\n" + made.signature + "\n";
   const auto free_code = [&](const Block& b) {

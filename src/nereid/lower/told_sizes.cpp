@@ -5,6 +5,7 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <map>
 #include <optional>
 #include <set>
@@ -58,6 +59,12 @@ std::vector<Literal> literals(const std::string& text) {
   return found;
 }
 
+// A number that is no integer.
+struct Word {
+  const std::string& text;
+  double value;
+};
+
 class Teller {
  public:
   Teller(const std::vector<Extents>& shapes, const std::string& source) {
@@ -97,15 +104,16 @@ class Teller {
     return std::nullopt;
   }
 
-  std::optional<std::string> real(const std::string& word) const {
-    if (known_.contains(word)) return std::nullopt;
-    if (word.ends_with(".0") && word.size() < 12)
-      if (const auto product = products_.find(std::atoll(word.c_str())); product != products_.end())
+  std::optional<std::string> real(const std::string& text) const {
+    if (known_.contains(text)) return std::nullopt;
+    if (text.ends_with(".0") && text.size() < 12)
+      if (const auto product = products_.find(std::atoll(text.c_str())); product != products_.end())
         if (!sizes_.contains(product->first) && product->first > kSmall) return "(" + product->second + ")";
+    const Word word{text, std::strtod(text.c_str(), nullptr)};
     for (const int64_t n : in_order_) {
       if (auto told = as_power(word, n)) return told;
       const auto number = static_cast<double>(n);
-      if (n < 3 || number_text(number / (number - 1.0)) != word) continue;  // of unbiased variances
+      if (n < 3 || !is(word, number / (number - 1.0))) continue;  // of unbiased variances
       const auto product = products_.find(n);
       const std::string of = sizes_.contains(n) || product == products_.end() ? std::to_string(n) : product->second;
       return fmt::format("({} / ({} - 1))", of, of);
@@ -143,13 +151,15 @@ class Teller {
     }
   }
 
-  std::optional<std::string> as_power(const std::string& word, int64_t n) const {
+  // The word is how the number is written. Most numbers are told apart without writing them.
+  static bool is(const Word& word, double number) { return word.value == number && number_text(number) == word.text; }
+
+  std::optional<std::string> as_power(const Word& word, int64_t n) const {
     // A half and a quarter are formulas' more often.
     if (n < 3 || n == 4) return std::nullopt;
     const auto number = static_cast<double>(n), root = std::sqrt(number);
-    const bool reciprocal = number_text(1.0 / number) == word;
-    if (!reciprocal && (root == std::floor(root) || number_text(1.0 / std::pow(number, 0.5)) != word))
-      return std::nullopt;
+    const bool reciprocal = is(word, 1.0 / number);
+    if (!reciprocal && (root == std::floor(root) || !is(word, 1.0 / std::pow(number, 0.5)))) return std::nullopt;
     const auto product = products_.find(n);
     const bool told = !sizes_.contains(n) && product != products_.end();
     const std::string of = told ? "(" + product->second + ")" : std::to_string(n);
