@@ -149,6 +149,7 @@ class PairRun {
  private:
   void work(pairs::PairMaker& maker) {
     while (auto group = take()) {
+      drawer_.write(group->programs);  // which needs no lock
       std::vector<Json> about;
       for (const auto& made : group->programs) {
         about.push_back(line_of(options_, made));
@@ -177,7 +178,6 @@ class PairRun {
       auto all = drawer_.draw();
       if (all.empty()) continue;
       ++bases;
-      drawer_.write(all);
       for (auto& made : all) {
         group.programs.push_back(std::move(made));
         group.next.push_back(drawer_.next());

@@ -124,13 +124,48 @@ DType compute_type(DType type) {
   return type == DType::kF64 ? DType::kF64 : DType::kF32;
 }
 
+namespace {
+
+// Of what is cheap to look at: expressions that differ in indices alone are few.
+uint64_t hash_of(const Expr& e) {
+  uint64_t hash = 0;
+  const auto add = [&](auto value) {
+    hash = (hash ^ static_cast<uint64_t>(value)) * 0x9e3779b97f4a7c15;
+    hash ^= hash >> 32;
+  };
+  add(static_cast<int>(e.kind) * 65536 + static_cast<int>(e.type) * 256 + static_cast<int>(e.fn));
+  add(e.integer), add(std::bit_cast<int64_t>(e.number)), add(e.low), add(e.high), add(e.tensor);
+  for (const ExprId arg : e.args) add(arg);
+  add(e.index.constant());
+  for (const Index& index : e.at) add(index.constant());
+  return hash;
+}
+
+}  // namespace
+
 ExprId Exprs::intern(Expr expr) {
-  const auto found = known_.find(expr);
-  if (found != known_.end()) return found->second;
-  const auto id = static_cast<ExprId>(exprs_.size());
-  known_.emplace(expr, id);
+  if (2 * exprs_.size() >= places_.size()) {  // at least half of the places are free
+    places_.assign(std::max<size_t>(64, 4 * exprs_.size()), -1);
+    places_.resize(std::bit_ceil(places_.size()), -1);
+    for (size_t id = 0; id < exprs_.size(); ++id) *place_of(exprs_[id], hashes_[id]) = static_cast<ExprId>(id);
+  }
+  const uint64_t hash = hash_of(expr);
+  ExprId* const place = place_of(expr, hash);
+  if (*place >= 0) return *place;
+  *place = static_cast<ExprId>(exprs_.size());
   exprs_.push_back(std::move(expr));
-  return id;
+  hashes_.push_back(hash);
+  return *place;
+}
+
+// Where it stands, or would: the first free place from where its hash points.
+ExprId* Exprs::place_of(const Expr& expr, uint64_t hash) {
+  for (size_t at = hash & (places_.size() - 1);; at = (at + 1) & (places_.size() - 1)) {
+    const ExprId there = places_[at];
+    if (there < 0) return &places_[at];
+    const auto id = static_cast<size_t>(there);
+    if (hashes_[id] == hash && (exprs_[id] <=> expr) == 0) return &places_[at];
+  }
 }
 
 ExprId Exprs::constant(double value, DType type) {
@@ -424,13 +459,14 @@ ExprId Exprs::replace_loads(ExprId of, const std::function<ExprId(const Expr& lo
 
 std::vector<ExprId> Exprs::below(ExprId of) const {
   std::vector<ExprId> order;
-  std::set<ExprId> seen;
-  const std::function<void(ExprId)> visit = [&](ExprId id) {
-    if (!seen.insert(id).second) return;
-    for (const ExprId arg : (*this)[id].args) visit(arg);
+  std::vector<bool> seen(static_cast<size_t>(of) + 1);  // arguments are older than those who use them
+  const auto visit = [&](const auto& self, ExprId id) -> void {
+    if (seen[static_cast<size_t>(id)]) return;
+    seen[static_cast<size_t>(id)] = true;
+    for (const ExprId arg : (*this)[id].args) self(self, arg);
     order.push_back(id);
   };
-  visit(of);
+  visit(visit, of);
   return order;
 }
 

@@ -141,6 +141,7 @@ class Exprs {
 
  private:
   ExprId intern(Expr expr);
+  ExprId* place_of(const Expr& expr, uint64_t hash);
   // What of chains of extrema, roundings and signs changes nothing (each holds for infinities and NaN too).
   std::optional<ExprId> absorbed(Fn fn, const std::vector<ExprId>& args);
   // Between which all its numbers lie.
@@ -153,7 +154,8 @@ class Exprs {
 
   std::vector<Expr> exprs_;
   mutable std::map<ExprId, std::pair<double, double>> ranges_;
-  std::map<Expr, ExprId> known_;
+  std::vector<uint64_t> hashes_;  // of each expression
+  std::vector<ExprId> places_;    // by hash, a power of two of them; -1: free
   std::map<ExprId, std::string> names_;
 };
 

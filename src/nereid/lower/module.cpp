@@ -63,10 +63,11 @@ void name_inputs(const trace::Trace& trace, const SourceFile& file, Graph& graph
 
 class ModuleWriter {
  public:
-  ModuleWriter(const trace::Trace& trace, const std::string& source, const SourceFile& file, Graph graph,
-               const Fused& fused, const Choices& choices, const Target& target)
+  // `known`: numbers of the source.
+  ModuleWriter(const trace::Trace& trace, const std::set<std::string>& known, const SourceFile& file,
+               Graph graph, const Fused& fused, const Choices& choices, const Target& target)
       : trace_(trace),
-        source_(source),
+        known_(known),
         file_(file),
         choices_(choices),
         target_(target),
@@ -79,7 +80,7 @@ class ModuleWriter {
     std::vector<Extents> shapes;
     for (const Tensor& tensor : graph_.tensors) shapes.push_back(tensor.sizes);
     NEREID_TRY(std::string forward, forward_text(trace_, graph_, fused_, texts_, file_));
-    forward = told_sizes(forward, shapes, source_);
+    forward = SizeTeller(shapes, known_).told(forward);
     module_.plan = plan_text(trace_, graph_, fused_, module_, target_);
     module_.text = "\"\"\"" + module_.plan + "\"\"\"\n" + imports(file_) + "\n";
     if (!file_.needed.empty()) module_.text += file_.needed + "\n\n";
@@ -137,9 +138,10 @@ class ModuleWriter {
         shapes.push_back(whole);
         shapes.back().erase(shapes.back().begin() + static_cast<std::ptrdiff_t>(d));
       }
-    text.text = told_sizes(text.text, shapes, source_);
-    text.grid = told_sizes(text.grid, shapes, source_);
-    for (auto& each : text.constants) each.covers = told_sizes(each.covers, shapes, source_);
+    const SizeTeller sizes(shapes, known_);
+    text.text = sizes.told(text.text);
+    text.grid = sizes.told(text.grid);
+    for (auto& each : text.constants) each.covers = sizes.told(each.covers);
   }
 
   KernelArgument argument(const TileKernel& kernel, const PointerParameter& pointer) const {
@@ -173,7 +175,7 @@ class ModuleWriter {
   }
 
   const trace::Trace& trace_;
-  const std::string& source_;
+  const std::set<std::string>& known_;
   const SourceFile& file_;
   const Choices& choices_;
   const Target& target_;
@@ -188,6 +190,7 @@ class ModuleWriter {
 // What follows from the task alone.
 struct Lowering::Read {
   SourceFile file;
+  std::set<std::string> numbers;  // that stand in the source
   Graph graph;
 };
 
@@ -212,7 +215,7 @@ Result<const Lowering::Cut*> Lowering::cut(const Choices& choices) {
       NEREID_TRY(SourceFile file, read_source(trace_.file, source_, trace_.class_name, "ModelNew"));
       NEREID_TRY(Graph graph, import(trace_, source_));
       name_inputs(trace_, file, graph);
-      return Read{std::move(file), std::move(graph)};
+      return Read{std::move(file), numbers_in(source_), std::move(graph)};
     }());
   if (!read_->ok()) return read_->error();
   NEREID_TRY(const Target target, target_named(choices.target));
@@ -233,7 +236,8 @@ Result<const Lowering::Cut*> Lowering::cut(const Choices& choices) {
 
 Result<Module> Lowering::module(const Choices& choices) {
   NEREID_TRY(const Cut* cut, this->cut(choices));
-  return ModuleWriter(trace_, source_, (*read_)->file, cut->graph, cut->fused, choices, cut->target).run();
+  const Read& read = **read_;
+  return ModuleWriter(trace_, read.numbers, read.file, cut->graph, cut->fused, choices, cut->target).run();
 }
 
 Result<Module> lower_module(const trace::Trace& trace, const std::string& source, const Choices& choices) {

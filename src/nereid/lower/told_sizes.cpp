@@ -65,10 +65,11 @@ struct Word {
   double value;
 };
 
-class Teller {
+}  // namespace
+
+class SizeTeller::Numbers {
  public:
-  Teller(const std::vector<Extents>& shapes, const std::string& source) {
-    for (const auto& each : literals(source)) known_.insert(source.substr(each.begin, each.end - each.begin));
+  Numbers(const std::vector<Extents>& shapes, const std::set<std::string>& known) : known_(known) {
     for (const Extents& shape : shapes)
       for (const int64_t size : shape)
         if (sizes_.insert(size).second) in_order_.push_back(size);
@@ -166,11 +167,13 @@ class Teller {
     return reciprocal ? fmt::format("(1 / {})", of) : fmt::format("(1 / {} ** 0.5)", of);
   }
 
-  std::set<std::string> known_;
+  const std::set<std::string>& known_;
   std::set<int64_t> sizes_;
   std::vector<int64_t> in_order_;
   std::map<int64_t, std::string> products_, lasts_;
 };
+
+namespace {
 
 // A block's size: the value of a keyword, or what something is divided by in triton.cdiv.
 bool is_block(const std::string& text, size_t begin, char left, char right) {
@@ -187,9 +190,17 @@ bool is_block(const std::string& text, size_t begin, char left, char right) {
 
 }  // namespace
 
-std::string told_sizes(const std::string& text, const std::vector<Extents>& shapes,
-                       const std::string& source) {
-  const Teller teller(shapes, source);
+SizeTeller::SizeTeller(const std::vector<Extents>& shapes, const std::set<std::string>& known)
+    : numbers_(std::make_unique<Numbers>(shapes, known)) {}
+SizeTeller::~SizeTeller() = default;
+
+std::set<std::string> numbers_in(const std::string& source) {
+  std::set<std::string> numbers;
+  for (const auto& each : literals(source)) numbers.insert(source.substr(each.begin, each.end - each.begin));
+  return numbers;
+}
+
+std::string SizeTeller::told(const std::string& text) const {
   std::string told;
   size_t done = 0;
   for (const auto& each : literals(text)) {
@@ -202,9 +213,9 @@ std::string told_sizes(const std::string& text, const std::vector<Extents>& shap
     const bool inner = factor(left) || factor(right) || left == '-';
     const bool sum = left == '+' || right == '+' || right == '-';
     const bool bound = factor(left) || left == '<' || left == ',' || left == '(';
-    const auto other = !each.whole                                      ? teller.real(word)
+    const auto other = !each.whole                                      ? numbers_->real(word)
                        : is_block(text, each.begin, left, right) ? std::nullopt
-                                                                 : teller.whole(word, inner, sum, bound);
+                                                                 : numbers_->whole(word, inner, sum, bound);
     told += text.substr(done, each.begin - done) + other.value_or(word);
     done = each.end;
   }

@@ -1,6 +1,8 @@
 // Numbers as whoever writes a kernel by hand has them: not 480, but 5 * 96.
 #pragma once
 
+#include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -11,10 +13,21 @@ namespace nereid::lower {
 // Of Python text: an integer that is no size itself, but a product of sizes that lie beside each other in one
 // of `shapes` (the first that fits, the fewest factors), is written as that product; else as the distance of a
 // dimension's last element from its first, one beside a product or a size (up to three away) as a sum, and
-// two or three times a size so; 1 / n and 1 / n ** 0.5 likewise, where the number is exactly that and does not
-// stand in `source`. Blocks' sizes and small numbers stay as they are, and so do strings and comments. Values
-// are the same: Python and Triton's front end compute them from constants.
-std::string told_sizes(const std::string& text, const std::vector<Extents>& shapes,
-                       const std::string& source);
+// two or three times a size so; 1 / n and 1 / n ** 0.5 likewise, where the number is exactly that and is not
+// among `known`, the task's own (which is referred to). Blocks' sizes and small numbers stay as they are, and so do strings and
+// comments. Values are the same: Python and Triton's front end compute them from constants.
+class SizeTeller {
+ public:
+  SizeTeller(const std::vector<Extents>& shapes, const std::set<std::string>& known);
+  ~SizeTeller();
+  std::string told(const std::string& text) const;
+
+ private:
+  class Numbers;
+  std::unique_ptr<const Numbers> numbers_;
+};
+
+// The numbers that stand in Python text, as they are written.
+std::set<std::string> numbers_in(const std::string& source);
 
 }  // namespace nereid::lower

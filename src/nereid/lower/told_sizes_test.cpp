@@ -7,6 +7,11 @@ namespace {
 
 const std::vector<Extents> kShapes = {{4, 5, 96, 1}, {3, 512}, {640}};
 
+std::string told_sizes(const std::string& text, const std::vector<Extents>& shapes, const std::string& source) {
+  const auto known = numbers_in(source);
+  return SizeTeller(shapes, known).told(text);
+}
+
 std::string told(const std::string& text, const std::string& source = "") {
   return told_sizes(text, kShapes, source);
 }

@@ -28,9 +28,16 @@ double distance(const KernelChoice& a, const KernelChoice& b) {
 }
 
 struct Move {
-  Choice choice;
+  Choice choice;  // without text where that is a cut's
+  KernelChoice cut = {};
   std::function<void(lower::Choices&)> apply;
 };
+
+Choice told(const Move& move) {
+  Choice choice = move.choice;
+  if (choice.kind == Choice::Kind::kCut) choice.text = lower::to_string(move.cut);
+  return choice;
+}
 
 Result<lower::Module> lowered(lower::Lowering& task, const lower::Choices& choices) {
   try {
@@ -60,7 +67,8 @@ void add_cuts(const lower::LoweredKernel& kernel, std::vector<Move>& moves) {
       if (kernel.choice.precision != precision && kernel.choice.precision != "tf32") near.push_back(other);
     }
   for (const KernelChoice& other : near)
-    moves.push_back({{Choice::Kind::kCut, kernel.name, lower::to_string(other)},
+    moves.push_back({{Choice::Kind::kCut, kernel.name, {}},
+                     other,
                      [name = kernel.name, other](lower::Choices& c) { c.kernels[name] = other; }});
 }
 
@@ -72,6 +80,7 @@ void add_boundaries(const trace::Trace& trace, const lower::LoweredKernel& kerne
     const auto* call = std::get_if<trace::Call>(&steps[static_cast<size_t>(step)]);
     if (call == nullptr) continue;
     moves.push_back({{Choice::Kind::kFusion, "", short_name(call->op)},
+                     {},
                      [step](lower::Choices& c) { c.cuts.insert(step); }});
   }
 }
@@ -110,7 +119,7 @@ lower::Choices one_by_one(const trace::Trace& trace) {
 
 void add_ways(std::vector<Move>& moves) {
   const auto way = [&](const char* name, bool lower::Choices::*flag) {
-    moves.push_back({{Choice::Kind::kWay, "", name}, [flag](lower::Choices& c) { c.*flag = !(c.*flag); }});
+    moves.push_back({{Choice::Kind::kWay, "", name}, {}, [flag](lower::Choices& c) { c.*flag = !(c.*flag); }});
   };
   way("attention as products", &lower::Choices::one_pass_attention);
   way("long sums in one stage", &lower::Choices::split_sums);
@@ -176,7 +185,7 @@ class VariantMaker {
     lower::Choices choices = base;
     const Move& move = moves[dice_.below(static_cast<uint32_t>(moves.size()))];
     move.apply(choices);
-    std::vector<Choice> chosen = {move.choice};
+    std::vector<Choice> chosen = {told(move)};
     // Another boundary makes other kernels, which may be cut otherwise too.
     auto other = lowered(task_, choices);
     if (other.ok() && move.choice.kind != Choice::Kind::kCut && dice_.below(2) == 0) {
@@ -185,7 +194,7 @@ class VariantMaker {
       if (!cuts.empty()) {
         const Move& cut = cuts[dice_.below(static_cast<uint32_t>(cuts.size()))];
         cut.apply(choices);
-        chosen.push_back(cut.choice);
+        chosen.push_back(told(cut));
         other = lowered(task_, choices);
       }
     }
