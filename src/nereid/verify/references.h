@@ -21,7 +21,7 @@ struct Traced {
 
 class References {
  public:
-  explicit References(size_t most = 64) : most_(most) {}
+  explicit References(size_t most = 256) : most_(most) {}
 
   using Make = std::function<Result<std::shared_ptr<const Traced>>()>;
   // What `make` gave for this key, now or earlier. Those who ask for it while it is made wait. An error is
