@@ -13,7 +13,7 @@ Result<LoadedModel> load_model(const EngineOptions& options) {
   NEREID_TRY(const auto dtype, dtype_option(options.dtype));
   NEREID_TRY(const auto installation, Installation::locate());
   NEREID_TRY(const at::Device where, model::open_device(options.device));
-  if (where.is_cpu() && !options.plain) at::set_num_threads(1);  // libtorch has next to nothing to do
+  if (where.is_cuda() || !options.plain) at::set_num_threads(1);  // libtorch has next to nothing to do on the host
   NEREID_TRY(auto weights, model::load_weights(options.model, where, dtype));
   NEREID_TRY(auto said, model::read_generation_config(options.model, weights.config));
   NEREID_TRY(auto device, engine::open_engine_device(where, installation, !options.plain));

@@ -102,19 +102,34 @@ void Optimizer::step_adamw(const at::Tensor& master, const at::Tensor& gradient,
   }
 }
 
-void Optimizer::step_muon(const at::Tensor& master, const at::Tensor& gradient, double learning_rate) {
+const std::vector<Optimizer::Matrices>& Optimizer::matrices_of(const at::Tensor& master,
+                                                               const at::Tensor& gradient) {
+  if (viewed_master_ == master.data_ptr() && viewed_gradient_ == gradient.data_ptr() &&
+      viewed_momentum_ == first_.data_ptr())
+    return views_;
+  views_.clear();
   for (const auto& [shape, offsets] : matrices_) {
     const auto [rows, columns] = shape;
-    const auto parts = [&](const at::Tensor& all) {
+    const auto parts = [rows, columns, &offsets](const at::Tensor& all) {
       std::vector<at::Tensor> found;
       for (const int64_t offset : offsets)
         found.push_back(all.narrow(0, offset, rows * columns).view({rows, columns}));
       return found;
     };
-    const auto of_gradient = parts(gradient), momentum = parts(first_), weights = parts(master);
-    at::_foreach_lerp_(momentum, of_gradient, 1 - settings_.muon_momentum);
+    views_.push_back({rows, columns, parts(gradient), parts(first_), parts(master)});
+  }
+  viewed_master_ = master.data_ptr(), viewed_gradient_ = gradient.data_ptr();
+  viewed_momentum_ = first_.data_ptr();
+  return views_;
+}
+
+void Optimizer::step_muon(const at::Tensor& master, const at::Tensor& gradient, double learning_rate) {
+  for (const auto& [rows, columns, gradients, momenta, weights] : matrices_of(master, gradient)) {
+    at::_foreach_lerp_(momenta, gradients, 1 - settings_.muon_momentum);
+    // Contiguous, as the weights are: what is done to all at once asks for the same strides.
     const auto updates =
-        nearly_orthogonal(at::stack(at::_foreach_lerp(of_gradient, momentum, settings_.muon_momentum)))
+        nearly_orthogonal(at::stack(at::_foreach_lerp(gradients, momenta, settings_.muon_momentum)))
+            .contiguous()
             .to(at::kFloat)
             .unbind();
     const double tall = std::sqrt(std::max(1.0, static_cast<double>(rows) / static_cast<double>(columns)));

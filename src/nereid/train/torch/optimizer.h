@@ -40,6 +40,12 @@ class Optimizer {
     int64_t offset, elements;  // from the range's beginning
     bool decayed;
   };
+  // All matrices of one shape, each a view.
+  struct Matrices {
+    int64_t rows, columns;
+    std::vector<at::Tensor> gradients, momenta, weights;
+  };
+  const std::vector<Matrices>& matrices_of(const at::Tensor& master, const at::Tensor& gradient);
   void step_adamw(const at::Tensor& master, const at::Tensor& gradient, double learning_rate);
   void step_muon(const at::Tensor& master, const at::Tensor& gradient, double learning_rate);
 
@@ -48,6 +54,9 @@ class Optimizer {
   // Muon's: where those of one shape (rows, columns) begin.
   std::map<std::pair<int64_t, int64_t>, std::vector<int64_t>> matrices_;
   at::Tensor first_, second_;
+  // Kept for the tensors that they are of: a GPU waits for whoever makes hundreds of views.
+  std::vector<Matrices> views_;
+  const void *viewed_master_ = nullptr, *viewed_gradient_ = nullptr, *viewed_momentum_ = nullptr;
   int64_t steps_ = 0;
 };
 

@@ -1,6 +1,7 @@
 #include "nereid/train/torch/run_setup.h"
 
 #include <ATen/Context.h>
+#include <ATen/Parallel.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/DeviceGuard.h>
 #include <dlfcn.h>
@@ -53,6 +54,8 @@ Status on_ranks(int64_t ranks, const std::string& device_name, const MachineSett
     }
     c10::OptionalDeviceGuard guard;
     if (device.is_cuda()) guard.reset_device(device);
+    // What the host computes beside a GPU is little, and the GPU waits wherever its threads wait for each other.
+    if (device.is_cuda()) at::set_num_threads(1);
     // The same run twice is the same run, bit by bit, and so is a run that was interrupted.
     at::globalContext().setDeterministicAlgorithms(machine.deterministic, /*warn_only=*/true);
     // Nothing here reads what it has not written.
