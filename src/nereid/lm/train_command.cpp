@@ -8,9 +8,8 @@
 namespace nereid::lm {
 namespace {
 
-struct TrainOptions {
-  std::string run_file, folder, device = "auto";
-  int64_t ranks = 1, profile = -1;
+struct TrainCommand {
+  train::TrainOptions run;
   bool plain = false;
 };
 
@@ -34,62 +33,46 @@ auto training_kernels() {
       };
 }
 
-Result<Answer> run_train(const TrainOptions& options, bool json) {
-  train::SftOptions sft{.run_file = options.run_file,
-                        .folder = options.folder,
-                        .device = options.device,
-                        .ranks = options.ranks,
-                        .profile_step = options.profile};
-  if (json) sft.tell = print_step;
-  if (!options.plain) sft.operators = training_kernels();
-  NEREID_TRY_STATUS(train::run_sft(sft));
+Result<Answer> run_training(TrainCommand options, bool json, Status (*train)(const train::TrainOptions&)) {
+  if (json) options.run.tell = print_step;
+  if (!options.plain) options.run.operators = training_kernels();
+  NEREID_TRY_STATUS(train(options.run));
   return Answer::kYes;
 }
 
-Result<Answer> run_reinforce(const TrainOptions& options, bool json) {
-  train::RlOptions rl{.run_file = options.run_file,
-                      .folder = options.folder,
-                      .device = options.device,
-                      .ranks = options.ranks};
-  if (json) rl.tell = print_step;
-  if (!options.plain) rl.operators = training_kernels();
-  NEREID_TRY_STATUS(train::run_rl(rl));
-  return Answer::kYes;
+// One kind of run; its own options are to be added.
+std::pair<CLI::App*, std::shared_ptr<TrainCommand>> add_train_command(CLI::App& app, Chosen& chosen, const char* name,
+                                                           const char* what,
+                                                           Status (*train)(const train::TrainOptions&)) {
+  auto options = std::make_shared<TrainCommand>();
+  auto* command = app.add_subcommand(name, what);
+  command->add_option("RUN", options->run.run_file, "A run file: docs/training.md")->required();
+  command->add_option("-o,--output", options->run.folder, "The run's folder; training/NAME where not given");
+  command->add_option("--device", options->run.device, "auto, cpu, cuda or cuda:N")->capture_default_str();
+  command->add_option("--ranks", options->run.ranks, "Processes that share the work: one a GPU")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  command->add_flag("--plain", options->plain, "PyTorch's operators instead of our kernels, on a GPU");
+  command->add_flag("--json", chosen.json, "One object a step");
+  command->callback([options, &chosen, train] {
+    chosen.run = [options, &chosen, train] { return run_training(*options, chosen.json, train); };
+  });
+  return {command, options};
 }
 
 }  // namespace
 
 void add_train_sft_command(CLI::App& app, Chosen& chosen) {
-  auto options = std::make_shared<TrainOptions>();
-  auto* command = app.add_subcommand("train-sft", "Supervised fine-tuning by a run file");
-  command->add_option("RUN", options->run_file, "A run file: docs/training.md")->required();
-  command->add_option("-o,--output", options->folder, "The run's folder; training/NAME where not given");
-  command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")->capture_default_str();
-  command->add_option("--ranks", options->ranks, "Processes that share the work: one a GPU")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
-  command->add_flag("--plain", options->plain, "PyTorch's operators instead of our kernels, on a GPU");
-  command->add_option("--profile", options->profile, "What the time of this step goes to, kernel by kernel")
+  const auto [command, options] =
+      add_train_command(app, chosen, "train-sft", "Supervised fine-tuning by a run file", train::run_sft);
+  command
+      ->add_option("--profile", options->run.profile_step,
+                   "What the time of this step goes to, kernel by kernel")
       ->check(CLI::NonNegativeNumber);
-  command->add_flag("--json", chosen.json, "One object a step");
-  command->callback(
-      [options, &chosen] { chosen.run = [options, &chosen] { return run_train(*options, chosen.json); }; });
 }
 
 void add_train_rl_command(CLI::App& app, Chosen& chosen) {
-  auto options = std::make_shared<TrainOptions>();
-  auto* command = app.add_subcommand("train-rl", "Reinforcement learning by a run file");
-  command->add_option("RUN", options->run_file, "A run file: docs/training.md")->required();
-  command->add_option("-o,--output", options->folder, "The run's folder; training/NAME where not given");
-  command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")->capture_default_str();
-  command->add_option("--ranks", options->ranks, "Processes that share the work: one a GPU")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
-  command->add_flag("--plain", options->plain, "PyTorch's operators instead of our kernels, on a GPU");
-  command->add_flag("--json", chosen.json, "One object a step");
-  command->callback([options, &chosen] {
-    chosen.run = [options, &chosen] { return run_reinforce(*options, chosen.json); };
-  });
+  add_train_command(app, chosen, "train-rl", "Reinforcement learning by a run file", train::run_rl);
 }
 
 }  // namespace nereid::lm

@@ -27,7 +27,7 @@ namespace {
 
 class RlLoop {
  public:
-  RlLoop(const RlOptions& options, RlRun told, Ranks& ranks, at::Device device)
+  RlLoop(const TrainOptions& options, RlRun told, Ranks& ranks, at::Device device)
       : options_(options), told_(std::move(told)), ranks_(&ranks), device_(device) {}
 
   Status go() {
@@ -348,7 +348,7 @@ class RlLoop {
     return ok_status();
   }
 
-  RlOptions options_;
+  TrainOptions options_;
   RlRun told_;
   Ranks* ranks_;
   at::Device device_;
@@ -378,7 +378,7 @@ class RlLoop {
 
 }  // namespace
 
-Status run_rl(const RlOptions& options) {
+Status run_rl(const TrainOptions& options) {
   NEREID_TRY(const std::string text, read_file(options.run_file, 1 << 20));
   NEREID_TRY(RlRun told, parse_rl_file(text, options.run_file));
   return on_ranks(options.ranks, options.device, told.run.machine,

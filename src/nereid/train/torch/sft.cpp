@@ -26,7 +26,7 @@ std::string time_left_text(double seconds) {
 
 class SftRun {
  public:
-  SftRun(const SftOptions& options, RunFile run, Ranks& ranks, at::Device device)
+  SftRun(const TrainOptions& options, RunFile run, Ranks& ranks, at::Device device)
       : options_(options), run_(std::move(run)), ranks_(&ranks), device_(device) {}
 
   Status go() {
@@ -215,7 +215,7 @@ class SftRun {
     return sums[0] / targets;
   }
 
-  SftOptions options_;
+  TrainOptions options_;
   RunFile run_;
   Ranks* ranks_;
   at::Device device_;
@@ -232,7 +232,7 @@ class SftRun {
 
 }  // namespace
 
-Status run_sft(const SftOptions& options) {
+Status run_sft(const TrainOptions& options) {
   NEREID_TRY(const RunFile run, read_run_file(options.run_file));
   return on_ranks(options.ranks, options.device, run.machine,
                   [&](Ranks& ranks, at::Device device) { return SftRun(options, run, ranks, device).go(); });
