@@ -18,10 +18,16 @@
 namespace nereid::train {
 namespace {
 
-constexpr time_t kPatienceSeconds =
-    600;  // for another rank: the longest that a step, or a look at held-out rows, may take beside ours
 constexpr double kGraceSeconds = 5;  // between the first rank's end and the others'
 constexpr std::string_view kGone = " is gone";
+
+// The patience that a socket was given.
+int64_t patience_of(int fd) {
+  timeval patience{};
+  socklen_t size = sizeof patience;
+  (void)::getsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, &size);
+  return patience.tv_sec;
+}
 
 Status send_all(int fd, const void* bytes, size_t size, int64_t to) {
   const auto* at = static_cast<const char*>(bytes);
@@ -29,7 +35,7 @@ Status send_all(int fd, const void* bytes, size_t size, int64_t to) {
     const ssize_t sent = ::send(fd, at, size, MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && errno == EAGAIN)
-      return our_error("rank {} has not taken anything for {} s", to, kPatienceSeconds);
+      return our_error("rank {} has not taken anything for {} s", to, patience_of(fd));
     if (sent < 0) return our_error("rank {}{}", to, kGone);
     at += sent, size -= static_cast<size_t>(sent);
   }
@@ -42,7 +48,7 @@ Status receive_all(int fd, void* bytes, size_t size, int64_t from) {
     const ssize_t got = ::recv(fd, at, size, 0);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN)
-      return our_error("rank {} has not answered for {} s", from, kPatienceSeconds);
+      return our_error("rank {} has not answered for {} s", from, patience_of(fd));
     if (got <= 0) return our_error("rank {}{}", from, kGone);
     at += got, size -= static_cast<size_t>(got);
   }
@@ -65,7 +71,7 @@ Status receive_text(int fd, std::string& text, int64_t from) {
 class SocketRanks : public Ranks {
  public:
   explicit SocketRanks(RankLink link) : link_(std::move(link)) {
-    const timeval patience{.tv_sec = kPatienceSeconds, .tv_usec = 0};
+    const timeval patience{.tv_sec = static_cast<time_t>(link_.patience_seconds), .tv_usec = 0};
     for (const Fd& socket : link_.sockets)
       if (socket.valid())
         for (const int option : {SO_RCVTIMEO, SO_SNDTIMEO})

@@ -14,6 +14,8 @@ namespace nereid::train {
 struct RankLink {
   int64_t rank = 0, count = 1;
   std::vector<Fd> sockets;  // rank 0: to each other rank, its own place empty; another: one, to rank 0
+  // For another rank: the longest that a step, or a look at held-out rows, may take beside ours.
+  int64_t patience_seconds = 600;
 };
 
 // On CUDA sums and copies of tensors go through NCCL, which libtorch's CUDA half brings along; elsewhere, and
