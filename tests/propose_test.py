@@ -173,6 +173,17 @@ os.kill(child, signal.SIGKILL)
 out, errors = process.communicate(timeout=60)
 assert process.returncode == 3 and "nereid-lm) was killed by signal 9" in errors and not (root / "nothing.py").exists(), (process.returncode, out, errors)
 
+# Where there is another proposer the search goes on without it, and says who is lost.
+process = subprocess.Popen([NEREID, "optimize", RELU, "-o", "other.py", "--device", "cpu", "--proposers", "compiler,model", "--model", garbage, "--no-store", "--json"],
+                           cwd=root, env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+child = model_process(process.pid)
+time.sleep(5)
+os.kill(child, signal.SIGKILL)
+out, errors = process.communicate(timeout=100)
+result = json.loads(out)
+assert process.returncode == 0 and (result["verdict"], result["proposer"]) == ("Verified", "compiler") and (root / "other.py").exists(), (process.returncode, out, errors)
+assert "nereid-lm) was killed by signal 9" in errors and not [t for t in result["tried"] if t["proposer"] == "model"], (out, errors)
+
 process, child = started()
 begin = time.time()
 process.send_signal(signal.SIGINT)
