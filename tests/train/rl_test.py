@@ -3,6 +3,7 @@ times; rewards, gradients and pass@1 come out; killed and resumed it is the same
 import json
 import os
 import pathlib
+import resource
 import signal
 import subprocess
 import sys
@@ -10,6 +11,9 @@ import tempfile
 import time
 
 import toy_writer
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import processes  # noqa: E402
 
 NEREID, LM = (os.path.abspath(path) for path in sys.argv[1:3])
 scratch = tempfile.TemporaryDirectory()
@@ -88,8 +92,8 @@ def rollouts(name):
     return [json.loads(line) for line in (root / "training" / name / "rollouts.jsonl").read_text().splitlines()]
 
 
-def started(name, *more):
-    return subprocess.Popen([LM, "train-rl", f"{name}.toml", "--device", "cpu", "--json", *more], cwd=root, env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def started(name, *more, **how):
+    return subprocess.Popen([LM, "train-rl", f"{name}.toml", "--device", "cpu", "--json", *more], cwd=root, env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **how)
 
 
 def judges_of(pid):
@@ -147,6 +151,35 @@ _, errors = process.communicate()
 assert process.returncode == 0, errors
 same("judge", "grpo")
 assert metrics("judge")[-1]["judge_restarts"] == 1 and all(line["unjudged"] == 0 for line in metrics("judge"))
+# The judge's own workers killed, whoever is at work when the first step is told: whatever they were at is judged again.
+process = started(rl_file("workers", "grpo", steps=3))
+process.stdout.readline()
+killed = set()
+while process.poll() is None and len(killed) < 3:
+    for judge in judges_of(process.pid):
+        for pid, words in processes.descendants(judge).items():
+            if pid not in killed and ("nereid-replay" in words or "nereid.zygote" in words):
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                    killed.add(pid)
+                except ProcessLookupError:
+                    pass
+                break
+    time.sleep(0.3)
+_, errors = process.communicate()
+assert process.returncode == 0 and killed, (process.returncode, killed, errors)
+same("workers", "grpo")
+assert all(line["unjudged"] == 0 for line in metrics("workers"))
+# A disk that is full when a checkpoint is written: told by the file's name; with room again it goes on from the last whole one to the same.
+largest = max((root / "training/grpo/checkpoints/step-00000003").rglob("*.safetensors"), key=os.path.getsize)
+process = started(rl_file("full", "grpo", steps=3), preexec_fn=lambda: signal.signal(signal.SIGXFSZ, signal.SIG_IGN))
+process.stdout.readline()
+resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (largest.stat().st_size // 2, resource.RLIM_INFINITY))
+_, errors = process.communicate()
+assert process.returncode == 3 and "File too large" in errors and largest.name in errors, (process.returncode, largest, errors)
+assert not (root / "training/full/checkpoints/step-00000003").exists()
+ran(LM, "train-rl", "full.toml", "--device", "cpu")
+same("full", "grpo")
 # Ctrl-C in the middle of a step: the steps before it are kept, though no checkpoint was due, and what was written ahead.
 process = started(rl_file("stopped", "grpo", steps=3, every=100))
 process.stdout.readline()
