@@ -115,8 +115,9 @@ class PairRun {
     for (int t = 1; t < threads_; ++t) threads.emplace_back([&] { work(maker); });
     work(maker);
     for (auto& thread : threads) thread.join();
+    const Status saved = file_ ? file_->save() : ok_status();
     if (failure_) return *failure_;
-    return ok_status();
+    return saved;
   }
 
   Json report(double seconds) const {

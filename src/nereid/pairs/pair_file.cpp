@@ -31,8 +31,10 @@ Progress progress_from_json(const Json& json) {
 
 }  // namespace
 
-Result<PairFile> PairFile::open(const std::filesystem::path& path, const std::string& made_by) {
+Result<PairFile> PairFile::open(const std::filesystem::path& path, const std::string& made_by,
+                                double seconds_unsaved) {
   PairFile file;
+  file.seconds_unsaved_ = seconds_unsaved;
   file.path_ = path, file.made_by_ = made_by;
   file.beside_ = path.string() + ".progress";
   std::error_code failure;
@@ -83,9 +85,15 @@ Status PairFile::append(const std::string& lines, const Progress& progress) {
   }
   bytes_ += lines.size();
   progress_ = progress;
-  Json json = to_json(progress);
+  return saved_ && saved_->seconds() < seconds_unsaved_ ? ok_status() : save();
+}
+
+Status PairFile::save() {
+  Json json = to_json(progress_);
   json["made_by"] = made_by_, json["bytes"] = bytes_;
-  return write_file_atomically(beside_, json.dump() + "\n");
+  NEREID_TRY_STATUS(write_file_atomically(beside_, json.dump() + "\n"));
+  saved_.emplace();
+  return ok_status();
 }
 
 }  // namespace nereid::pairs

@@ -8,8 +8,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 
+#include "nereid/base/deadline.h"
 #include "nereid/base/file.h"
 #include "nereid/base/result.h"
 
@@ -28,11 +30,14 @@ class PairFile {
  public:
   // `made_by`: the options that decide what is in the file. An error (blamed on the input) where the file is
   // of others, or is there without its progress.
-  static Result<PairFile> open(const std::filesystem::path& path, const std::string& made_by);
+  static Result<PairFile> open(const std::filesystem::path& path, const std::string& made_by,
+                               double seconds_unsaved = 1);
 
   const Progress& progress() const { return progress_; }
-  // `lines` are whole, and `progress` is true when they are there.
+  // `lines` are whole, and `progress` is true when they are there. It is saved now if that was last done
+  // `seconds_unsaved` ago: what comes after a saved progress is cut off when the file is opened again.
   Status append(const std::string& lines, const Progress& progress);
+  Status save();
 
  private:
   std::filesystem::path path_, beside_;
@@ -40,6 +45,8 @@ class PairFile {
   Fd fd_;
   uint64_t bytes_ = 0;
   Progress progress_;
+  double seconds_unsaved_ = 1;
+  std::optional<Stopwatch> saved_;  // since then
 };
 
 }  // namespace nereid::pairs

@@ -32,6 +32,23 @@ TEST_F(PairFileTest, GoesOnWhereItStopped) {
   EXPECT_EQ(text(), "{}\n{}\n{3}\n");
 }
 
+TEST_F(PairFileTest, ForgetsWhatWasNotSaved) {
+  constexpr double kLong = 1e9;
+  const Progress first{.next = 1}, third{.next = 3};
+  {
+    auto file = PairFile::open(path(), "options", kLong).value();
+    ASSERT_TRUE(file.append("{1}\n", first).ok());
+    ASSERT_TRUE(file.append("{2}\n", {.next = 2}).ok());
+    EXPECT_EQ(text(), "{1}\n{2}\n");
+  }
+  auto again = PairFile::open(path(), "options", kLong).value();
+  EXPECT_EQ(again.progress(), first);
+  EXPECT_EQ(text(), "{1}\n");
+  ASSERT_TRUE(again.append("{2}\n", {.next = 2}).ok() && again.append("{3}\n", third).ok() && again.save().ok());
+  EXPECT_EQ(PairFile::open(path(), "options").value().progress(), third);
+  EXPECT_EQ(text(), "{1}\n{2}\n{3}\n");
+}
+
 TEST_F(PairFileTest, RefusesWhatIsNotItsOwn) {
   { ASSERT_TRUE(PairFile::open(path(), "options").value().append("{}\n", {}).ok()); }
   EXPECT_THAT(PairFile::open(path(), "others").error().message, HasSubstr("options; now others"));
