@@ -242,6 +242,21 @@ def told_to_end(test, tool, folder, device, grace, signals, code, told):
         server.process.kill()
 
 
+def many_requests(test, server):
+    """Nothing is kept of what is over."""
+    def resident():
+        return int(next(line for line in Path(f"/proc/{server.process.pid}/status").read_text().splitlines() if line.startswith("VmRSS")).split()[1])
+
+    def ask(count):
+        for at in range(count):
+            rest_of(server.open("/v1/completions", {"prompt": "x", "max_tokens": 1, "n": 4, "stream": at % 2 == 0, "logprobs": 3}))
+
+    ask(200)
+    before = resident()
+    ask(1500)
+    test.expect(resident() - before < 1500, f"1,500 requests leave {resident() - before} kB behind")
+
+
 def other_conversations(test, tool, folder, device):
     """A checkpoint with Llama 3's template is asked that way; one whose template is not known still continues texts."""
     template = Path(folder) / "chat_template.jinja"
@@ -319,6 +334,7 @@ def run(tool, device, folder):
         half.close()
         test.expect(json.loads(server.chat("Why?"))["choices"][0]["message"]["content"] == said["Why?"][0], "who leaves disturbs nobody")
         openai_package(test, server)
+        many_requests(test, server)
         server.process.send_signal(signal.SIGTERM)
         test.expect(server.process.wait(20) == 0, "it ends when it is told to")
     finally:

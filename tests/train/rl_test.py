@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import tempfile
 import time
 
 import toy_writer
+from safetensors.torch import load_file, save_file
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import processes  # noqa: E402
@@ -216,6 +218,16 @@ out = [json.loads(line) for line in ran(LM, "train-rl", rl_file("unruled", "hrd"
                                         "--device", "cpu", "--json").stdout.splitlines()]
 first = metrics("hrd")[0]
 assert out[0]["reward"] >= first["reward"] and all(out[0][k] == first[k] for k in first if k.startswith(("verdict/", "rule/"))), (out, first)
+
+# A weight that is no number: told with the step, and the state before it is kept.
+shutil.copytree(root / "training/sft/checkpoints/step-00000140/model", root / "no_number")
+weights = load_file(root / "no_number/model.safetensors")
+weights["model.layers.1.mlp.down_proj.weight"][0, 0] = float("nan")
+save_file(weights, root / "no_number/model.safetensors", {"format": "pt"})
+text = (root / rl_file("nan", "grpo")).with_suffix(".toml")
+text.write_text(text.read_text().replace("training/sft/checkpoints/step-00000140/model", "no_number"))
+assert "step 0: expected finite numbers, got a loss of" in ran(LM, "train-rl", "nan.toml", "--device", "cpu", code=3).stderr
+assert (root / "training/nan/checkpoints/step-00000000/state.json").exists()
 
 # What is wrong with a run file or its tasks.
 (root / "tasks.jsonl").write_text("{}\n")
