@@ -140,11 +140,13 @@ def briefly(nereid, folder):
     for line in lines:
         assert not line["code"].lstrip().startswith('"""') and not re.search(r"\d (B|kB|MB|k?FLOP)", line["plan"]), line
         assert line["verdict"]["verdict"] == "Verified"
-        plan = line["plan"].rstrip().split("\n")
+        steps, plan = re.fullmatch(r"((?:#\d+ .*\n)+returns .*\n)((?:.|\n)*)", line["plan"]).groups()
+        steps, plan = steps.split("\n"), plan.rstrip().split("\n")
+        assert all(step.startswith(f"#{n} ") for n, step in enumerate(steps[:-2], 1)), steps
         assert re.match(r"(One by one|Fused): ", plan[0]) and claimed_kernels(plan[0]) == len(launched(line["code"])), plan[0]
         for i, kernel in enumerate(line["kernels"]):
             name, data, shape = plan[3 * i + 1 : 3 * i + 4]
-            assert name == f"{kernel['name']}: {kernel['does']}" and " -> " in data, (kernel, name, data)
+            assert re.fullmatch(rf"{kernel['name']}:( #\d+)* {re.escape(kernel['does'])}", name) and " -> " in data, (kernel, name, data)
             assert shape.startswith("over [") and shape.endswith(f". {kernel['choice']}"), (kernel, shape)
         assert len(plan) == 1 + 3 * len(line["kernels"])
     # Some tasks are told as fragments of a program are.
@@ -153,7 +155,7 @@ def briefly(nereid, folder):
     assert 2 <= len(fragments) <= 12 and any("verdict" in line for line in fragments), len(fragments)
     for line in lines:
         if "-v0-" in line["id"]:
-            assert line["plan"].startswith("One by one: ")
+            assert "\nOne by one: " in line["plan"]
 
 
 def judged_now_and_then(nereid, folder):

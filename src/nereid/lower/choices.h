@@ -43,7 +43,9 @@ struct Choices {
   bool one_pass_attention = true;  // scores are never stored (flash.h)
   bool channels_last = true;       // convolutions in TF32 read rows of channels (channels_last.h)
   bool split_products = true;      // large float32 products on the tensor cores of float16 (split_factors.h)
-  bool split_sums = true;          // products of few tiles and long sums in two stages (split_sum.h)
+  // Products of few tiles and long sums in two stages (split_sum.h), long reductions of few rows anywhere;
+  // else such reductions are split between two of their dimensions.
+  bool split_sums = true;
   // Masks also where the blocks end with what there is of them (of powers of two everybody sees it): who
   // writes so need not divide.
   bool masked = false;

@@ -22,6 +22,7 @@ constexpr int64_t kWindow = 32;       // elements of a window that is written ou
 constexpr int64_t kFewRows = 128;     // fewer programs than this leave most of a GPU idle
 constexpr int64_t kLongRow = 16384;   // elements that are worth a second stage
 constexpr int64_t kSplits = 256;
+constexpr int64_t kFewParts = 64;
 // Where rows lie beside each other in memory, a program takes so many of them at once.
 constexpr int64_t kRowsAtOnce = 32, kLongColumn = 1024, kLeastChunk = 128;
 
@@ -222,13 +223,17 @@ class Inliner {
 // sum over c of body becomes sum over s of (sum over c' of body at s * chunk + c').
 class RowSplitter {
  public:
-  RowSplitter(Graph& graph, const Target& target) : graph_(graph), target_(target) {}
+  // `anywhere`: else between the dimensions of what is reduced.
+  RowSplitter(Graph& graph, const Target& target, bool anywhere)
+      : graph_(graph), target_(target), anywhere_(anywhere) {}
 
   void run() {
     std::vector<Node> before = std::move(graph_.nodes);
     graph_.nodes.clear();
     for (Node& node : before) {
-      if (const int64_t parts = parts_of(node); parts > 1)
+      if (const size_t dimension = anywhere_ ? 0 : split_dimension(node); dimension > 0)
+        split_before(std::move(node), dimension);
+      else if (const int64_t parts = anywhere_ ? parts_of(node) : 1; parts > 1)
         split(node, parts);
       else
         add(std::move(node));
@@ -236,10 +241,49 @@ class RowSplitter {
   }
 
  private:
+  bool is_row_reduction(const Node& node) const {
+    return !node.special() && !node.scan && node.reduction != Reduction::kNone && !is_contraction(graph_, node);
+  }
+
+  // Of what is reduced, the first that a part reduces; 0: in one go.
+  size_t split_dimension(const Node& node) const {
+    const bool places = node.reduction == Reduction::kArgMax || node.reduction == Reduction::kArgMin;
+    if (!is_row_reduction(node) || places || element_count(node.sizes) >= kFewRows ||
+        element_count(node.reduced) <= kLongRow)
+      return 0;
+    int64_t parts = 1;
+    for (size_t d = 0; d + 1 < node.reduced.size(); ++d)
+      if (parts *= node.reduced[d]; parts >= kFewParts) return d + 1;
+    return 0;
+  }
+
+  // A result for each element of the reduced dimensions before that one, then a reduction of those.
+  void split_before(Node node, size_t dimension) {
+    Exprs& exprs = graph_.exprs;
+    const size_t rows = node.sizes.size();
+    const auto middle = node.reduced.begin() + static_cast<std::ptrdiff_t>(dimension);
+    const Extents first(node.reduced.begin(), middle);
+    Node part = node;
+    part.at.clear();
+    part.name = node.name + "_parts";
+    part.sizes.insert(part.sizes.begin(), first.begin(), first.end());
+    part.reduced.assign(middle, node.reduced.end());
+    std::vector<Index> at = dimensions(rows, static_cast<int>(dimension)), of_part = dimensions(rows);
+    for (size_t r = 0; r < node.reduced.size(); ++r)
+      at.push_back(Index::dimension(static_cast<int>(r < dimension ? r : rows + r)));
+    for (size_t r = dimension; r-- > 0;)
+      of_part.insert(of_part.begin(), Index::dimension(static_cast<int>(rows + r)));
+    const DType type = Value(exprs, node.body).type();
+    part.body = exprs.substitute(node.body, at, part.extents());
+    const TensorId made = add_part(std::move(part), type);
+    node.reduced = first;
+    node.body = exprs.load(made, of_part, type);
+    add(std::move(node));
+  }
+
   // In how many parts; 1: in one go.
   int64_t parts_of(const Node& node) const {
-    if (node.special() || node.scan || node.reduction == Reduction::kNone || is_contraction(graph_, node))
-      return 1;
+    if (!is_row_reduction(node)) return 1;
     const int64_t rows = element_count(node.sizes), count = element_count(node.reduced);
     if (rows < kFewRows && count > kLongRow) return kSplits;
     const int64_t programs = (rows + kRowsAtOnce - 1) / kRowsAtOnce;
@@ -337,6 +381,7 @@ class RowSplitter {
 
   Graph& graph_;
   const Target& target_;
+  bool anywhere_;
 };
 
 }  // namespace
@@ -403,7 +448,7 @@ void prepare(Graph& graph, const Target& target, bool split_sums, const std::set
       unroll(graph, node);
   Inliner(graph, cuts).run();
   if (split_sums) split_long_sums(graph, target);
-  RowSplitter(graph, target).run();
+  RowSplitter(graph, target, split_sums).run();
   split_long_scans(graph, target);
 }
 

@@ -5,6 +5,7 @@
 #include "nereid/base/hash.h"
 #include "nereid/base/json.h"
 #include "nereid/pairs/as_fragment.h"
+#include "nereid/pairs/told_steps.h"
 #include "nereid/pairs/weak_task.h"
 #include "nereid/pairs/wording.h"
 #include "nereid/synth/traced.h"
@@ -60,6 +61,8 @@ Json kernels_of(const lower::Module& module) {
 
 struct PairMaker::Task {
   const std::string& source() const { return fragment ? fragment->source : made->code; }
+
+  const trace::Trace& lowered_trace() const { return fragment ? fragment->trace : trace; }
 
   const synth::Made* made = nullptr;
   const Json* about = nullptr;
@@ -201,6 +204,7 @@ bool PairMaker::is_judged(const Task& task) const { return task.made->index % op
 Status PairMaker::write(Task& task) {
   const synth::Made& made = *task.made;
   std::vector<std::string> lines;
+  const std::string steps = options_.brief ? told_steps(task.lowered_trace(), task.source()) : "";
   for (size_t v = 0; v < task.variants.size(); ++v) {
     const Variant& variant = task.variants[v];
     verify::Verdict verdict;
@@ -230,7 +234,7 @@ Status PairMaker::write(Task& task) {
     synth::Dice dice(options_.seed, number_of(made) * 64 + v, kWordingStream);
     std::vector<std::pair<std::string, std::string>> said;
     for (int w = 0; w < (options_.brief ? 1 : options_.wordings); ++w) {
-      const Wording wording = options_.brief ? briefly(variant) : worded(task.facts, variant, w, dice);
+      const Wording wording = options_.brief ? briefly(steps, variant) : worded(task.facts, variant, w, dice);
       if (verify::normal_form(wording.code) != variant.normal_form)
         return our_error("{}: wording {} is another program", id, w);
       std::pair<std::string, std::string> both = {wording.plan, wording.code};
@@ -267,7 +271,7 @@ Result<std::vector<Yield>> PairMaker::make(const std::vector<synth::Made>& progr
       NEREID_TRY(task.yield.degenerate, why_weak(equipment_, task.trace, options_.seed));
       if (!task.yield.degenerate.empty()) continue;
     }
-    auto variants = this->variants(task, task.fragment ? task.fragment->trace : task.trace);
+    auto variants = this->variants(task, task.lowered_trace());
     if (variants.ok()) {
       task.variants = *std::move(variants);
       NEREID_TRY_STATUS(hold_against_told(task));

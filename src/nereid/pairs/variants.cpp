@@ -85,7 +85,8 @@ void add_boundaries(const trace::Trace& trace, const lower::LoweredKernel& kerne
   }
 }
 
-// A kernel for each operator, but for what goes element by element over the same places as the step before.
+// A kernel for each operator, but for what goes element by element (copies too) over the same places as the
+// step before, and for numbers.
 lower::Choices one_by_one(const trace::Trace& trace) {
   lower::Choices choices{.split_sums = false, .masked = true};
   const auto& steps = trace.phases.back().steps;
@@ -98,8 +99,11 @@ lower::Choices one_by_one(const trace::Trace& trace) {
     const auto results = trace::tensors_in(call->result);
     std::vector<trace::ValueId> operands;
     for (const auto& arg : call->args) std::ranges::copy(trace::tensors_in(arg), std::back_inserter(operands));
+    const auto kind = trace::listed_class(call->op);
+    if (kind == trace::OpClass::kAllocation || kind == trace::OpClass::kFill) continue;
     const auto follows = [&] {
-      if (trace::listed_class(call->op) != trace::OpClass::kPointwise || results.size() != 1) return false;
+      const bool copies = call->op == "aten::clone";
+      if ((kind != trace::OpClass::kPointwise && !copies) || results.size() != 1) return false;
       bool reads = false;
       for (const auto id : operands) {
         reads = reads || before.contains(id);

@@ -332,13 +332,15 @@ std::string named(const LoweredKernel& kernel, bool written) {
 
 }  // namespace
 
-Wording briefly(const Variant& variant) {
+Wording briefly(const std::string& steps, const Variant& variant) {
   const auto& kernels = variant.module.kernels;
-  std::string plan = fmt::format("{}: {} kernel{}.\n", variant.one_by_one ? "One by one" : "Fused",
+  std::string plan = steps + fmt::format("{}: {} kernel{}.\n", variant.one_by_one ? "One by one" : "Fused",
                                  in_words(kernels.size()), kernels.size() == 1 ? "" : "s");
   for (const LoweredKernel& kernel : kernels) {
     const auto& c = kernel.choice;
-    plan += fmt::format("{}: {}\n{} -> {}\nover [{}]", kernel.name, kernel.does, named(kernel, false),
+    std::vector<std::string> covers;
+    for (const int step : kernel.covers) covers.push_back(fmt::format("#{} ", step + 1));
+    plan += fmt::format("{}: {}{}\n{} -> {}\nover [{}]", kernel.name, fmt::join(covers, ""), kernel.does, named(kernel, false),
                         named(kernel, true), fmt::join(kernel.rows, ", "));
     if (!kernel.columns.empty()) plan += fmt::format(" by [{}]", fmt::join(kernel.columns, ", "));
     plan += fmt::format(". {}\n", lower::to_string(c));

@@ -24,9 +24,9 @@ struct Wording {
   std::string code;  // of the variant's normal form
 };
 // Wording 0 is the compiler's own; others differ with the dice.
-// In a few words, the same for everybody: whether operators are done one by one or fused, which kernels, what
+// In a few words, the same for everybody: what is done step by step (told_steps.h), whether operators are done one by one or fused, which kernels, what
 // each does, what it reads and writes, over what and how it is cut. The code begins without a plan.
-Wording briefly(const Variant& variant);
+Wording briefly(const std::string& steps, const Variant& variant);
 Wording worded(const TaskFacts& task, const Variant& variant, int number, synth::Dice& dice);
 
 }  // namespace nereid::pairs

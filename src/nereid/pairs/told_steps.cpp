@@ -1,0 +1,92 @@
+#include "nereid/pairs/told_steps.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "nereid/lower/source_file.h"
+
+namespace nereid::pairs {
+namespace {
+
+using trace::ValueId;
+
+class StepTeller {
+ public:
+  StepTeller(const trace::Trace& trace, const std::string& source) : trace_(trace), forward_(trace.phases.back()) {
+    for (const auto& state : trace.state) {
+      std::string name = state.name;
+      std::ranges::replace(name, '.', '_');
+      by_storage_.emplace(value(state.value).storage, std::move(name));
+    }
+    const auto file = lower::read_source(trace.file, source, trace.class_name, "ModelNew");
+    const auto inputs = trace::tensors_in(forward_.inputs);
+    for (size_t i = 0; file.ok() && i < inputs.size() && i < file->parameters.size(); ++i)
+      names_.emplace(inputs[i], file->parameters[i].name);
+  }
+
+  std::string text() {
+    std::string text;
+    int number = 0;
+    for (const auto& step : forward_.steps) {
+      ++number;
+      const auto* call = std::get_if<trace::Call>(&step);
+      if (call == nullptr) continue;
+      std::vector<std::string> given, made;
+      for (const auto& arg : call->args) tell(arg, given);
+      for (const auto& [name, arg] : call->kwargs) tell(arg, given);
+      const auto results = trace::tensors_in(call->result);
+      for (size_t r = 0; r < results.size(); ++r) {
+        names_[results[r]] = r == 0 ? fmt::format("#{}", number) : fmt::format("#{}.{}", number, r + 1);
+        made.push_back(fmt::format("[{}]", fmt::join(value(results[r]).sizes, ", ")));
+      }
+      text += fmt::format("#{} {}({}) {}\n", number, short_name(call->op), fmt::join(given, ", "),
+                          fmt::join(made, ", "));
+    }
+    std::vector<std::string> returned;
+    for (const ValueId id : trace::tensors_in(forward_.output)) returned.push_back(name_of(id));
+    return text + fmt::format("returns {}\n", fmt::join(returned, ", "));
+  }
+
+ private:
+  const trace::Value& value(ValueId id) const { return trace_.values[static_cast<size_t>(id)]; }
+
+  static std::string short_name(const std::string& op) {
+    const size_t colons = op.rfind(':');
+    const size_t begin = colons == op.npos ? 0 : colons + 1;
+    return op.substr(begin, op.find('.', begin) - begin);
+  }
+
+  std::string name_of(ValueId id) const {
+    if (const auto found = names_.find(id); found != names_.end()) return found->second;
+    const auto state = by_storage_.find(value(id).storage);
+    return state == by_storage_.end() ? "constant" : state->second;
+  }
+
+  // Flags, types and what is not given say little.
+  void tell(const trace::Arg& arg, std::vector<std::string>& told) const {
+    if (const auto* ref = std::get_if<trace::TensorRef>(&arg.node)) told.push_back(name_of(ref->value));
+    if (const auto* whole = std::get_if<int64_t>(&arg.node)) told.push_back(std::to_string(*whole));
+    if (const auto* real = std::get_if<double>(&arg.node)) told.push_back(fmt::format("{}", *real));
+    const auto* list = std::get_if<trace::List>(&arg.node);
+    if (list == nullptr) return;
+    std::vector<std::string> items;
+    for (const auto& item : list->items) tell(item, items);
+    told.push_back(fmt::format("[{}]", fmt::join(items, ", ")));
+  }
+
+  const trace::Trace& trace_;
+  const trace::Phase& forward_;
+  std::map<ValueId, std::string> names_;
+  std::map<trace::StorageId, std::string> by_storage_;
+};
+
+}  // namespace
+
+std::string told_steps(const trace::Trace& trace, const std::string& source) {
+  return StepTeller(trace, source).text();
+}
+
+}  // namespace nereid::pairs

@@ -1,0 +1,15 @@
+// What a traced forward does, step by step.
+#pragma once
+
+#include <string>
+
+#include "nereid/trace/trace.h"
+
+namespace nereid::pairs {
+
+// A line for each call of the last forward, as "#2 softmax(#1, -1) [8, 32]": its number, the operator, what it
+// is given (steps by their numbers, a step's further results as "#1.2", arguments and state by name, numbers
+// as they are) and the sizes of its results; then "returns #2". `source` names forward's arguments.
+std::string told_steps(const trace::Trace& trace, const std::string& source);
+
+}  // namespace nereid::pairs
