@@ -52,12 +52,7 @@ Tensor Calling::look_as(std::string_view op, Tensor tensor, const Sizes& sizes) 
 }
 
 Tensor Calling::expand(Tensor tensor, const Sizes& sizes) {
-  const Laid lies = to.laid(tensor);
-  Sizes strides(sizes.size(), 0);
-  const size_t missing = sizes.size() - lies.sizes.size();
-  for (size_t d = 0; d < lies.sizes.size(); ++d)
-    if (lies.sizes[d] == sizes[missing + d]) strides[missing + d] = lies.strides[d];
-  return to.call("expand", {arg(tensor), integers(sizes)}, to.look(tensor, {sizes, strides}));
+  return to.call("expand", {arg(tensor), integers(sizes)}, to.look(tensor, expanded(to.laid(tensor), sizes)));
 }
 
 Tensor Calling::transpose(Tensor tensor, size_t a, size_t b, std::string_view op, std::vector<Arg> more) {

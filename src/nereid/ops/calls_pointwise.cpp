@@ -94,8 +94,12 @@ std::optional<Tensor> scan_with_places(Calling& c) {
 std::optional<Tensor> flip(Calling& c) {
   return c.elementwise("flip", {c.x[0]}, {integers({c.dim()})});
 }
+// where(mask, x, 0), made contiguous.
 std::optional<Tensor> triangle(Calling& c) {
-  return c.fresh(aten(c), {arg(c.x[0])}, c.laid().sizes);
+  const Sizes sizes = c.laid().sizes, last(sizes.end() - 2, sizes.end());
+  const Laid lie[] = {{last, row_major(last)}, c.laid()};
+  const Laid chosen = elementwise(lie);
+  return c.to.call(aten(c), {arg(c.x[0])}, is_row_major(chosen) ? c.to.made(chosen) : c.to.made(sizes));
 }
 
 }  // namespace

@@ -17,22 +17,13 @@ Sizes strides_in(const Sizes& sizes, std::span<const size_t> order) {
   return strides;
 }
 
-// An operand's strides in the result's dimensions: 0 where it is repeated.
-Sizes repeated(const Laid& operand, const Sizes& sizes) {
-  Sizes strides(sizes.size(), 0);
-  const size_t missing = sizes.size() - operand.sizes.size();
-  for (size_t d = 0; d < operand.sizes.size(); ++d)
-    if (operand.sizes[d] == sizes[missing + d]) strides[missing + d] = operand.strides[d];
-  return strides;
-}
-
-// Dimensions from the fastest to the slowest, by an insertion sort in which some pairs cannot be told apart
-// (TensorIteratorBase::reorder_dimensions).
-std::vector<size_t> by_stride(const Sizes& sizes, std::span<const Sizes> strides) {
+// Dimensions from the fastest to the slowest, by an insertion sort in which some pairs cannot be told apart.
+std::vector<size_t> by_stride(const Sizes& sizes, std::span<const Laid> operands) {
   const auto after = [&](size_t a, size_t b) {
-    for (const Sizes& of : strides) {
-      if (of[a] == 0 || of[b] == 0) continue;
-      if (of[a] != of[b]) return of[a] < of[b] ? -1 : 1;
+    for (const Laid& each : operands) {
+      const int64_t of_a = each.strides[a], of_b = each.strides[b];
+      if (of_a == 0 || of_b == 0) continue;
+      if (of_a != of_b) return of_a < of_b ? -1 : 1;
       if (sizes[a] > sizes[b]) return 1;
     }
     return 0;
@@ -114,11 +105,31 @@ Sizes broadcast(std::span<const Laid> operands) {
   return sizes;
 }
 
+// inferExpandGeometry in aten/src/ATen/ExpandUtils.cpp.
+Laid expanded(const Laid& operand, const Sizes& sizes) {
+  Laid made{sizes, Sizes(sizes.size(), 0)};
+  const size_t missing = sizes.size() - operand.sizes.size();
+  for (size_t d = sizes.size(); d-- > 0;) {
+    const bool there = d >= missing;
+    if (there ? operand.sizes[d - missing] != sizes[d] : sizes[d] != 1) continue;
+    if (there)
+      made.strides[d] = operand.strides[d - missing];
+    else
+      made.strides[d] = d + 1 < sizes.size() ? sizes[d + 1] * made.strides[d + 1] : 1;
+  }
+  return made;
+}
+
+// compute_elementwise_output_logical_to_physical_perm in torch/_prims_common.
 Laid elementwise(std::span<const Laid> operands) {
   const Sizes sizes = broadcast(operands);
-  std::vector<Sizes> strides;
-  for (const Laid& each : operands) strides.push_back(repeated(each, sizes));
-  std::vector<size_t> order = by_stride(sizes, strides);
+  std::vector<Laid> lie;
+  for (const Laid& each : operands) lie.push_back(expanded(each, sizes));
+  const bool rows = std::ranges::all_of(lie, is_row_major);
+  const bool last = sizes.size() == 4 && std::ranges::all_of(lie, is_channels_last);
+  if (rows && !last) return {sizes, row_major(sizes)};
+  if (last && !rows) return {sizes, channels_last(sizes)};
+  std::vector<size_t> order = by_stride(sizes, lie);
   std::ranges::reverse(order);
   return {sizes, strides_in(sizes, order)};
 }

@@ -1,8 +1,7 @@
 // How PyTorch lays tensors out: the strides that its operators give their results.
 //
-// The rules are those of PyTorch 2.11: TensorIterator's for what works element by element
-// (aten/src/ATen/TensorIterator.cpp), computeStride for views (aten/src/ATen/TensorUtils.cpp) and what fake
-// tensors have instead.
+// The rules are those of PyTorch 2.11's fake tensors, which differ from those of real ones where dimensions
+// have one element: torch/_prims_common for what works element by element, torch/_refs for views.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +28,8 @@ bool is_channels_last(const Laid& laid);
 bool suggests_channels_last(const Laid& laid);
 
 Sizes broadcast(std::span<const Laid> operands);
+// As a larger shape, what is repeated by strides of 0.
+Laid expanded(const Laid& operand, const Sizes& sizes);
 // Of a result that is computed element by element: dense, its dimensions in the order of the operands' strides.
 Laid elementwise(std::span<const Laid> operands);
 

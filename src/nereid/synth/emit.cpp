@@ -94,6 +94,8 @@ class Emitter {
     Body made;
     made.steps.resize(program_.steps.size()), made.inputs.resize(program_.inputs.size());
     made.method = method;
+    if (manner_.sizes == SizeStyle::kGlobal)  // a variable of such a name would hide the size
+      for (const std::string_view size : synth::size_names(manner_.size_names)) (void)made.names.fresh(size);
     return made;
   }
 

@@ -1,0 +1,39 @@
+#include "nereid/synth/emit.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <sstream>
+
+#include "nereid/synth/maker.h"
+
+namespace nereid::synth {
+namespace {
+
+std::string first_word(const std::string& line) {
+  const size_t begin = line.find_first_not_of(' ');
+  return begin == line.npos ? "" : line.substr(begin, line.find_first_of(" (,:", begin) - begin);
+}
+
+TEST(Emit, NoVariableHidesASize) {
+  const Space space({ops::find("conv2d"), ops::find("conv1d"), ops::find("add"), ops::find("relu")},
+                    {.elements = 5, .work = 7});
+  Maker maker(space, {.level = 5, .seed = 3});
+  int with_sizes = 0;
+  for (uint64_t index = 0; index < 3000; ++index) {
+    Made made;
+    maker.draw(index, 0, made);
+    if (made.outcome != Outcome::kMade) continue;
+    maker.write(made);
+    std::set<std::string> sizes, variables;
+    std::istringstream lines(made.code);
+    for (std::string line; std::getline(lines, line);)
+      if (line.find(" = ") != line.npos) (line[0] == ' ' ? variables : sizes).insert(first_word(line));
+    with_sizes += sizes.empty() ? 0 : 1;
+    for (const auto& size : sizes) EXPECT_FALSE(variables.contains(size)) << size << "\n" << made.code;
+  }
+  EXPECT_GT(with_sizes, 100);
+}
+
+}  // namespace
+}  // namespace nereid::synth
