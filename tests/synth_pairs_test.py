@@ -168,6 +168,9 @@ def judged_now_and_then(nereid, folder):
     others = [line for line in lines_of(some) if "verdict" not in line]
     assert report["verdicts"]["not judged"] > 3 * report["verdicts"]["Verified"] > 0, report["verdicts"]
     assert judged and all(line["index"] % 5 == 0 for line in judged) and all(line["index"] % 5 for line in others)
+    unjudged = folder / "none.jsonl"
+    assert json.loads(pairs(nereid, unjudged, *common, "--count", 3, "--judge-one-in", 0).stdout)["verdicts"].keys() == {"not judged"}
+    assert not any("verdict" in line for line in lines_of(unjudged))
     there = {line["id"]: line for line in lines_of(whole)}
     assert any(line["id"] in there for line in judged) and all(there.get(line["id"], line) == line for line in judged)
     verified_again(nereid, others, folder, 6)

@@ -424,9 +424,9 @@ void add_synth_command(CLI::App& app, Chosen& chosen) {
   command
       ->add_option(
           "--judge-one-in", options->judge_one_in,
-          "Of --pairs: judge what is written for one program in so many. Lines of the others have no "
+          "Of --pairs: judge what is written for one program in so many; 0: none. Lines of the others have no "
           "verdict, and are made many times as fast: for supervised training")
-      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40))
+      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 40))
       ->capture_default_str()
       ->needs(pairs);
   command->add_option("--policy", options->policy, "Of --pairs: as in `nereid verify`")

@@ -260,7 +260,7 @@ std::string made_by(const SynthOptions& o) {
       o.level, o.seed, o.ops.empty() ? "all" : fmt::format("{}", fmt::join(o.ops, ",")), o.uniform, o.split,
       o.held_out, o.max_elements.empty() ? kMaxElementsOfPairs : o.max_elements,
       o.max_work.empty() ? kMaxWorkOfPairs : o.max_work, o.later_sizes, o.variants, o.wordings, o.brief ? " brief" : "", o.policy,
-      o.judge_one_in > 1 ? fmt::format(" judge-one-in={}", o.judge_one_in) : "");
+      o.judge_one_in != 1 ? fmt::format(" judge-one-in={}", o.judge_one_in) : "");
 }
 
 }  // namespace

@@ -199,7 +199,9 @@ Status PairMaker::trace_variants(std::vector<Task>& tasks) {
   return ok_status();
 }
 
-bool PairMaker::is_judged(const Task& task) const { return task.made->index % options_.judge_one_in == 0; }
+bool PairMaker::is_judged(const Task& task) const {
+  return options_.judge_one_in > 0 && task.made->index % options_.judge_one_in == 0;
+}
 
 Status PairMaker::write(Task& task) {
   const synth::Made& made = *task.made;

@@ -26,7 +26,7 @@ struct Options {
   uint64_t seed = 0;
   verify::Policy policy = verify::Policy::kStrict;
   int trials = 3;
-  uint64_t judge_one_in = 1;  // of the programs, by their number; what is made of the others has no verdict
+  uint64_t judge_one_in = 1;  // of the programs, by their number; 0: none; what is made of the others has no verdict
 };
 
 // What one program gave.
