@@ -253,8 +253,13 @@ class Convolution {
     for (size_t i = 0; i < area_; ++i) along(i, at_x, at_w, in_x, in_w);
     // Where there is no weight there is no x either: zero times infinity would be something.
     const ExprId in_both = exprs_.apply(Fn::kAnd, {in_x, in_w});
-    const Value product = kept(in_both, element(import_, x, at_x, extents_)) *
-                          kept(in_w, element(import_, weight, at_w, extents_));
+    const ExprId of_x = element(import_, x, at_x, extents_), of_w = element(import_, weight, at_w, extents_);
+    // A transposed convolution of PyTorch multiplies only what there is of x: no NaN among the weights gets to
+    // a place at which it would meet padding. A tensor core takes two factors and cannot leave a product out;
+    // where each result has a channel of its own none is used.
+    const bool alone = transposed_ && in_each_ == 1 && out_each_ == 1;
+    const Value product = alone ? kept(in_both, (Value(exprs_, of_x) * Value(exprs_, of_w)).id())
+                                : kept(in_both, of_x) * kept(in_w, of_w);
     if (in_each_ == 1) import_.over_windows();  // no tensor core helps with one channel
     const std::string name = transposed_ ? "conv_transpose" : "conv";
     const auto bias = import_.tensor(import_.arg(2, "bias"));
