@@ -66,6 +66,7 @@ class Emitter {
     for (const auto& [ref, name] : model.arguments) layout_.arguments.push_back(ref.index);
     layout_.state = std::move(model.parameters);
     layout_.state.insert(layout_.state.end(), model.submodules.begin(), model.submodules.end());
+    if (manner_.tight) tighten();
     return std::move(layout_);
   }
 
@@ -73,6 +74,21 @@ class Emitter {
   template <typename... Args>
   static void format(std::string& to, fmt::format_string<Args...> text, Args&&... args) {
     fmt::format_to(std::back_inserter(to), text, std::forward<Args>(args)...);
+  }
+
+  // One empty line where there were two.
+  void tighten() {
+    std::string text;
+    std::vector<int> kept = {0};  // of each line and those before it: how many stay
+    for (size_t begin = 0; begin < to_.size();) {
+      const size_t end = to_.find('\n', begin) + 1;
+      const bool dropped = end == begin + 1 && begin >= 2 && to_[begin - 2] == '\n';
+      if (!dropped) text.append(to_, begin, end - begin);
+      kept.push_back(kept.back() + (dropped ? 0 : 1));
+      begin = end;
+    }
+    for (int& line : layout_.lines) line = kept[static_cast<size_t>(line)];
+    to_ = std::move(text);
   }
 
   // ---- where things are

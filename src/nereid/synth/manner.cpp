@@ -21,7 +21,7 @@ class Drawer {
     const uint32_t flags = dice_.below(1 << 10);
     made_.docstring = (flags & 3) != 0, made_.forward_docstring = (flags & 12) == 0;
     made_.type_hints = (flags & 16) != 0, made_.long_super = (flags & 96) == 0;
-    made_.plain_import = (flags & 128) != 0, made_.spaced = (flags & 256) != 0;
+    made_.plain_import = (flags & 128) != 0, made_.spaced = (flags & 256) != 0, made_.tight = (flags & 512) != 0;
     const uint32_t comments = dice_.below(4);
     made_.shape_comments = comments == 0, made_.said_comments = comments == 1;
     if (program_.waiting >= 0)

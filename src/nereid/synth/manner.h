@@ -33,7 +33,8 @@ struct Manner {
   SizeStyle sizes{};
   uint8_t size_names = 0, input_names = 0, spoken = 0;  // which of several lists
   bool docstring = false, forward_docstring = false, shape_comments = false, said_comments = false;
-  bool type_hints = false, long_super = false, plain_import = false, spaced = false;
+  bool type_hints = false, long_super = false, plain_import = false, spaced = false,
+       tight = false;  // one empty line between functions and classes, not two
 };
 
 // Where the result of each step is used, and how often.
