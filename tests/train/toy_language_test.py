@@ -118,7 +118,7 @@ start_from = "{last}/model"
 sequence_length = {length}
 rows_at_once = 16
 [optimizer]
-learning_rate = 0.0007
+learning_rate = 0.0004
 weight_decay = 0
 [schedule]
 kind = "constant"
