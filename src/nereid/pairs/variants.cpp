@@ -79,9 +79,9 @@ void add_boundaries(const trace::Trace& trace, const lower::LoweredKernel& kerne
     if (step == *kernel.covers.begin()) continue;
     const auto* call = std::get_if<trace::Call>(&steps[static_cast<size_t>(step)]);
     if (call == nullptr) continue;
-    moves.push_back({{Choice::Kind::kFusion, "", short_name(call->op)},
-                     {},
-                     [step](lower::Choices& c) { c.cuts.insert(step); }});
+    moves.push_back({{Choice::Kind::kFusion, "", short_name(call->op)}, {}, [step](lower::Choices& c) {
+                       c.cuts.insert(step);
+                     }});
   }
 }
 
@@ -98,7 +98,8 @@ lower::Choices one_by_one(const trace::Trace& trace) {
     if (call == nullptr) continue;
     const auto results = trace::tensors_in(call->result);
     std::vector<trace::ValueId> operands;
-    for (const auto& arg : call->args) std::ranges::copy(trace::tensors_in(arg), std::back_inserter(operands));
+    for (const auto& arg : call->args)
+      std::ranges::copy(trace::tensors_in(arg), std::back_inserter(operands));
     const auto kind = trace::listed_class(call->op);
     if (kind == trace::OpClass::kAllocation || kind == trace::OpClass::kFill) continue;
     const auto follows = [&] {
@@ -123,15 +124,17 @@ lower::Choices one_by_one(const trace::Trace& trace) {
 
 void add_ways(std::vector<Move>& moves) {
   const auto way = [&](const char* name, bool lower::Choices::*flag) {
-    moves.push_back({{Choice::Kind::kWay, "", name}, {}, [flag](lower::Choices& c) { c.*flag = !(c.*flag); }});
+    moves.push_back(
+        {{Choice::Kind::kWay, "", name}, {}, [flag](lower::Choices& c) { c.*flag = !(c.*flag); }});
   };
   way("attention as products", &lower::Choices::one_pass_attention);
   way("long sums in one stage", &lower::Choices::split_sums);
 }
 
-std::vector<Move> moves_of(const trace::Trace& trace, const lower::Module& module, bool with_ways) {
+std::vector<Move> moves_of(const trace::Trace& trace, const std::vector<lower::LoweredKernel>& kernels,
+                           bool with_ways) {
   std::vector<Move> moves;
-  for (const auto& kernel : module.kernels) {
+  for (const auto& kernel : kernels) {
     add_cuts(kernel, moves);
     add_boundaries(trace, kernel, moves);
   }
@@ -172,36 +175,60 @@ class VariantMaker {
     if (added_[one_by_one]) return ok_status();
     NEREID_TRY(auto own, lowered(task_, base));
     added_[one_by_one] = true;
-    plan_moves(own, one_by_one);
+    kernels_[one_by_one] = own.kernels;
     add(std::move(own), {}, one_by_one);
     return ok_status();
   }
 
   // With one thing chosen otherwise, or two. What cannot be lowered so is left out.
-  void add_other(const lower::Choices& base, bool one_by_one) {
-    if (!moves_[one_by_one]) {
-      const auto own = lowered(task_, base);
-      if (!own.ok()) return;
-      plan_moves(*own, one_by_one);
-    }
-    const auto& moves = *moves_[one_by_one];
+  void add_other(const lower::Choices& base) {
+    const auto* own = own_kernels(base, false);
+    if (own == nullptr) return;
+    const auto moves = moves_of(trace_, *own, ways_);
     if (moves.empty()) return;
     lower::Choices choices = base;
-    const Move& move = moves[dice_.below(static_cast<uint32_t>(moves.size()))];
-    move.apply(choices);
-    std::vector<Choice> chosen = {told(move)};
+    std::vector<Choice> chosen;
+    make(moves, choices, chosen);
     // Another boundary makes other kernels, which may be cut otherwise too.
     auto other = lowered(task_, choices);
-    if (other.ok() && move.choice.kind != Choice::Kind::kCut && dice_.below(2) == 0) {
+    if (other.ok() && chosen.front().kind != Choice::Kind::kCut && dice_.below(2) == 0) {
       std::vector<Move> cuts;
       for (const auto& kernel : other->kernels) add_cuts(kernel, cuts);
       if (!cuts.empty()) {
-        const Move& cut = cuts[dice_.below(static_cast<uint32_t>(cuts.size()))];
-        cut.apply(choices);
-        chosen.push_back(told(cut));
+        make(cuts, choices, chosen);
         other = lowered(task_, choices);
       }
     }
+    if (other.ok()) add(*std::move(other), std::move(chosen), false);
+  }
+
+  // With each kernel cut otherwise or not, as likely; where kernels may be told apart otherwise, one in four
+  // times so.
+  void add_recut(const lower::Choices& base, bool one_by_one) {
+    const auto* own = own_kernels(base, one_by_one);
+    if (own == nullptr) return;
+    lower::Choices choices = base;
+    std::vector<Choice> chosen;
+    std::vector<lower::LoweredKernel> kernels = *own;
+    if (!one_by_one && dice_.below(4) == 0) {
+      std::vector<Move> boundaries;
+      for (const auto& kernel : kernels) add_boundaries(trace_, kernel, boundaries);
+      if (ways_) add_ways(boundaries);
+      if (!boundaries.empty()) {
+        make(boundaries, choices, chosen);
+        const auto other = lowered(task_, choices);
+        if (!other.ok()) return;
+        kernels = other->kernels;
+      }
+    }
+    for (const auto& kernel : kernels) {
+      if (dice_.below(2) == 0) continue;
+      std::vector<Move> cuts;
+      add_cuts(kernel, cuts);
+      if (!cuts.empty()) make(cuts, choices, chosen);
+    }
+    if (chosen.empty()) return;
+    auto other = lowered(task_, choices);
     if (other.ok()) add(*std::move(other), std::move(chosen), one_by_one);
   }
 
@@ -209,13 +236,19 @@ class VariantMaker {
   std::vector<Variant> take() { return std::move(made_); }
 
  private:
-  // From the compiler's own; of what is done one by one only how kernels are cut.
-  void plan_moves(const lower::Module& own, bool one_by_one) {
-    if (moves_[one_by_one]) return;
-    auto& moves = moves_[one_by_one].emplace();
-    if (!one_by_one) moves = moves_of(trace_, own, ways_);
-    if (one_by_one)
-      for (const auto& kernel : own.kernels) add_cuts(kernel, moves);
+  // The compiler's own kernels with `base`; null where it cannot be lowered.
+  const std::vector<lower::LoweredKernel>* own_kernels(const lower::Choices& base, bool one_by_one) {
+    auto& kernels = kernels_[one_by_one];
+    if (!kernels)
+      if (auto own = lowered(task_, base); own.ok()) kernels = std::move(own->kernels);
+    return kernels ? &*kernels : nullptr;
+  }
+
+  // One of the moves.
+  void make(const std::vector<Move>& moves, lower::Choices& choices, std::vector<Choice>& chosen) {
+    const Move& move = moves[dice_.below(static_cast<uint32_t>(moves.size()))];
+    move.apply(choices);
+    chosen.push_back(told(move));
   }
 
   void add(lower::Module module, std::vector<Choice> choices, bool one_by_one) {
@@ -234,8 +267,9 @@ class VariantMaker {
   lower::Lowering task_;
   synth::Dice& dice_;
   bool ways_;
-  std::array<std::optional<std::vector<Move>>, 2> moves_{};  // [one by one], once they were asked for
-  std::array<bool, 2> added_{};                              // likewise: the compiler's own
+  std::array<std::optional<std::vector<lower::LoweredKernel>>, 2>
+      kernels_{};                // [one by one]: the compiler's own
+  std::array<bool, 2> added_{};  // likewise
   std::vector<Variant> made_{};
 };
 
@@ -248,7 +282,7 @@ Result<std::vector<Variant>> variants_of(const trace::Trace& trace, const std::s
                                          synth::Dice& dice, int most) {
   VariantMaker maker(trace, source, dice);
   NEREID_TRY_STATUS(maker.add_own(kMasked, false));
-  for (int left = kTries * most; left > 0 && maker.count() < most; --left) maker.add_other(kMasked, false);
+  for (int left = kTries * most; left > 0 && maker.count() < most; --left) maker.add_other(kMasked);
   return maker.take();
 }
 
@@ -260,11 +294,11 @@ Result<std::vector<Variant>> variants_one_by_one(const trace::Trace& trace, cons
   for (int left = kTries * most; left > 0 && maker.count() < most; --left) {
     const uint32_t way = dice.below(3);
     if (way == 0)
-      maker.add_other(plain, true);
+      maker.add_recut(plain, true);
     else if (way == 1)
       NEREID_TRY_STATUS(maker.add_own(kMasked, false));
     else
-      maker.add_other(kMasked, false);
+      maker.add_recut(kMasked, false);
   }
   return maker.take();
 }

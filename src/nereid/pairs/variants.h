@@ -31,7 +31,7 @@ Result<std::vector<Variant>> variants_of(const trace::Trace& trace, const std::s
                                          synth::Dice& dice, int most);
 
 // The first with a kernel for each operator, nearly: what follows element by element is taken in. The others
-// are such with another cut, or fused as above.
+// are such with other cuts, or fused: as the compiler has it, or with other cuts and perhaps another boundary.
 Result<std::vector<Variant>> variants_one_by_one(const trace::Trace& trace, const std::string& source,
                                                  synth::Dice& dice, int most);
 
