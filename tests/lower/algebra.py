@@ -34,6 +34,11 @@ CASES = [
     case("square", "a = x @ y\n(a * a).sum(1)", (128, 128), (128, 1024), never=SUM),
     case("sum_of_sum", "(x.sum(-1) * 0.5).sum(0)", (7, 33, 65), tells=ONE),
     case("mean_of_mean", "x.mean(-1).mean(-1)", (40, 33, 65), tells=ONE),
+    case("mean_of_scaled_mean", "(F.mish(x).mean(3) * y).mean(1)", (8, 2, 6, 12), (6,), tells=ONE),
+    # Where y is one hot, quotients are infinite: times a zero of x NaN, and sums of both signs are too.
+    case("mean_of_quotient", "(F.mish(x).mean(3) / y).mean(1)", (8, 2, 6, 12), (6,), never=ONE),
+    case("sum_of_scaled_linear", "(self.f(x) * y).sum(1)", (512, 512), (512, 1), init=LINEAR.format(512, 2048), tells=SUM),
+    case("sum_of_quotient_of_linear", "(self.f(x) / y).sum(1)", (512, 512), (512, 1), init=LINEAR.format(512, 2048), never=SUM),
     case("max_of_max", "x.amax(0).amax(-1)", (7, 33, 65), tells=ONE),
     case("max_of_min", "x.amin(0).amax(-1)", (7, 33, 65), never=ONE),
     case("max_of_scaled_max", "(-x.amax(0)).amax(-1)", (7, 33, 65), never=ONE),

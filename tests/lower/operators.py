@@ -272,6 +272,8 @@ LAYERS = [
     layer("cumprod_overflows", "", (24, 70), (24, 70), forward="x.lerp(y, 0.3).cumprod(0)"),
     layer("cumsum_cancels", "", (200, 70), (200, 70), forward="torch.exp(-y.abs()) * (x * y.exp()).cumsum(0)"),
     layer("norm_of_constant_rows", "", (200, 127), forward="F.layer_norm(x.cummax(1).values.cummax(1).values, (127,))"),
+    # Huge inputs' products lie about the largest float32: in which order they are added decides what comes out.
+    layer("matmul_overflows", "", (64, 3), (3, 900), forward="(x * 1.6e16) @ (y * 1.6e16)"),
     layer("var_overflows", "", (31, 80), forward="x.exp2().cumsum(1).var(1)"),
     layer("lerp_far", "", (31, 80), (31, 80), forward="torch.lerp(x, y, 0.9) - y"),
     layer("rsqrt_of_subnormal", "", (31, 80), forward="F.softplus(x).rsqrt()"),
@@ -294,6 +296,9 @@ LAYERS = [
     layer("conv_transpose_depthwise_weights", "", (2, 6, 5, 9), (6, 1, 3, 3), forward="F.conv_transpose2d(x, y, padding=1, groups=6)"),
     layer("conv_transpose_depthwise_strided_weights", "", (2, 6, 5, 9), (6, 1, 4, 4), forward="F.conv_transpose2d(x, y, stride=2, padding=1, groups=6)"),
     layer("conv_transpose_depthwise_dilated_weights", "", (2, 6, 5, 9), (6, 1, 3, 3), forward="F.conv_transpose2d(x, y, stride=2, dilation=2, groups=6)"),
+    layer("conv_transpose_weights", "", (4, 2, 5, 64), (2, 2, 5, 5), forward="F.conv_transpose2d(x, y, padding=2)"),
+    layer("conv_transpose_strided_weights", "", (8, 3, 4, 5), (3, 32, 3, 3), forward="F.conv_transpose2d(x, y, stride=2, padding=1)"),
+    layer("conv_transpose_grouped_weights", "", (2, 32, 9), (32, 16, 3), forward="F.conv_transpose1d(x, y, padding=1, groups=2)"),
     layer("conv_transpose_wide", "nn.ConvTranspose3d(20, 1, 5, padding=2)", (2, 20, 9, 1, 7)),
     layer("conv_transpose_wide_strided", "nn.ConvTranspose2d(6, 10, 7, stride=2, padding=3)", (2, 6, 1, 2)),
     layer("conv_transpose_wide_dilated", "nn.ConvTranspose2d(6, 10, 4, stride=3, dilation=2, padding=2)", (2, 6, 1, 2)),

@@ -7,12 +7,13 @@
 // area one of its input's sums for every tap (its padding being zeros that are summed like the rest), and
 // of two products in a row the second comes first where that is less work.
 // Precondition: nobody else reads what lies between, every step between is linear (sums, and products with
-// what does not hold the first product), and the cost model gains. An infinite x times weights of both signs
-// is NaN before, and may be an infinity after. The smaller product is not done in TF32: what PyTorch rounds
+// what does not hold the first product, and is a number where the inputs are: no quotient of theirs), and the
+// cost model gains. An infinite x times weights of both signs is NaN before, and may be an infinity after. The smaller product is not done in TF32: what PyTorch rounds
 // averages out in its sum.
 //
 // Sums of sums are one sum, and extrema of extrema one extremum. Precondition: nobody else reads the first;
-// for extrema nothing but a cast lies between.
+// for extrema nothing but a cast lies between; for sums what the first is multiplied with is a number where
+// the inputs are.
 //
 // Scales out of products. sum over k of (s x) y is s (sum over k of x y), so that x is read as it lies.
 // Precondition: s does not change with k; where it is a constant it lies in [2^-20, 2^20], so that no product

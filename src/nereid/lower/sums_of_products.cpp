@@ -304,6 +304,41 @@ class SumPusher {
     });
   }
 
+  // Numbers as long as what is read from memory is: a quotient, an exponential or what another kernel made may
+  // be infinite, and then times a sum of terms of both signs or of zeros it is not what a sum of such is.
+  bool tame(ExprId factor) {
+    return factor < 0 || finite(factor) || std::ranges::all_of(exprs().below(factor), [&](ExprId id) {
+      const Expr& expr = exprs()[id];
+      if (expr.kind == Expr::Kind::kLoad) return graph_.maker(expr.tensor) == nullptr;
+      if (expr.kind != Expr::Kind::kApply) return true;
+      switch (expr.fn) {
+        case Fn::kAdd:
+        case Fn::kSub:
+        case Fn::kMul:
+        case Fn::kNeg:
+        case Fn::kAbs:
+        case Fn::kMax:
+        case Fn::kMin:
+        case Fn::kSigmoid:
+        case Fn::kTanh:
+        case Fn::kSin:
+        case Fn::kCos:
+        case Fn::kErf:
+        case Fn::kLess:
+        case Fn::kLessEqual:
+        case Fn::kEqual:
+        case Fn::kNotEqual:
+        case Fn::kWhere:
+        case Fn::kCast:
+          return true;
+        case Fn::kDiv:
+          return finite(expr.args[1]);
+        default:
+          return false;
+      }
+    });
+  }
+
   // What a term becomes; nothing where its dimensions do not let themselves be parted.
   std::optional<ExprId> term_of(const Node& node, const Term& term) {
     const Node maker = *own(term.tensor);
@@ -318,6 +353,7 @@ class SumPusher {
       if (!l && !right) return std::nullopt;
       (l && right ? shared : l ? left_alone : right_alone).insert(r);
     }
+    if (!tame(term.factor)) return std::nullopt;
     ExprId outside = term.factor;
     const auto of_factor = used(term.factor, product->summed);
     if (!of_factor.empty()) {
@@ -452,7 +488,8 @@ class SumPusher {
   bool merge_sums(const Node& node, const Term& term) {
     const Node maker = *own(term.tensor);
     const auto product = product_of(node, term, maker);
-    if (!product || maker.reduced.empty() || exprs()[maker.body].type != type_) return false;
+    if (!product || maker.reduced.empty() || exprs()[maker.body].type != type_ || !tame(term.factor))
+      return false;
     Node merged = node;
     merged.reduced = node.reduced;
     merged.reduced.insert(merged.reduced.end(), maker.reduced.begin(), maker.reduced.end());

@@ -73,6 +73,12 @@ std::string_view base_name(const trace::Call& call) {
   return name.substr(0, name.find('.'));
 }
 
+constexpr std::string_view kDoubtful[] = {
+    "convolution",      "_convolution",     "conv1d",   "conv2d", "conv3d", "conv_transpose1d",
+    "conv_transpose2d", "conv_transpose3d", "conv_tbc", "mm",     "addmm",  "bmm",
+    "baddbmm",          "linear",           "matmul",   "mv",     "addmv",  "dot",
+    "sum",              "mean",             "cumsum"};
+
 bool concerns(const trace::Trace& trace, const trace::Call& call, const Tf32& tf32) {
   static constexpr std::string_view kConvolutions[] = {
       "convolution",      "_convolution",     "conv1d",   "conv2d", "conv3d", "conv_transpose1d",
@@ -199,6 +205,22 @@ bool uses_tf32(const trace::Trace& trace, const Tf32& tf32) {
 }
 
 Result<Lifted> lift(const trace::Trace& trace, const Tf32& tf32) { return Lifter(trace, tf32).lift(); }
+
+bool mark_doubtful(Lifted& lifted) {
+  bool any = false;
+  const auto narrow = [&](trace::ValueId value) {
+    const auto was = lifted.was[lifted.trace.values[value].storage];
+    return was && trace::is_floating(*was);
+  };
+  for (auto& step : judged_phase(lifted.trace)->steps) {
+    auto* call = std::get_if<trace::Call>(&step);
+    if (!call || std::ranges::find(kDoubtful, base_name(*call)) == std::end(kDoubtful)) continue;
+    if (call->args.empty() || !std::ranges::any_of(trace::tensors_in(call->args[0]), narrow)) continue;
+    call->op = "nereid::doubt " + call->op;
+    any = true;
+  }
+  return any;
+}
 
 Lifted keep_dtypes(const trace::Trace& trace) {
   Lifted out{trace, std::vector<std::optional<DType>>(trace.storages.size()), true};

@@ -7,6 +7,7 @@
 // - Random operators draw in the dtype they had, so that the stream is the same, and are converted.
 // - With `Tf32`, contractions whose operands are f32 get them rounded to TF32, where PyTorch's flags let CUDA
 // do so.
+// - With `doubt`, sums make NaN of what hangs on how they are taken: see `CallFrame`.
 //
 // Only the judged forward is kept; the state and inputs it begins with are converted by the replay.
 #pragma once
@@ -37,6 +38,10 @@ struct Lifted {
 // An error says, in words for a person, why this program cannot be lifted: it launches kernels, or views the
 // same bytes as different types.
 Result<Lifted> lift(const trace::Trace& trace, const Tf32& tf32);
+
+// Marks a lifted trace's sums and contractions of what was float32 or narrower "nereid::doubt"; false where
+// there are none.
+bool mark_doubtful(Lifted& lifted);
 
 // The judged forward alone, in its own dtypes: to replay it from inputs that are moved a little.
 Lifted keep_dtypes(const trace::Trace& trace);

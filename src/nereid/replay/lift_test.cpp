@@ -91,6 +91,20 @@ TEST(LiftTest, ContractionsAreMarkedWhereTf32IsAllowed) {
   EXPECT_FALSE(uses_tf32(one_call(DType::kF16, "aten::mm"), tf32_of(trace, true)));
 }
 
+TEST(LiftTest, SumsOfNarrowNumbersAreMarkedDoubtful) {
+  const auto marked = [](DType type, const std::string& op) {
+    auto lifted = lift(one_call(type, op), {});
+    const bool any = mark_doubtful(lifted.value());
+    EXPECT_EQ(first_call(lifted->trace).op, any ? "nereid::doubt " + op : op);
+    return any;
+  };
+  EXPECT_TRUE(marked(DType::kF32, "aten::mm"));
+  EXPECT_TRUE(marked(DType::kBF16, "aten::convolution"));
+  EXPECT_TRUE(marked(DType::kF16, "aten::sum.dim_IntList"));
+  EXPECT_FALSE(marked(DType::kF64, "aten::mm")) << "float64 is its own truth";
+  EXPECT_FALSE(marked(DType::kF32, "aten::add.Tensor"));
+}
+
 TEST(LiftTest, WhatCannotBeLiftedSaysWhy) {
   Sketch bits;
   const auto x = bits.tensor({4});

@@ -282,4 +282,18 @@ void keep_agreeing(at::Tensor& agreed, const at::Tensor& truth, const at::Tensor
   }
 }
 
+bool forget_others(OutputTensors& tensors, const at::Tensor& doubted) {
+  const auto other = doubted.ne(tensors.truth).logical_and(
+      doubted.isnan().logical_and(tensors.truth.isnan()).logical_not());
+  if (!other.any().item().toBool()) return false;
+  if (trace::is_integral(tensors.dtype)) {
+    const auto kept = flat(other.logical_not());
+    tensors.agreed = tensors.agreed.defined() ? tensors.agreed.logical_and(kept) : kept.clone();
+    return true;
+  }
+  tensors.own = tensors.own.masked_fill(other, std::numeric_limits<double>::quiet_NaN());
+  tensors.truth = tensors.truth.masked_fill(other, 0);
+  return true;
+}
+
 }  // namespace nereid::replay

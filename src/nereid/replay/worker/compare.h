@@ -43,6 +43,10 @@ OwnError nearby_error(const OutputTensors& tensors, const at::Tensor& near);
 // infinities and NaNs, is not the truth. Undefined to begin with: all agree.
 void keep_agreeing(at::Tensor& agreed, const at::Tensor& truth, const at::Tensor& other);
 
+// Makes elements undefined at which `doubted`, the truth with NaN for what hangs on how sums are taken, is not
+// the truth. Says whether there are any.
+bool forget_others(OutputTensors& tensors, const at::Tensor& doubted);
+
 // The units of the last place that are forgiven whatever the reference's own error is: of an element, and of
 // the norm of many (of n, at least those of an element over the root of n).
 double floor_ulps(trace::DType type);

@@ -282,12 +282,15 @@ CallFrame::GeneratorState CallFrame::generator_state(const std::string& op, cons
 CallFrame CallFrame::prepare(const trace::Call& call, const trace::Trace& trace, const Machine& machine) {
   CallFrame frame;
   std::string op = call.op;
-  // How `lift` marks a call: "nereid::draw_f32 aten::normal_", "nereid::tf32 aten::mm".
+  // How `lift` marks a call: "nereid::draw_f32 aten::normal_", "nereid::tf32 aten::mm", "nereid::doubt
+  // aten::mm".
   if (const auto space = op.find(' '); space != op.npos) {
     const auto mark = op.substr(0, space);
     op = op.substr(space + 1);
     if (mark == "nereid::tf32")
       frame.tf32_ = true;
+    else if (mark == "nereid::doubt")
+      frame.doubt_ = true;
     else if (const auto type =
                  trace::dtype_from_string(mark.substr(std::min(mark.size(), strlen("nereid::draw_")))))
       frame.draws_in_ = scalar_type(*type);
@@ -381,7 +384,13 @@ void CallFrame::run(Operands& operands) const {
     target = stack[0].toTensor();
     stack[0] = target.to(*draws_in_);
   }
+  const auto arguments = doubt_ ? stack : torch::jit::Stack();
   op_->callBoxed(stack);
+  if (doubt_ && stack.size() == 1 && stack[0].isTensor()) {
+    auto result = stack[0].toTensor();
+    spoil_doubtful(arguments, result);
+    stack[0] = std::move(result);
+  }
   if (target.defined()) target.copy_(stack.at(0).toTensor());
 
   for (const auto& slot : result_slots_) {
@@ -400,6 +409,42 @@ void CallFrame::run(Operands& operands) const {
     // then.
     if (tensor.defined()) operands.bind(slot.value, std::move(tensor));
   }
+}
+
+const c10::IValue* CallFrame::argument(const torch::jit::Stack& arguments, std::string_view name) const {
+  const auto index = op_->schema().argumentIndexWithName(name);
+  return index ? &arguments[static_cast<size_t>(*index)] : nullptr;
+}
+
+void CallFrame::spoil_doubtful(const torch::jit::Stack& arguments, at::Tensor& result) const {
+  if (result.scalar_type() != c10::kDouble || result.numel() == 0) return;
+  constexpr double kNearly = 0.99 * std::numeric_limits<float>::max();
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  auto sizes = arguments;
+  for (auto& each : sizes)
+    if (each.isTensor() && each.toTensor().scalar_type() == c10::kDouble) each = each.toTensor().abs();
+  op_->callBoxed(sizes);
+  auto total = sizes[0].toTensor();
+  const auto& name = op_->schema().name();
+  const auto* summed = argument(arguments, "self");
+  if (name == "aten::mean" && summed != nullptr)
+    total = total.mul(static_cast<double>(summed->toTensor().numel()) / static_cast<double>(result.numel()));
+  // An infinite term makes its sum infinite in every order.
+  result = result.masked_fill(total.gt(kNearly).logical_and(total.isfinite()), kNan);
+
+  const auto *weights = argument(arguments, "weight"), *groups = argument(arguments, "groups"),
+             *transposed = argument(arguments, "transposed");
+  const bool classes = transposed != nullptr ? transposed->toBool() : name.starts_with("aten::conv_transpose");
+  if (!classes || weights == nullptr || groups == nullptr) return;
+  const auto weight = weights->toTensor();  // [in, out / groups, taps...]
+  const auto group = groups->toInt();
+  const auto odd = weight.isfinite().logical_not().reshape(
+      {group, weight.size(0) / group, weight.size(1), weight.numel() / (weight.size(0) * weight.size(1))});
+  std::vector<int64_t> channels(static_cast<size_t>(weight.dim() - 1), 1);
+  channels[0] = group * weight.size(1);
+  const auto spoilt = odd.any(3).any(1).reshape(channels);
+  // [out, 1...] beside [batch, out, places...], or [out, places...]
+  result = result.masked_fill(spoilt, kNan);
 }
 
 // A contraction's factors; what is added to the product is not rounded.

@@ -8,6 +8,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -95,6 +96,14 @@ class CallFrame {
   bool random_ = false, only_metadata_ = false, allocates_ = false, shape_only_ = false;
   bool tf32_ = false;  // marked by `lift`: contracted operands are rounded to TF32
   bool is_contracted(size_t argument) const;
+  // Marked by `lift`, of sums in float64 that a float32 program takes: elements whose terms' sizes add up to
+  // more than a float32 holds (the order of adding decides whether they are infinite, NaN or a number) are
+  // NaN, and of a transposed convolution all of a channel whose weights are not all finite: which of them
+  // meet a zero of the padding, and make NaN of it, is the algorithm's choice. PyTorch on the CPU adds up
+  // what there is; cuDNN's products take in zeros; ordinary convolutions do so everywhere.
+  bool doubt_ = false;
+  void spoil_doubtful(const torch::jit::Stack& arguments, at::Tensor& result) const;
+  const c10::IValue* argument(const torch::jit::Stack& arguments, std::string_view name) const;
 };
 
 }  // namespace nereid::replay

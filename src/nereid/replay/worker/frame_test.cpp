@@ -3,8 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
 #include "nereid/replay/sample_for_tests.h"
 #include "nereid/replay/worker/cpu_machine.h"
+#include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/program.h"
 #include "nereid/replay/worker/types.h"
 
@@ -198,6 +204,85 @@ TEST_F(HostileProgram, AKernelWithMachineCodeOrPointersOfItsOwnIsToldBeforeAnyth
 TEST_F(HostileProgram, WhatRunsBeforeALaunchIsHeldToTheSameList) {
   EXPECT_EQ(refusal(with_line(""), {make_call("aten::from_file", {text("/etc/passwd")}, Arg{})}),
             "aten::from_file is not run by a replay");
+}
+
+// One call, marked doubtful, on float64 tensors.
+class DoubtTest : public testing::Test, protected Operands {
+ protected:
+  Arg given(const at::Tensor& tensor) {
+    const auto id = s.tensor(tensor.sizes().vec(), DType::kF64);
+    tensors_[id] = tensor;
+    return tensor_arg(id);
+  }
+  at::Tensor played(const std::string& op, std::vector<Arg> args) {
+    const ReplayMode mode;
+    const auto out = s.tensor({1}, DType::kF64);
+    CallFrame::prepare(make_call("nereid::doubt aten::" + op, std::move(args), tensor_arg(out)), s.trace,
+                       *machine)
+        .run(*this);
+    return tensors_.at(out);
+  }
+  static at::Tensor of(const std::vector<double>& numbers, std::vector<int64_t> sizes) {
+    auto made = at::empty(sizes, at::TensorOptions().dtype(c10::kDouble));
+    std::ranges::copy(numbers, made.data_ptr<double>());
+    return made;
+  }
+  // Of each element whether it is NaN.
+  static std::vector<bool> odd(const at::Tensor& tensor) {
+    std::vector<bool> out;
+    for (int64_t i = 0; i < tensor.numel(); ++i)
+      out.push_back(std::isnan(tensor.reshape({-1})[i].item().toDouble()));
+    return out;
+  }
+  // A transposed convolution with padding 1 of four ones a channel.
+  std::vector<bool> transposed(const at::Tensor& weight, int64_t groups) {
+    const auto x = at::ones({1, weight.size(0), 4}, at::TensorOptions().dtype(c10::kDouble));
+    return odd(played("conv_transpose1d", {given(x), given(weight), Arg{None{}}, numbers({1}), numbers({1}),
+                                           numbers({0}), Arg{groups}, numbers({1})}));
+  }
+
+  Sketch s;
+  const std::unique_ptr<Machine> machine = make_cpu_machine();
+
+ private:
+  at::Tensor operand(ValueId value, bool) override { return tensors_.at(value); }
+  void bind(ValueId value, at::Tensor result) override { tensors_[value] = std::move(result); }
+  at::Generator generator(const std::string&) override { throw std::runtime_error("no generator"); }
+  void seed(uint64_t) override {}
+  void save_generator(int64_t, const std::string&) override {}
+  void restore_generator(int64_t, const std::string&) override {}
+
+  std::map<ValueId, at::Tensor> tensors_;
+};
+
+TEST_F(DoubtTest, SumsThatOverflowOnTheirWayAreNoNumbers) {
+  const auto x = of({3e38, 3e38, -3e38, 1, 2, 3}, {2, 3});
+  EXPECT_EQ(odd(played("sum.dim_IntList", {given(x), numbers({1})})), (std::vector<bool>{true, false}));
+  EXPECT_EQ(odd(played("mean.dim", {given(x), numbers({1})})), (std::vector<bool>{true, false}));
+  EXPECT_EQ(odd(played("cumsum", {given(x), Arg{int64_t{1}}})),
+            (std::vector<bool>{false, true, true, false, false, false}));
+  const auto y = of({2, 1, 0, 1, -1, 0}, {3, 2});
+  EXPECT_EQ(odd(played("mm", {given(x), given(y)})), (std::vector<bool>{true, true, false, false}));
+}
+
+TEST_F(DoubtTest, AnInfiniteTermIsBeyondDoubt) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const auto x = of({infinity, 3e38, 3e38, 1}, {2, 2});
+  const auto sum = played("sum.dim_IntList", {given(x), numbers({1})});
+  EXPECT_EQ(sum[0].item().toDouble(), infinity);
+}
+
+TEST_F(DoubtTest, ChannelsOfATransposedConvolutionWithOddWeightsAreNoNumbers) {
+  auto weight = at::ones({2, 3, 3}, at::TensorOptions().dtype(c10::kDouble));  // [in, out, taps]
+  EXPECT_EQ(transposed(weight, 1), std::vector<bool>(12, false));
+  weight[1][2][0] = std::numeric_limits<double>::infinity();
+  std::vector<bool> last(12, false);
+  std::fill(last.begin() + 8, last.end(), true);
+  EXPECT_EQ(transposed(weight, 1), last) << "PyTorch has a number where the padding is";
+  // Of two groups the second one's last channel.
+  std::vector<bool> sixth(24, false);
+  std::fill(sixth.begin() + 20, sixth.end(), true);
+  EXPECT_EQ(transposed(weight, 2), sixth);
 }
 
 }  // namespace
