@@ -37,6 +37,8 @@ Result<FragmentTask> as_fragment(const trace::Trace& trace) {
       if (made.contains(id) || std::ranges::find(inputs, id) != inputs.end()) continue;
       if (!given.insert(trace.values[static_cast<size_t>(id)].storage).second)
         return input_error("two inputs lie in the same memory");
+      if (!search::is_contiguous(trace.values[static_cast<size_t>(id)]))
+        return input_error("an input is not contiguous");
       inputs.push_back(id);
     }
     for (const ValueId id : trace::tensors_in(call->result)) made.insert(id);

@@ -14,7 +14,7 @@ struct FragmentTask {
 };
 
 // An error says why there is none: a forward that launches kernels, writes in place, draws random numbers,
-// returns what it was given, or takes integers.
+// returns what it was given, or takes integers that are no index.
 Result<FragmentTask> as_fragment(const trace::Trace& trace);
 
 }  // namespace nereid::pairs

@@ -12,12 +12,16 @@ namespace nereid::search {
 // Every tensor that a call is given, in order.
 std::vector<trace::ValueId> read_by(const trace::Call& call);
 
+// Its elements lie one after another, the last dimension fastest.
+bool is_contiguous(const trace::Value& value);
+
 // The line of a fragment's file that does its first step; the others follow, a line each.
 inline constexpr int kFirstStepLine = 6;
 
-// In KernelBench's format: forward takes `inputs` as x0, x1, ... and returns `outputs`; `steps` are those of
-// `forward`, which are calls all of them. An error names what has no text: an input that is no plain
-// floating-point tensor, an argument that is none of Python's.
+// In KernelBench's format: forward takes `inputs` as x0, x1, ..., each contiguous whatever it is in the trace,
+// and returns `outputs`; `steps` are those of `forward`, which are calls all of them. Integers are drawn below
+// what the steps index with them. An error names what has no text: integers that are no such index, an
+// argument that is none of Python's.
 Result<std::string> fragment_text(const trace::Trace& trace, const trace::Phase& forward,
                                   const std::vector<size_t>& steps, const std::vector<trace::ValueId>& inputs,
                                   const std::vector<trace::ValueId>& outputs);

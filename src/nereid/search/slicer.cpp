@@ -144,9 +144,26 @@ std::vector<size_t> Slicer::steps_of(const Nodes& set) const {
   return {steps.begin(), steps.end()};
 }
 
+// Inputs are told as contiguous. What is read as a view that is not is taken as a view in the fragment.
+std::vector<size_t> Slicer::steps_told(const Nodes& set) const {
+  const auto own = steps_of(set);
+  std::set<size_t> steps(own.begin(), own.end());
+  std::deque<size_t> readers(own.begin(), own.end());
+  while (!readers.empty()) {
+    for (const ValueId id : read_by(call(readers.front()))) {
+      const auto view = view_.find(id);
+      if (view == view_.end() || is_contiguous(value(id)) || call(view->second).op == "aten::as_strided")
+        continue;
+      if (steps.insert(view->second).second) readers.push_back(view->second);
+    }
+    readers.pop_front();
+  }
+  return {steps.begin(), steps.end()};
+}
+
 Result<Fragment> Slicer::describe(const Nodes& set) const {
   Fragment fragment{.nodes = set};
-  const auto steps = steps_of(set);
+  const auto steps = steps_told(set);
   std::set<ValueId> made;
   for (const size_t step : steps)
     for (const ValueId id : trace::tensors_in(call(step).result)) made.insert(id);
@@ -290,7 +307,9 @@ Result<std::string> Slicer::compose(const std::vector<Piece>& pieces) const {
     std::vector<std::string> args, results;
     for (const ValueId id : fragment.inputs) {
       NEREID_TRY(auto name, name_of(id));
-      args.push_back(std::move(name));
+      // As it was told; what another candidate returned may lie otherwise than in the trace.
+      const bool as_told = is_contiguous(value(id)) && leaves.contains(value(id).storage);
+      args.push_back(as_told ? std::move(name) : name + ".contiguous()");
     }
     for (const ValueId id : fragment.outputs) results.push_back(names[id] = fmt::format("t{}", count++));
     body +=

@@ -64,6 +64,7 @@ class Slicer {
   explicit Slicer(const Task& task) : task_(&task) {}
   Status read();
   bool convex(const Nodes& set) const;
+  std::vector<size_t> steps_told(const Nodes& set) const;
   Result<Fragment> describe(const Nodes& set) const;
   const trace::Call& call(size_t step) const;
   const trace::Value& value(trace::ValueId id) const { return task_->trace.values[static_cast<size_t>(id)]; }

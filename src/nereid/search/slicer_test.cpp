@@ -142,6 +142,76 @@ TEST(Slicer, AFragmentIsATaskOfItsOwn) {
   EXPECT_EQ(find({0, 3}), nullptr);  // not connected
 }
 
+TEST(Slicer, InputsAreToldAsContiguous) {
+  // 0: relu(x); 1: relu of 0 transposed, which 1 lies like; 2: relu(1)
+  const auto task = program({{-1}, {0}, {1}});
+  auto& trace = task->trace;
+  auto& steps = trace.phases.back().steps;
+  const auto result = [&](size_t step) {
+    return trace::tensors_in(std::get<trace::Call>(steps[step]).result)[0];
+  };
+  const auto value = [&](ValueId id) -> trace::Value& { return trace.values[static_cast<size_t>(id)]; };
+  trace::Value turned = value(result(0));
+  turned.sizes = {4, 8}, turned.strides = {1, 4};
+  trace.values.push_back(turned);
+  const trace::Arg view{trace::TensorRef{static_cast<ValueId>(trace.values.size() - 1)}};
+  value(result(1)).sizes = {4, 8}, value(result(1)).strides = {1, 4};
+  std::get<trace::Call>(steps[1]).args = {view};
+  trace::Call transpose;
+  transpose.op = "aten::transpose.int", transpose.result = view;
+  transpose.args = {trace::Arg{trace::TensorRef{result(0)}}, trace::Arg{int64_t{0}}, trace::Arg{int64_t{1}}};
+  steps.insert(steps.begin() + 1, transpose);
+  task->facts.phases.back().steps.insert(task->facts.phases.back().steps.begin() + 1, {.name = "x"});
+  const auto slicer = Slicer::cut(*task);
+  ASSERT_TRUE(slicer.ok()) << slicer.error().message;
+  ASSERT_EQ(slicer->nodes(), 3U);
+  // The view is the fragment's own; what has no view that made it is told otherwise than it lies.
+  const Fragment second = slicer->alone(1), third = slicer->alone(2);
+  EXPECT_THAT(second.source, HasSubstr("        t0 = torch.ops.aten.transpose.int(x0, 0, 1)\n"
+                                       "        t1 = torch.ops.aten.relu.default(t0)\n        return t1\n"));
+  EXPECT_THAT(second.source, HasSubstr("torch.rand(8, 4)"));
+  EXPECT_THAT(second.inputs, ElementsAre(result(0)));
+  EXPECT_THAT(third.source, HasSubstr("t0 = torch.ops.aten.relu.default(x0)"));
+  EXPECT_THAT(third.source, HasSubstr("torch.rand(4, 8)"));
+  // So it is given as told.
+  const Fragment first = slicer->alone(0);
+  const std::string candidate = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    pass\n";
+  const auto text = slicer->compose({{&first, "", ""}, {&second, "", ""}, {&third, candidate, "model"}});
+  ASSERT_TRUE(text.ok()) << text.error().message;
+  EXPECT_THAT(*text, HasSubstr("t2 = torch.ops.aten.relu.default(t1)"));
+  EXPECT_THAT(*text, HasSubstr("t3 = self.fragment_1_run(t2.contiguous())"));
+}
+
+TEST(Slicer, MasksAndIndicesAreDrawn) {
+  // 0: relu(x); 1: masked_fill(0, w as a mask); 2: index_select(1, 1, w as indices)
+  const auto task = program({{-1}, {0, -2}, {1, -2}});
+  auto& trace = task->trace;
+  auto& steps = trace.phases.back().steps;
+  auto& mask = trace.values[1];  // w
+  mask.dtype = trace::DType::kBool;
+  auto& fill = std::get<trace::Call>(steps[1]);
+  fill.op = "aten::masked_fill.Scalar", fill.args.push_back(trace::Arg{0.0});
+  trace.storages.push_back({.bytes = 128, .role = trace::Role::kInput, .device = {}, .name = "1", .data = {}});
+  trace::Value indices;
+  indices.dtype = trace::DType::kI64, indices.storage = static_cast<int>(trace.storages.size()) - 1;
+  indices.sizes = {9}, indices.strides = {1};
+  trace.values.push_back(indices);
+  const trace::Arg them{trace::TensorRef{static_cast<ValueId>(trace.values.size() - 1)}};
+  auto& select = std::get<trace::Call>(steps[2]);
+  select.op = "aten::index_select", select.args = {select.args[0], trace::Arg{int64_t{-1}}, them};
+  const auto slicer = Slicer::cut(*task);
+  ASSERT_TRUE(slicer.ok()) << slicer.error().message;
+  EXPECT_THAT(slicer->alone(1).source, HasSubstr("    return [\n        torch.rand(8, 4),\n        torch.rand(8, 4) < 0.5,\n    ]"));
+  EXPECT_THAT(slicer->alone(1).source, HasSubstr("torch.ops.aten.masked_fill.Scalar(x0, x1, 0.0)"));
+  EXPECT_THAT(slicer->alone(2).source, HasSubstr("        torch.randint(0, 4, (9,)),\n"));
+  EXPECT_THAT(slicer->alone(2).source, HasSubstr("torch.ops.aten.index_select.default(x0, -1, x1)"));
+  // Where nobody knows what integers may be, there is no task of its own.
+  select.op = "aten::add.Tensor", select.args = {select.args[0], them};
+  const auto other = Slicer::cut(*task);
+  EXPECT_THAT(other->alone(2).source, IsEmpty());
+  EXPECT_THAT(other->fragments(1, 10), SizeIs(2));
+}
+
 TEST(Slicer, WhatIsNotCut) {
   const auto task = program({{-1}, {0}});
   auto& steps = task->trace.phases.back().steps;
@@ -171,8 +241,8 @@ TEST(Slicer, PiecesMakeAProgram) {
       slicer->compose({{&alone, "", ""}, {first, candidate, "compiler"}, {tail, candidate, "compiler"}});
   ASSERT_TRUE(text.ok()) << text.error().message;
   EXPECT_THAT(*text, HasSubstr("t0 = torch.ops.aten.relu.default(inputs[0])"));
-  EXPECT_THAT(*text, HasSubstr("t1 = self.fragment_1_run(t0)"));
-  EXPECT_THAT(*text, HasSubstr("t2 = self.fragment_1_run(t0, self.block[0].w, t1)"));  // one text, one class
+  EXPECT_THAT(*text, HasSubstr("t1 = self.fragment_1_run(t0.contiguous())"));
+  EXPECT_THAT(*text, HasSubstr("t2 = self.fragment_1_run(t0.contiguous(), self.block[0].w, t1.contiguous())"));  // one text, one class
   EXPECT_THAT(*text, HasSubstr("return (t2,)"));
   EXPECT_THAT(*text, HasSubstr("fragment_1_kernel[(1,)](a)"));
   EXPECT_THAT(*text, HasSubstr("class fragment_1_ModelNew(fragment_1_Model):"));
