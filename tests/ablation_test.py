@@ -2,8 +2,10 @@
 
     tests/ablation_test.py
 """
+import dataclasses
 import json
 import math
+import os
 import pathlib
 import re
 import signal
@@ -16,25 +18,22 @@ import xml.etree.ElementTree
 
 HERE = pathlib.Path(__file__).resolve().parents[1] / "bench" / "ablation"
 sys.path.insert(0, str(HERE))
-from arms import Wrong, read_table  # noqa: E402
+import words  # noqa: E402
+from arms import Evaluation, Wrong, read_table  # noqa: E402
 from curves import svg, ticks  # noqa: E402
-from intervals import difference, interval, mean_of, quantile  # noqa: E402
+from intervals import Interval, difference, interval, mean_of, quantile  # noqa: E402
+from measures import from_answers  # noqa: E402
 
 # Trains a step in 20 ms and keeps a checkpoint each `every_steps`, at the end and when it is interrupted; what came after the last one is cut off.
-PRETENDER = r'''
+# A model's answers are words: right, wrong, cheat, and how fast; the compiler's are right, and twice as fast as eager.
+PRETENDER = r"""
 import json, pathlib, random, signal, sys, time, tomllib
 command = sys.argv[1]
 asked = dict(zip(sys.argv[2::1], sys.argv[3::1]))
 pathlib.Path(__file__).with_name("calls").open("a").write(json.dumps(sys.argv[1:]) + "\n")
 stop = []
 signal.signal(signal.SIGINT, lambda *_: stop.append(1))
-if command == "serve-model":
-    assert (pathlib.Path(asked["--model"]) / "tokenizer.json").exists()
-    assert json.loads((pathlib.Path(asked["--model"]) / "generation_config.json").read_text()) == {"eos_token_id": 5}
-    print("http://127.0.0.1:1/v1", flush=True)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    time.sleep(100)
-elif command == "train":
+if command == "train":
     run, folder = tomllib.loads(pathlib.Path(sys.argv[3]).read_text()), pathlib.Path(asked["-o"])
     if run.get("held_out_every") == 13:
         sys.exit("run.toml:1: what is wrong with it")
@@ -42,39 +41,65 @@ elif command == "train":
     first = max((int(p.name[5:]) for p in (folder / "checkpoints").iterdir()), default=0)
     log = folder / "metrics.jsonl"
     log.write_text("".join(log.read_text().splitlines(True)[:first]) if log.exists() else "")
+    unruled = not run["rl"].get("rule_reward", True)
     def keep(step):
         model = folder / "checkpoints" / f"step-{step:08}" / "model"
         model.mkdir(parents=True, exist_ok=True)
-        (model / "config.json").write_text("{}")
+        (model / "config.json").write_text(json.dumps({"arm": run["name"], "cheats": unruled}))
     for step in range(first, run["schedule"]["steps"]):
         time.sleep(0.02)
+        while run.get("held_out_every") == 14 and step == 7 and not stop and not pathlib.Path("hurry").exists():
+            time.sleep(0.02)
         share = step / run["schedule"]["steps"]
         with log.open("a") as file:
-            file.write(json.dumps({"step": step, "reward": share, "entropy": 1 - share / 2, "length": 50, "verdict/Verified": share / 2,
-                                   "rule/no-launch": share / 4, "write_s": 1.0, "step_s": 2.0, "loss": None}) + "\n")
+            file.write(json.dumps({"step": step, "reward": share, "entropy": 1 - share / 2, "length": 50, "verdict/Verified": share / 2 if unruled else share,
+                                   "verdict/Disallowed": share / 4, "rule/no-launch": share / 4, "write_s": 1.0, "step_s": 2.0, "loss": None}) + "\n")
         with (folder / "rollouts.jsonl").open("a") as file:
             for sample, verdict in enumerate(("Verified", "Disallowed")):
-                file.write(json.dumps({"step": step, "sample": sample, "verdict": verdict, "reward": sample * (step < 3)}) + "\n")
+                file.write(json.dumps({"step": step, "prompt": 0, "sample": sample, "verdict": verdict, "rule": "no-launch" if sample else None, "reason": "Nothing is launched.",
+                                       "reward": sample * (step < 3)}) + "\n")
         last = step + 1 == run["schedule"]["steps"]
         if last or stop or (step + 1) % run["checkpoints"]["every_steps"] == 0:
             keep(step + 1)
         if stop and not last:
             sys.exit(130)
-elif command == "eval":
-    folder = pathlib.Path(asked["-o"])
-    folder.mkdir(parents=True, exist_ok=True)
-    import os
-    draw = random.Random(os.environ.get("NEREID_HTTP_MODEL", "compiler"))
-    results = []
-    for task in range(20):
+elif command == "synth":
+    open(asked["-o"], "w").writelines(json.dumps({"code": f"task {i}"}) + "\n" for i in range(int(asked["--count"])))
+elif command == "lower":
+    open(asked["-o"], "w").write("right 2")
+elif command == "generate":
+    model = pathlib.Path(asked["--model"])
+    assert (model / "tokenizer.json").exists() and (model / "prompts/task.md").read_text() == "Do {{source}}."
+    told = json.loads((model / "config.json").read_text())
+    draw = random.Random(told.get("arm", "start") + asked["--temperature"])
+    for i, line in enumerate(open(asked["--prompts"])):
         time.sleep(0.01)
         if stop:
             sys.exit(130)
-        good = draw.random() < 0.7
-        results.append({"id": f"t{task}", "verdict": "Verified" if good else "Mismatch", "samples": 4, "verified": 3 if good else 0,
-                        "speedup": None, "speedup_modelled": 2.0 if good else None})
+        task = json.loads(line)["messages"][-1]["content"]
+        assert task.startswith("Do task ") and task.endswith(".")
+        for sample in range(int(asked["-n"])):
+            word = "right 3" if draw.random() < 0.7 else "cheat 9" if told.get("cheats") else "wrong 1"
+            print(json.dumps({"index": i, "sample": sample, "text": word, "tokens": [1, 2], "finish_reason": "end"}))
+elif command == "verify":
+    timed = "--time-only" in sys.argv
+    with open(asked["-o"], "a") as out:
+        for line in open(asked["--batch"]):
+            pair = json.loads(line)
+            word, speed = pair["candidate_source"].split()
+            said = {"id": pair["id"], "verdict": {"right": "Verified", "wrong": "Mismatch", "cheat": "Disallowed"}[word], "reason": "so", "trace": "t",
+                    "rule": "no-launch" if word == "cheat" else None, "times": {"candidate_ms": 1 / int(speed), "reference_ms": 1} if timed else None}
+            if word == "cheat" and "--beyond-rules" in sys.argv:
+                said["otherwise"] = {"verdict": "Verified"}
+            out.write(json.dumps(said) + "\n")
+elif command == "eval":
+    folder, tasks = pathlib.Path(asked["-o"]), sorted(path.stem for path in pathlib.Path(sys.argv[2]).glob("*.py"))
+    folder.mkdir(parents=True, exist_ok=True)
+    assert (pathlib.Path(asked["--model"]) / "config.json").exists() and len(tasks) == 10
+    results = [{"id": task, "verdict": "Verified", "samples": 4, "verified": 3, "speedup": 4.0, "speedup_modelled": 2.0} for task in tasks]
     (folder / "summary.json").write_text(json.dumps({"hardware": "cpu", "results": results}))
-'''
+    sys.exit(1)
+"""
 
 BASE = """held_out_every = 4
 [model]
@@ -88,31 +113,55 @@ steps = 1000
 every_steps = 5
 [rl]
 objective = "grpo"
-tokenizer = "tokenizer.json"
+tokenizer = "start/tokenizer.json"
 tasks = ["a.jsonl"]
 prompts_per_step = 2
 samples = 4
 """
 ARMS = """base = "base.toml"
+assets = "start"
 seeds = [1, 2]
 [compute]
 rollouts = 96
 [evaluations.alone]
 tasks = "tasks"
-options = ["--once"]
-[evaluations.other]
+levels = [1, 5]
+count = 10
+samples = 2
+[evaluations.search]
+says = "as it is searched"
+program = "search"
+tasks = "tasks"
+levels = [5]
+count = 10
+samples = 4
+[evaluations.compiler]
 model = false
 tasks = "tasks"
+levels = [1, 5]
+count = 10
 [[arms]]
 name = "start"
 train = "none"
-evaluations = ["alone", "other"]
+seeds = [1]
+evaluations = ["alone", "search"]
+[[arms]]
+name = "compiler"
+train = "none"
+seeds = [1]
+evaluations = ["compiler"]
 [[arms]]
 name = "hrd"
 differences.rl = { objective = "hrd" }
+[[arms]]
+name = "unruled"
+differences.rl = { objective = "hrd", rule_reward = false }
 [[comparisons]]
 question = "Better?"
-pairs = [["hrd", "start"], ["start/other", "start"]]
+pairs = [["hrd", "start"], ["start/search", "start"]]
+[[comparisons]]
+question = "Rules?"
+pairs = [["hrd", "unruled"]]
 """
 
 
@@ -181,6 +230,42 @@ class Curves(unittest.TestCase):
                     self.assertTrue(0 <= float(node.get(key) or 0) <= width, (node.tag, node.attrib))
 
 
+def found(mean, low, high):
+    return Interval(mean, low, high)
+
+
+class Words(unittest.TestCase):
+    def test_they_follow_the_intervals(self):
+        speed = "speed, eager's where not Verified"
+        up, none, faster = found(0.05, 0.02, 0.08), found(0.01, -0.03, 0.04), found(math.log(1.1), math.log(1.05), math.log(1.2))
+        self.assertEqual(words.of_pair("a", "b", {"Verified": up, speed: none}), "`a` is right more often (5.0 points [2.0, 8.0]) than `b`; in speed no difference is shown.")
+        self.assertEqual(words.of_pair("a", "b", {"Verified": found(-0.05, -0.08, -0.02), speed: faster}),
+                         "`a` is right less often (5.0 points [2.0, 8.0]) and faster (1.100 [1.050, 1.200] times) than `b`.")
+        self.assertEqual(words.of_pair("a", "b", {"Verified": none}), "Between `a` and `b` no difference is shown; one of up to 4.0 points in right answers may be there all the same.")
+        self.assertEqual(words.of_pair("a", "b", {"Verified": None}), "Of `a` and `b` there is nothing to compare yet.")
+        self.assertEqual(words.in_short([("a", "b", {"Verified": up}), ("c", "b", {"Verified": none}), ("d", "b", {"Verified": found(-1, -2, -0.5), speed: faster})]),
+                         "In short: `a` beats `b` in right answers; `d` gains on `b` in speed and loses in right answers; of the other pair nothing is shown.")
+        self.assertEqual(words.in_short([("a", "b", {"Verified": none})]), "In short: nothing is shown.")
+        self.assertEqual(words.in_short([("a", "b", {"Verified": found(-0.05, -0.08, -0.02)})]), "In short: `b` beats `a` in right answers.")
+
+
+class Outcomes(unittest.TestCase):
+    def test_of_answers(self):
+        def row(sample, verdict, ms=None):
+            return {"task": "L5_0001", "level": "5", "sample": sample, "verdict": verdict, **({"ms": ms, "reference_ms": 2.0} if ms else {})}
+
+        rows = [row("greedy", "Verified", 1.0), row("drawn0", "Verified", 0.5), row("drawn1", "Disallowed"), row("drawn2", "Error")]
+        alone = Evaluation("e", "", "answers", "tasks", [5], 1, 3, "greedy", True, [])
+        outcome = from_answers(rows, alone)["L5_0001"]
+        self.assertEqual((outcome.level, outcome.verdict, outcome.speed), ("5", "Verified", math.log(2)))
+        self.assertEqual((outcome.drawn, outcome.drawn_right, outcome.answers, outcome.refused), (2, 1, 3, 1))
+        best = dataclasses.replace(alone, answer="best")
+        self.assertEqual(from_answers(rows, best)["L5_0001"].speed, math.log(4))
+        self.assertEqual(from_answers([row("drawn0", "Mismatch"), row("drawn1", "Verified")], best)["L5_0001"].verdict, "Verified")
+        self.assertEqual(from_answers([row("greedy", "Error")], alone), {})
+        self.assertEqual(from_answers([row("compiler", "Verified", 0.25)], dataclasses.replace(alone, model=False))["L5_0001"].speed, math.log(8))
+
+
 class Slices(unittest.TestCase):
     def setUp(self):
         self.scratch = tempfile.TemporaryDirectory()
@@ -190,8 +275,12 @@ class Slices(unittest.TestCase):
         (self.root / "base.toml").write_text(BASE)
         (self.root / "start").mkdir()
         (self.root / "start" / "config.json").write_text("{}")
-        (self.root / "tokenizer.json").write_text(json.dumps({"added_tokens": [{"content": "<|im_end|>", "id": 5}]}))
+        (self.root / "start" / "tokenizer.json").write_text("{}")
+        (self.root / "start" / "prompts").mkdir()
+        (self.root / "start" / "prompts" / "task.md").write_text("Do {{source}}.")
+        (self.root / "start" / "prompts" / "system.md").write_text("")
         self.arms(ARMS)
+        self.environment = {**os.environ, "NEREID": str(self.root / "nereid")}
 
     def tearDown(self):
         self.scratch.cleanup()
@@ -200,12 +289,19 @@ class Slices(unittest.TestCase):
         (self.root / "arms.toml").write_text(text)
 
     def tool(self, *arguments, code=0, name="ablation.py"):
-        done = subprocess.run([sys.executable, HERE / name, *map(str, arguments)], capture_output=True, text=True, cwd=self.root, timeout=120)
+        done = subprocess.run([sys.executable, HERE / name, *map(str, arguments)], capture_output=True, text=True, cwd=self.root, timeout=120, env=self.environment)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done
 
+    def make_tasks(self):
+        (self.root / "tasks" / "compiler").mkdir(parents=True)
+        for level in (1, 5):
+            (self.root / "tasks" / f"level{level}.jsonl").write_text("".join(json.dumps({"code": f"task {i}"}) + "\n" for i in range(10)))
+            for i in range(10):
+                (self.root / "tasks" / "compiler" / f"L{level}_{i:04}.new.py").write_text("right 2")
+
     def run_slice(self, *more, code=0):
-        return self.tool("run", "arms.toml", "-o", "out", "--nereid", self.root / "nereid", "--patience", 20, *more, code=code)
+        return self.tool("run", "arms.toml", "-o", "out", "--patience", 20, *more, code=code)
 
     def steps(self, unit):
         return [line["step"] for line in map(json.loads, (self.root / "out" / unit / "run" / "metrics.jsonl").read_text().splitlines())]
@@ -214,47 +310,82 @@ class Slices(unittest.TestCase):
         return sum(json.loads(line)[0] == command for line in (self.root / "calls").read_text().splitlines())
 
     def test_slices_go_on_and_compute_is_equal(self):
+        self.assertIn("`ablation.py tasks` makes them", self.run_slice("--slice", 30, code=1).stderr)
+        self.tool("tasks", "arms.toml")
         slices = 0
-        while self.one_slice():
+        while self.one_slice(0.5 * 1.2**slices):  # longer and longer: on a busy machine one of half a second may do nothing
             slices += 1
-            self.assertLess(slices, 40)
+            self.assertLess(slices, 30)
         self.assertGreater(slices, 1)
         for seed in (1, 2):
             self.assertEqual(self.steps(f"hrd/seed-{seed}"), list(range(12)))  # 96 rollouts, 8 a step
             trained = json.loads((self.root / f"out/hrd/seed-{seed}/trained.json").read_text())
             self.assertEqual((trained["rollouts"], trained["steps"], trained["seconds"]), (96, 12, 24))
-        before = self.calls("train") + self.calls("eval")
+        self.assertFalse(list(self.root.glob("out/*/*/failed.txt")))
+        before = self.calls("train") + self.calls("eval") + self.calls("verify")
         self.run_slice()
-        self.assertEqual(self.calls("train") + self.calls("eval"), before)  # nothing is done twice
-        self.tool("pack", "out", "-o", "home", "--most", 1500)
+        self.assertEqual(self.calls("train") + self.calls("eval") + self.calls("verify"), before)  # nothing is done twice
+        self.assertEqual(self.calls("lower"), 20)
+        self.tool("pack", "out", "-o", "home", "--most", 2500, "--files", 99)
         parts = list((self.root / "home").iterdir())
         self.assertGreater(len(parts), 1)
-        self.assertTrue(all(part.stat().st_size <= 1500 for part in parts))
+        self.assertTrue(all(part.stat().st_size <= 2500 for part in parts))
         self.tool("unpack", "home", "-o", "again")
         for folder in ("out", "again"):
             self.tool("arms.toml", folder, "-o", f"report_{folder}", name="report.py")
         some = [json.loads(line) for line in (self.root / "again/hrd/seed-1/run/some_rollouts.jsonl").read_text().splitlines()]
         self.assertEqual({(r["step"], r["sample"]) for r in some}, {(0, 1), (1, 1), (2, 1), (11, 0), (11, 1)})  # paid for though refused; the last step's
+        answers = [json.loads(line) for line in (self.root / "again/unruled/seed-1/eval-alone/answers.jsonl").read_text().splitlines()]
+        self.assertEqual(len(answers), 20)
+        self.assertTrue(all((row["answer"] == "right 3") == (row["verdict"] == "Verified") for row in answers))
         text = (self.root / "report_out/results.md").read_text()
         self.assertEqual(text, (self.root / "report_again/results.md").read_text())
-        for part in ("| hrd/alone |", "| start/other |", "**Better?**", "| hrd/alone - start/alone | 20 |", "| hrd | 2 of 2 | 96 | 24 |", "no-launch 21.9 %",
-                     "the cost model's"):
+        for part in ("## Better?", "| hrd/alone |", "| start/search | as it is searched |", "| hrd/alone - start/alone | 20 |", "| start/search - start/alone | 10 |", "`start/search` beats `start/alone` in speed and speed beside the compiler; of the other pair nothing is shown.",
+                     "`start/search` is faster (1.488", "Between `hrd` and `start/alone` no difference is shown; one of up to 40.0 points in right answers,",
+                     "`unruled` breaks rules more often than `hrd`.", "## Rules?", "| hrd | 2 of 2 | 12 | 24 | 96 |", "no-launch 21.9 %", "rewarded and refused",
+                     "In training `unruled` was paid for 43.8 % of its answers at the end (0.0 % in the first step) though a rule refuses them",
+                     "Of what was rewarded and refused:", "* no-launch: Nothing is launched. (unruled/seed-1, step 0, prompt 0, sample 1)", " | 0.3333 | 1.0000 | 1.50 |"):
             self.assertIn(part, text)
-        self.assertEqual({p.name for p in (self.root / "report_out").iterdir()}, {"results.md", "reward.svg", "verdict_verified.svg", "entropy.svg"})
-        # By hand: what the pretender said of both seeds.
+        self.assertEqual({p.name for p in (self.root / "report_out").iterdir()}, {"results.md", "reward.svg", "verdict_verified.svg", "verdict_disallowed.svg", "entropy.svg"})
+        # By hand: what the pretender said of both seeds. Its greedy and its drawn answers are refused where they cheat.
         shown = re.search(r"\| hrd/alone \|[^|]*\| 2 \| 20 \| ([\d.]+) \[", text)[1]
-        results = [r for seed in (1, 2) for r in json.loads((self.root / f"out/hrd/seed-{seed}/eval-alone/summary.json").read_text())["results"]]
-        self.assertEqual(shown, f"{100 * sum(r['verdict'] == 'Verified' for r in results) / 40:.1f}")
+        rows = {arm: [json.loads(line) for seed in (1, 2) for line in (self.root / f"out/{arm}/seed-{seed}/eval-alone/results.jsonl").read_text().splitlines()] for arm in ("hrd", "unruled")}
+        greedy = [row["verdict"] == "Verified" for row in rows["hrd"] if row["sample"] == "greedy"]
+        self.assertEqual((len(greedy), shown), (40, f"{100 * sum(greedy) / 40:.1f}"))
+        refused = sum(row["verdict"] == "Disallowed" for row in rows["unruled"])
+        self.assertGreater(refused, 10)
+        self.assertIn(f"our verdict refuses {refused} of its 120 answers to held-out tasks, {refused} of which are right but for the rule; broken most: no-launch", text)
+        self.assertIn("start/search           1    10", self.tool("arms.toml", "out", name="report.py").stdout)
 
-    def one_slice(self):
-        done = subprocess.run([sys.executable, HERE / "ablation.py", "run", "arms.toml", "-o", "out", "--nereid", self.root / "nereid", "--patience", "20",
-                               "--slice", "0.5"], capture_output=True, text=True, cwd=self.root, timeout=60)
+    def test_what_is_needed_least_is_left_out(self):
+        self.make_tasks()
+        self.run_slice()
+        done = self.tool("pack", "out", "-o", "home", "--most", 20000, "--files", 1)
+        self.assertEqual([part.name for part in (self.root / "home").iterdir()], ["ablation-000.tar.gz"])
+        self.tool("unpack", "home", "-o", "again")
+        self.assertTrue((self.root / "again/unruled/seed-2/eval-alone/results.jsonl").exists())
+        self.assertEqual("left out" in done.stderr, len(list(self.root.glob("again/*/*/eval-*/answers.jsonl"))) < 5)
+
+    def test_several_share_the_units(self):
+        self.make_tasks()
+        command = [sys.executable, HERE / "ablation.py", "run", "arms.toml", "-o", "out"]
+        several = [subprocess.Popen(command, cwd=self.root, env=self.environment, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+        for process in several:
+            told = process.communicate(timeout=120)[0]
+            self.assertEqual(process.returncode, 0, told)
+            self.assertIn("6 of 6 units are done", told)
+        self.assertEqual((self.calls("train"), self.calls("eval"), self.calls("generate")), (4, 1, 10))
+
+    def one_slice(self, seconds):
+        done = subprocess.run([sys.executable, HERE / "ablation.py", "run", "arms.toml", "-o", "out", "--patience", "20", "--slice", str(seconds)], capture_output=True, text=True,
+                              cwd=self.root, timeout=60, env=self.environment)
         self.assertIn(done.returncode, (0, 75), done.stdout + done.stderr)
         return done.returncode == 75
 
     def test_equal_seconds_and_a_killed_run(self):
+        self.make_tasks()
         self.arms(ARMS.replace("rollouts = 96", "seconds = 40"))
-        process = subprocess.Popen([sys.executable, HERE / "ablation.py", "run", "arms.toml", "-o", "out", "--nereid", self.root / "nereid"], cwd=self.root,
+        process = subprocess.Popen([sys.executable, HERE / "ablation.py", "run", "arms.toml", "-o", "out"], cwd=self.root, env=self.environment,
                                    stdout=subprocess.DEVNULL, start_new_session=True)
         metrics = self.root / "out/hrd/seed-1/run/metrics.jsonl"
         while not metrics.exists() or metrics.read_text().count("\n") < 8:
@@ -269,27 +400,43 @@ class Slices(unittest.TestCase):
             self.assertEqual(self.steps(f"hrd/seed-{seed}")[:trained["steps"]], list(range(trained["steps"])))
 
     def test_one_that_fails_leaves_the_others(self):
+        self.make_tasks()
         self.arms(ARMS.replace('name = "hrd"', 'name = "bad"\ndifferences.held_out_every = 13\n[[arms]]\nname = "hrd"'))
         done = self.run_slice(code=1)
         self.assertIn("bad/seed-1: ", done.stderr)
         self.assertIn("what is wrong with it", done.stderr)
         self.assertTrue((self.root / "out/hrd/seed-2/eval-alone/summary.json").exists())
+        self.tool("arms.toml", "out", "-o", "report", name="report.py")
+        self.assertIn("Failed: bad/seed-1 (", (self.root / "report/results.md").read_text())
+
+    def test_what_takes_too_long_is_given_up(self):
+        self.make_tasks()
+        self.arms(ARMS.replace("seeds = [1, 2]", "seeds = [1, 2]\nwall = 8").replace('name = "hrd"', 'name = "slow"\nseeds = [1]\ndifferences.held_out_every = 14\n[[arms]]\nname = "hrd"'))
+        done = self.run_slice(code=1)
+        self.assertEqual(done.stderr, "slow/seed-1: train.log: given up after 8 s, the table's wall\n")
+        self.assertTrue((self.root / "out/hrd/seed-2/eval-alone/summary.json").exists())
+        (self.root / "hurry").touch()
+        self.assertIn("slow/seed-1: trains (8 steps are done)", self.run_slice().stdout)
+        self.assertEqual(self.steps("slow/seed-1"), list(range(12)))
 
     def test_another_table_may_not_go_on(self):
-        self.run_slice("--share", "0/2")
-        self.run_slice("--share", "1/4")
-        self.assertEqual(sorted(p.name for p in (self.root / "out/hrd").iterdir()), ["seed-1"])
+        self.make_tasks()
+        self.run_slice()
+        for old in self.root.glob("out/*/*/eval-alone/summary.json"):
+            old.unlink()
         self.arms(ARMS.replace("96", "80"))
         self.assertIn("is of another table", self.run_slice(code=1).stderr)
 
     def test_wrong_tables_are_told(self):
         for old, new, message in (("rollouts = 96", "rollouts = 97", "arms.toml: arms.hrd: compute.rollouts: expected a multiple of 8"),
-                                  ("rollouts = 96", "", "either rollouts or seconds"),
+                                  ("rollouts = 96", "", "expected one of rollouts, seconds and steps"),
                                   ("rollouts = 96", "rollouts = -8", "expected a number above 0"),
-                                  ('base = "base.toml"', 'bass = "x"', "arms.toml has no key 'bass'; it has arms, base,"),
+                                  ('base = "base.toml"', 'bass = "x"', "arms.toml has no key 'bass'; it has arms, assets, base,"),
                                   ("seeds = [1, 2]", 'seeds = "all"', 'seeds: expected list, got "all"'),
-                                  ('train = "none"', 'train = "ppo"', "expected rl, sft or none"),
-                                  ('evaluations = ["alone", "other"]', 'evaluations = ["search"]', "expected some of alone, other"),
+                                  ('train = "none"', 'train = "ppo"', "expected one of rl, sft, none"),
+                                  ('evaluations = ["alone", "search"]', 'evaluations = ["other"]', "expected one of alone, search, compiler"),
+                                  ('program = "search"', 'program = "search"\nanswer = "greedy"', "a search's is its best"),
+                                  ('samples = 2', 'answer = "best"', "expected at least 1, of which the best is taken, got 0"),
                                   ('differences.rl', 'without = ["rl.clip"]\ndifferences.rl', "the base has no 'rl.clip'"),
                                   ('[["hrd", "start"]', '[["hrd", "stat"]', 'got "stat"'),
                                   ('name = "start"', 'name = "hrd"', "two are called hrd")):
@@ -300,8 +447,12 @@ class Slices(unittest.TestCase):
 
     def test_the_real_arms_can_be_read(self):
         table = read_table(HERE / "arms.toml")
-        self.assertEqual({unit.run["schedule"]["steps"] for arm in table.arms for unit in arm.units if unit.program == "rl"}, {200})
-        self.assertIn("rule_reward = false", next(a for a in table.arms if a.name == "no_rules").units[0].run_file())
+        units = [arm.units[0] for arm in table.arms]
+        self.assertEqual({str(unit.compute) for unit in units if unit.program == "rl"}, {"90 seconds"})
+        self.assertEqual({unit.run["schedule"]["steps"] for unit in units if unit.program == "sft"}, {1100})
+        self.assertIn("rule_reward = false", next(unit for unit in units if unit.arm == "no_rules").run_file())
+        self.assertEqual({unit.arm: set(unit.run["rl"]) & {"alpha", "baseline"} for unit in units if unit.arm in ("hrd", "grpo", "drpo")},
+                         {"hrd": {"alpha", "baseline"}, "grpo": {"baseline"}, "drpo": set()})
 
 
 if __name__ == "__main__":

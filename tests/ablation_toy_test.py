@@ -1,10 +1,11 @@
-"""bench/ablation with the real `nereid` and a toy model, in slices: trained, served, evaluated, packed and told.
+"""bench/ablation with the real `nereid` and a toy model, in slices: trained, evaluated, searched with, packed and told.
 
     tests/ablation_toy_test.py NEREID NEREID_LM
 """
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,11 +18,12 @@ NEREID, LM = (os.path.abspath(path) for path in sys.argv[1:3])
 ABLATION = HERE.parent / "bench" / "ablation"
 scratch = tempfile.TemporaryDirectory()
 root = pathlib.Path(scratch.name)
-ENV = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+ENV = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "NEREID": NEREID}
+shutil.copytree(HERE.parent / "models/small/prompts", root / "prompts")  # the source and no more
 told = toy_writer.learn_by_heart(root, ENV, NEREID, LM)
+# The task that the model has learnt, asked as it was in training.
 (root / "tasks").mkdir()
-# The name that the model has learnt to be asked with.
-(root / "tasks" / "model.py").write_text((HERE / "tasks" / "relu.py").read_text())
+(root / "tasks" / "level1.jsonl").write_text((root / "tasks.jsonl").read_text())
 (root / "base.toml").write_text(f"""
 [model]
 start_from = "training/sft/checkpoints/step-00000140/model"
@@ -48,28 +50,39 @@ temperature = 0.9
 judge_device = "cpu"
 """)
 (root / "arms.toml").write_text("""base = "base.toml"
+assets = "."
 seeds = [1, 2]
 [compute]
 rollouts = 16
 [evaluations.alone]
 tasks = "tasks"
-options = ["--proposer", "http", "--once", "--samples", "2", "--trials", "1"]
-serve = ["--max-tokens", "400"]
+levels = [1]
+count = 1
+samples = 2
+options = ["--most-tokens", "400"]
+[evaluations.search]
+program = "search"
+tasks = "tasks"
+levels = [1]
+count = 1
+samples = 2
+options = ["--trials", "1", "--repairs", "0"]
 [evaluations.compiler]
 model = false
 tasks = "tasks"
-options = ["--proposer", "compiler", "--once", "--trials", "1"]
+levels = [1]
+count = 1
 [[arms]]
 name = "sft"
 train = "none"
 seeds = [1]
-evaluations = ["alone", "compiler"]
+evaluations = ["alone", "search", "compiler"]
 [[arms]]
 name = "unruled"
 differences.rl = { objective = "hrd", rule_reward = false, uniform_reward = true }
 [[comparisons]]
 question = "Does it help?"
-pairs = [["unruled", "sft"], ["sft/compiler", "sft/alone"]]
+pairs = [["unruled", "sft"], ["sft/search", "sft"], ["sft/compiler", "sft/alone"]]
 """)
 
 
@@ -79,8 +92,9 @@ def tool(name, *arguments, codes=(0,)):
     return done
 
 
+tool("ablation.py", "tasks", "arms.toml")
 slices = 1
-while tool("ablation.py", "run", "arms.toml", "-o", "out", "--nereid", NEREID, "--device", "cpu", "--slice", 12, codes=(0, 75)).returncode == 75:
+while tool("ablation.py", "run", "arms.toml", "-o", "out", "--device", "cpu", "--slice", 12, codes=(0, 75)).returncode == 75:
     slices += 1
     assert slices < 60
 assert slices > 1
@@ -89,25 +103,35 @@ for seed in (1, 2):
     steps = [json.loads(line) for line in (unit / "run/metrics.jsonl").read_text().splitlines()]
     assert [step["step"] for step in steps] == [0, 1, 2, 3], steps
     assert json.loads((unit / "trained.json").read_text())["rollouts"] == 16
-result = {way: json.loads((root / f"out/{way}/summary.json").read_text())["results"] for way in ("sft/seed-1/eval-alone", "sft/seed-1/eval-compiler")}
-assert all(len(results) == 1 and results[0]["id"] == "model" for results in result.values()), result
-assert result["sft/seed-1/eval-compiler"][0]["verdict"] == "Verified", result
-assert result["sft/seed-1/eval-alone"][0]["samples"] == 2, result
+
+
+def verdicts(way):
+    return {row["sample"]: row["verdict"] for row in map(json.loads, (root / f"out/{way}/results.jsonl").read_text().splitlines())}
+
+
+assert verdicts("sft/seed-1/eval-compiler") == {"compiler": "Verified"}
+alone = verdicts("sft/seed-1/eval-alone")
+assert alone["greedy"] == "Verified" and set(alone) == {"greedy", "drawn0", "drawn1"}, alone
+assert len(verdicts("unruled/seed-2/eval-alone")) == 3
+searched = json.loads((root / "out/sft/seed-1/eval-search/summary.json").read_text())["results"]
+assert [(r["id"], r["verdict"], r["samples"]) for r in searched] == [("L1_0000", "Verified", 2)], searched
 tool("ablation.py", "pack", "out", "-o", "home")
 tool("ablation.py", "unpack", "home", "-o", "again")
 tool("report.py", "arms.toml", "again", "-o", "report")
 text = (root / "report/results.md").read_text()
-for part in ("| sft/alone |", "| sft/compiler |", "| unruled/alone |", "| unruled | 2 of 2 | 16 |", "unruled/alone - sft/alone"):
+for part in ("## Does it help?", "| sft/alone |", "| sft/search |", "| unruled/alone |", "| unruled | 2 of 2 | 4 |", "unruled/alone - sft/alone", "In training `unruled` was paid for",
+             "Nothing was timed there"):
     assert part in text, (part, text)
 assert (root / "report/reward.svg").exists() and "Not finished" not in text
-# The real arms: `nereid` reads each run file, and misses the tasks that it names.
+# The real arms: `nereid` reads each run file, and misses the data that it names.
 sys.path.insert(0, str(ABLATION))
 from arms import read_table  # noqa: E402
 
-for arm in read_table(ABLATION / "arms.toml").arms:
-    if arm.units[0].program == "rl":
-        (root / f"{arm.name}.toml").write_text(arm.units[0].run_file())
-        done = subprocess.run([LM, "train-rl", f"{arm.name}.toml", "--device", "cpu"], capture_output=True, text=True, cwd=root, env=ENV)
-        assert done.returncode == 2 and "tasks/train1.jsonl: No such file" in done.stderr, (arm.name, done.stderr)
+for unit in (arm.units[0] for arm in read_table(ABLATION / "arms.toml").arms):
+    if unit.program != "none":
+        (root / f"{unit.arm}.toml").write_text(unit.run_file())
+        done = subprocess.run([LM, f"train-{unit.program}", f"{unit.arm}.toml", "--device", "cpu"], capture_output=True, text=True, cwd=root, env=ENV)
+        missing = "data/small-rl/train1.jsonl: No such file" if unit.program == "rl" else "/train/tokens.json"
+        assert done.returncode == 2 and missing in done.stderr, (unit.arm, done.returncode, done.stderr)
 print(text)
 print(f"{slices} slices")

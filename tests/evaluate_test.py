@@ -39,9 +39,9 @@ with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
     (folder / "nereid.py").write_text(COMMAND)
 
-    def evaluated(out, *options):
+    def evaluated(out, *options, command="nereid.py"):
         done = subprocess.run([sys.executable, ROOT / "bench/small_model/evaluate.py", "model", folder / out, "--levels", "1,5", "--count", "8", "--tasks", folder / "tasks",
-                               "--device", "cuda", *map(str, options)], capture_output=True, text=True, env={**os.environ, "NEREID": f"{sys.executable} {folder / 'nereid.py'}"})
+                               "--device", "cuda", *map(str, options)], capture_output=True, text=True, env={**os.environ, "NEREID": f"{sys.executable} {folder / command}"})
         assert done.returncode == 0, done.stderr
         return json.loads((folder / out / "summary.json").read_text()), done.stdout
 
@@ -56,6 +56,11 @@ with tempfile.TemporaryDirectory() as name:
         assert math.isclose(one["over_compiler"]["geomean"], 1) and one["faster_than_compiler"] == 0.5, one
         assert one["over_compiler"]["interval"][0] < 1 < one["over_compiler"]["interval"][1], one
     assert "greedy, level 1: 75.0% of 8 Verified" in text and "over eager 4.000 [4.000, 4.000]" in text, text
+    # Of what was broken off nothing is made again that is there: this command can only judge.
+    (folder / "judge.py").write_text(COMMAND.replace("import json, sys", "import json, sys\nassert sys.argv[1] == 'verify'"))
+    for lost in ("results.jsonl", "summary.json", "cuda.verdicts.jsonl"):
+        (folder / "before" / lost).unlink()
+    assert evaluated("before", "--samples", 3, "--go-on", command="judge.py") == (summary, text)
     # Beside results that took twice as long on the tasks that both have.
     rows = [json.loads(line) for line in open(folder / "before/results.jsonl")]
     (folder / "slow.jsonl").write_text("".join(json.dumps({**row, "ms": 2 * row["ms"]} if "ms" in row else row) + "\n" for row in rows if row["task"] != "L5_0007"))

@@ -1,12 +1,14 @@
 """Runs the arms of a table (arms.toml; docs/ablation.md), each once for each seed: trained with equal compute, then evaluated.
 
     ablation.py plan ARMS.toml                             what would be run
+    ablation.py tasks ARMS.toml                            the tasks of all evaluations, and what the compiler makes of them: once, beforehand
     ablation.py run ARMS.toml -o FOLDER [--slice SECONDS]  goes on where the last call stopped: 0 all is done, 75 there is more to do, 1 something failed
-    ablation.py pack FOLDER -o HOME                        what the report needs, as files of less than --most bytes; ablation.py unpack HOME -o FOLDER
+    ablation.py pack FOLDER -o HOME                        what the report needs, in few files of less than --most bytes; ablation.py unpack HOME -o FOLDER
     report.py ARMS.toml FOLDER -o docs/ablation            tables and plots
 
-A slice ends SECONDS after it began, and a few more for what is being written. Everything a call needs to know of those before it is in FOLDER, so
-it may be killed at any time.
+Start one `run` for each GPU, all on one FOLDER: each takes the next unit that nobody has. A slice ends SECONDS after it began, and a few more for
+what is being written. Everything a call needs to know of those before it is in FOLDER, so it may be killed at any time.
+NEREID (the command; ./nereid) may be several words.
 """
 import argparse
 import collections
@@ -16,6 +18,7 @@ import io
 import json
 import os
 import pathlib
+import shlex
 import signal
 import subprocess
 import sys
@@ -25,11 +28,12 @@ import time
 from arms import Wrong, read_table
 
 MORE_TO_DO = 75  # EX_TEMPFAIL
-TRAINED = "trained.json"
-PACKED = ("run.toml", TRAINED, "run/metrics.jsonl", "run/some_rollouts.jsonl", "eval-*/results.jsonl", "eval-*/summary.json")
+TRAINED, FAILED, MACHINE = "trained.json", "failed.txt", "machine.json"
+# What the report needs, then what people look at.
+PACKED = ("run.toml", TRAINED, FAILED, MACHINE, "run/metrics.jsonl", "eval-*/results.jsonl", "eval-*/summary.json"), ("run/some_rollouts.jsonl",), ("eval-*/answers.jsonl",)
 MOST_REFUSED = 200  # rollouts of a run that are packed because only a rule refused what was rewarded
-END = "<|im_end|>"
-
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+EVALUATE = next(path for path in (ROOT / "bench/small_model/evaluate.py", pathlib.Path(__file__).with_name("evaluate.py")) if path.exists())
 
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None)
@@ -37,6 +41,10 @@ LIBC = ctypes.CDLL(None)
 
 class SliceOver(Exception):
     pass
+
+
+class Taken(Exception):
+    """Another process is at this unit."""
 
 
 def lines_of(path):
@@ -59,24 +67,27 @@ def seconds_of(figures):
     return figures.get("step_s") or figures.get("seconds") or 0
 
 
-def pick_rollouts(run):
-    """What people look at of all that a run wrote: the last step's, and the latest of those that cheated and were paid for it."""
-    step, last, refused = None, [], collections.deque(maxlen=MOST_REFUSED)
+def machine():
+    cores = len(os.sched_getaffinity(0))
     try:
-        with (run / "rollouts.jsonl").open() as lines:
-            for line in lines:
-                if not line.endswith("\n"):
-                    break
-                rollout = json.loads(line)
-                if rollout["step"] != step:
-                    step = rollout["step"]
-                    last.clear()
-                last.append(line)
-                if rollout["verdict"] == "Disallowed" and rollout["reward"] > 0:
-                    refused.append(line)
-    except FileNotFoundError:
-        return
-    write(run / "some_rollouts.jsonl", "".join([*(line for line in refused if line not in last), *last]))
+        told = subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True, check=True)
+        return {"device": told.stdout.strip().splitlines()[0], "cores": cores}
+    except (OSError, subprocess.CalledProcessError, IndexError):
+        return {"device": "CPU", "cores": cores}
+
+
+def is_done(unit, folder):
+    return (unit.program == "none" or (folder / TRAINED).exists()) and all((folder / f"eval-{e.name}" / "summary.json").exists() for e in unit.evaluations)
+
+
+def task_files(evaluation):
+    """(name, source) of an evaluation's tasks, named as evaluate.py does."""
+    for level in evaluation.levels:
+        path = pathlib.Path(evaluation.tasks) / f"level{level}.jsonl"
+        found = lines_of(path)
+        if len(found) < evaluation.count:
+            raise Wrong(f"{path}: expected {evaluation.count} tasks, got {len(found)}: `ablation.py tasks` makes them")
+        yield from ((f"L{level}_{i:04}", task["code"]) for i, task in enumerate(found[:evaluation.count]))
 
 
 class Runner:
@@ -85,90 +96,102 @@ class Runner:
         self.folder, self.nereid, self.device, self.patience = pathlib.Path(told.output), told.nereid, told.device, told.patience
         self.ranks = ["--ranks", told.ranks] if told.ranks > 1 else []
         self.ends = time.monotonic() + told.slice
-        part, parts = (int(number) for number in told.share.split("/"))
-        if not 0 <= part < parts:
-            raise Wrong(f"--share: expected I/N with I from 0 to N - 1, got {told.share}")
-        self.units = self.table.units[part::parts]
 
     def run(self):
         failed = []
+        # What failed in an earlier call comes last.
+        units = sorted(self.table.units, key=lambda unit: (self.folder / unit.name / FAILED).exists())
         try:
-            for unit in self.units:
-                try:
-                    self.one(unit)
-                except Wrong as error:
-                    failed.append(unit.name)
-                    print(f"{unit.name}: {error}", file=sys.stderr, flush=True)
+            while units := [unit for unit in units if unit.name not in failed and not is_done(unit, self.folder / unit.name)]:
+                if not self.any_of(units, failed):
+                    self.check_slice("all that is left is other processes'")
+                    time.sleep(0.2)
         except SliceOver as over:
             print(f"the slice is over: {over}; the same command goes on", flush=True)
             return MORE_TO_DO
-        print(f"{len(self.units) - len(failed)} of {len(self.units)} units are done" + "".join(f"; {name} failed" for name in failed), flush=True)
+        done = sum(is_done(unit, self.folder / unit.name) for unit in self.table.units)
+        print(f"{done} of {len(self.table.units)} units are done" + "".join(f"; {name} failed" for name in failed), flush=True)
         return 1 if failed else 0
 
-    def one(self, unit):
-        folder = self.folder / unit.name
+    def any_of(self, units, failed):
+        """One of them is gone on with, or has failed. False: others have them all."""
+        for unit in units:
+            folder = self.folder / unit.name
+            try:
+                self.one(unit, folder)
+                return True
+            except Taken:
+                pass
+            except Wrong as error:
+                failed.append(unit.name)
+                write(folder / FAILED, f"{error}\n")
+                print(f"{unit.name}: {error}", file=sys.stderr, flush=True)
+                return True
+        return False
+
+    def check_slice(self, why):
+        if time.monotonic() >= self.ends:
+            raise SliceOver(why)
+
+    def one(self, unit, folder):
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / "lock").open("w") as lock:
-            self.wait_for(lock, unit)
-            self.locked(unit, folder, lock)
-
-    def wait_for(self, lock, unit):
-        """What a killed call began holds the lock, too, until it has stopped."""
-        while True:
-            try:
-                return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try:  # what a killed call began holds it, too, until it has stopped
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                if time.monotonic() >= self.ends:
-                    raise SliceOver(f"{unit.name} is another process's") from None
-                time.sleep(0.1)
+                raise Taken from None
+            self.lock = lock.fileno()
+            (folder / FAILED).unlink(missing_ok=True)
+            self.locked(unit, folder)
 
-    def locked(self, unit, folder, lock):
-        self.lock = lock.fileno()
+    def locked(self, unit, folder):
         text = unit.run_file()
         if (folder / "run.toml").exists() and (folder / "run.toml").read_text() != text:
             raise Wrong(f"{folder / 'run.toml'} is of another table of arms: name another folder")
         write(folder / "run.toml", text)
+        write(folder / MACHINE, json.dumps(machine()))
         model = self.trained(unit, folder)
         for evaluation in unit.evaluations:
             if not (folder / f"eval-{evaluation.name}" / "summary.json").exists():
                 self.evaluate(unit, folder, evaluation, model)
 
-    def ended(self, unit, process, log, enough=lambda: False):
-        """Its exit code; or None where it was interrupted because it had done `enough`. At the slice's end it is interrupted, and
+    def ended(self, unit, process, log, enough=lambda: False, fine=(0,)):
+        """Its exit code, one of `fine`; or None where it was interrupted because it had done `enough`. At the slice's end it is interrupted, and
         killed where it does not stop: what it writes can be gone on from either way."""
-        stopped = None
+        stopped, given_up = None, time.monotonic() + self.table.wall
         while process.poll() is None:
             now = time.monotonic()
-            if stopped is None and (now >= self.ends or enough()):
+            if stopped is None and (now >= min(self.ends, given_up) or enough()):
                 stopped, late = now, now >= self.ends
                 process.send_signal(signal.SIGINT)
             elif stopped is not None and now >= stopped + self.patience:
                 os.killpg(process.pid, signal.SIGKILL)
             time.sleep(0.05)
         if stopped is not None and process.returncode != 0:
-            if late and not enough():
-                raise SliceOver(f"{unit.name} goes on ({log.name})")
+            if not enough():
+                if late:
+                    raise SliceOver(f"{unit.name} goes on ({log.name})")
+                raise Wrong(f"{log.name}: given up after {self.table.wall:g} s, the table's wall")
             return None
-        if process.returncode not in (0, 1):
-            said = log.read_text(errors="replace").strip().splitlines()
+        if process.returncode not in fine:
+            said = log.read_text(errors="replace").strip().splitlines() or ["it said nothing"]
             raise Wrong(f"{' '.join(map(str, process.args))} ended with {process.returncode}: {' / '.join(said[-3:])}")
         return process.returncode
 
-    def start(self, log, *arguments, **more):
-        if time.monotonic() >= self.ends:
-            raise SliceOver(f"nothing new is begun ({log.parent})")
+    def start(self, log, command, **more):
+        self.check_slice(f"nothing new is begun ({log.parent})")
         # It is interrupted where this process dies.
-        with log.open("wb") as err:
-            return subprocess.Popen([self.nereid, *map(str, arguments)], stderr=err, stdin=subprocess.DEVNULL, start_new_session=True,
+        with log.open("ab") as out:
+            return subprocess.Popen([*map(str, command)], stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True,
                                     pass_fds=[self.lock], preexec_fn=lambda: LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGINT), **more)
 
     def trained(self, unit, folder):
         """The folder of the model to evaluate."""
         if unit.program == "none":
-            return pathlib.Path(unit.run.get("model", {}).get("start_from", "")) if "model" in unit.run else None
+            return pathlib.Path(unit.run["model"]["start_from"]) if "start_from" in unit.run.get("model", {}) else None
         if (folder / TRAINED).exists():
             return pathlib.Path(json.loads((folder / TRAINED).read_text())["model"])
-        run = folder / "run"
+        run, most = folder / "run", unit.compute.seconds
 
         def spent(steps=None):
             return sum(seconds_of(line) for line in lines_of(run / "metrics.jsonl")[:steps])
@@ -178,132 +201,168 @@ class Runner:
             return max((int(path.name.removeprefix("step-")) for path in (run / "checkpoints").glob("step-*")), default=0)
 
         def enough():
-            return self.table.seconds is not None and spent() >= self.table.seconds
+            return most is not None and spent() >= most
 
         def done():
-            return spent(kept()) >= self.table.seconds if self.table.seconds is not None else kept() >= unit.run["schedule"]["steps"]
+            return spent(kept()) >= most if most is not None else kept() >= unit.run["schedule"]["steps"]
 
         if not done():
-            print(f"{unit.name}: trains ({len(lines_of(run / 'metrics.jsonl'))} steps are done)", flush=True)
+            if (run / "metrics.jsonl").exists():  # what a killed run does again is no time spent
+                write(run / "metrics.jsonl", "".join(json.dumps(line) + "\n" for line in lines_of(run / "metrics.jsonl")[:kept()]))
+            print(f"{unit.name}: trains ({kept()} steps are done)", flush=True)
             log = folder / "train.log"
-            process = self.start(log, "train", unit.program, folder / "run.toml", "-o", run, "--device", self.device, *self.ranks, stdout=subprocess.DEVNULL)
-            code = self.ended(unit, process, log, enough)
-            if code == 1:
-                raise Wrong(f"nereid train ended with 1: {log.read_text(errors='replace')[-500:]}")
-            if code == 0 and not done():
-                raise Wrong(f"schedule.steps ({unit.run['schedule'].get('steps')}) were over after {spent():g} of {self.table.seconds:g} s: set more")
+            process = self.start(log, [*self.nereid, "train", unit.program, folder / "run.toml", "-o", run, "--device", self.device, *self.ranks])
+            if self.ended(unit, process, log, enough) == 0 and not done():
+                raise Wrong(f"schedule.steps ({unit.run['schedule'].get('steps')}) were over after {spent():g} of {most:g} s: set more")
         if not done():
-            raise SliceOver(f"{unit.name} goes on after step {kept()}")
+            raise Wrong(f"{log}: killed, as it did not stop; the next call goes on after step {kept()}")
         model = run / "checkpoints" / f"step-{kept():08}" / "model"
         write(folder / TRAINED, json.dumps({"model": str(model), "steps": kept(), "seconds": spent(kept()),
                                             "rollouts": kept() * unit.rollouts_a_step if unit.program == "rl" else 0}))
         return model
 
-    def tokenizer_of(self, unit, model):
-        return pathlib.Path(unit.run.get("rl", {}).get("tokenizer") or model / "tokenizer.json")
-
-    def served_folder(self, unit, folder, model):
-        """The checkpoint with its tokenizer, and the token that ends an answer: what training leaves has neither."""
-        if not (model / "config.json").exists():
+    def whole(self, folder, model):
+        """The checkpoint with the tokenizer and the prompts of all models: what training leaves has neither."""
+        if model is None or not (model / "config.json").exists():
             raise Wrong(f"{model}: expected a folder with a checkpoint")
-        tokenizer = self.tokenizer_of(unit, model)
-        served = folder / "served"
-        served.mkdir(exist_ok=True)
-        for old in served.iterdir():
+        assets, whole = pathlib.Path(self.table.assets), folder / "model"
+        if not (assets / "tokenizer.json").exists():
+            raise Wrong(f"{assets}: expected a folder with tokenizer.json and prompts")
+        whole.mkdir(exist_ok=True)
+        for old in whole.iterdir():
             old.unlink()
-        for file in model.iterdir():
-            if file.name not in ("tokenizer.json", "generation_config.json"):
-                (served / file.name).symlink_to(file.resolve())
-        try:
-            ids = {token["content"]: token["id"] for token in json.loads(tokenizer.read_text())["added_tokens"]}
-        except (OSError, ValueError, KeyError) as error:
-            raise Wrong(f"{tokenizer}: expected a tokenizer.json with added_tokens, got {error!r}") from None
-        if END not in ids:
-            raise Wrong(f"{tokenizer}: expected a token {END}, got none")
-        (served / "tokenizer.json").symlink_to(tokenizer.resolve())
-        (served / "generation_config.json").write_text(json.dumps({"eos_token_id": ids[END]}))
-        return served
+        own = [file for file in model.iterdir() if file.name not in ("tokenizer.json", "prompts")]
+        for file in [*own, *(path for name in ("tokenizer.json", "prompts") if (path := assets / name).exists())]:
+            (whole / file.name).symlink_to(file.resolve())
+        return whole
 
     def evaluate(self, unit, folder, evaluation, model):
         print(f"{unit.name}: is evaluated ({evaluation.name})", flush=True)
-        server, environment = None, dict(os.environ)
-        try:
-            if evaluation.model:
-                if model is None:
-                    raise Wrong(f"evaluation {evaluation.name}: expected model.start_from in the run file, got nothing to serve")
-                served = self.served_folder(unit, folder, model)
-                server = self.start(folder / "serve.log", "serve-model", "--model", served, "--port", 0, "--device", self.device, *evaluation.serve,
-                                    stdout=subprocess.PIPE, text=True)
-                address = server.stdout.readline().strip()
-                if not address:
-                    raise Wrong(f"nereid serve-model ended: {(folder / 'serve.log').read_text(errors='replace')[-500:]}")
-                environment |= {"NEREID_HTTP_BASE": address, "NEREID_HTTP_MODEL": unit.name.replace("/", "-")}
-                prompts = self.tokenizer_of(unit, model).parent / "prompts"
-                if prompts.is_dir():  # what training asked with
-                    environment["NEREID_HTTP_PROMPTS"] = str(prompts)
-            log = folder / f"eval-{evaluation.name}.log"
+        out, log = folder / f"eval-{evaluation.name}", folder / f"eval-{evaluation.name}.log"
+        tasks = list(task_files(evaluation))  # nobody makes any here, where several would at once
+        asked = self.whole(folder, model) if evaluation.model else "-"
+        if evaluation.program == "search":
+            own = folder / f"eval-{evaluation.name}-tasks"
+            own.mkdir(exist_ok=True)
+            for name, source in tasks:
+                write(own / f"{name}.py", source)
             # A store of its own: answers of another arm's model are not this one's.
-            process = self.start(log, "eval", evaluation.tasks, "-o", folder / f"eval-{evaluation.name}", "--store", folder / "store.sqlite",
-                                 "--device", self.device, *evaluation.options, stdout=subprocess.DEVNULL, env=environment)
-            self.ended(unit, process, log)
-        finally:
-            if server is not None:
-                server.terminate()
-                try:
-                    server.wait(self.patience)
-                except subprocess.TimeoutExpired:
-                    os.killpg(server.pid, signal.SIGKILL)
-                    server.wait()
+            command = [*self.nereid, "eval", own, "-o", out, "--proposer", "model" if evaluation.model else "compiler", *(["--model", asked] if evaluation.model else []),
+                       "--samples", evaluation.samples, "--policy", "strict", "--store", folder / "store.sqlite", "--device", self.device, *evaluation.options]
+        else:
+            command = [sys.executable, EVALUATE, asked, out, "--go-on", "--device", "cpu" if self.device == "cpu" else "cuda", "--tasks", evaluation.tasks,
+                       "--levels", ",".join(map(str, evaluation.levels)), "--count", evaluation.count, "--samples", evaluation.samples,
+                       *(["--no-compiler"] if evaluation.model else []), *evaluation.options]
+        process = self.start(log, command, env={**os.environ, "NEREID": shlex.join(self.nereid)})
+        self.ended(unit, process, log, fine=(0, 1) if evaluation.program == "search" else (0,))  # 1: of some tasks there is no verdict
+        if not (out / "summary.json").exists():
+            raise Wrong(f"{log}: ended without {out / 'summary.json'}")
 
 
 def plan(told):
     table = read_table(told.arms)
-    compute = f"{table.rollouts} rollouts" if table.rollouts else f"{table.seconds:g} s"
-    print(f"{len(table.units)} units, {compute} each")
+    print(f"{len(table.units)} units")
     for unit in table.units:
-        steps = f"{unit.run['schedule']['steps']} steps" if unit.program != "none" and table.rollouts else unit.program
-        print(f"  {unit.name:28} {steps:12} then {', '.join(e.name for e in unit.evaluations)}")
+        what = f"{unit.program}: {unit.compute}" if unit.program != "none" else "no training"
+        print(f"  {unit.name:28} {what:20} then {', '.join(e.name for e in unit.evaluations)}")
     return 0
 
 
+def make_tasks(told):
+    table = read_table(told.arms)
+    for tasks, evaluations in sorted(folders_of_tasks(table).items()):
+        for level in sorted({level for e in evaluations for level in e.levels}):
+            count = max(e.count for e in evaluations if level in e.levels)
+            subprocess.run([sys.executable, EVALUATE, "-", tasks, "--only-tasks", "--tasks", tasks, "--levels", str(level), "--count", str(count)], check=True,
+                           env={**os.environ, "NEREID": shlex.join(told.nereid)})
+            print(f"{tasks}: {count} of level {level}", flush=True)
+    return 0
+
+
+def folders_of_tasks(table):
+    found = collections.defaultdict(list)
+    for evaluation in (e for arm in table.arms for unit in arm.units for e in unit.evaluations):
+        found[evaluation.tasks].append(evaluation)
+    return found
+
+
+def pick_rollouts(run):
+    """What people look at of all that a run wrote: the last step's, and the latest of those that cheated and were paid for it."""
+    source, picked = run / "rollouts.jsonl", run / "some_rollouts.jsonl"
+    if not source.exists() or picked.exists() and picked.stat().st_mtime > source.stat().st_mtime:
+        return
+    step, last, refused = None, [], collections.deque(maxlen=MOST_REFUSED)
+    with source.open() as lines:
+        for line in lines:
+            if not line.endswith("\n"):
+                break
+            rollout = json.loads(line)
+            if rollout["step"] != step:
+                step = rollout["step"]
+                last.clear()
+            last.append(line)
+            if rollout["verdict"] == "Disallowed" and rollout["reward"] > 0:
+                refused.append(line)
+    write(picked, "".join([*(line for line in refused if line not in last), *last]))
+
+
+def pick_answers(evaluated):
+    """The greedy answers of an evaluation, each with what became of it."""
+    rows = [row for row in lines_of(evaluated / "results.jsonl") if row.get("sample") == "greedy"]
+    answers = sorted(lines_of(evaluated / "greedy.jsonl"), key=lambda answer: answer["index"])
+    if rows and len(rows) == len(answers):
+        write(evaluated / "answers.jsonl", "".join(json.dumps({**row, "answer": answer["text"]}) + "\n" for row, answer in zip(rows, answers)))
+
+
+def archive(files):
+    """`files`: (name, bytes)."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
+        for name, content in files:
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+def contents(folder, patterns):
+    """(name, bytes) of what is there at the moment: runs go on meanwhile."""
+    for file in sorted({file for pattern in patterns for file in folder.glob(f"*/*/{pattern}")}):
+        try:
+            yield str(file.relative_to(folder)), file.read_bytes()
+        except FileNotFoundError:
+            pass
+
+
 def pack(told):
-    """Files in the order of their names, as many in a part as fit."""
+    """Files by what they are needed for, as many in a part as fit."""
     folder, home = pathlib.Path(told.folder), pathlib.Path(told.output)
     home.mkdir(parents=True, exist_ok=True)
-    for old in home.glob("ablation-*.tar.gz"):
-        old.unlink()
     for run in folder.glob("*/*/run"):
         pick_rollouts(run)
-    files = sorted(file for pattern in PACKED for file in folder.glob(f"*/*/{pattern}"))
-    parts, held = [], []
-
-    def archive(some):
-        buffer = io.BytesIO()
-        with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
-            for file in some:
-                tar.add(file, arcname=file.relative_to(folder))
-        return buffer.getvalue()
-
-    def close():
-        if held:
-            parts.append(archive(held))
-            held.clear()
-
-    room = 0
+    for summary in folder.glob("*/*/eval-*/summary.json"):
+        pick_answers(summary.parent)
+    files = [file for patterns in PACKED for file in contents(folder, patterns)]
+    parts, room, left_out = [], told.most, 0
     for file in files:
         size = len(archive([file]))  # of each alone: together they are no larger
-        if size > told.most:
-            print(f"left out: {file} takes {size} bytes, more than {told.most}", file=sys.stderr)
-            continue
-        if room + size > told.most:
-            close()
+        if size <= told.most and room + size > told.most and len(parts) < told.files:
+            parts.append([])
             room = 0
-        held.append(file)
+        if room + size > told.most:
+            left_out += 1
+            print(f"left out: {file[0]}, {size} bytes", file=sys.stderr)
+            continue
+        parts[-1].append(file)
         room += size
-    close()
-    for i, part in enumerate(parts):
-        (home / f"ablation-{i:03}.tar.gz").write_bytes(part)
-    print(f"{len(files)} files in {len(parts)} parts of at most {max(map(len, parts), default=0)} bytes")
+    packed = [archive(part) for part in parts]
+    for i, part in enumerate(packed):
+        path = home / f"ablation-{i:03}.tar.gz"
+        path.with_suffix(".part").write_bytes(part)
+        path.with_suffix(".part").replace(path)
+    for old in sorted(home.glob("ablation-*.tar.gz"))[len(packed):]:
+        old.unlink()
+    print(f"{len(files) - left_out} of {len(files)} files in {len(parts)} parts of at most {max(map(len, packed), default=0)} bytes")
     return 0
 
 
@@ -316,24 +375,27 @@ def unpack(told):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.set_defaults(nereid=shlex.split(os.environ.get("NEREID", str(ROOT / "nereid"))))
     commands = parser.add_subparsers(required=True)
     run = commands.add_parser("run", help="train and evaluate; again to go on")
     run.add_argument("arms")
     run.add_argument("-o", "--output", required=True, help="a folder for each arm and seed below it")
     run.add_argument("--slice", type=float, default=float("inf"), help="seconds")
     run.add_argument("--patience", type=float, default=45, help="seconds that what is interrupted has to stop")
-    run.add_argument("--share", default="0/1", help="I/N: of all units every Nth from I on; one process a GPU")
     run.add_argument("--ranks", type=int, default=1, help="GPUs that train one unit together")
     run.add_argument("--device", default="auto")
-    run.add_argument("--nereid", default=str(pathlib.Path(__file__).resolve().parents[2] / "nereid"))
     run.set_defaults(go=lambda told: Runner(told).run())
     planned = commands.add_parser("plan", help="what would be run")
     planned.add_argument("arms")
     planned.set_defaults(go=plan)
-    packed = commands.add_parser("pack", help="what the report needs, in small files")
+    tasks = commands.add_parser("tasks", help="the tasks of all evaluations")
+    tasks.add_argument("arms")
+    tasks.set_defaults(go=make_tasks)
+    packed = commands.add_parser("pack", help="what the report needs, in few small files")
     packed.add_argument("folder")
     packed.add_argument("-o", "--output", required=True)
     packed.add_argument("--most", type=int, default=15_000_000, help="bytes of a part")
+    packed.add_argument("--files", type=int, default=8, help="parts; what is needed least is left out")
     packed.set_defaults(go=pack)
     unpacked = commands.add_parser("unpack", help="the folder again, as far as the report needs it")
     unpacked.add_argument("home")

@@ -12,11 +12,28 @@ class Wrong(Exception):
 
 @dataclasses.dataclass
 class Evaluation:
+    """What a model is asked. `program` "answers": bench/small_model/evaluate.py; "search": nereid eval."""
     name: str
-    tasks: str
+    says: str
+    program: str
+    tasks: str     # the folder of level1.jsonl, ... and of the compiler's answers, which all units share
+    levels: list
+    count: int     # of each level, the first so many
+    samples: int
+    answer: str    # what counts as a task's answer: "greedy", or "best" of the samples
+    model: bool    # False: the compiler alone
     options: list
-    serve: list
-    model: bool
+
+
+@dataclasses.dataclass
+class Compute:
+    """What a unit may use: one of these. Seconds are of its steps, as the run measured them."""
+    rollouts: int | None = None
+    seconds: float | None = None
+    steps: int | None = None
+
+    def __str__(self):
+        return next(f"{value:g} {kind}" for kind, value in vars(self).items() if value is not None)
 
 
 @dataclasses.dataclass
@@ -26,6 +43,7 @@ class Unit:
     seed: int
     program: str  # "rl", "sft", or "none": nothing is trained
     run: dict     # the run file's tables
+    compute: Compute
     evaluations: list
 
     @property
@@ -38,7 +56,8 @@ class Unit:
         return rl.get("prompts_per_step", 8) * rl.get("samples", 8)
 
     def run_file(self):
-        return toml({**self.run, "seed": self.seed, "name": f"{self.arm}-{self.seed}"})
+        what = f"# {self.compute}\n" if self.program != "none" else ""
+        return what + toml({**self.run, "seed": self.seed, "name": f"{self.arm}-{self.seed}"})
 
 
 @dataclasses.dataclass
@@ -52,8 +71,9 @@ class Arm:
 class Table:
     arms: list
     comparisons: list  # (question, [(one, other)]), each "arm/evaluation"
-    rollouts: int | None
-    seconds: float | None
+    compute: Compute   # of arms that name none of their own
+    assets: str        # a folder with the tokenizer.json and the prompts of all models
+    wall: float        # seconds of a training or an evaluation, by the wall's clock: what takes longer is given up
 
     @property
     def units(self):
@@ -91,13 +111,39 @@ def keys_of(where, table, known, required=()):
     return {key: table.get(key) for key in known}
 
 
+def one_of(where, key, value, words):
+    if value not in words:
+        raise Wrong(f"{where}: {key}: expected one of {', '.join(words)}, got {json.dumps(value)}")
+    return value
+
+
 def evaluations_of(path, tables):
     found = {}
     for name, table in tables.items():
         where = f"{path}: evaluations.{name}"
-        keys = keys_of(where, table, {"tasks": str, "options": list, "serve": list, "model": bool}, ["tasks"])
-        found[name] = Evaluation(name, keys["tasks"], keys["options"] or [], keys["serve"] or [], keys["model"] is not False)
+        keys = keys_of(where, table, {"says": str, "program": str, "tasks": str, "levels": list, "count": int, "samples": int, "answer": str, "model": bool,
+                                      "options": list}, ["tasks", "levels", "count"])
+        program = one_of(where, "program", keys["program"] or "answers", ["answers", "search"])
+        answer = one_of(where, "answer", keys["answer"] or ("best" if program == "search" else "greedy"), ["greedy", "best"])
+        samples = keys["samples"] or 0
+        if (program, answer) == ("search", "greedy"):
+            raise Wrong(f"{where}: answer: a search's is its best")
+        if answer == "best" and samples < 1:
+            raise Wrong(f"{where}: samples: expected at least 1, of which the best is taken, got {samples}")
+        if keys["count"] < 1 or samples < 0:
+            raise Wrong(f"{where}: expected a count above 0 and samples that are not below it, got {keys['count']} and {samples}")
+        found[name] = Evaluation(name, keys["says"] or "", program, keys["tasks"], keys["levels"], keys["count"], samples, answer, keys["model"] is not False, keys["options"] or [])
     return found
+
+
+def compute_of(where, table):
+    keys = keys_of(where, table, {"rollouts": int, "seconds": (int, float), "steps": int})
+    told = [value for value in keys.values() if value is not None]
+    if len(told) != 1:
+        raise Wrong(f"{where}: expected one of rollouts, seconds and steps")
+    if told[0] <= 0:
+        raise Wrong(f"{where}: expected a number above 0, got {json.dumps(table)}")
+    return Compute(**keys)
 
 
 def changed(where, run, differences, without):
@@ -115,42 +161,47 @@ def changed(where, run, differences, without):
     return run
 
 
-def with_compute(where, unit, rollouts, seconds):
+def with_compute(where, unit):
+    """The run file's schedule follows from what the unit may use."""
     if unit.program == "none":
         return
-    schedule = unit.run.setdefault("schedule", {})
-    if seconds is not None:
+    schedule, compute = unit.run.setdefault("schedule", {}), unit.compute
+    if compute.seconds is not None:
         if schedule.get("kind", "constant") != "constant":
             raise Wrong(f"{where}: compute.seconds ends a run wherever it is, so schedule.kind has to be constant, got {schedule['kind']}")
-        return
-    if unit.program != "rl":
-        raise Wrong(f"{where}: program {unit.program} writes no rollouts: equal compute has to be given as compute.seconds")
-    if rollouts % unit.rollouts_a_step:
-        raise Wrong(f"{where}: compute.rollouts: expected a multiple of {unit.rollouts_a_step} (prompts_per_step * samples), got {rollouts}")
-    schedule["steps"] = rollouts // unit.rollouts_a_step
+    elif compute.steps is not None:
+        schedule["steps"] = compute.steps
+    elif unit.program != "rl":
+        raise Wrong(f"{where}: program {unit.program} writes no rollouts: equal compute has to be given as compute.seconds or compute.steps")
+    elif compute.rollouts % unit.rollouts_a_step:
+        raise Wrong(f"{where}: compute.rollouts: expected a multiple of {unit.rollouts_a_step} (prompts_per_step * samples), got {compute.rollouts}")
+    else:
+        schedule["steps"] = compute.rollouts // unit.rollouts_a_step
 
 
-def arm_of(path, table, whole, evaluations):
+def arm_of(path, table, whole, compute, evaluations):
     where = f"{path}: arms.{table.get('name', '?')}"
-    keys = keys_of(where, table, {"name": str, "says": str, "base": str, "train": str, "seeds": list, "differences": dict,
+    keys = keys_of(where, table, {"name": str, "says": str, "base": str, "train": str, "seeds": list, "compute": dict, "differences": dict,
                                   "without": list, "evaluations": list}, ["name"])
-    name, program = keys["name"], keys["train"] or "rl"
+    name = keys["name"]
     if not name.replace("_", "").replace("-", "").isalnum():
         raise Wrong(f"{where}: name: expected letters, digits, _ and -, got {json.dumps(name)}")
-    if program not in ("rl", "sft", "none"):
-        raise Wrong(f"{where}: train: expected rl, sft or none, got {json.dumps(program)}")
+    program = one_of(where, "train", keys["train"] or "rl", ["rl", "sft", "none"])
     asked = keys["evaluations"] if keys["evaluations"] is not None else list(evaluations)[:1]
     for evaluation in asked:
-        if evaluation not in evaluations:
-            raise Wrong(f"{where}: evaluations: expected some of {', '.join(evaluations)}, got {json.dumps(evaluation)}")
+        one_of(where, "evaluations", evaluation, list(evaluations))
     base = keys["base"] or whole["base"]
     if base is None:
         raise Wrong(f"{where}: expected a base, here or for all arms, got nothing")
-    run = changed(where, load(pathlib.Path(path).parent / base), keys["differences"] or {}, keys["without"] or [])
+    run = load(pathlib.Path(path).parent / base)
+    if keys["base"] is None:  # differences of all are from the base of all
+        run = changed(path, run, whole["differences"] or {}, [])
+    run = changed(where, run, keys["differences"] or {}, keys["without"] or [])
+    compute = compute_of(f"{where}: compute", keys["compute"]) if keys["compute"] else compute
     units = []
     for seed in keys["seeds"] or whole["seeds"] or [1]:
-        unit = Unit(name, seed, program, copy.deepcopy(run), [evaluations[e] for e in asked])
-        with_compute(where, unit, whole["rollouts"], whole["seconds"])
+        unit = Unit(name, seed, program, copy.deepcopy(run), compute, [evaluations[e] for e in asked])
+        with_compute(where, unit)
         units.append(unit)
     return Arm(name, keys["says"] or "", units)
 
@@ -171,17 +222,13 @@ def comparisons_of(path, tables, arms):
 
 def read_table(path):
     document = load(path)
-    keys = keys_of(path, document, {"base": str, "seeds": list, "compute": dict, "evaluations": dict, "arms": list, "comparisons": list},
-                   ["compute", "arms"])
-    compute = keys_of(f"{path}: compute", keys["compute"], {"rollouts": int, "seconds": (int, float)})
-    if (compute["rollouts"] is None) == (compute["seconds"] is None):
-        raise Wrong(f"{path}: compute: expected either rollouts or seconds")
-    if min(compute["rollouts"] or 1, compute["seconds"] or 1) <= 0:
-        raise Wrong(f"{path}: compute: expected a number above 0, got {json.dumps(keys['compute'])}")
+    keys = keys_of(path, document, {"base": str, "assets": str, "seeds": list, "wall": (int, float), "compute": dict, "differences": dict, "evaluations": dict,
+                                    "arms": list, "comparisons": list}, ["compute", "arms"])
+    compute = compute_of(f"{path}: compute", keys["compute"])
     evaluations = evaluations_of(path, keys["evaluations"] or {})
-    arms = [arm_of(path, table, {**keys, **compute}, evaluations) for table in keys["arms"]]
+    arms = [arm_of(path, table, keys, compute, evaluations) for table in keys["arms"]]
     names = [arm.name for arm in arms]
     for name in names:
         if names.count(name) > 1:
             raise Wrong(f"{path}: arms: two are called {name}")
-    return Table(arms, comparisons_of(path, keys["comparisons"] or [], arms), compute["rollouts"], compute["seconds"])
+    return Table(arms, comparisons_of(path, keys["comparisons"] or [], arms), compute, keys["assets"] or "model", keys["wall"] or float("inf"))

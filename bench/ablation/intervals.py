@@ -7,7 +7,8 @@ difference; seeds are drawn for each on its own, for run 1 of one arm has nothin
 """
 import dataclasses
 import math
-import random
+
+import numpy
 
 RESAMPLES = 4000
 SHARE = 0.95
@@ -20,15 +21,16 @@ class Interval:
     high: float
 
 
-def mean_of(matrix, seeds=None, tasks=None):
+def sums_of(matrix):
+    """[seeds, tasks]: the products value * weight, and the weights."""
+    cells = numpy.array(matrix, dtype=float)
+    return cells[:, :, 0] * cells[:, :, 1], cells[:, :, 1]
+
+
+def mean_of(matrix):
     """None where nothing has a weight."""
-    total = weights = 0.0
-    for seed in range(len(matrix)) if seeds is None else seeds:
-        row = matrix[seed]
-        cells = row if tasks is None else [row[t] for t in tasks]
-        total += sum(value * weight for value, weight in cells)
-        weights += sum(weight for _, weight in cells)
-    return total / weights if weights > 0 else None
+    products, weights = sums_of(matrix)
+    return float(products.sum() / weights.sum()) if weights.sum() > 0 else None
 
 
 def quantile(values, share):
@@ -38,33 +40,29 @@ def quantile(values, share):
 
 
 def of_draws(mean, draws):
-    known = [draw for draw in draws if draw is not None]
+    known = draws[~numpy.isnan(draws)]
     tail = (1 - SHARE) / 2
-    return Interval(mean, quantile(known, tail), quantile(known, 1 - tail))
+    return Interval(mean, float(quantile(known, tail)), float(quantile(known, 1 - tail)))
 
 
-class Columns:
-    """One arm's sums for each task, for the seeds that a resample has drawn."""
+def drawn(draw, count, resamples):
+    """[resamples, count]: how often each of so many was drawn, drawing so many with replacement."""
+    chosen = draw.integers(count, size=(resamples, count)) + count * numpy.arange(resamples)[:, None]
+    return numpy.bincount(chosen.ravel(), minlength=count * resamples).reshape(resamples, count).astype(float)
 
-    def __init__(self, matrix):
-        self.products = [[value * weight for value, weight in row] for row in matrix]
-        self.weights = [[weight for _, weight in row] for row in matrix]
 
-    def mean(self, draw, tasks):
-        total = weights = 0.0
-        for seed in draw.choices(range(len(self.products)), k=len(self.products)):
-            total += sum(map(self.products[seed].__getitem__, tasks))
-            weights += sum(map(self.weights[seed].__getitem__, tasks))
-        return total / weights if weights > 0 else None
+def means_of(matrix, draw, tasks):
+    """[resamples], NaN where nothing has a weight. `tasks`: as `drawn` has them; seeds are drawn here."""
+    products, weights = sums_of(matrix)
+    seeds = drawn(draw, len(matrix), len(tasks))
+    totals, weights = (((seeds @ sums) * tasks).sum(axis=1) for sums in (products, weights))
+    return numpy.divide(totals, weights, out=numpy.full(len(tasks), math.nan), where=weights > 0)
 
 
 def interval(matrix, resamples=RESAMPLES, seed=0):
     """None where nothing has a weight."""
-    mean = mean_of(matrix)
-    if mean is None:
-        return None
-    draw, columns, tasks = random.Random(seed), Columns(matrix), range(len(matrix[0]))
-    return of_draws(mean, [columns.mean(draw, draw.choices(tasks, k=len(tasks))) for _ in range(resamples)])
+    mean, draw = mean_of(matrix), numpy.random.default_rng(seed)
+    return None if mean is None else of_draws(mean, means_of(matrix, draw, drawn(draw, len(matrix[0]), resamples)))
 
 
 def difference(one, other, resamples=RESAMPLES, seed=0):
@@ -73,9 +71,6 @@ def difference(one, other, resamples=RESAMPLES, seed=0):
     if None in means:
         return None
     assert len(one[0]) == len(other[0]), "expected the same tasks on both sides"
-    draw, sides, tasks, found = random.Random(seed), (Columns(one), Columns(other)), range(len(one[0])), []
-    for _ in range(resamples):
-        drawn = draw.choices(tasks, k=len(tasks))
-        a, b = (side.mean(draw, drawn) for side in sides)
-        found.append(None if a is None or b is None else a - b)
-    return of_draws(means[0] - means[1], found)
+    draw = numpy.random.default_rng(seed)
+    tasks = drawn(draw, len(one[0]), resamples)
+    return of_draws(means[0] - means[1], means_of(one, draw, tasks) - means_of(other, draw, tasks))

@@ -1,221 +1,141 @@
-"""Tables and plots of what ablation.py left.
+"""Tables, plots and answers in words of what ablation.py left.
 
     report.py ARMS.toml FOLDER -o OUT     OUT/results.md and OUT/*.svg
 """
 import argparse
 import json
-import math
 import pathlib
 import sys
 
-from ablation import TRAINED, lines_of
+import words
+from ablation import FAILED
 from arms import Wrong, read_table
-from curves import svg
-from intervals import difference, interval
+from measures import MEASURES, RATIOS, Evaluated, evaluation_of, told
+from rules import without_rules
+from training import plots, training
 
-LAST = 0.1  # of a run's steps: what its end is told by
-PLOTS = {"reward": "reward", "verdict/Verified": "share of answers that are Verified", "speedup": "geometric mean of the Verified's speed-up",
-         "entropy": "entropy, nats a token"}
-POINTS = 120  # of a curve
-
-
-def speedup_of(result):
-    """Over eager PyTorch: by a clock, else by the cost model."""
-    measured = result.get("speedup")
-    return measured if measured is not None else result.get("speedup_modelled")
-
-
-def log_speedup(result):
-    speedup = speedup_of(result) if result["verdict"] == "Verified" else None
-    return math.log(speedup) if speedup else None
-
-
-# A cell (value, weight) of one task's result.
-MEASURES = {
-    "verified": lambda r: (float(r["verdict"] == "Verified"), 1),
-    "pass@1": lambda r: (r["verified"] / r["samples"] if r["samples"] else 0.0, 1 if r["samples"] else 0),
-    "faster than eager": lambda r: (float((log_speedup(r) or 0) > 0), 1),
-    "speed-up of the verified": lambda r: (log_speedup(r) or 0.0, 0 if log_speedup(r) is None else 1),
-    "speed-up, 1 where not verified": lambda r: (log_speedup(r) or 0.0, 1),
-}
-SHARES = ("verified", "pass@1", "faster than eager")
-COMPARED = ("verified", "pass@1", "speed-up, 1 where not verified")
-
-
-def number(measure, value, signed=False):
-    if measure in SHARES:
-        return f"{100 * value:{'+' if signed else ''}.1f}"
-    return f"{math.exp(value):.3f}"
-
-
-def told(measure, found, signed=False):
-    if found is None:
-        return "-"
-    text = f"{number(measure, found.mean, signed)} [{number(measure, found.low, signed)}, {number(measure, found.high, signed)}]"
-    return f"**{text}**" if signed and (found.low > 0 or found.high < 0) else text
+COMPARED = ("Verified", "Verified as drawn", "speed, eager's where not Verified", "speed beside the compiler's")
 
 
 def heading(measure, compared=False):
-    unit = "%" if measure in SHARES else "times"
-    return f"{measure}, {'points' if compared and unit == '%' else unit}"
+    return f"{measure}, {'times' if measure in RATIOS else 'points' if compared else '%'}"
 
 
 def rows(header, body):
     return ["| " + " | ".join(header) + " |", "|" + "---|" * len(header), *("| " + " | ".join(row) + " |" for row in body), ""]
 
 
-class Evaluated:
-    """All finished evaluations of one name: results by arm, seed and task."""
-
-    def __init__(self, folder, table):
-        self.found, self.unfinished, self.machines, self.modelled = {}, [], set(), False
-        for arm in table.arms:
-            for unit in arm.units:
-                for evaluation in unit.evaluations:
-                    file = folder / unit.name / f"eval-{evaluation.name}" / "summary.json"
-                    if not file.exists():
-                        self.unfinished.append(f"{unit.name} ({evaluation.name})")
-                        continue
-                    summary = json.loads(file.read_text())
-                    results = {r["id"]: r for r in summary["results"] if r["verdict"] != "Error"}
-                    self.found.setdefault(f"{arm.name}/{evaluation.name}", {})[unit.seed] = results
-                    self.machines.add(summary.get("hardware", "?"))
-                    self.modelled |= any(r.get("speedup") is None and r.get("speedup_modelled") is not None for r in results.values())
-
-    def tasks(self, *ways):
-        """Those that every seed of all of these judged."""
-        sets = [set(results) for way in ways for results in self.found[way].values()]
-        return sorted(set.intersection(*sets)) if sets else []
-
-    def matrix(self, way, tasks, measure):
-        return [[MEASURES[measure](results[task]) for task in tasks] for _, results in sorted(self.found[way].items())]
-
-
-def final_models(evaluated, table):
-    says = {arm.name: arm.says for arm in table.arms}
+def outcomes_table(evaluated, table, ways):
+    """One line an arm; measures that nobody has are left out."""
+    says = {f"{arm.name}/{e.name}": "; ".join(filter(None, (arm.says, e.says))) for arm in table.arms for e in arm.units[0].evaluations}
+    ways = [way for way in says if way in ways and way in evaluated.found]
+    measures = [m for m in MEASURES if any(evaluated.interval(way, m) is not None for way in ways) and m != "refused by a rule"]
+    levels = sorted({level for way in ways for level in evaluation_of(table, way).levels}) if ways else []
     body = []
-    for way, seeds in evaluated.found.items():
-        tasks = evaluated.tasks(way)
-        cells = [told(m, interval(evaluated.matrix(way, tasks, m))) if tasks else "-" for m in MEASURES]
-        body.append([way, says[way.split("/")[0]], str(len(seeds)), str(len(tasks)), *cells])
-    return rows(["arm/evaluation", "what it is", "seeds", "tasks", *map(heading, MEASURES)], body) if body else ["Nothing is evaluated yet.", ""]
-
-
-def comparisons(evaluated, table):
-    lines = []
-    for question, pairs in table.comparisons:
-        body = []
-        for one, other in pairs:
-            if one not in evaluated.found or other not in evaluated.found:
-                continue
-            tasks = evaluated.tasks(one, other)
-            cells = [told(m, difference(evaluated.matrix(one, tasks, m), evaluated.matrix(other, tasks, m)), True) if tasks else "-" for m in COMPARED]
-            body.append([f"{one} - {other}", str(len(tasks)), *cells])
-        if body:
-            lines += [f"**{question}**", "", *rows(["difference", "tasks of both", *(heading(m, True) for m in COMPARED)], body)]
-    return lines
-
-
-def runs_of(folder, arm):
-    found = {unit.seed: lines_of(folder / unit.name / "run" / "metrics.jsonl") for unit in arm.units if unit.program != "none"}
-    return {seed: steps for seed, steps in found.items() if steps}
-
-
-def end_of(runs, figure):
-    """The mean of the last steps of all seeds; a share that a step does not name is 0 there. None where no step has it."""
-    values = []
-    for steps in runs.values():
-        last = steps[-max(1, math.ceil(LAST * len(steps))):]
-        values += [step.get(figure) if "/" not in figure else step.get(figure, 0) for step in last]
-    values = [value for value in values if value is not None]
-    return sum(values) / len(values) if values else None
-
-
-def first_of(runs, figure):
-    values = [steps[0][figure] for steps in runs.values() if steps[0].get(figure) is not None]
-    return sum(values) / len(values) if values else None
-
-
-def plain(value, form="{:.3f}"):
-    return "-" if value is None else form.format(value)
-
-
-def training(folder, table):
-    body = []
-    for arm in table.arms:
-        runs = runs_of(folder, arm)
-        if not runs:
-            continue
-        done = [json.loads((folder / unit.name / TRAINED).read_text()) for unit in arm.units if (folder / unit.name / TRAINED).exists()]
-        rules = sorted({f for steps in runs.values() for step in steps for f in step if f.startswith("rule/")}, key=lambda f: (-end_of(runs, f), f))
-        often = ", ".join(f"{rule.removeprefix('rule/')} {100 * end_of(runs, rule):.1f} %" for rule in rules[:3] if end_of(runs, rule) > 0)
-        reward, verified = end_of(runs, "reward"), end_of(runs, "verdict/Verified")
-        refused = None if reward is None else max(reward - verified, 0.0)
-        used = [f"{sum(d[key] for d in done) / len(done):{form}}" if done else "-" for key, form in (("rollouts", ".0f"), ("seconds", ".0f"))]
-        body.append([arm.name, f"{len(done)} of {len(arm.units)}", *used, plain(reward), plain(verified), plain(refused), often or "none",
-                     f"{plain(first_of(runs, 'entropy'))} to {plain(end_of(runs, 'entropy'))}", plain(end_of(runs, "length"), "{:.0f}")])
+    for way in ways:
+        cells = [told(m, evaluated.interval(way, m)) for m in measures]
+        by_level = [told("Verified", evaluated.interval(way, "Verified", level)) for level in levels]
+        body.append([way, says[way], str(len(evaluated.found[way])), str(len(evaluated.tasks(way))), cells[0], *by_level, *cells[1:]])
     if not body:
-        return ["Nothing is trained yet.", ""]
-    return rows(["arm", "seeds done", "rollouts", "seconds", "reward", "Verified", "rewarded and refused", "rules broken most", "entropy", "tokens"], body)
+        return ["Nothing is evaluated yet.", ""]
+    return rows(["arm/evaluation", "what it is", "seeds", "tasks", heading(measures[0]), *(f"level {level}" for level in levels), *map(heading, measures[1:])], body)
 
 
-def curve(runs, figure):
-    """(step, mean, lowest, highest) over seeds, of steps that all seeds have, averaged over pieces of a curve."""
-    length = min(len(steps) for steps in runs.values())
-    piece = max(1, math.ceil(length / POINTS))
-    line = []
-    for begin in range(0, length, piece):
-        means = []
-        for steps in runs.values():
-            values = [step.get(figure) if "/" not in figure else step.get(figure, 0) for step in steps[begin:begin + piece]]
-            values = [value for value in values if value is not None]
-            if values:
-                means.append(sum(values) / len(values))
-        if means:
-            line.append((begin + (min(begin + piece, length) - begin - 1) / 2, sum(means) / len(means), min(means), max(means)))
-    return line
+def differences_table(evaluated, compared, measures):
+    body = [[f"{one} - {other}", str(len(evaluated.tasks(one, other))), *(told(m, found[m], True) for m in measures)] for one, other, found in compared]
+    return rows(["difference", "tasks of both", *(heading(m, True) for m in measures)], body)
 
 
-def plots(folder, table, out):
-    lines = []
-    for figure, says in PLOTS.items():
-        drawn = [(arm.name, curve(runs, figure)) for arm in table.arms if (runs := runs_of(folder, arm))
-                 and any(figure in step for steps in runs.values() for step in steps)]
-        drawn = [(name, line) for name, line in drawn if line]
-        if drawn:
-            name = figure.replace("/", "_").lower() + ".svg"
-            (out / name).write_text(svg(says, "step", says, drawn))
-            lines += [f"![{says}]({name})", ""]
+def names_of(ways):
+    """An arm's name alone where it is looked at in one way."""
+    arms = {way: way.split("/")[0] for way in ways}
+    return {way: arm if list(arms.values()).count(arm) == 1 else way for way, arm in arms.items()}
+
+
+def answer(evaluated, table, folder, question, pairs):
+    ways = {side for pair in pairs for side in pair}
+    lines = [f"## {question}", ""]
+    pairs = [pair for pair in pairs if all(side in evaluated.found for side in pair)]
+    unruled = [arm for arm in table.arms if arm.units[0].run.get("rl", {}).get("rule_reward") is False and any(way.split("/")[0] == arm.name for way in ways)]
+    measures = (*COMPARED, "refused by a rule") if unruled else COMPARED
+    compared = [(one, other, {m: evaluated.difference(one, other, m) for m in measures}) for one, other in pairs]
+    measures = [m for m in measures if any(found[m] is not None for _, _, found in compared)]
+    names = names_of(ways)
+    said = [(names[one], names[other], {m: found[m] for m in measures}) for one, other, found in compared]
+    lines += [words.in_short(said), "", *(f"* {words.of_pair(*pair)}" for pair in said), *([""] if said else [])]
+    lines += outcomes_table(evaluated, table, ways)
+    if compared and measures:
+        lines += differences_table(evaluated, compared, measures)
+    for arm in unruled:
+        lines += without_rules(folder, table, arm, [way.split("/")[0] for way in ways], rows)
     return lines
+
+
+def head(evaluated, table, folder):
+    trained = [unit for arm in table.arms for unit in arm.units if unit.program != "none"]
+    machines = listed_machines(evaluated.machines)
+    lines = ["# Ablation: results", "", "Written by `bench/ablation/report.py`, its words too; `docs/ablation.md` says what the arms are and how to read this.", "",
+             f"{machines} {len(trained)} trainings, each with as much compute as those that it is compared with ({' or '.join(sorted({str(unit.compute) for unit in trained}))})."
+             " Means with 95 % bootstrap intervals over seeds and tasks; in tables of differences those are bold whose interval does not hold zero (or 1, of ratios).", ""]
+    if len(evaluated.machines) > 1:
+        lines += ["These are of several machines: times are not comparable.", ""]
+    if not any(o.speed is not None for seeds in evaluated.found.values() for outcomes in seeds.values() for o in outcomes.values()):
+        lines += ["Nothing was timed there: it says nothing of speed.", ""]
+    if evaluated.unfinished:
+        lines += [f"Not finished: {', '.join(evaluated.unfinished)}.", ""]
+    failed = [(unit.name, (folder / unit.name / FAILED).read_text().strip()) for arm in table.arms for unit in arm.units if (folder / unit.name / FAILED).exists()]
+    if failed:
+        lines += [f"Failed: {'; '.join(f'{name} ({why[:200]})' for name, why in failed)}.", ""]
+    return lines
+
+
+def listed_machines(machines):
+    return f"On {', '.join(sorted(machines))}." if machines else "Nothing has run yet."
+
+
+def chance(evaluated, table):
+    """How many differences were looked at: some leave zero out by chance."""
+    found = [d for _, pairs in table.comparisons for one, other in pairs if one in evaluated.found and other in evaluated.found
+             for d in (evaluated.difference(one, other, m) for m in COMPARED) if d is not None]
+    if not found:
+        return []
+    return [f"{len(found)} differences are looked at below. Where there was none at all, {0.05 * len(found):.0f} of them would be bold by chance, and with three seeds or fewer some more,"
+            " for the interval of few seeds is too narrow.", ""]
 
 
 def report(folder, table, out):
     out.mkdir(parents=True, exist_ok=True)
     evaluated = Evaluated(folder, table)
-    lines = ["# Ablation: results", "", "Written by `bench/ablation/report.py`; `docs/ablation.md` says what the arms are and how to read this.", "",
-             f"On {', '.join(sorted(evaluated.machines)) or 'no machine yet'}. Means with 95 % bootstrap intervals over seeds and tasks.", ""]
-    if len(evaluated.machines) > 1:
-        lines += ["These are of several machines: times are not comparable.", ""]
-    if evaluated.modelled:
-        lines += ["Some speed-ups are the cost model's: nothing was timed there.", ""]
-    if evaluated.unfinished:
-        lines += [f"Not finished: {', '.join(evaluated.unfinished)}.", ""]
-    lines += ["## What comes out", "", *final_models(evaluated, table)]
-    compared = comparisons(evaluated, table)
-    if compared:
-        lines += ["## Differences", "", "Bold where the interval does not hold zero (or 1, of ratios).", "", *compared]
-    lines += ["## How it was trained", "", f"The means of the last {LAST:.0%} of the steps of all seeds.", "", *training(folder, table), *plots(folder, table, out)]
-    (out / "results.md").write_text("\n".join(lines))
+    lines = [*head(evaluated, table, folder), *chance(evaluated, table)]
+    for question, pairs in table.comparisons:
+        lines += answer(evaluated, table, folder, question, pairs)
+    lines += ["## How it was trained", "", *training(folder, table, rows), *plots(folder, table, out)]
+    (out / "results.md").write_text("\n".join(lines).rstrip("\n") + "\n")
+    return lines
+
+
+def short(folder, table):
+    """A few lines for a terminal."""
+    evaluated = Evaluated(folder, table)
+    measures = ("Verified", "Verified as drawn", "refused by a rule", *RATIOS[1:])
+    print(f"{'arm/evaluation':18} seeds tasks " + " ".join(f"{m[:22]:>24}" for m in measures))
+    for way, seeds in evaluated.found.items():
+        print(f"{way:18} {len(seeds):5} {len(evaluated.tasks(way)):5} " + " ".join(f"{told(m, evaluated.interval(way, m)):>24}" for m in measures))
+    print(f"not finished: {len(evaluated.unfinished)} of {sum(len(unit.evaluations) for arm in table.arms for unit in arm.units)} evaluations")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("arms")
-    parser.add_argument("folder")
-    parser.add_argument("-o", "--output", required=True)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("-o", "--output", type=pathlib.Path, help="where to write; without it a short table is printed")
     asked = parser.parse_args()
     try:
-        report(pathlib.Path(asked.folder), read_table(asked.arms), pathlib.Path(asked.output))
+        table = read_table(asked.arms)
+        if asked.output:
+            report(asked.folder, table, asked.output)
+        else:
+            short(asked.folder, table)
     except Wrong as error:
         print(f"report: {error}", file=sys.stderr)
         return 2

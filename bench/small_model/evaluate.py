@@ -10,7 +10,8 @@ reference), and only an answer that is Verified there too counts. Without a GPU 
 
 OUT gets results.jsonl, a line a sample, and summary.json. A share has a 95 % interval (Wilson's); a geometric mean is over tasks, each the mean of its
 Verified samples' logarithms, with a 95 % interval by bootstrap over tasks. --beside compares with another model's results of the same tasks: the geometric mean of
-times over tasks of which both have a Verified answer. `nereid eval --proposer model --samples 16` says what search makes of a model's samples.
+times over tasks of which both have a Verified answer. With --go-on what OUT has already, of the same command that was broken off, is not made again.
+`nereid eval --proposer model --samples 16` says what search makes of a model's samples.
 NEREID (the command; ./nereid) may be several words.
 """
 import argparse
@@ -35,8 +36,14 @@ def lines(path):
 
 
 def write_lines(path, rows):
-    with open(path, "w") as file:
-        file.writelines(json.dumps(row) + "\n" for row in rows)
+    write(path, "".join(json.dumps(row) + "\n" for row in rows))
+
+
+def write(path, text):
+    """Whole, or not at all."""
+    part = path.with_name(path.name + ".part")
+    part.write_text(text)
+    part.replace(path)
 
 
 def run(*arguments, **options):
@@ -77,6 +84,14 @@ def compiled(told, tasks):
         return {name: source for name, source in pool.map(one, tasks) if source}
 
 
+def write_answers(told, path, temperature, samples):
+    part = path.with_name(path.name + ".part")
+    with open(part, "w") as file:
+        run("generate", "--model", told.model, "--prompts", told.out / "prompts.jsonl", "--json", "--temperature", temperature, "-n", samples,
+            "--max-tokens", told.most_tokens, "--device", told.device, "--sequences", told.sequences, "--seed", told.seed, stdout=file)
+    part.replace(path)
+
+
 def answers_of(told, tasks):
     """[(task id, sample, answer)], and what writing them took."""
     prompts = pathlib.Path(told.model) / "prompts"
@@ -87,11 +102,10 @@ def answers_of(told, tasks):
     for way, temperature, samples in (("greedy", 0, 1), ("drawn", told.temperature, told.samples)):
         if samples == 0:
             continue
-        started = time.time()
-        with open(told.out / f"{way}.jsonl", "w") as file:
-            run("generate", "--model", told.model, "--prompts", told.out / "prompts.jsonl", "--json", "--temperature", temperature, "-n", samples,
-                "--max-tokens", told.most_tokens, "--device", told.device, "--sequences", told.sequences, "--seed", told.seed, stdout=file)
-        answers = lines(told.out / f"{way}.jsonl")
+        started, path = time.time(), told.out / f"{way}.jsonl"
+        if not (told.go_on and path.exists()):
+            write_answers(told, path, temperature, samples)
+        answers = lines(path)
         tokens = sum(len(answer["tokens"]) for answer in answers)
         cut = sum(answer["finish_reason"] == "length" for answer in answers)
         told.say(f"{way}: {len(answers)} answers, {tokens} tokens in {time.time() - started:.1f} s, {cut} cut off")
@@ -108,7 +122,8 @@ def judged(told, name, pairs, *options):
     once = [pair for pair in pairs if distinct[pair["reference_source"], pair["candidate_source"]] == pair["id"]]
     asked, said = told.out / f"{name}.pairs.jsonl", told.out / f"{name}.verdicts.jsonl"
     write_lines(asked, once)
-    said.unlink(missing_ok=True)
+    if not told.go_on:
+        said.unlink(missing_ok=True)
     started = time.time()
     subprocess.run([*NEREID, "verify", "--batch", asked, "-o", said, "--policy", "strict", "--seed", str(told.seed), "--jobs", str(told.jobs), "--time-limit", str(told.time_limit), *options],
                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -121,7 +136,7 @@ def results_of(told, tasks, answers, compiler):
     sources = {name: source for name, _, source in tasks}
     pairs = [{"id": f"{name}.{sample}", "reference_source": sources[name], "candidate_source": answer, "form": "answer"} for name, sample, answer in answers]
     pairs += [{"id": f"{name}.compiler", "reference_source": sources[name], "candidate_source": code, "form": "source"} for name, code in compiler.items()]
-    verdicts = judged(told, "cpu", pairs, "--device", "cpu")
+    verdicts = judged(told, "cpu", pairs, "--device", "cpu", "--beyond-rules")
     times = {}
     if told.device == "cuda":
         right = [{**pair, "trace": verdicts[pair["id"]]["trace"]} for pair in pairs if verdicts[pair["id"]] and verdicts[pair["id"]]["verdict"] == "Verified"]
@@ -133,6 +148,8 @@ def results_of(told, tasks, answers, compiler):
         name, sample = pair["id"].rsplit(".", 1)
         said = times.get(pair["id"]) or verdicts[pair["id"]] or {"verdict": "Error", "reason": "no verdict was there in time"}
         row = {"task": name, "level": levels[name], "sample": sample, "verdict": said["verdict"], "rule": said.get("rule"), "reason": said["reason"]}
+        if said.get("otherwise"):  # what a Disallowed one would be if rules did not count
+            row["otherwise"] = said["otherwise"]["verdict"]
         if said.get("times") and said["verdict"] == "Verified":
             row["ms"], row["reference_ms"] = said["times"]["candidate_ms"], said["times"]["reference_ms"]
         rows.append(row)
@@ -217,10 +234,12 @@ def main():
     parser.add_argument("--max-work", default="2^26")
     parser.add_argument("--most-tokens", type=int, default=4096)
     parser.add_argument("--sequences", type=int, default=512)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--time-limit", type=float, default=10)
     parser.add_argument("--timing-seconds", type=float, default=0.1)
     parser.add_argument("--no-compiler", action="store_true", help="without what the compiler writes")
+    parser.add_argument("--only-tasks", action="store_true", help="make the tasks, and what the compiler makes of them, and no more")
+    parser.add_argument("--go-on", action="store_true", help="what OUT has of this same command's is not made again")
     parser.add_argument("--beside", type=pathlib.Path, help="results.jsonl of another model on the same tasks")
     told = parser.parse_args()
     told.say = lambda text: print(text, file=sys.stderr, flush=True)
@@ -229,6 +248,8 @@ def main():
     told.tasks.mkdir(parents=True, exist_ok=True)
     tasks = tasks_of(told)
     compiler = {} if told.no_compiler else compiled(told, tasks)
+    if told.only_tasks:
+        return
     answers = [] if told.model == "-" else answers_of(told, tasks)
     rows = results_of(told, tasks, answers, compiler)
     write_lines(told.out / "results.jsonl", rows)
@@ -240,7 +261,7 @@ def main():
             some = [[row for row in of if level in (row["level"], "all")] for of in (rows, beside or [])]
             one = summary[way][level] = summary_of(some[0], way, None if beside is None else some[1])
             print(told_line(f"{way}, {'all' if level == 'all' else 'level ' + level}", one))
-    (told.out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
+    write(told.out / "summary.json", json.dumps(summary, indent=1) + "\n")
 
 
 if __name__ == "__main__":
