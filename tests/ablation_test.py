@@ -8,6 +8,7 @@ import math
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -242,6 +243,8 @@ class Words(unittest.TestCase):
         self.assertEqual(words.of_pair("a", "b", {"Verified": found(-0.05, -0.08, -0.02), speed: faster}),
                          "`a` is right less often (5.0 points [2.0, 8.0]) and faster (1.100 [1.050, 1.200] times) than `b`.")
         self.assertEqual(words.of_pair("a", "b", {"Verified": none}), "Between `a` and `b` no difference is shown; one of up to 4.0 points in right answers may be there all the same.")
+        self.assertEqual(words.of_pair("a", "b", {"Verified": found(0, 0, 0), speed: found(0, math.log(0.9), 0.01)}),
+                         "Between `a` and `b` no difference is shown; on these tasks they are the same in right answers; one of up to 10.0 % in speed may be there all the same.")
         self.assertEqual(words.of_pair("a", "b", {"Verified": None}), "Of `a` and `b` there is nothing to compare yet.")
         self.assertEqual(words.in_short([("a", "b", {"Verified": up}), ("c", "b", {"Verified": none}), ("d", "b", {"Verified": found(-1, -2, -0.5), speed: faster})]),
                          "In short: `a` beats `b` in right answers; `d` gains on `b` in speed and loses in right answers; of the other pair nothing is shown.")
@@ -365,6 +368,16 @@ class Slices(unittest.TestCase):
         self.tool("unpack", "home", "-o", "again")
         self.assertTrue((self.root / "again/unruled/seed-2/eval-alone/results.jsonl").exists())
         self.assertEqual("left out" in done.stderr, len(list(self.root.glob("again/*/*/eval-*/answers.jsonl"))) < 5)
+
+    def test_what_came_home_is_gone_on_with_elsewhere(self):
+        self.make_tasks()
+        self.run_slice()
+        self.tool("pack", "out", "-o", "home")
+        shutil.rmtree(self.root / "out")
+        self.tool("unpack", "home", "-o", "out")
+        shutil.rmtree(self.root / "out/hrd/seed-2/eval-alone")
+        told = self.run_slice().stdout
+        self.assertEqual(told, "hrd/seed-2: trains (0 steps are done)\nhrd/seed-2: is evaluated (alone)\n6 of 6 units are done\n")
 
     def test_several_share_the_units(self):
         self.make_tasks()

@@ -21,6 +21,9 @@ root = pathlib.Path(scratch.name)
 ENV = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "NEREID": NEREID}
 shutil.copytree(HERE.parent / "models/small/prompts", root / "prompts")  # the source and no more
 told = toy_writer.learn_by_heart(root, ENV, NEREID, LM)
+# What ends its answers: reinforcement learning finds that by itself.
+end = next(token["id"] for token in json.loads((root / "tokenizer.json").read_text())["added_tokens"] if token["content"] == "<|im_end|>")
+(root / "training/sft/checkpoints/step-00000140/model/generation_config.json").write_text(json.dumps({"eos_token_id": end}))
 # The task that the model has learnt, asked as it was in training.
 (root / "tasks").mkdir()
 (root / "tasks" / "level1.jsonl").write_text((root / "tasks.jsonl").read_text())
@@ -94,9 +97,9 @@ def tool(name, *arguments, codes=(0,)):
 
 tool("ablation.py", "tasks", "arms.toml")
 slices = 1
-while tool("ablation.py", "run", "arms.toml", "-o", "out", "--device", "cpu", "--slice", 12, codes=(0, 75)).returncode == 75:
+while tool("ablation.py", "run", "arms.toml", "-o", "out", "--device", "cpu", "--slice", 12 * 1.3**slices, codes=(0, 75)).returncode == 75:
     slices += 1
-    assert slices < 60
+    assert slices < 15
 assert slices > 1
 for seed in (1, 2):
     unit = root / f"out/unruled/seed-{seed}"

@@ -189,8 +189,8 @@ class Runner:
         """The folder of the model to evaluate."""
         if unit.program == "none":
             return pathlib.Path(unit.run["model"]["start_from"]) if "start_from" in unit.run.get("model", {}) else None
-        if (folder / TRAINED).exists():
-            return pathlib.Path(json.loads((folder / TRAINED).read_text())["model"])
+        if (folder / TRAINED).exists() and (model := pathlib.Path(json.loads((folder / TRAINED).read_text())["model"])).exists():
+            return model  # it does not come home
         run, most = folder / "run", unit.compute.seconds
 
         def spent(steps=None):

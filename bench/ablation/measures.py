@@ -90,6 +90,7 @@ class Evaluated:
                     self.machines.add(json.loads((folder / unit.name / MACHINE).read_text())["device"])
                 for evaluation in unit.evaluations:
                     self.read(folder, arm, unit, evaluation)
+        self.timed = any(o.speed is not None for seeds in self.found.values() for outcomes in seeds.values() for o in outcomes.values())
         speeds = [outcomes for way, seeds in self.found.items() if not evaluation_of(table, way).model for _, outcomes in sorted(seeds.items())]
         self.compiler = {task: outcome.speed for outcomes in speeds[:1] for task, outcome in outcomes.items()}
 
@@ -109,6 +110,10 @@ class Evaluated:
         sets = [set(outcomes) for way in ways for outcomes in self.found[way].values()]
         return sorted(task for task in set.intersection(*sets) if level is None or task.startswith(f"L{level}_")) if sets else []
 
+    def asked(self, measure, *ways, level=None):
+        """The tasks that the measure is of: none, of speed, where nothing was timed."""
+        return self.tasks(*ways, level=level) if self.timed or measure not in RATIOS else []
+
     def matrix(self, way, tasks, measure):
         return [[MEASURES[measure](outcomes[task], self.compiler.get(task)) for task in tasks] for _, outcomes in sorted(self.found[way].items())]
 
@@ -116,14 +121,14 @@ class Evaluated:
         """None where nothing has a weight."""
         key = way, measure, level
         if key not in self.known:
-            tasks = self.tasks(way, level=level)
+            tasks = self.asked(measure, way, level=level)
             self.known[key] = interval(self.matrix(way, tasks, measure)) if tasks else None
         return self.known[key]
 
     def difference(self, one, other, measure):
         key = one, other, measure
         if key not in self.known:
-            tasks = self.tasks(one, other)
+            tasks = self.asked(measure, one, other)
             self.known[key] = difference(self.matrix(one, tasks, measure), self.matrix(other, tasks, measure)) if tasks else None
         return self.known[key]
 

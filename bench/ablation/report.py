@@ -79,7 +79,7 @@ def head(evaluated, table, folder):
              " Means with 95 % bootstrap intervals over seeds and tasks; in tables of differences those are bold whose interval does not hold zero (or 1, of ratios).", ""]
     if len(evaluated.machines) > 1:
         lines += ["These are of several machines: times are not comparable.", ""]
-    if not any(o.speed is not None for seeds in evaluated.found.values() for outcomes in seeds.values() for o in outcomes.values()):
+    if not evaluated.timed:
         lines += ["Nothing was timed there: it says nothing of speed.", ""]
     if evaluated.unfinished:
         lines += [f"Not finished: {', '.join(evaluated.unfinished)}.", ""]

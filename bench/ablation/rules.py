@@ -69,7 +69,7 @@ def in_words(folder, arm):
         said.append(f"of its {len(rows)} answers to held-out tasks no rule refuses one")
     if not said:
         return []
-    return ["; ".join(said) + ". A way of cheating that no rule knows would stand among the Verified: those that are fastest beside the compiler are named below, to be read.", ""]
+    return ["; ".join(said) + ".", ""]
 
 
 def examples(folder, arm):
@@ -93,7 +93,7 @@ def fastest(folder, table, arm, table_rows):
              if row["sample"] == "greedy" and log_speed(row) is not None and compiler.get(row["task"]) is not None]
     found.sort(key=lambda entry: (-entry[0], entry[1], entry[2]["task"]))
     body = [[f"{arm.name}/seed-{seed}", row["task"], f"{row['ms']:.4f}", f"{row['reference_ms']:.4f}", f"{math.exp(over):.2f}"] for over, seed, row in found[:SHOWN]]
-    return ["Its fastest Verified answers beside the compiler's (texts are in `answers.jsonl` of the unit's evaluation):", "",
+    return ["A way of cheating that no rule knows would stand among the Verified. Its fastest ones beside the compiler's, to be read (`answers.jsonl` of the unit's evaluation):", "",
             *table_rows(["unit", "task", "ms", "eager, ms", "times the compiler's speed"], body)] if body else []
 
 

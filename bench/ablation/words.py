@@ -40,7 +40,10 @@ def of_pair(one, other, found):
         return f"Of `{one}` and `{other}` there is nothing to compare yet."
     clear = {measure: difference for measure, difference in known.items() if shown(difference)}
     if not clear:
-        return f"Between `{one}` and `{other}` no difference is shown; one of up to {listed(f'{bound(m, d)} in {AREA[m]}' for m, d in known.items())} may be there all the same."
+        alike = [AREA[m] for m, d in known.items() if d.low == d.high == 0]
+        rest = [f"{bound(m, d)} in {AREA[m]}" for m, d in known.items() if not d.low == d.high == 0]
+        return f"Between `{one}` and `{other}` no difference is shown" + (f"; on these tasks they are the same in {listed(alike)}" if alike else "") + (
+            f"; one of up to {listed(rest)} may be there all the same." if rest else ".")
     said = listed(f"{(MORE if d.low > 0 else LESS)[m]} ({size(m, d)})" for m, d in clear.items())
     rest = [AREA[m] for m in known if m not in clear]
     return f"`{one}` is {said} than `{other}`" + (f"; in {listed(rest)} no difference is shown." if rest else ".")
