@@ -73,7 +73,7 @@ std::optional<double> last_reward(const Judged& judged, const ObjectiveSettings&
     case ObjectiveSettings::Kind::kGrpo:
       return binary_reward(judged);
     case ObjectiveSettings::Kind::kHrd:
-      return objective.uniform_reward ? split_reward(judged).plan : split_reward(judged).code;
+      return objective.uniform_reward ? split_reward(judged, objective.speedup_limit).plan : split_reward(judged).code;
     case ObjectiveSettings::Kind::kDrpo:
       break;  // it weighs rollouts, and has no advantages
   }

@@ -26,9 +26,9 @@ std::vector<double> advantages(std::span<const double> rewards, Baseline baselin
 
 double binary_reward(const Judged& judged) { return judged.valid && judged.correct ? 1 : 0; }
 
-SplitReward split_reward(const Judged& judged) {
+SplitReward split_reward(const Judged& judged, double speedup_limit) {
   const double code = binary_reward(judged);
-  return {.plan = code * std::min(judged.speedup, 2.0), .code = code};
+  return {.plan = code * std::min(judged.speedup, speedup_limit), .code = code};
 }
 
 }  // namespace nereid::train

@@ -25,10 +25,10 @@ struct Judged {
 
 // AutoTriton: rule times execution, 0 or 1.
 double binary_reward(const Judged& judged);
-// TritonRL: of the code's tokens valid * correct, of the plan's that times min(speedup, 2).
+// TritonRL: of the code's tokens valid * correct, of the plan's that times min(speedup, limit); theirs is 2.
 struct SplitReward {
   double plan = 0, code = 0;
 };
-SplitReward split_reward(const Judged& judged);
+SplitReward split_reward(const Judged& judged, double speedup_limit = 2);
 
 }  // namespace nereid::train

@@ -77,7 +77,8 @@ class Evaluation {
     }
   }
 
-  std::vector<double> group_advantages(size_t group, double (*reward)(const Judged&)) const {
+  template <typename Reward>
+  std::vector<double> group_advantages(size_t group, const Reward& reward) const {
     std::vector<double> rewards;
     for (size_t i = groups_[group]; i < groups_[group + 1]; ++i)
       rewards.push_back(reward(rollouts_[i].judged));
@@ -104,8 +105,8 @@ class Evaluation {
     for (const Rollout& rollout : rollouts_) plan_tokens += static_cast<double>(rollout.plan_tokens);
     const double code_tokens = tokens_ - plan_tokens;
     for (size_t g = 0; g + 1 < groups_.size(); ++g) {
-      const auto of_plan =
-          group_advantages(g, [](const Judged& judged) { return split_reward(judged).plan; });
+      const auto of_plan = group_advantages(
+          g, [&](const Judged& judged) { return split_reward(judged, settings_.speedup_limit).plan; });
       const auto of_code = settings_.uniform_reward ? of_plan : group_advantages(g, [](const Judged& judged) {
         return split_reward(judged).code;
       });

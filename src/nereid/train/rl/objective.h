@@ -27,6 +27,7 @@ struct ObjectiveSettings {
   double clip = 0.2;                          // kGrpo, kHrd: ratios in [1 - clip, 1 + clip]
   double alpha = 0.1;                         // kHrd
   bool uniform_reward = false;                // kHrd: the code's tokens get the plan's reward
+  double speedup_limit = 2;                   // kHrd: a plan earns no more
   double lambda = 0.1;                        // kDrpo: temperature of log speed-ups
   double tau = 5;                             // kDrpo: temperature of incorrect ones
   double beta = 1000, delta = 1e-4;           // kDrpo: beta * max(KL - delta, 0)^2

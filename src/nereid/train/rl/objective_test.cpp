@@ -56,6 +56,7 @@ TEST(Rewards, AreTheLaddersProducts) {
       EXPECT_EQ(split_reward(judged).plan, valid && correct ? 1.5 : 0);
     }
   EXPECT_EQ(split_reward({.valid = true, .correct = true, .speedup = 9}).plan, 2);
+  EXPECT_EQ(split_reward({.valid = true, .correct = true, .speedup = 9}, 10).plan, 9);
 }
 
 std::vector<Rollout> drawn(uint32_t seed, size_t count, double apart) {

@@ -28,6 +28,7 @@ void read_rl(TomlTable& root, RlSettings& rl) {
   if (objective.kind == Kind::kHrd) {
     table->real("alpha", objective.alpha, {.lowest = 0, .highest = 1e3});
     table->boolean("uniform_reward", objective.uniform_reward);
+    table->real("speedup_limit", objective.speedup_limit, {.lowest = 1, .highest = 1e6});
   }
   table->text("tokenizer", rl.tokenizer);
   table->required("tasks", "an array of files of tasks, one for each class");

@@ -35,7 +35,8 @@ struct RlSettings {
   bool rule_reward = true;
   std::string judge_device = "auto";
   int64_t judge_gpu = -1;  // what rank 0's judge sees, rank r's r more; -1: the rank's own
-  // Answers judged at a time, of each rank; 0: one a core, of all ranks together, but for two that feed a GPU.
+  // Answers judged at a time, of each rank; 0: one a core, of all ranks together, but for two that feed a
+  // GPU.
   int64_t judge_jobs = 0;
   int64_t trials = 3;      // of each answer on the task's own inputs
   bool few_kinds = false;  // of other inputs, those that find the most
@@ -44,7 +45,7 @@ struct RlSettings {
   // writes; what is Verified is timed afterwards, while the engine and the trainer stand still.
   enum class Times { kTogether, kApart } times = Times::kTogether;
   double timing_seconds = 0.1;  // for sampling an answer's times
-  double time_limit = 30;  // seconds, of a judged replay
+  double time_limit = 30;       // seconds, of a judged replay
 };
 
 struct RlRun {

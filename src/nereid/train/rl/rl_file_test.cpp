@@ -46,10 +46,12 @@ TEST(RlFile, ReadsBothTables) {
 
 TEST(RlFile, ReadsWhatAnAblationLeavesOut) {
   std::string text(kRlFile);
-  text.replace(text.find("samples = 4"), 11, "rule_reward = false\nuniform_reward = true");
+  text.replace(text.find("samples = 4"), 11,
+               "rule_reward = false\nuniform_reward = true\nspeedup_limit = 10");
   const RlRun run = parse_rl_file(text, "r.toml").value();
   EXPECT_FALSE(run.rl.rule_reward);
   EXPECT_TRUE(run.rl.objective.uniform_reward);
+  EXPECT_EQ(run.rl.objective.speedup_limit, 10);
   text.replace(text.find("\"hrd\""), 5, "\"grpo\"");
   EXPECT_THAT(parse_rl_file(text, "r.toml").error().message,
               testing::HasSubstr("rl has no key 'uniform_reward'"));
