@@ -7,6 +7,15 @@ namespace {
 // The operator of ATen that a row names, without its namespace.
 std::string_view aten(const Calling& c) { return c.applied.op->aten.substr(6); }
 
+// Of fake tensors these are several operators (torch/_decomp): what the first makes is laid out once more.
+std::optional<Tensor> in_steps(Calling& c, std::string_view op, std::vector<Arg> more = {}) {
+  const Laid from[] = {c.laid()};
+  const Laid first[] = {elementwise(from)};
+  std::vector<Arg> args = {arg(c.x[0])};
+  for (Arg& one : more) args.push_back(std::move(one));
+  return c.to.call(op, std::move(args), c.to.made(elementwise(first)));
+}
+
 std::optional<Tensor> unary(Calling& c) { return c.elementwise(aten(c), {c.x[0]}); }
 std::optional<Tensor> binary(Calling& c) { return c.elementwise(aten(c), {c.x[0], c.x[1]}); }
 std::optional<Tensor> with_constant(Calling& c) {
@@ -30,8 +39,10 @@ std::optional<Tensor> leaky_relu(Calling& c) {
   const bool usual = std::get<double>(slope.node) == 0.01;  // what is the schema's own is not passed on
   return c.elementwise("leaky_relu", {c.x[0]}, usual ? std::vector<Arg>() : std::vector<Arg>{slope});
 }
+std::optional<Tensor> unary_in_steps(Calling& c) { return in_steps(c, aten(c)); }
+std::optional<Tensor> elu(Calling& c) { return in_steps(c, "elu", {c.constant('a')}); }
 std::optional<Tensor> selu(Calling& c) {
-  return c.elementwise("elu", {c.x[0]}, {arg(1.6732632423543772), arg(1.0507009873554805)});
+  return in_steps(c, "elu", {arg(1.6732632423543772), arg(1.0507009873554805)});
 }
 std::optional<Tensor> softplus(Calling& c) {
   std::vector<Arg> more = {c.constant('a')};
@@ -110,7 +121,9 @@ void add_pointwise_records(Records& records) {
     if (op.rule == Rule::kBinary) records[op.name] = binary;
     if (op.rule == Rule::kTriangle) records[op.name] = triangle;
   }
-  records["elu"] = records["pow"] = with_constant;
+  for (const char* name : {"gelu", "hardswish", "hardsigmoid", "logsigmoid"}) records[name] = unary_in_steps;
+  records["elu"] = elu;
+  records["pow"] = with_constant;
   for (const char* name : {"hardtanh", "clamp"}) records[name] = with_constants;
   records["lerp"] = lerp;
   records["where"] = where;

@@ -149,8 +149,20 @@ size_t times() {
   return told == nullptr ? 1 : static_cast<size_t>(std::atoi(told));
 }
 
+constexpr const char* kOnViews[] = {"transpose", "permute", "chunk", "split",       "slice",      "elu",
+                                    "selu",      "gelu",    "relu",  "hardsigmoid", "hardswish",  "hardtanh",
+                                    "clamp",     "sigmoid", "mish",  "logsigmoid",  "leaky_relu", "softsign"};
+
 TEST_F(TracedTest, IsTheTracersOfEveryOperator) {
   for (const ops::Operator& op : ops::catalogue()) compare(1, times(), 2 * times(), {&op});
+}
+
+// Parts of transposed tensors, of which one dimension has one element: what of it is dense is told otherwise
+// of every kind of operator.
+TEST_F(TracedTest, IsTheTracersOfWhatWorksElementByElementOnViews) {
+  std::vector<const ops::Operator*> chosen;
+  for (const char* name : kOnViews) chosen.push_back(ops::find(name));
+  compare(4, times(), 100 * times(), chosen);
 }
 
 TEST_F(TracedTest, IsTheTracersOfLargerPrograms) {
