@@ -51,6 +51,12 @@ def paid_of(runs, end=True):
     return None if None in (reward, verified) else max(reward - verified, 0.0)
 
 
+def shares_of(runs):
+    """What share of the tasks each class had at the end, in percent."""
+    names = sorted({figure for steps in runs.values() for step in steps for figure in step if figure.startswith("share/")})
+    return " / ".join(f"{100 * end_of(runs, name):.0f}" for name in names) or "-"
+
+
 def plain(value, form="{:.3f}"):
     return "-" if value is None else form.format(value)
 
@@ -71,11 +77,11 @@ def training(folder, table, rows):
         learnt.append([arm.name, seeds, *used, f"{plain(first_of(runs, 'reward'))} to {plain(end_of(runs, 'reward'))}",
                        f"{plain(first_of(runs, 'verdict/Verified'))} to {plain(end_of(runs, 'verdict/Verified'))}", plain(paid_of(runs)), often or "none",
                        f"{plain(first_of(runs, 'entropy'), '{:.4f}')} to {plain(end_of(runs, 'entropy'), '{:.4f}')}", plain(mean([step.get("kl") for steps in runs.values() for step in steps]), "{:.2g}"),
-                       plain(end_of(runs, "length"), "{:.0f}")])
+                       plain(end_of(runs, "length"), "{:.0f}"), shares_of(runs)])
     lines = []
     if learnt:
         lines += [f"Reinforcement learning: from the first step to the mean of the last {LAST:.0%}, of all seeds.", "",
-                  *rows(["arm", "seeds done", "steps", "seconds", "rollouts", "reward", "Verified", "rewarded and refused", "rules broken most", "entropy", "KL, mean", "tokens"], learnt)]
+                  *rows(["arm", "seeds done", "steps", "seconds", "rollouts", "reward", "Verified", "rewarded and refused", "rules broken most", "entropy", "KL, mean", "tokens", "levels, %"], learnt)]
     if tuned:
         lines += ["Fine-tuning. Losses are of other texts with plans than without: they cannot be compared.", "",
                   *rows(["arm", "seeds done", "steps", "seconds", "loss", "held-out loss, last"], tuned)]
