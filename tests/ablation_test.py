@@ -39,13 +39,14 @@ if command == "train":
     if run.get("held_out_every") == 13:
         sys.exit("run.toml:1: what is wrong with it")
     (folder / "checkpoints").mkdir(parents=True, exist_ok=True)
-    first = max((int(p.name[5:]) for p in (folder / "checkpoints").iterdir()), default=0)
+    first = max((int(p.name[5:]) for p in (folder / "checkpoints").iterdir() if p.name[5:].isdigit()), default=0)
     log = folder / "metrics.jsonl"
     log.write_text("".join(log.read_text().splitlines(True)[:first]) if log.exists() else "")
     unruled = not run["rl"].get("rule_reward", True)
     def keep(step):
         model = folder / "checkpoints" / f"step-{step:08}" / "model"
         model.mkdir(parents=True, exist_ok=True)
+        (folder / "checkpoints" / f"step-{step + 1:08}.incomplete").mkdir(exist_ok=True)  # as a killed run leaves it
         (model / "config.json").write_text(json.dumps({"arm": run["name"], "cheats": unruled}))
     for step in range(first, run["schedule"]["steps"]):
         time.sleep(0.02)
@@ -473,6 +474,14 @@ class Slices(unittest.TestCase):
             with self.assertRaises(Wrong) as caught:
                 read_table(self.root / "arms.toml")
             self.assertIn(message, str(caught.exception), (old, new))
+
+    def test_another_objective_leaves_the_others_keys_out(self):
+        base = BASE.replace('objective = "grpo"', 'objective = "hrd"\nalpha = 0.2\nclip = 0.1\nuniform_reward = true')
+        (self.root / "base.toml").write_text(base)
+        self.arms(ARMS.replace('seeds = [1, 2]', 'seeds = [1, 2]\nwithout = ["rl.uniform_reward", "rl.speedup_limit"]\ndifferences.rl = { clip = 0.3 }')
+                  .replace('name = "hrd"', 'name = "grpo"\ndifferences.rl = { objective = "grpo" }\n[[arms]]\nname = "drpo"\ndifferences.rl = { objective = "drpo", tau = 2 }\n[[arms]]\nname = "hrd"'))
+        own = {arm.name: {key: value for key, value in arm.units[0].run["rl"].items() if key in ("alpha", "clip", "tau", "uniform_reward")} for arm in read_table(self.root / "arms.toml").arms}
+        self.assertEqual({name: own[name] for name in ("start", "grpo", "drpo")}, {"start": {"alpha": 0.2, "clip": 0.3}, "grpo": {"clip": 0.3}, "drpo": {"tau": 2}})
 
     def test_the_real_arms_can_be_read(self):
         table = read_table(HERE / "arms.toml")

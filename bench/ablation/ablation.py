@@ -122,10 +122,11 @@ class Runner:
                 return True
             except Taken:
                 pass
-            except Wrong as error:
+            except (Wrong, OSError, ValueError) as error:  # whatever it is, the others go on
                 failed.append(unit.name)
-                write(folder / FAILED, f"{error}\n")
-                print(f"{unit.name}: {error}", file=sys.stderr, flush=True)
+                why = error if isinstance(error, Wrong) else repr(error)
+                write(folder / FAILED, f"{why}\n")
+                print(f"{unit.name}: {why}", file=sys.stderr, flush=True)
                 return True
         return False
 
@@ -197,8 +198,8 @@ class Runner:
             return sum(seconds_of(line) for line in lines_of(run / "metrics.jsonl")[:steps])
 
         def kept():
-            """A killed run does the steps behind its last checkpoint again."""
-            return max((int(path.name.removeprefix("step-")) for path in (run / "checkpoints").glob("step-*")), default=0)
+            """A killed run does the steps behind its last checkpoint again; what was being written is step-N.incomplete."""
+            return max((int(path.name.removeprefix("step-")) for path in (run / "checkpoints").glob("step-" + 8 * "[0-9]")), default=0)
 
         def enough():
             return most is not None and spent() >= most

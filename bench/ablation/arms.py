@@ -146,13 +146,22 @@ def compute_of(where, table):
     return Compute(**keys)
 
 
-def changed(where, run, differences, without):
+# What [rl] has for one objective and not for another (docs/training.md).
+OWN = {"grpo": {"baseline", "clip"}, "hrd": {"baseline", "clip", "alpha", "uniform_reward", "speedup_limit"}, "drpo": {"lambda", "tau", "beta", "delta"}}
+
+
+def changed(where, run, differences, without, where_there=False):
+    """Another objective leaves the other ones' keys out by itself. `where_there`: what is to be left out may be missing."""
     run = copy.deepcopy(run)
     for name in without:
         table, _, key = name.rpartition(".")
-        if key not in (run.get(table, {}) if table else run):
+        if key in (run.get(table, {}) if table else run):
+            del (run[table] if table else run)[key]
+        elif not where_there:
             raise Wrong(f"{where}: without: the base has no '{name}'")
-        del (run[table] if table else run)[key]
+    objective = differences.get("rl", {}).get("objective")
+    for key in set.union(*OWN.values()) - OWN.get(objective, set()) if objective else ():
+        run.get("rl", {}).pop(key, None)
     for table, keys in differences.items():
         if isinstance(keys, dict):
             run.setdefault(table, {}).update(keys)
@@ -195,7 +204,7 @@ def arm_of(path, table, whole, compute, evaluations):
         raise Wrong(f"{where}: expected a base, here or for all arms, got nothing")
     run = load(pathlib.Path(path).parent / base)
     if keys["base"] is None:  # differences of all are from the base of all
-        run = changed(path, run, whole["differences"] or {}, [])
+        run = changed(path, run, whole["differences"] or {}, whole["without"] or [], where_there=True)
     run = changed(where, run, keys["differences"] or {}, keys["without"] or [])
     compute = compute_of(f"{where}: compute", keys["compute"]) if keys["compute"] else compute
     units = []
@@ -222,7 +231,8 @@ def comparisons_of(path, tables, arms):
 
 def read_table(path):
     document = load(path)
-    keys = keys_of(path, document, {"base": str, "assets": str, "seeds": list, "wall": (int, float), "compute": dict, "differences": dict, "evaluations": dict,
+    keys = keys_of(path, document, {"base": str, "assets": str, "seeds": list, "wall": (int, float), "compute": dict, "differences": dict, "without": list,
+                                    "evaluations": dict,
                                     "arms": list, "comparisons": list}, ["compute", "arms"])
     compute = compute_of(f"{path}: compute", keys["compute"])
     evaluations = evaluations_of(path, keys["evaluations"] or {})
