@@ -488,6 +488,7 @@ class Slices(unittest.TestCase):
         units = [arm.units[0] for arm in table.arms]
         self.assertEqual({str(unit.compute) for unit in units if unit.program == "rl"}, {"90 seconds"})
         self.assertEqual({unit.run["schedule"]["steps"] for unit in units if unit.program == "sft"}, {1100})
+        self.assertEqual({unit.run["data"]["rows_per_step"] * unit.run["data"]["sequence_length"] for unit in units if unit.program == "sft"}, {1 << 18})
         self.assertIn("rule_reward = false", next(unit for unit in units if unit.arm == "no_rules").run_file())
         self.assertEqual({unit.arm: set(unit.run["rl"]) & {"alpha", "baseline"} for unit in units if unit.arm in ("hrd", "grpo", "drpo")},
                          {"hrd": {"alpha", "baseline"}, "grpo": {"baseline"}, "drpo": set()})
