@@ -7,6 +7,7 @@
 
 #include "nereid/app/common.h"
 #include "nereid/app/version.h"
+#include "nereid/base/shipped_model.h"
 #include "nereid/policy/compiler.h"
 #include "nereid/policy/http.h"
 #include "nereid/policy/inductor.h"
@@ -35,15 +36,11 @@ std::vector<std::string> words(const std::string& list) {
 // The one that was named, else the one that comes with the program.
 Result<std::unique_ptr<policy::Proposer>> make_model(const SearchFlags& flags, const Installation& installation,
                                                      replay::Device device) {
-  const auto shipped = installation.models / "small";
-  std::error_code ignored;
-  if (flags.model.empty() && !std::filesystem::exists(shipped / "config.json", ignored))
-    return input_error(
-        "the proposer model: no model comes with this installation ({} is not there); name one with --model DIR",
-        (shipped / "config.json").string());
-  policy::ModelOptions options{.folder = shipped,
+  policy::ModelOptions options{.folder = flags.model,
                                .device = device == replay::Device::kCuda ? "cuda" : "cpu"};
-  if (!flags.model.empty()) options.folder = flags.model;
+  if (flags.model.empty()) {
+    NEREID_TRY(options.folder, shipped_model(installation));
+  }
   // What is timed has the GPU alone.
   if (device == replay::Device::kCuda)
     options.turn = [] { return std::make_shared<replay::GpuGate::Pass>(replay::gpu_gate().share()); };
@@ -119,6 +116,7 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
   command.add_flag("--whole-only", flags.whole_only, "Do not cut the program into fragments");
   command.add_flag("--every-sample", flags.every_sample,
                    "Judge all samples, though one has beaten what was to be expected; `eval` always does");
+  command.add_flag("--first", flags.first, "Nothing more is looked for once something is verified");
   command.add_flag("--once", flags.once,
                    "What each proposer answers first, and no more: no repairs, fragments or tuning");
   command.add_flag("--fresh", flags.fresh, "Judge and ask anew, whatever the store knows");

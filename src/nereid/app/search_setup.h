@@ -20,7 +20,7 @@ struct SearchFlags : JudgingFlags {
   std::optional<uint64_t> seed;
   int samples = 1, repairs = 2;
   bool shrink = false, fresh = false, forget = false, against_compile = false, whole_only = false,
-       once = false, every_sample = false;
+       once = false, every_sample = false, first = false;
   std::string baselines;  // ways, with commas
 };
 void add_search_flags(CLI::App& command, SearchFlags& flags);

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "nereid/base/installation.h"
+#include "nereid/base/shipped_model.h"
 #include "nereid/lm/command.h"
 #include "nereid/lm/dtype_option.h"
 #include "nereid/model/decoder/decoder.h"
@@ -24,16 +24,13 @@ Result<Answer> export_checkpoint(const Options& given) {
   Options options = given;
   if (options.model.empty()) {
     NEREID_TRY(const auto installation, Installation::locate());
-    const auto shipped = installation.models / "small";
-    std::error_code absent;
-    if (!std::filesystem::exists(shipped / "config.json", absent))
-      return input_error("no model comes with this installation ({} is not there); name a checkpoint's folder", (shipped / "config.json").string());
+    NEREID_TRY(const auto shipped, shipped_model(installation));
     options.model = shipped.string();
   }
   NEREID_TRY(const auto dtype, dtype_option(options.dtype));
   NEREID_TRY(const auto weights, model::load_weights(options.model, at::kCPU, dtype));
   std::vector<std::filesystem::path> also;
-  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json", "prompts"}) {
+  for (const char* name : {"generation_config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json", "prompts"}) {
     std::error_code absent;
     if (const auto file = std::filesystem::path(options.model) / name; std::filesystem::exists(file, absent)) also.push_back(file);
   }

@@ -2,11 +2,21 @@
 
 #include <CLI/CLI.hpp>
 
+#include "nereid/base/shipped_model.h"
+
 namespace nereid::lm {
 
 void add_model_option(CLI::App& command, EngineOptions& options) {
-  command.add_option("--model", options.model, "A folder with a checkpoint and its tokenizer.json")
-      ->required();
+  command.add_option("--model", options.model,
+                     "A folder with a checkpoint and its tokenizer.json (default: the one that comes with Nereid)");
+}
+
+Status name_model(EngineOptions& options) {
+  if (!options.model.empty()) return ok_status();
+  NEREID_TRY(const auto installation, Installation::locate());
+  NEREID_TRY(const auto shipped, shipped_model(installation));
+  options.model = shipped.string();
+  return ok_status();
 }
 
 void add_engine_options(CLI::App& command, EngineOptions& options) {

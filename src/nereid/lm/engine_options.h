@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "nereid/base/result.h"
+
 namespace CLI {
 class App;
 }
@@ -18,6 +20,8 @@ struct EngineOptions {
 
 // --model is asked for first in a command's help, the others last: two calls.
 void add_model_option(CLI::App& command, EngineOptions& options);
+// Where --model was not given, the one that comes with Nereid.
+Status name_model(EngineOptions& options);
 void add_engine_options(CLI::App& command, EngineOptions& options);
 
 }  // namespace nereid::lm

@@ -20,6 +20,7 @@ namespace nereid::lm {
 namespace {
 
 constexpr const char* kGenerateExamples = R"(Examples:
+  nereid generate --chat --prompt - < task.py --temperature 0 --max-tokens 4096    kernels of Nereid's own model, unjudged
   nereid generate --model Qwen3-8B --prompt 'def fibonacci(n):'                  as it is drawn
   nereid generate --model Qwen3-8B --prompt - < prompt.txt --temperature 0       greedy, the prompt from standard input
   nereid generate --model Qwen3-8B --chat --prompt 'What is RMS norm?' --system 'Be brief.'
@@ -27,7 +28,7 @@ constexpr const char* kGenerateExamples = R"(Examples:
   nereid generate --model Qwen3-8B --prompts prompts.jsonl --json > answers.jsonl
   nereid generate --model Qwen3-8B --prompts prompts.jsonl --json -n 16 --enough 12    the slowest of each prompt's samples are dropped
 
-MODEL is a folder with config.json, safetensors and tokenizer.json, of the Qwen3, Qwen2 (2.5) or Llama 3 family. Each line of prompts.jsonl
+MODEL is a folder with config.json, safetensors and tokenizer.json, of the Qwen3, Qwen2 (2.5) or Llama 3 family; the one that comes with Nereid knows tasks and nothing else. Each line of prompts.jsonl
 is {"prompt": "..."}, {"messages": [{"role": "user", "content": "..."}, ...]} (as the model was taught: chat_template.jinja or tokenizer_config.json
 says how) or {"tokens": [...]}; answers come as they are done, and name their line by `index`, from 0. Temperature, top-k and top-p
 are those of generation_config.json where not given. The same seed gives the same samples, whatever else is generated beside them.
@@ -267,7 +268,10 @@ void add_generate_command(CLI::App& app, Chosen& chosen) {
   command->add_flag("--json", options->json, "One JSON object a sample");
   command->callback([options, &chosen] {
     chosen.json = options->json;
-    chosen.run = [options] { return generate(*options); };
+    chosen.run = [options]() -> Result<Answer> {
+      NEREID_TRY_STATUS(name_model(*options));
+      return generate(*options);
+    };
   });
 }
 

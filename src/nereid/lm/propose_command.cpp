@@ -253,7 +253,12 @@ void add_propose_command(CLI::App& app, Chosen& chosen) {
   command->add_option("--context", options->most_tokens, "At most so many tokens in a sequence; the model's own limit where not given")->check(CLI::Range(int64_t{2}, int64_t{1} << 24));
   command->add_flag("--turns", options->turns, "Compute only when told to");
   add_engine_options(*command, *options);
-  command->callback([options, &chosen] { chosen.run = [options] { return propose(*options); }; });
+  command->callback([options, &chosen] {
+    chosen.run = [options]() -> Result<Answer> {
+      NEREID_TRY_STATUS(name_model(*options));
+      return propose(*options);
+    };
+  });
 }
 
 }  // namespace nereid::lm

@@ -55,7 +55,12 @@ lets what was asked be finished and takes nothing more (exit code 0; 130 where t
   command->add_option("--grace", options->grace, "Seconds for what was asked to be finished, when told to end")->check(CLI::Range(0.0, 1e6))->capture_default_str();
   command->add_flag("--no-thinking", options->no_thinking, "Answers begin with an empty thought");
   add_engine_options(*command, *options);
-  command->callback([options, &chosen] { chosen.run = [options] { return serve(*options); }; });
+  command->callback([options, &chosen] {
+    chosen.run = [options]() -> Result<Answer> {
+      NEREID_TRY_STATUS(name_model(*options));
+      return serve(*options);
+    };
+  });
 }
 
 }  // namespace nereid::lm

@@ -1,0 +1,14 @@
+// The language model that comes with this program, where nobody names another.
+#pragma once
+
+#include <filesystem>
+
+#include "nereid/base/installation.h"
+#include "nereid/base/result.h"
+
+namespace nereid {
+
+// Its folder. An Error (blamed on the input, which names no model) says where it would lie.
+Result<std::filesystem::path> shipped_model(const Installation& installation);
+
+}  // namespace nereid

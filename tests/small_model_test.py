@@ -1,0 +1,89 @@
+"""The model that ships: its files are those that were written down, small enough, loaded by transformers to the same logits; and commands that
+name no model find it, and it writes kernels that are verified. Where the weights are not in this checkout there is nothing to test (exit code 77).
+
+    small_model_test.py NEREID NEREID_LM
+"""
+import hashlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+NEREID, LM = (os.path.abspath(path) for path in sys.argv[1:3])
+REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
+MODEL = REPOSITORY / "models/small"
+MOST_BYTES = 32_000_000
+scratch = tempfile.TemporaryDirectory()
+root = pathlib.Path(scratch.name)
+ENV = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "NEREID_STORE": str(root / "store.db"), "HF_HUB_OFFLINE": "1"}
+
+
+def ran(*arguments, code=0, program=NEREID, **options):
+    done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, cwd=root, env=ENV, timeout=280, **options)
+    assert done.returncode == code, (arguments, done.returncode, done.stdout[-2000:], done.stderr[-2000:])
+    return done
+
+
+weights, sums = MODEL / "model.safetensors", MODEL / "SHA256SUMS"
+if not weights.exists() and not sums.exists():
+    assert not (MODEL / "config.json").exists(), f"{MODEL} has a config.json and no weights: commands would take it for a model"
+    told = ran("optimize", REPOSITORY / "tests/tasks/relu.py", "-o", "out.py", "--proposers", "model", code=2).stderr
+    assert "no model comes with this installation" in told and "name a checkpoint's folder" in told, told
+    print(f"{weights} is not there: nothing to test")
+    sys.exit(77)
+
+# What lies there is what was written down.
+assert sums.exists(), f"{weights} is there and {sums} is not: tools/ship-model writes it"
+written = dict(reversed(line.split("  ", 1)) for line in sums.read_text().splitlines())
+for needed in ("config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "prompts/system.md", "prompts/task.md", "prompts/repair.md"):
+    assert needed in written, f"{sums} does not name {needed}: tools/ship-model writes it"
+made_by = [name for name in written if name.startswith("../../")]
+assert any(name.startswith("../../runs/") for name in made_by), f"{sums} names no run file: by what was it made?"
+for name, digest in written.items():
+    file = MODEL / name
+    if name in made_by and (not file.exists() or hashlib.sha256(file.read_bytes()).hexdigest() != digest):
+        print(f"note: {name} has changed since the model was made by it")
+        continue
+    assert file.exists(), f"{file} is not there; {sums} names it"
+    found = hashlib.sha256(file.read_bytes()).hexdigest()
+    assert found == digest, f"{file}: expected the SHA-256 {digest} of {sums}, got {found}"
+size = weights.stat().st_size + (MODEL / "tokenizer.json").stat().st_size
+assert size <= MOST_BYTES, f"weights and tokenizer have {size} bytes, expected at most {MOST_BYTES}"
+print(f"{size} bytes, as written down")
+
+# Exported, and in transformers: the same weights to the bit, and the same logits as far as float32 rounds.
+ran("export", "-o", "exported")
+import torch  # noqa: E402
+from safetensors.torch import load_file, save_file  # noqa: E402
+from transformers import AutoModelForCausalLM  # noqa: E402
+
+exported = load_file(root / "exported/model.safetensors")
+original = load_file(weights)
+assert exported.keys() == original.keys() and all(torch.equal(exported[name], original[name]) for name in original)
+assert json.loads((root / "exported/generation_config.json").read_text()) == json.loads((MODEL / "generation_config.json").read_text())
+config = json.loads((MODEL / "config.json").read_text())
+ran("synth", "--level", 2, "--count", 3, "--seed", 4711, "--held-out", 0.05, "--split", "held-out", "--max-elements", "2^14", "--max-work", "2^18", "-o", "tasks", "--json")
+tasks = sorted((root / "tasks").glob("*.py"))
+assert len(tasks) == 3
+encoded = ran("tokenize", "-t", MODEL / "tokenizer.json", tasks[0]).stdout.split()
+tokens = torch.tensor([int(token) for token in encoded])
+assert 50 < len(tokens) < 2000 and int(tokens.max()) < config["vocab_size"]
+save_file({"tokens": tokens, "cumulative": torch.tensor([0, len(tokens)], dtype=torch.int32)}, root / "tokens.safetensors")
+ran("logits", "exported", "--tokens", "tokens.safetensors", "-o", "logits.safetensors", "--device", "cpu", "--dtype", "float32", program=LM)
+ours = load_file(root / "logits.safetensors")["logits"]
+with torch.no_grad():
+    theirs = AutoModelForCausalLM.from_pretrained(root / "exported", dtype=torch.float32).eval()(tokens[None]).logits[0]
+apart, scale = (ours - theirs).abs().max().item(), theirs.abs().max().item()
+assert apart <= 1e-5 * max(scale, 10), (apart, scale)
+print(f"exported; logits of up to {scale:.1f} differ by {apart:.1e} from transformers'")
+
+# Without --model: a raw answer, and verified kernels.
+answer = ran("generate", "--chat", "--prompt", "-", "--temperature", 0, "--max-tokens", 4096, "--device", "cpu", input=tasks[0].read_text()).stdout
+assert "class ModelNew" in answer and "@triton.jit" in answer and answer.rstrip().endswith("```"), answer[-500:]
+for task in tasks:
+    result = json.loads(ran("optimize", task, "-o", "out.py", "--proposers", "model", "--samples", 8, "--first", "--whole-only", "--device", "cpu", "--policy", "strict", "--budget", "250s", "--json").stdout)
+    assert result["verdict"] == "Verified" and result["proposer"] == "model", result
+    assert ran("verify", task, "out.py", "--device", "cpu", "--policy", "strict").stdout.startswith("Verified")
+print("three held-out programs of two operators: Verified")
