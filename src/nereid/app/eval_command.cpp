@@ -44,9 +44,9 @@ std::string question_of(const SearchFlags& f, const SearchSetup& setup) {
   std::string model;
   for (const auto* proposer : setup.proposers)
     if (proposer->name() == "model") model = fmt::format(" ({})", proposer->identity());
-  return fmt::format("{}{} on {}, policy {}, {} trials, {} samples, {} repairs, {} a task{}{}{}", f.proposers,
+  return fmt::format("{}{} on {}, policy {}, {} trials, {} samples, {} repairs, {} a task{}{}{}{}", f.proposers,
                      model, setup.hardware, f.policy, f.trials, f.samples, f.repairs, f.budget,
-                     f.shrink ? ", shrunk" : "", f.whole_only ? ", whole" : "", f.once ? ", once" : "");
+                     f.shrink ? ", shrunk" : "", f.whole_only ? ", whole" : "", f.once ? ", once" : "", f.first ? ", first" : "");
 }
 
 Result<Answer> run(const EvalOptions& options, bool json) {
@@ -77,6 +77,7 @@ Result<Answer> run(const EvalOptions& options, bool json) {
          .budget = budget,
          .search = {.samples = options.search.samples,
                     .every_sample = true,  // pass@k counts them
+                    .first_is_enough = options.search.first,
                     .repairs = options.search.once ? 0 : options.search.repairs,
                     .fragments = !options.search.whole_only && !options.search.once,
                     .tuning = !options.search.once},

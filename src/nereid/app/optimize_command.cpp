@@ -156,6 +156,7 @@ Result<Answer> run(const OptimizeOptions& options, bool json) {
                                  .patience = Deadline::after(2 * budget + 120),
                                  .samples = options.search.samples,
                                  .every_sample = options.search.every_sample,
+                                 .first_is_enough = options.search.first,
                                  .repairs = options.search.once ? 0 : options.search.repairs,
                                  .fragments = !options.search.whole_only && !options.search.once,
                                  .tuning = !options.search.once},

@@ -61,16 +61,16 @@ std::optional<int64_t> bound_of(const trace::Trace& trace, const trace::Phase& f
 
 // Random data that an operator meets where this value stood: what is never negative there is not here.
 std::string sample_python(const trace::Value& value, bool never_negative, std::optional<int64_t> bound) {
-  const std::string sizes = fmt::to_string(fmt::join(value.sizes, ", "));
-  if (value.dtype == trace::DType::kBool) return fmt::format("torch.rand({}) < 0.5", sizes.empty() ? "()" : sizes);
+  const std::string sizes = value.sizes.empty() ? "1" : fmt::to_string(fmt::join(value.sizes, ", "));
+  if (value.dtype == trace::DType::kBool) return fmt::format("torch.rand({}) < 0.5", sizes);
   if (bound) {
     const std::string cast =
         value.dtype == trace::DType::kI64 ? "" : fmt::format(".to({})", dtype_text(value.dtype));
-    return fmt::format("torch.randint(0, {}, ({}{})){}", *bound, sizes, value.sizes.size() == 1 ? "," : "", cast);
+    return fmt::format("torch.randint(0, {}, ({}{})){}", *bound, sizes, value.sizes.size() < 2 ? "," : "", cast);
   }
   const std::string cast =
       value.dtype == trace::DType::kF32 ? "" : fmt::format(".to({})", dtype_text(value.dtype));
-  return fmt::format("torch.{}({}){}", never_negative ? "rand" : "randn", sizes.empty() ? "()" : sizes, cast);
+  return fmt::format("torch.{}({}){}", never_negative ? "rand" : "randn", sizes, cast);
 }
 
 bool makes_no_negatives(const std::string& op) {
@@ -144,6 +144,67 @@ Result<std::string> fragment_text(const trace::Trace& trace, const trace::Phase&
       "import torch\n\n\nclass Model(torch.nn.Module):\n    def forward(self{}):\n{}        return {}\n\n\n"
       "def get_inputs():\n    return [\n{}    ]\n\n\ndef get_init_inputs():\n    return []\n",
       head, body, results.size() == 1 ? results[0] : fmt::format("({})", fmt::join(results, ", ")), samples);
+}
+
+std::optional<PlainText> plain_text(const trace::Trace& trace, const trace::Phase& forward,
+                                    const std::vector<size_t>& steps,
+                                    const std::vector<ValueId>& inputs,
+                                    const std::vector<ValueId>& outputs) {
+  static const std::map<std::string_view, std::string_view> kWritten = {
+      {"aten::where.self", "torch.where"},
+      {"aten::masked_fill.Scalar", "torch.masked_fill"},
+      {"aten::gather", "torch.gather"},
+      {"aten::index_select", "torch.index_select"}};
+  const auto call = [&](size_t i) -> const trace::Call& {
+    return std::get<trace::Call>(forward.steps[steps[i]]);
+  };
+  const bool classes = steps.size() == 2 && call(0).op == "aten::_log_softmax" && call(1).op == "aten::nll_loss_forward" &&
+                       outputs == std::vector<ValueId>{trace::tensors_in(call(1).result)[0]};
+  const bool rows = steps.size() == 1 && call(0).op == "aten::embedding";
+  const auto written = kWritten.find(call(0).op);
+  if (!classes && !rows && (steps.size() != 1 || written == kWritten.end())) return std::nullopt;
+  PlainText plain;
+  std::map<ValueId, std::string> names;
+  std::string list, samples;
+  int floats = 0;
+  for (const ValueId id : inputs) {
+    trace::Value value = trace.values[static_cast<size_t>(id)];
+    std::optional<int64_t> bound;
+    if (value.dtype == trace::DType::kBool) {
+      names[id] = "mask";
+    } else if (trace::is_integral(value.dtype)) {
+      bound = bound_of(trace, forward, steps, value);
+      names[id] = classes ? "target" : "idx";
+      // A row for each index is the same whatever the indices' shape.
+      if (rows) value.sizes = {trace::element_count(value)};
+    } else {
+      names[id] = std::vector<const char*>{"x", "b", "c"}[static_cast<size_t>(std::min(floats++, 2))];
+    }
+    if (value.sizes.empty()) return std::nullopt;
+    plain.sizes.push_back(value.sizes);
+    list += (list.empty() ? "" : ", ") + names[id];
+    samples += fmt::format("    {} = {}\n", names[id], sample_python(value, false, bound));
+  }
+  std::set<std::string> distinct;
+  for (const auto& [id, name] : names) distinct.insert(name);
+  if (distinct.size() != inputs.size() || outputs.size() != 1) return std::nullopt;
+  std::string text;
+  if (classes) {
+    text = fmt::format("F.cross_entropy({})", list);
+  } else if (rows) {
+    text = fmt::format("torch.index_select({}, 0, {})", names[inputs[0]], names[inputs[1]]);
+  } else {
+    const auto whole = call_python(
+        call(0), [&](ValueId id) -> Result<std::string> { return names.at(id); }, "x.device");
+    if (!whole.ok()) return std::nullopt;
+    text = std::string(written->second) + whole->substr(whole->find('('));
+  }
+  plain.source = fmt::format(
+      "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n\nclass Model(nn.Module):\n"
+      "    def forward(self, {}):\n        out = {}\n        return out\n\ndef get_inputs():\n{}    return [{}]\n\n"
+      "def get_init_inputs():\n    return []\n",
+      list, text, samples, list);
+  return plain;
 }
 
 }  // namespace nereid::search

@@ -1,6 +1,7 @@
 // Some steps of a traced forward as a task of their own.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,11 +20,23 @@ bool is_contiguous(const trace::Value& value);
 inline constexpr int kFirstStepLine = 6;
 
 // In KernelBench's format: forward takes `inputs` as x0, x1, ..., each contiguous whatever it is in the trace,
-// and returns `outputs`; `steps` are those of `forward`, which are calls all of them. Integers are drawn below
+// a single number as a tensor of one element, and returns `outputs`; `steps` are those of `forward`, which are calls all of them. Integers are drawn below
 // what the steps index with them. An error names what has no text: integers that are no such index, an
 // argument that is none of Python's.
 Result<std::string> fragment_text(const trace::Trace& trace, const trace::Phase& forward,
                                   const std::vector<size_t>& steps, const std::vector<trace::ValueId>& inputs,
                                   const std::vector<trace::ValueId>& outputs);
+
+// As people write it, where the steps are one operator by mask or by index; nothing where they are not. Its
+// inputs are the same in the same order, but indices have the sizes that it is told with. Small models know
+// such operators so.
+struct PlainText {
+  std::string source{};
+  std::vector<std::vector<int64_t>> sizes{};  // of the inputs
+};
+std::optional<PlainText> plain_text(const trace::Trace& trace, const trace::Phase& forward,
+                                    const std::vector<size_t>& steps,
+                                    const std::vector<trace::ValueId>& inputs,
+                                    const std::vector<trace::ValueId>& outputs);
 
 }  // namespace nereid::search

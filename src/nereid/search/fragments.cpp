@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <set>
 #include <unordered_map>
 
 #include "nereid/base/hash.h"
@@ -16,7 +17,8 @@ constexpr double kImproved = 0.98;  // of the last composed program's cost: less
 constexpr double kFragmentSeconds = 30;
 
 constexpr size_t kComposeEvery = 8;  // questions
-constexpr size_t kMostInAdvance = 32;
+constexpr size_t kMostOfALine = 20;  // nodes: a recurrent cell in its calls
+constexpr size_t kMostInAdvance = 64;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 double cost_of(const std::vector<Offer>& cover) {
@@ -46,19 +48,16 @@ class FragmentSearch {
         say_(say),
         fragments_(slicer.fragments(options.most_nodes, options.most_fragments)) {
     for (size_t n = 0; n < slicer.nodes(); ++n) alone_.push_back(slicer.alone(n));
+    for (auto& line : slicer.lines_as_fragments(kMostOfALine)) {
+      lines_.push_back(line.nodes);
+      const auto there = [&](const Fragment& fragment) { return fragment.nodes == line.nodes; };
+      if (std::none_of(fragments_.begin(), fragments_.end(), there)) fragments_.push_back(std::move(line));
+    }
   }
 
   FragmentFindings run() {
-    // While there is nothing, the single nodes come first: they make a whole program soon.
-    if (to_beat_() == kNever) {
-      std::vector<const Fragment*> single;
-      for (const auto& fragment : fragments_)
-        if (fragment.nodes.count() == 1) single.push_back(&fragment);
-      ask_in_advance(single);
-      for (const auto& fragment : fragments_)
-        if (fragment.nodes.count() == 1 && !ask(fragment)) break;
-      compose(cheapest_cover(slicer_, offers(false), beam()));
-    }
+    if (to_beat_() == kNever) find_any();
+    if (options_.first_is_enough && to_beat_() != kNever) return std::move(findings_);
     const auto asked = [this](const Fragment& fragment) { return ask(fragment); };
     const auto worth = [this] { return std::min(to_beat_(), composed_ms_) * kImproved; };
     const auto cover = cheapest_cover_asked(
@@ -69,25 +68,120 @@ class FragmentSearch {
   }
 
  private:
+  // While there is nothing, what makes a whole program soon comes first: what each line of the program does,
+  // often one operator in several calls; then the single nodes of those that nobody could do at once. A node
+  // that nobody can do alone is asked about with its neighbours, fewer before more.
+  void find_any() {
+    std::vector<const Fragment*> lines, single, larger;
+    Nodes in_lines;
+    for (const Nodes& line : lines_) in_lines |= line;
+    for (const auto& fragment : fragments_) {
+      const bool alone = fragment.nodes.count() == 1;
+      const bool line = alone ? (fragment.nodes & in_lines).none()
+                              : std::find(lines_.begin(), lines_.end(), fragment.nodes) != lines_.end();
+      if (line) lines.push_back(&fragment);
+      (alone ? single : larger).push_back(&fragment);
+    }
+    if (!ask_all(lines, false)) return;
+    const Nodes missing = nobodys();
+    std::erase_if(single, [&](const Fragment* fragment) { return (fragment->nodes & missing).none(); });
+    if (!ask_all(single, true)) return;
+    std::map<const Fragment*, std::pair<size_t, size_t>> order;
+    for (const Fragment* fragment : larger)
+      order[fragment] = {slicer_.lines(fragment->nodes), fragment->nodes.count()};
+    std::stable_sort(larger.begin(), larger.end(),
+                     [&](const Fragment* a, const Fragment* b) { return order[a] < order[b]; });
+    for (Nodes missing = nobodys(); missing.any(); missing = nobodys()) {
+      // One for each missing node at a time: they are written side by side.
+      std::vector<const Fragment*> next;
+      Nodes hoped;
+      for (const Fragment* fragment : larger) {
+        if (known_.contains(fragment->source) || (fragment->nodes & missing & ~hoped).none()) continue;
+        next.push_back(fragment);
+        hoped |= fragment->nodes;
+      }
+      if (next.empty() || !ask_all(next, true)) break;
+    }
+    compose(cheapest_cover(slicer_, offers(false), beam()));
+  }
+
+  // Nodes that no fragment with a kernel has, and that may not stay PyTorch's.
+  Nodes nobodys() const {
+    Nodes missing = slicer_.all();
+    for (const auto& offer : offers(false)) missing &= ~offer.fragment->nodes;
+    return missing;
+  }
+
+  // About all of them, side by side: first greedily, then (`sampled`) with more samples where that is not
+  // enough. False where there was no time.
+  bool ask_all(std::vector<const Fragment*> fragments, bool sampled) {
+    std::set<std::string_view> sources;
+    std::erase_if(fragments, [&](const Fragment* f) { return !sources.insert(f->source).second; });
+    std::vector<const Fragment*> open;
+    ask_in_advance(fragments);
+    for (const Fragment* fragment : fragments) {
+      if (known_.contains(fragment->source)) continue;
+      if (!go_on()) return false;
+      ask_in_advance(fragments);
+      say_about(*fragment);
+      Asked& asked = asked_about(*fragment);
+      if (Known known = first(asked); !known.candidate.empty() || !asked.task)
+        settle(*fragment, std::move(known));
+      else
+        open.push_back(fragment);
+    }
+    if (!sampled) return go_on();
+    for (const Fragment* fragment : open) ask_others(asked_about(*fragment));
+    for (const Fragment* fragment : open) {
+      say_about(*fragment);
+      Known known = others(asked_about(*fragment));
+      if (!go_on() && known.candidate.empty()) return false;
+      settle(*fragment, std::move(known));
+    }
+    return go_on();
+  }
+
   bool go_on() const { return !interrupted() && !options_.deadline.passed(); }
   size_t beam() const { return slicer_.nodes() > 64 ? 32 : 256; }
 
   std::optional<double> ask(const Fragment& fragment) {
     if (const auto found = known_.find(fragment.source); found != known_.end()) return found->second.ms;
     if (!go_on()) return std::nullopt;
-    say_(fmt::format("fragment {}, of {} operators", known_.size() + 1, fragment.nodes.count()));
-    const Known known = judge(fragment);
+    say_about(fragment);
+    Asked& asked = asked_about(fragment);
+    Known known = first(asked);
+    if (known.candidate.empty()) {
+      ask_others(asked);
+      known = others(asked);
+    }
     if (!go_on() && known.candidate.empty()) return std::nullopt;
-    known_[fragment.source] = known;
+    const double ms = known.ms;
+    settle(fragment, std::move(known));
     if (known_.size() % kComposeEvery == 0) compose(cheapest_cover(slicer_, offers(false), beam()));
-    return known.ms;
+    return ms;
   }
 
-  // A fragment as a task, and who has been asked about it in advance. The task goes last.
+  void say_about(const Fragment& fragment) const {
+    say_(fmt::format("fragment {}, of {} operator{}", known_.size() + 1, fragment.nodes.count(),
+                     fragment.nodes.count() == 1 ? "" : "s"));
+  }
+
+  void settle(const Fragment& fragment, Known known) {
+    asked_.erase(fragment.source);
+    known_[fragment.source] = std::move(known);
+  }
+
+  // A fragment as a task (none where it cannot be traced), and who has been asked about it. The task goes
+  // last.
   struct Asked {
     std::unique_ptr<const Task> task{};
-    std::map<policy::Proposer*, std::unique_ptr<policy::Answers>> answers{};
+    std::map<policy::Proposer*, std::unique_ptr<policy::Answers>> first{}, others{};
   };
+
+  Asked& asked_about(const Fragment& fragment) {
+    const auto found = asked_.find(fragment.source);
+    return found != asked_.end() ? found->second : asked_.emplace(fragment.source, traced(fragment)).first->second;
+  }
 
   Asked traced(const Fragment& fragment) {
     auto task = bench_.trace("fragment.py", fragment.source, Deadline::after(kFragmentSeconds));
@@ -102,30 +196,48 @@ class FragmentSearch {
       if (known_.contains(fragment->source) || asked_.contains(fragment->source)) continue;
       for (auto* proposer : proposers_) {
         if (!proposer->samples() || proposer->paid()) continue;
-        auto found = asked_.find(fragment->source);
-        if (found == asked_.end()) found = asked_.emplace(fragment->source, traced(*fragment)).first;
-        if (found->second.task) found->second.answers[proposer] = bench_.ask_several(*proposer, *found->second.task, {0});
+        Asked& asked = asked_about(*fragment);
+        if (asked.task) asked.first[proposer] = bench_.ask_several(*proposer, *asked.task, {0});
       }
     }
   }
 
-  Known judge(const Fragment& fragment) {
+  // What everybody answers first, but for who costs money.
+  Known first(Asked& asked) {
     Known known;
-    auto in_advance = asked_.extract(fragment.source);
-    Asked asked = in_advance ? std::move(in_advance.mapped()) : traced(fragment);
     if (!asked.task) return known;
-    std::vector<int> others;
-    for (int sample = 1; sample < options_.samples; ++sample) others.push_back(sample);
     for (auto* proposer : proposers_) {
-      // One that costs money is asked where the others have nothing.
-      if (proposer->paid() && !known.candidate.empty()) continue;
-      auto& first = asked.answers[proposer];
-      if (!first) first = bench_.ask_several(*proposer, *asked.task, {0});
-      judge_answers(*proposer, *asked.task, *first, known, false);
-      if (proposer->samples() && !others.empty() && known.candidate.empty() && go_on())
-        judge_answers(*proposer, *asked.task, *bench_.ask_several(*proposer, *asked.task, others), known, true);
+      if (proposer->paid()) continue;
+      auto& answers = asked.first[proposer];
+      if (!answers) answers = bench_.ask_several(*proposer, *asked.task, {0});
+      judge_answers(*proposer, *asked.task, *answers, known, false);
     }
     return known;
+  }
+
+  // More samples, where nobody's first answer was good.
+  void ask_others(Asked& asked) {
+    if (!asked.task || !go_on() || options_.samples < 2) return;
+    for (auto* proposer : proposers_)
+      if (proposer->samples() && !proposer->paid())
+        asked.others[proposer] = bench_.ask_several(*proposer, *asked.task, samples(1));
+  }
+  // One that costs money is asked where the others have nothing.
+  Known others(Asked& asked) {
+    Known known;
+    if (!asked.task) return known;
+    for (auto& [proposer, answers] : asked.others)
+      if (known.candidate.empty()) judge_answers(*proposer, *asked.task, *answers, known, true);
+    for (auto* proposer : proposers_)
+      if (proposer->paid() && known.candidate.empty() && go_on())
+        judge_answers(*proposer, *asked.task, *bench_.ask_several(*proposer, *asked.task, proposer->samples() ? samples(0) : std::vector<int>{0}),
+                      known, true);
+    return known;
+  }
+  std::vector<int> samples(int from) const {
+    std::vector<int> samples;
+    for (int sample = from; sample < std::max(1, options_.samples); ++sample) samples.push_back(sample);
+    return samples;
   }
 
   void judge_answers(policy::Proposer& proposer, const Task& task, policy::Answers& answers, Known& known,
@@ -197,6 +309,7 @@ class FragmentSearch {
   const std::function<double()>& to_beat_;
   const std::function<void(const std::string&)>& say_;
   std::vector<Fragment> fragments_, alone_;
+  std::vector<Nodes> lines_;            // of several nodes each
   std::map<std::string, Known> known_;  // by source: equal fragments are judged once
   std::map<std::string, Asked> asked_;  // by source: in advance
   FragmentFindings findings_{};

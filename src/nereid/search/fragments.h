@@ -43,6 +43,7 @@ struct FragmentOptions {
   Deadline deadline = Deadline::after(60);
   size_t most_nodes = 5;
   size_t most_fragments = 400;
+  bool first_is_enough = false;  // nothing more is asked once a program is verified
   int samples = 1;  // at most so many answers of a proposer that samples, to one fragment
 };
 

@@ -76,7 +76,9 @@ std::string result_file(const Task& task, const Judged& best, const Provenance& 
   // The compiler's files tell their plan themselves.
   if (best.source.find(best.plan.substr(0, best.plan.find('\n'))) == std::string::npos)
     text += "\nPlan:\n" + best.plan;
-  return comment(text) + "\n" + best.source + (best.source.ends_with('\n') ? "" : "\n");
+  // A model's code keeps the lines of its answer, of which the first are empty.
+  const std::string source = best.source.substr(std::min(best.source.find_first_not_of('\n'), best.source.size()));
+  return comment(text) + "\n" + source + (source.ends_with('\n') ? "" : "\n");
 }
 
 }  // namespace nereid::search

@@ -97,7 +97,7 @@ class Run {
                                                   : std::numeric_limits<double>::infinity();
     };
     const auto findings = search_fragments(
-        bench_, task_, proposers, {.deadline = options_.deadline, .samples = options_.samples}, whole, to_beat,
+        bench_, task_, proposers, {.deadline = options_.deadline, .first_is_enough = options_.first_is_enough, .samples = options_.samples}, whole, to_beat,
         [this](const std::string& text) {
           event({Event::Kind::kSaid, "fragments", text});
         });
@@ -111,7 +111,11 @@ class Run {
   }
 
  private:
-  bool go_on() const { return !interrupted() && !options_.deadline.passed(); }
+  bool go_on() {
+    if (interrupted() || options_.deadline.passed()) return false;
+    const std::lock_guard lock(mutex_);
+    return !options_.first_is_enough || !outcome_.best;
+  }
 
   Deadline deadline_now() {
     const std::lock_guard lock(mutex_);

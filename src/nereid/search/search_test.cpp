@@ -385,6 +385,7 @@ TEST_F(SearchTest, TheResultFileSaysWhatIsKnown) {
   const auto b = bench();
   const auto task = b->trace("task.py", "class Model: pass\n", Deadline::after(10));
   Judged best = *run(*b, {&one}).best;
+  best.source = "\n\n\n" + best.source;
   best.plan = "fused\nall\x1b[31m of it " + std::string(200, 'x') + " " + std::string(50, 'y');
   const std::string text = result_file(
       **task, best, {.program = "nereid 9", .reference = "task.py", .hardware = "cpu", .versions = "v"});

@@ -119,6 +119,15 @@ bool Slicer::may_follow(const Nodes& set, const Nodes& done) const {
   return (needed & ~(set | done)).none();
 }
 
+size_t Slicer::lines(const Nodes& set) const {
+  std::set<std::pair<std::string, int>> places;
+  each_node(set, [&](size_t n) {
+    const auto& place = call(nodes_[n]).place;
+    places.emplace(place.file, place.line);
+  });
+  return places.size();
+}
+
 bool Slicer::computes(size_t node) const {
   const auto& steps = task_->facts.phases[static_cast<size_t>(task_->facts.judged())].steps;
   return steps[nodes_[node]].work != verify::Work::kFree;
@@ -183,8 +192,14 @@ Result<Fragment> Slicer::describe(const Nodes& set) const {
   if (fragment.outputs.empty()) return input_error("nobody needs it");
   if (fragment.inputs.empty()) return input_error("it has no inputs");
 
-  NEREID_TRY(fragment.source,
-             fragment_text(task_->trace, *forward_, steps, fragment.inputs, fragment.outputs));
+  for (const ValueId id : fragment.inputs)
+    fragment.sizes.push_back(value(id).sizes.empty() ? std::vector<int64_t>{1} : value(id).sizes);
+  if (auto plain = plain_text(task_->trace, *forward_, steps, fragment.inputs, fragment.outputs)) {
+    fragment.source = std::move(plain->source), fragment.sizes = std::move(plain->sizes);
+  } else {
+    NEREID_TRY(fragment.source,
+               fragment_text(task_->trace, *forward_, steps, fragment.inputs, fragment.outputs));
+  }
 
   const Gpu gpu;
   const auto& facts = task_->facts.phases[static_cast<size_t>(task_->facts.judged())].steps;
@@ -232,6 +247,28 @@ std::vector<Fragment> Slicer::fragments(size_t most_nodes, size_t most) const {
       if (seen.insert(larger).second) queue.push_back(larger);
     });
   }
+  return found;
+}
+
+std::vector<Fragment> Slicer::lines_as_fragments(size_t most_nodes) const {
+  std::map<std::pair<std::string, int>, Nodes> lines;
+  for (size_t n = 0; n < nodes_.size(); ++n) {
+    const auto& place = call(nodes_[n]).place;
+    lines[{place.file, place.line}].set(n);
+  }
+  std::vector<Fragment> found;
+  for (auto& [place, rest] : lines)
+    while (rest.any()) {
+      Nodes set, grown;
+      grown.set(rest._Find_first());
+      while (grown != set) {
+        set = grown;
+        each_node(set, [&](size_t n) { grown |= (before_[n] | after_[n]) & rest; });
+      }
+      rest &= ~set;
+      if (set.count() < 2 || set.count() > most_nodes || !convex(set)) continue;
+      if (auto fragment = describe(set); fragment.ok()) found.push_back(*std::move(fragment));
+    }
   return found;
 }
 
@@ -305,15 +342,23 @@ Result<std::string> Slicer::compose(const std::vector<Piece>& pieces) const {
       init += fmt::format("        self.{}run = {}ModelNew()\n", prefix, prefix);
     }
     std::vector<std::string> args, results;
-    for (const ValueId id : fragment.inputs) {
+    bool other_sizes = false;
+    for (size_t i = 0; i < fragment.inputs.size(); ++i) {
+      const ValueId id = fragment.inputs[i];
       NEREID_TRY(auto name, name_of(id));
       // As it was told; what another candidate returned may lie otherwise than in the trace.
-      const bool as_told = is_contiguous(value(id)) && leaves.contains(value(id).storage);
-      args.push_back(as_told ? std::move(name) : name + ".contiguous()");
+      if (!is_contiguous(value(id)) || !leaves.contains(value(id).storage)) name += ".contiguous()";
+      if (i < fragment.sizes.size() && fragment.sizes[i] != value(id).sizes) {
+        other_sizes = true;
+        name += fmt::format(".reshape({})", fmt::join(fragment.sizes[i], ", "));
+      }
+      args.push_back(std::move(name));
     }
     for (const ValueId id : fragment.outputs) results.push_back(names[id] = fmt::format("t{}", count++));
     body +=
         fmt::format("        {} = self.{}run({})\n", fmt::join(results, ", "), made, fmt::join(args, ", "));
+    for (const ValueId id : other_sizes ? fragment.outputs : std::vector<ValueId>())
+      body += fmt::format("        {0} = {0}.reshape([{1}])\n", names[id], fmt::join(value(id).sizes, ", "));
   }
   NEREID_TRY(const std::string output, tree_python(forward_->output, name_of, device));
   const bool keyed = std::holds_alternative<trace::Dict>(forward_->inputs.node);

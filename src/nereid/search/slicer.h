@@ -24,6 +24,8 @@ struct Fragment {
   Nodes nodes{};
   std::string source{};  // a task in KernelBench's format; equal for fragments that do the same
   std::vector<trace::ValueId> inputs{};  // in the order of its forward's parameters
+  // Of the inputs, as its source has them; where they are not the trace's, results have other sizes too.
+  std::vector<std::vector<int64_t>> sizes{};
   std::vector<trace::ValueId> outputs{};
   double eager_ms = 0;  // of its steps one by one, modelled
   double least_ms = 0;  // one launch that reads the inputs and writes the outputs once, modelled
@@ -47,8 +49,13 @@ class Slicer {
   // cannot be a task of its own (it takes integers that nobody knows, or something that has no text) is left
   // out.
   std::vector<Fragment> fragments(size_t most_nodes, size_t most) const;
+  // The nodes of each line of the reference's file, where they are connected, convex, and at most so many:
+  // often one operator in several calls. Those of several nodes alone.
+  std::vector<Fragment> lines_as_fragments(size_t most_nodes) const;
   // A single node as it is; for what no proposer can do.
   Fragment alone(size_t node) const;
+  // How many lines of the reference's file the set's steps come from.
+  size_t lines(const Nodes& set) const;
   bool computes(size_t node) const;  // PyTorch's work on it is work under some policy
 
   Nodes all() const;

@@ -197,19 +197,72 @@ TEST(Slicer, MasksAndIndicesAreDrawn) {
   indices.sizes = {9}, indices.strides = {1};
   trace.values.push_back(indices);
   const trace::Arg them{trace::TensorRef{static_cast<ValueId>(trace.values.size() - 1)}};
+  std::get<trace::List>(trace.phases.back().inputs.node).items.push_back(them);
   auto& select = std::get<trace::Call>(steps[2]);
   select.op = "aten::index_select", select.args = {select.args[0], trace::Arg{int64_t{-1}}, them};
   const auto slicer = Slicer::cut(*task);
   ASSERT_TRUE(slicer.ok()) << slicer.error().message;
-  EXPECT_THAT(slicer->alone(1).source, HasSubstr("    return [\n        torch.rand(8, 4),\n        torch.rand(8, 4) < 0.5,\n    ]"));
-  EXPECT_THAT(slicer->alone(1).source, HasSubstr("torch.ops.aten.masked_fill.Scalar(x0, x1, 0.0)"));
-  EXPECT_THAT(slicer->alone(2).source, HasSubstr("        torch.randint(0, 4, (9,)),\n"));
-  EXPECT_THAT(slicer->alone(2).source, HasSubstr("torch.ops.aten.index_select.default(x0, -1, x1)"));
+  // Alone as people write it, with others as the trace has it.
+  EXPECT_THAT(slicer->alone(1).source, HasSubstr("    def forward(self, x, mask):\n        out = torch.masked_fill(x, mask, 0.0)\n"));
+  EXPECT_THAT(slicer->alone(1).source, HasSubstr("    mask = torch.rand(8, 4) < 0.5\n    return [x, mask]\n"));
+  EXPECT_THAT(slicer->alone(2).source, HasSubstr("        out = torch.index_select(x, -1, idx)\n"));
+  EXPECT_THAT(slicer->alone(2).source, HasSubstr("    idx = torch.randint(0, 4, (9,))\n"));
+  std::string both;
+  for (const auto& fragment : slicer->fragments(2, 10))
+    if (fragment.nodes.count() == 2 && fragment.nodes.test(2)) both = fragment.source;
+  EXPECT_THAT(both, HasSubstr("        t1 = torch.ops.aten.index_select.default(t0, -1, x2)\n"));
+  EXPECT_THAT(both, HasSubstr("        torch.rand(8, 4) < 0.5,\n        torch.randint(0, 4, (9,)),\n"));
+  // Rows by indices of two dimensions: told with one, and given so.
+  indices.sizes = {3, 3}, indices.strides = {3, 1};
+  trace.values.back() = indices;
+  select.op = "aten::embedding", select.args = {select.args[0], them};
+  trace.values[static_cast<size_t>(trace::tensors_in(select.result)[0])].sizes = {3, 3, 4};
+  const auto rows = Slicer::cut(*task);
+  const Fragment first = rows->alone(0), second = rows->alone(1), third = rows->alone(2);
+  EXPECT_THAT(third.source, HasSubstr("out = torch.index_select(x, 0, idx)"));
+  EXPECT_THAT(third.source, HasSubstr("idx = torch.randint(0, 8, (9,))"));
+  const std::string candidate = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    pass\n";
+  const auto text = rows->compose({{&first, "", ""}, {&second, "", ""}, {&third, candidate, "model"}});
+  ASSERT_TRUE(text.ok()) << text.error().message;
+  EXPECT_THAT(*text, HasSubstr(", inputs[1].reshape(9))\n        t2 = t2.reshape([3, 3, 4])\n"));
   // Where nobody knows what integers may be, there is no task of its own.
   select.op = "aten::add.Tensor", select.args = {select.args[0], them};
   const auto other = Slicer::cut(*task);
   EXPECT_THAT(other->alone(2).source, IsEmpty());
   EXPECT_THAT(other->fragments(1, 10), SizeIs(2));
+}
+
+TEST(Slicer, ANumberIsToldAsATensorOfOneElement) {
+  // 0: relu(x), a single number; 1: add(w, 0)
+  const auto task = program({{-1}, {-2, 0}});
+  auto& trace = task->trace;
+  auto& number = trace.values[static_cast<size_t>(
+      trace::tensors_in(std::get<trace::Call>(trace.phases.back().steps[0]).result)[0])];
+  number.sizes = {}, number.strides = {};
+  const auto slicer = Slicer::cut(*task);
+  const Fragment first = slicer->alone(0), second = slicer->alone(1);
+  EXPECT_THAT(second.source, HasSubstr("        torch.rand(1),\n"));
+  const std::string candidate = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    pass\n";
+  const auto text = slicer->compose({{&first, "", ""}, {&second, candidate, "model"}});
+  ASSERT_TRUE(text.ok()) << text.error().message;
+  EXPECT_THAT(*text, HasSubstr("t1 = self.fragment_1_run(self.block[0].w, t0.contiguous().reshape(1))\n"
+                               "        t1 = t1.reshape([8, 4])\n"));
+}
+
+TEST(Slicer, WhatALineDoesIsAFragment) {
+  // Nodes 1, 2 and 4 are of one line, but 4 hangs together with neither; 3 reads 2.
+  const auto task = program({{-1}, {0}, {1}, {2}, {3}}, {4});
+  auto& steps = task->trace.phases.back().steps;
+  for (size_t i = 0; i < 5; ++i) std::get<trace::Call>(steps[i]).place = {"m.py", i == 0 ? 1 : i == 3 ? 3 : 2};
+  const auto slicer = Slicer::cut(*task);
+  Nodes expected;
+  expected.set(1), expected.set(2);
+  const auto lines = slicer->lines_as_fragments(5);
+  ASSERT_THAT(lines, SizeIs(1));
+  EXPECT_EQ(lines[0].nodes, expected);
+  EXPECT_EQ(slicer->lines(expected), 1U);
+  EXPECT_EQ(slicer->lines(slicer->all()), 3U);
+  EXPECT_THAT(slicer->lines_as_fragments(1), IsEmpty());
 }
 
 TEST(Slicer, WhatIsNotCut) {
