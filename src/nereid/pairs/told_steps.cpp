@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "nereid/lower/source_file.h"
+#include "nereid/lower/told_sizes.h"
 
 namespace nereid::pairs {
 namespace {
@@ -15,7 +16,8 @@ using trace::ValueId;
 
 class StepTeller {
  public:
-  StepTeller(const trace::Trace& trace, const std::string& source) : trace_(trace), forward_(trace.phases.back()) {
+  StepTeller(const trace::Trace& trace, const std::string& source)
+      : trace_(trace), forward_(trace.phases.back()) {
     for (const auto& state : trace.state) {
       std::string name = state.name;
       std::ranges::replace(name, '.', '_');
@@ -28,6 +30,8 @@ class StepTeller {
   }
 
   std::string text() {
+    for (const ValueId id : trace::tensors_in(forward_.inputs)) whole_.emplace(value(id).storage, id);
+    for (const auto& state : trace_.state) whole_.emplace(value(state.value).storage, state.value);
     std::string text;
     int number = 0;
     for (const auto& step : forward_.steps) {
@@ -40,7 +44,7 @@ class StepTeller {
       const auto results = trace::tensors_in(call->result);
       for (size_t r = 0; r < results.size(); ++r) {
         names_[results[r]] = r == 0 ? fmt::format("#{}", number) : fmt::format("#{}.{}", number, r + 1);
-        made.push_back(fmt::format("[{}]", fmt::join(value(results[r]).sizes, ", ")));
+        made.push_back(fmt::format("[{}]{}", fmt::join(value(results[r]).sizes, ", "), places(results[r])));
       }
       text += fmt::format("#{} {}({}) {}\n", number, short_name(call->op), fmt::join(given, ", "),
                           fmt::join(made, ", "));
@@ -65,6 +69,28 @@ class StepTeller {
     return state == by_storage_.end() ? "constant" : state->second;
   }
 
+  // Of a view, where its elements lie in what it is a view of; nothing where they lie one after the other
+  // from the first, and where the whole's own do not: kernels lay out otherwise what they make.
+  std::string places(ValueId id) {
+    const trace::Value& view = value(id);
+    const auto [whole, made] = whole_.emplace(view.storage, id);
+    const trace::Value& of = value(whole->second);
+    if (made || in_order(view) || !in_order(of)) return "";
+    std::vector<int64_t> strides = view.strides;
+    for (size_t d = 0; d < strides.size(); ++d)
+      if (view.sizes[d] == 1) strides[d] = 0;  // any would do
+    std::string text = fmt::format(" strides {}", fmt::join(strides, ", "));
+    if (view.offset != 0) text += fmt::format(" from {}", view.offset);
+    return lower::SizeTeller({of.sizes}, {}).told(text);
+  }
+
+  static bool in_order(const trace::Value& value) {
+    int64_t stride = 1;
+    for (size_t d = value.sizes.size(); d-- > 0; stride *= value.sizes[d])
+      if (value.sizes[d] != 1 && value.strides[d] != stride) return false;
+    return value.offset == 0;
+  }
+
   // Flags, types and what is not given say little.
   void tell(const trace::Arg& arg, std::vector<std::string>& told) const {
     if (const auto* ref = std::get_if<trace::TensorRef>(&arg.node)) told.push_back(name_of(ref->value));
@@ -81,6 +107,7 @@ class StepTeller {
   const trace::Phase& forward_;
   std::map<ValueId, std::string> names_;
   std::map<trace::StorageId, std::string> by_storage_;
+  std::map<trace::StorageId, ValueId> whole_;  // the first value in each storage
 };
 
 }  // namespace

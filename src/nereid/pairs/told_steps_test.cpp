@@ -1,0 +1,57 @@
+#include "nereid/pairs/told_steps.h"
+
+#include <gtest/gtest.h>
+
+#include "nereid/trace/sketch_for_tests.h"
+
+namespace nereid::pairs {
+namespace {
+
+using trace::make_call;
+using trace::tensor_arg;
+
+trace::Arg whole(int64_t number) { return trace::Arg{number}; }
+
+class ToldStepsTest : public ::testing::Test {
+ protected:
+  ToldStepsTest() { sketch_.phase(trace::PhaseKind::kForward).inputs = trace::tuple_of({x_}); }
+  void step(const char* op, std::vector<trace::Arg> args, trace::ValueId result) {
+    sketch_.step(make_call(op, std::move(args), tensor_arg(result)));
+  }
+  std::string told(trace::ValueId output) {
+    sketch_.trace.phases.back().output = tensor_arg(output);
+    return told_steps(sketch_.trace, "");
+  }
+  trace::Sketch sketch_;
+  trace::ValueId x_ = sketch_.tensor({8, 20, 16});
+};
+
+TEST_F(ToldStepsTest, ViewsSayWhereTheirElementsLie) {
+  const auto turned = sketch_.view(x_, {8, 16, 20}, {320, 1, 16});
+  const auto some = sketch_.view(x_, {8, 3, 16}, {320, 16, 1}, 32);
+  const auto flat = sketch_.view(x_, {160, 16}, {16, 1});
+  const auto one = sketch_.view(x_, {8, 1, 16}, {320, 320, 1}, 16);
+  step("aten::transpose.int", {tensor_arg(x_), whole(1), whole(2)}, turned);
+  step("aten::slice.Tensor", {tensor_arg(x_), whole(1), whole(2), whole(5)}, some);
+  step("aten::view", {tensor_arg(x_)}, flat);
+  step("aten::slice.Tensor", {tensor_arg(x_), whole(1), whole(1), whole(2)}, one);
+  EXPECT_EQ(told(one),
+            "#1 transpose(constant, 1, 2) [8, 16, 20] strides 20 * 16, 1, 16\n"
+            "#2 slice(constant, 1, 2, 5) [8, 3, 16] strides 20 * 16, 16, 1 from 2 * 16\n"
+            "#3 view(constant) [160, 16]\n"
+            "#4 slice(constant, 1, 1, 2) [8, 1, 16] strides 20 * 16, 0, 1 from 16\n"
+            "returns #4\n");
+}
+
+// What PyTorch lays out otherwise is laid out in order by a kernel, so its views' strides would mislead.
+TEST_F(ToldStepsTest, OnlyOfWhatLiesInOrder) {
+  const auto made = sketch_.tensor({8, 16, 20});
+  sketch_.trace.values[static_cast<size_t>(made)].strides = {320, 1, 16};
+  const auto some = sketch_.view(made, {8, 16, 2}, {320, 1, 16});
+  step("aten::exp", {tensor_arg(x_)}, made);
+  step("aten::slice.Tensor", {tensor_arg(made), whole(2), whole(0), whole(2)}, some);
+  EXPECT_EQ(told(some), "#1 exp(constant) [8, 16, 20]\n#2 slice(#1, 2, 0, 2) [8, 16, 2]\nreturns #2\n");
+}
+
+}  // namespace
+}  // namespace nereid::pairs
