@@ -168,4 +168,17 @@ void move_half_ulp(at::Tensor tensor, trace::DType was, at::Generator generator)
   });
 }
 
+void round_by_chance(at::Tensor tensor, trace::DType was, at::Generator generator) {
+  if (tensor.scalar_type() != c10::kDouble) return;
+  const auto type = scalar_type(was);
+  for_parts(tensor, [&](at::Tensor part, int64_t) {
+    const auto rounded = part.to(type).to(c10::kDouble);
+    const auto kept = rounded.eq(part).logical_or(rounded.isfinite().logical_not());
+    const auto signs =
+        at::randint(2, part.sizes(), generator, at::TensorOptions().dtype(c10::kDouble)).mul_(2).sub_(1);
+    const auto moved = signs.to(part.device()).mul_(epsilon(was) / 2).add_(1).mul_(part);
+    part.copy_(at::where(kept, part, moved.to(type).to(c10::kDouble)));
+  });
+}
+
 }  // namespace nereid::replay

@@ -25,4 +25,8 @@ std::vector<double> other_values(const at::Tensor& tensor);
 // Moves every element by up to half a unit in the last place of `was`, up or down, in place.
 void move_half_ulp(at::Tensor tensor, trace::DType was, at::Generator generator);
 
+// Rounds every float64 element that `was` cannot hold to one of its neighbours there, up or down by chance, in
+// place: what an operator in that dtype may as well have made.
+void round_by_chance(at::Tensor tensor, trace::DType was, at::Generator generator);
+
 }  // namespace nereid::replay

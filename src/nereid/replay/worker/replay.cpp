@@ -358,10 +358,12 @@ void Replay::bind(ValueId id, at::Tensor result) {
     if (program_.is_parameter(id)) result.set_requires_grad(true);
     values_[id] = std::move(result);
     values_of_[value.storage].push_back(id);
+    if (watcher_) watcher_(value.storage, values_[id]);
     return;
   }
   if (!entry.storage) create(value.storage, value.dtype);
   this->value(id).copy_(result);
+  if (watcher_) watcher_(value.storage, this->value(id));
   mark_written(id);
 }
 

@@ -65,6 +65,10 @@ class Replay : private Operands {
   // runs.
   void ready_judged(const RunOptions& options);
   void issue_judged(const RunOptions& options);
+  // Called with each result of the calls that follow, which it may change; until it is given none.
+  using Watcher = std::function<void(trace::StorageId, at::Tensor)>;
+  void watch_results(Watcher watcher) { watcher_ = std::move(watcher); }
+
   // The contents at begin_judged again, and workspace poisoned, all where they lie.
   void restore_in_place();
 
@@ -127,6 +131,7 @@ class Replay : private Operands {
   bool dirty_ = false;                                  // the judged forward has run
   bool track_ = false;                                  // keep `written` bitmaps
   bool poison_ = true;                                  // what is created
+  Watcher watcher_;
   std::vector<at::Generator> generators_named(const std::string& name);
 
   std::map<std::string, at::Generator> generators_;

@@ -32,17 +32,29 @@ std::vector<at::Tensor> Retelling::run(Replay& own, const RunOptions& options,
     if (!own.bound(id) || trace.storages[id].role == trace::Role::kConstant) continue;
     replay_->bind_storage(id, converted(own, id, change));
   }
+  if (change.rounding)
+    replay_->watch_results([&](StorageId id, const at::Tensor& made) {
+      if (const auto was = lifted_.was[id]) round_by_chance(made, real_of(*was), *change.rounding);
+    });
   std::vector<at::Tensor> out;
   try {
     replay_->run_judged(options);
     for (const auto id : outputs) out.push_back(taken(*replay_, id));
   } catch (...) {
+    replay_->watch_results({});
     replay_->let_go();
     throw;
   }
+  replay_->watch_results({});
   replay_->let_go();
   machine_.trim();
   return out;
+}
+
+trace::DType Retelling::real_of(trace::DType type) {
+  return type == trace::DType::kC64   ? trace::DType::kF32
+         : type == trace::DType::kC32 ? trace::DType::kF16
+                                      : type;
 }
 
 c10::Storage Retelling::converted(Replay& own, StorageId id, Change& change) const {
@@ -50,9 +62,7 @@ c10::Storage Retelling::converted(Replay& own, StorageId id, Change& change) con
   const auto bytes = bytes_of(own.storage(id), storage.bytes);
   const auto was = lifted_.was[id];
   if (!was) return bytes.clone().storage();
-  const auto real = *was == trace::DType::kC64   ? trace::DType::kF32
-                    : *was == trace::DType::kC32 ? trace::DType::kF16
-                                                 : *was;
+  const auto real = real_of(*was);
   const auto whole = storage.bytes / trace::element_bytes(real) * trace::element_bytes(real);
   auto lifted = bytes.narrow(0, 0, whole)
                     .view(scalar_type(real))

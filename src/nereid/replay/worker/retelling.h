@@ -21,6 +21,7 @@ at::Tensor taken(Replay& replay, trace::ValueId value);
 // How inputs and state are changed before they are retold.
 struct Change {
   std::optional<at::Generator> nudge = {};        // by half an ulp either way
+  std::optional<at::Generator> rounding = {};     // of what operators make, up or down (`round_by_chance`)
   std::optional<double> nan = {}, infinity = {};  // what stands for a NaN, and for an infinity with its sign
 };
 
@@ -39,6 +40,7 @@ class Retelling {
   const trace::Trace& trace() const { return lifted_.trace; }
 
  private:
+  static trace::DType real_of(trace::DType type);
   c10::Storage converted(Replay& own, trace::StorageId id, Change& change) const;
 
   Lifted lifted_;
