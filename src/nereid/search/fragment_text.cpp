@@ -160,9 +160,14 @@ std::optional<PlainText> plain_text(const trace::Trace& trace, const trace::Phas
   };
   const bool classes = steps.size() == 2 && call(0).op == "aten::_log_softmax" && call(1).op == "aten::nll_loss_forward" &&
                        outputs == std::vector<ValueId>{trace::tensors_in(call(1).result)[0]};
+  static const std::vector<std::string_view> kHinge = {
+      "aten::zeros_like", "aten::empty_like", "aten::fill_.Scalar", "aten::sub_.Tensor", "aten::clamp_min_",
+      "aten::ne.Scalar", "aten::where.self", "aten::ne.Scalar", "aten::where.self", "aten::add.Tensor", "aten::mean"};
+  bool hinge = steps.size() == kHinge.size() && inputs.size() == 2 && outputs.size() == 1;
+  for (size_t i = 0; hinge && i < kHinge.size(); ++i) hinge = call(i).op == kHinge[i];
   const bool rows = steps.size() == 1 && call(0).op == "aten::embedding";
   const auto written = kWritten.find(call(0).op);
-  if (!classes && !rows && (steps.size() != 1 || written == kWritten.end())) return std::nullopt;
+  if (!classes && !rows && !hinge && (steps.size() != 1 || written == kWritten.end())) return std::nullopt;
   PlainText plain;
   std::map<ValueId, std::string> names;
   std::string list, samples;
@@ -182,8 +187,10 @@ std::optional<PlainText> plain_text(const trace::Trace& trace, const trace::Phas
     }
     if (value.sizes.empty()) return std::nullopt;
     plain.sizes.push_back(value.sizes);
+    const bool sign = hinge && plain.sizes.size() == 2;
+    if (sign) names[id] = "target", bound = 2, value.dtype = trace::DType::kI64;
     list += (list.empty() ? "" : ", ") + names[id];
-    samples += fmt::format("    {} = {}\n", names[id], sample_python(value, false, bound));
+    samples += fmt::format("    {} = {}{}\n", names[id], sample_python(value, false, bound), sign ? " * 2.0 - 1.0" : "");
   }
   std::set<std::string> distinct;
   for (const auto& [id, name] : names) distinct.insert(name);
@@ -191,6 +198,8 @@ std::optional<PlainText> plain_text(const trace::Trace& trace, const trace::Phas
   std::string text;
   if (classes) {
     text = fmt::format("F.cross_entropy({})", list);
+  } else if (hinge) {
+    text = fmt::format("F.hinge_embedding_loss({})", list);
   } else if (rows) {
     text = fmt::format("torch.index_select({}, 0, {})", names[inputs[0]], names[inputs[1]]);
   } else {

@@ -18,6 +18,8 @@ namespace {
 
 using trace::ValueId;
 
+constexpr size_t kMostJoined = 8;  // steps that are one node, because one writes in place what another made
+
 template <typename F>
 void each_node(const Nodes& set, F f) {
   for (size_t n = set._Find_first(); n < kMostNodes; n = set._Find_next(n)) f(n);
@@ -76,20 +78,23 @@ Status Slicer::read() {
     if (call == nullptr) return input_error("it launches kernels of its own");
     const auto access = trace::access_of(trace, *call);
     if (access.random || access.seeds) return input_error("{} draws random numbers", call->op);
-    if (!trace::written_arguments(*call).empty()) return input_error("{} writes in place", call->op);
+    if (const auto written = trace::written_arguments(*call); !written.empty()) {
+      NEREID_TRY_STATUS(join(i, written));
+      continue;
+    }
     if (trace::writes_nothing(trace, *call)) {
       for (const ValueId id : trace::tensors_in(call->result)) view_.emplace(id, i);
       continue;
     }
     for (const ValueId id : trace::tensors_in(call->result)) maker_.emplace(value(id).storage, i);
     node_of_[i] = nodes_.size();
-    nodes_.push_back(i);
+    nodes_.push_back({i});
   }
   const size_t count = nodes_.size();
   if (count > kMostNodes) return input_error("it has {} steps, more than {}", count, kMostNodes);
   before_.resize(count), after_.resize(count), ancestors_.resize(count), descendants_.resize(count);
   for (size_t n = 0; n < count; ++n)
-    for (const ValueId id : read_by(call(nodes_[n])))
+    for (const ValueId id : read_by_node(n))
       if (const auto made = maker_.find(value(id).storage); made != maker_.end()) {
         const size_t from = node_of_.at(made->second);
         if (from == n) continue;
@@ -99,6 +104,33 @@ Status Slicer::read() {
       }
   for (size_t n = 0; n < count; ++n) each_node(ancestors_[n], [&](size_t a) { descendants_[a].set(n); });
   return ok_status();
+}
+
+// What writes in place, into what was made a few steps before, is one node with these.
+Status Slicer::join(size_t step, const std::vector<ValueId>& written) {
+  size_t first = nodes_.size();
+  for (const ValueId id : written) {
+    const auto made = maker_.find(value(id).storage);
+    if (made == maker_.end()) return input_error("{} writes in place", call(step).op);
+    first = std::min(first, node_of_.at(made->second));
+  }
+  std::vector<size_t> joined;
+  for (size_t n = first; n < nodes_.size(); ++n) joined.insert(joined.end(), nodes_[n].begin(), nodes_[n].end());
+  joined.push_back(step);
+  if (joined.size() > kMostJoined)
+    return input_error("{} writes in place what was made many steps before", call(step).op);
+  for (const ValueId id : trace::tensors_in(call(step).result)) maker_.emplace(value(id).storage, step);
+  for (const size_t each : joined) node_of_[each] = first;
+  nodes_.resize(first);
+  nodes_.push_back(std::move(joined));
+  return ok_status();
+}
+
+std::vector<ValueId> Slicer::read_by_node(size_t node) const {
+  std::vector<ValueId> values;
+  for (const size_t step : nodes_[node])
+    for (const ValueId id : read_by(call(step))) values.push_back(id);
+  return values;
 }
 
 Nodes Slicer::all() const {
@@ -113,6 +145,16 @@ bool Slicer::convex(const Nodes& set) const {
   return (above & below & ~set).none();
 }
 
+std::optional<ValueId> Slicer::same_place(const std::vector<ValueId>& values, ValueId id) const {
+  const auto& v = value(id);
+  for (const ValueId each : values) {
+    const auto& other = value(each);
+    if (other.storage == v.storage && other.sizes == v.sizes && other.strides == v.strides && other.offset == v.offset)
+      return each;
+  }
+  return std::nullopt;
+}
+
 bool Slicer::may_follow(const Nodes& set, const Nodes& done) const {
   Nodes needed;
   each_node(set, [&](size_t n) { needed |= before_[n]; });
@@ -122,7 +164,7 @@ bool Slicer::may_follow(const Nodes& set, const Nodes& done) const {
 size_t Slicer::lines(const Nodes& set) const {
   std::set<std::pair<std::string, int>> places;
   each_node(set, [&](size_t n) {
-    const auto& place = call(nodes_[n]).place;
+    const auto& place = call(nodes_[n].front()).place;
     places.emplace(place.file, place.line);
   });
   return places.size();
@@ -130,15 +172,16 @@ size_t Slicer::lines(const Nodes& set) const {
 
 bool Slicer::computes(size_t node) const {
   const auto& steps = task_->facts.phases[static_cast<size_t>(task_->facts.judged())].steps;
-  return steps[nodes_[node]].work != verify::Work::kFree;
+  return std::any_of(nodes_[node].begin(), nodes_[node].end(),
+                     [&](size_t step) { return steps[step].work != verify::Work::kFree; });
 }
 
 std::vector<size_t> Slicer::steps_of(const Nodes& set) const {
   std::set<size_t> steps;
   std::deque<ValueId> wanted;
   each_node(set, [&](size_t n) {
-    steps.insert(nodes_[n]);
-    for (const ValueId id : read_by(call(nodes_[n]))) wanted.push_back(id);
+    steps.insert(nodes_[n].begin(), nodes_[n].end());
+    for (const ValueId id : read_by_node(n)) wanted.push_back(id);
   });
   // What leaves the set as a view is made by whoever wants it.
   while (!wanted.empty()) {
@@ -186,8 +229,9 @@ Result<Fragment> Slicer::describe(const Nodes& set) const {
       for (const ValueId id : read_by(call(i))) wanted.insert(value(id).storage);
   for (const ValueId id : trace::tensors_in(forward_->output)) wanted.insert(value(id).storage);
   each_node(set, [&](size_t n) {
-    for (const ValueId id : trace::tensors_in(call(nodes_[n]).result))
-      if (wanted.contains(value(id).storage)) add_once(fragment.outputs, id);
+    for (const size_t step : nodes_[n])
+      for (const ValueId id : trace::tensors_in(call(step).result))
+        if (wanted.contains(value(id).storage) && !same_place(fragment.outputs, id)) add_once(fragment.outputs, id);
   });
   if (fragment.outputs.empty()) return input_error("nobody needs it");
   if (fragment.inputs.empty()) return input_error("it has no inputs");
@@ -209,12 +253,14 @@ Result<Fragment> Slicer::describe(const Nodes& set) const {
       bytes += static_cast<double>(trace::element_count(value(id)) * trace::element_bytes(value(id).dtype));
   double flops = 0;
   each_node(set, [&](size_t n) {
-    const auto& step = facts[nodes_[n]];
-    flops += step.flops;
-    fragment.eager_ms +=
-        (std::max(step.bytes / gpu.memory_bytes_per_second, step.flops / gpu.float32_contraction_flops) +
-         gpu.launch_seconds) *
-        1e3;
+    for (const size_t number : nodes_[n]) {
+      const auto& step = facts[number];
+      flops += step.flops;
+      fragment.eager_ms +=
+          (std::max(step.bytes / gpu.memory_bytes_per_second, step.flops / gpu.float32_contraction_flops) +
+           gpu.launch_seconds) *
+          1e3;
+    }
   });
   fragment.least_ms = (std::max(bytes / gpu.memory_bytes_per_second, flops / gpu.half_contraction_flops) +
                        gpu.launch_seconds) *
@@ -253,7 +299,7 @@ std::vector<Fragment> Slicer::fragments(size_t most_nodes, size_t most) const {
 std::vector<Fragment> Slicer::lines_as_fragments(size_t most_nodes) const {
   std::map<std::pair<std::string, int>, Nodes> lines;
   for (size_t n = 0; n < nodes_.size(); ++n) {
-    const auto& place = call(nodes_[n]).place;
+    const auto& place = call(nodes_[n].front()).place;
     lines[{place.file, place.line}].set(n);
   }
   std::vector<Fragment> found;
@@ -335,7 +381,9 @@ Result<std::string> Slicer::compose(const std::vector<Piece>& pieces) const {
       const Part part = as_part(piece.candidate, prefix);
       imports.insert(part.imports.begin(), part.imports.end());
       std::vector<std::string> ops;
-      each_node(fragment.nodes, [&](size_t n) { ops.push_back(call(nodes_[n]).op.substr(6)); });
+      each_node(fragment.nodes, [&](size_t n) {
+        for (const size_t step : nodes_[n]) ops.push_back(call(step).op.substr(6));
+      });
       classes += fmt::format("\n\n# Fragment {}, by {}: {}.\n{}", parts, piece.proposer, fmt::join(ops, ", "),
                              part.text);
       made = prefix;
@@ -355,6 +403,12 @@ Result<std::string> Slicer::compose(const std::vector<Piece>& pieces) const {
       args.push_back(std::move(name));
     }
     for (const ValueId id : fragment.outputs) results.push_back(names[id] = fmt::format("t{}", count++));
+    // What was written in place has several values in a trace.
+    each_node(fragment.nodes, [&](size_t n) {
+      for (const size_t step : nodes_[n])
+        for (const ValueId id : trace::tensors_in(call(step).result))
+          if (const auto same = same_place(fragment.outputs, id)) names[id] = names.at(*same);
+    });
     body +=
         fmt::format("        {} = self.{}run({})\n", fmt::join(results, ", "), made, fmt::join(args, ", "));
     for (const ValueId id : other_sizes ? fragment.outputs : std::vector<ValueId>())

@@ -3,12 +3,14 @@
 //
 // A node is a step that computes or copies; views are not nodes, but are taken along by whoever needs them. A
 // fragment is a convex set of nodes (no way out of it leads back into it), so that a program of fragments can
-// be put in order. Programs that write in place, draw random numbers or launch kernels of their own are not
+// be put in order. What writes in place is one node with what made it. Programs that write what they were
+// given, draw random numbers or launch kernels of their own are not
 // cut.
 #pragma once
 
 #include <bitset>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -71,6 +73,10 @@ class Slicer {
   explicit Slicer(const Task& task) : task_(&task) {}
   Status read();
   bool convex(const Nodes& set) const;
+  Status join(size_t step, const std::vector<trace::ValueId>& written);
+  std::vector<trace::ValueId> read_by_node(size_t node) const;
+  // That one of them which is the same elements of the same storage.
+  std::optional<trace::ValueId> same_place(const std::vector<trace::ValueId>& values, trace::ValueId id) const;
   std::vector<size_t> steps_told(const Nodes& set) const;
   Result<Fragment> describe(const Nodes& set) const;
   const trace::Call& call(size_t step) const;
@@ -78,7 +84,7 @@ class Slicer {
 
   const Task* task_;
   const trace::Phase* forward_ = nullptr;
-  std::vector<size_t> nodes_{};            // the step of each
+  std::vector<std::vector<size_t>> nodes_{};  // the steps of each: one, but for what writes in place
   std::map<size_t, size_t> node_of_{};     // and back
   std::vector<Nodes> before_{}, after_{};  // neighbours
   std::vector<Nodes> ancestors_{}, descendants_{};

@@ -265,11 +265,36 @@ TEST(Slicer, WhatALineDoesIsAFragment) {
   EXPECT_THAT(slicer->lines_as_fragments(1), IsEmpty());
 }
 
+TEST(Slicer, WhatWritesInPlaceIsOneNodeWithWhatMadeIt) {
+  // 0: relu(x); 1: relu(0); 2: relu_(1), the same storage; 3: add(0, 2)
+  const auto task = program({{-1}, {0}, {1}, {0, 2}});
+  auto& trace = task->trace;
+  auto& steps = trace.phases.back().steps;
+  auto& in_place = std::get<trace::Call>(steps[2]);
+  in_place.op = "aten::relu_";
+  const auto result = [&](size_t step) { return trace::tensors_in(std::get<trace::Call>(steps[step]).result)[0]; };
+  trace.values[static_cast<size_t>(result(2))] = trace.values[static_cast<size_t>(result(1))];
+  const auto slicer = Slicer::cut(*task);
+  ASSERT_TRUE(slicer.ok()) << slicer.error().message;
+  ASSERT_EQ(slicer->nodes(), 3U);
+  const Fragment first = slicer->alone(0), both = slicer->alone(1), last = slicer->alone(2);
+  EXPECT_THAT(both.source, HasSubstr("        t0 = torch.ops.aten.relu.default(x0)\n        t1 = torch.ops.aten.relu_.default(t0)\n        return t"));
+  EXPECT_THAT(both.outputs, SizeIs(1));
+  Nodes middle;
+  middle.set(1);
+  EXPECT_THAT(slicer->steps_of(middle), ElementsAre(1, 2));
+  // Who reads either value is given the fragment's result.
+  const std::string candidate = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    pass\n";
+  const auto text = slicer->compose({{&first, "", ""}, {&both, candidate, "model"}, {&last, "", ""}});
+  ASSERT_TRUE(text.ok()) << text.error().message;
+  EXPECT_THAT(*text, HasSubstr("t2 = torch.ops.aten.add.Tensor(t0, t1)"));
+}
+
 TEST(Slicer, WhatIsNotCut) {
   const auto task = program({{-1}, {0}});
   auto& steps = task->trace.phases.back().steps;
   std::get<trace::Call>(steps[0]).op = "aten::relu_";
-  EXPECT_THAT(Slicer::cut(*task).error().message, HasSubstr("in place"));
+  EXPECT_THAT(Slicer::cut(*task).error().message, HasSubstr("in place"));  // an input
   steps[0] = trace::Launch{.alternatives = {trace::Alternative{}}, .place = {}};
   EXPECT_THAT(Slicer::cut(*task).error().message, HasSubstr("kernels of its own"));
 }
