@@ -47,6 +47,27 @@ TEST(ModelProcess, SamplesComeAsTheyAreDone) {
   EXPECT_FALSE(*refused->next(kSoon));
 }
 
+// While one sample is judged others are written: more than a pipe holds, and nobody asks for it.
+TEST(ModelProcess, WritesOnWhileASampleIsJudged) {
+  const auto folder = TemporaryFolder::create();
+  const auto written = folder->path() / "written";
+  const auto process = scripted(R"(read -r question
+    echo '{"id": 0, "sample": 3, "text": "three", "finish": "end", "tokens": 9, "prompt_tokens": 5, "seconds": 0.5}'
+    long=$(head -c 400000 /dev/zero | tr '\0' x)
+    echo '{"id": 0, "sample": 0, "text": "'$long'", "finish": "end", "tokens": 9, "prompt_tokens": 5, "seconds": 0.5}'
+    echo '{"id": 0, "over": true}'; echo yes > )" + written.string() + "; read -r question");
+  const auto answers = process->ask(kQuestion);
+  const auto first = answers->next(kSoon);
+  ASSERT_TRUE(first.ok() && *first);
+  EXPECT_EQ((*first)->sample, 3);
+  for (const auto end = Deadline::after(20); !end.passed() && !std::filesystem::exists(written);)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  ASSERT_TRUE(std::filesystem::exists(written));
+  const auto second = answers->next(kSoon);
+  ASSERT_TRUE(second.ok() && *second);
+  EXPECT_EQ((*second)->text.size(), 400000U);
+}
+
 TEST(ModelProcess, WhatIsNoLongerWantedIsCancelled) {
   const auto folder = TemporaryFolder::create();
   const auto heard = folder->path() / "heard";
