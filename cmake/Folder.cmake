@@ -3,11 +3,12 @@
 # Sources are compiled in a few large pieces (CMAKE_UNITY_BUILD, which the presets set: half of a clean build's time), so names in
 # unnamed namespaces must differ within a folder; -DCMAKE_UNITY_BUILD=OFF compiles single files again while one works on them.
 #
-# Every *.cpp becomes part of `nereid_NAME`, every *_test.cpp part of `NAME_test` (one ctest entry per test case),
-# every *_fuzz.cpp a fuzz target, *_main.cpp is left to the folder. PCH names headers to precompile instead of those all share, TEST_DEPS what only tests link;
+# Every *.cpp becomes part of `nereid_NAME`, every *_test.cpp part of `NAME_test` (one ctest entry per test case; with TORCH one for all,
+# for libtorch takes longer to load than most cases do), every *_fuzz.cpp a fuzz target, *_main.cpp is left to the folder. TORCH shares the
+# precompiled headers that hold libtorch's, PCH names one for this folder's sources alone; TEST_DEPS is what only tests link;
 # OPTIMIZED_TESTS is for tests that compute much themselves; NOT_FUZZED names sources that no fuzz target needs.
 function(nereid_folder name)
-  cmake_parse_arguments(arg "OPTIMIZED_TESTS" "" "DEPS;PCH;TEST_DEPS;NOT_FUZZED" ${ARGN})
+  cmake_parse_arguments(arg "OPTIMIZED_TESTS;TORCH" "" "DEPS;PCH;TEST_DEPS;NOT_FUZZED" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
@@ -19,6 +20,11 @@ function(nereid_folder name)
     list(REMOVE_ITEM sources ${arg_NOT_FUZZED})
   endif()
 
+  set(precompiled nereid_precompiled)
+  if(arg_TORCH)
+    set(precompiled nereid_precompiled_torch)
+  endif()
+
   if(sources)
     add_library(nereid_${name} STATIC ${sources})
     target_include_directories(nereid_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
@@ -27,8 +33,8 @@ function(nereid_folder name)
       target_precompile_headers(nereid_${name} PRIVATE ${arg_PCH})
       set_target_properties(nereid_${name} PROPERTIES NEREID_PRECOMPILED nereid_${name})
     else()
-      target_precompile_headers(nereid_${name} REUSE_FROM nereid_precompiled_source)
-      set_target_properties(nereid_${name} PROPERTIES NEREID_PRECOMPILED nereid_precompiled_source)
+      target_precompile_headers(nereid_${name} REUSE_FROM ${precompiled})
+      set_target_properties(nereid_${name} PROPERTIES NEREID_PRECOMPILED ${precompiled})
     endif()
   else()
     add_library(nereid_${name} INTERFACE)
@@ -40,15 +46,17 @@ function(nereid_folder name)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE nereid_${name} ${arg_TEST_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
     target_compile_definitions(${name}_test PRIVATE NEREID_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-    if(arg_PCH)
-      target_precompile_headers(${name}_test REUSE_FROM nereid_${name})
-      target_compile_options(${name}_test PRIVATE -fPIC)  # as what was precompiled
-    elseif(NOT arg_OPTIMIZED_TESTS)
+    if(NOT arg_OPTIMIZED_TESTS)
       target_link_libraries(${name}_test PRIVATE nereid_test_flags)
-      target_precompile_headers(${name}_test REUSE_FROM nereid_precompiled_test)
+      target_precompile_headers(${name}_test REUSE_FROM ${precompiled}_test)
     endif()
-    include(GoogleTest)
-    gtest_discover_tests(${name}_test DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300 LABELS ${name})
+    if(arg_TORCH)
+      add_test(NAME ${name}_test COMMAND ${name}_test)
+      set_tests_properties(${name}_test PROPERTIES TIMEOUT 600 LABELS ${name})
+    else()
+      include(GoogleTest)
+      gtest_discover_tests(${name}_test DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300 LABELS ${name})
+    endif()
   endif()
 
   if(NEREID_FUZZ)
@@ -59,6 +67,13 @@ function(nereid_folder name)
       target_link_options(${target} PRIVATE -fsanitize=fuzzer)
     endforeach()
   endif()
+endfunction()
+
+# nereid_test_program(NAME FOLDER SOURCE ...): a test that is a program of its own, with libtorch.
+function(nereid_test_program name folder)
+  add_executable(${name} ${ARGN})
+  target_link_libraries(${name} PRIVATE nereid_${folder} nereid_test_flags GTest::gtest)  # GTest for its flags: as what was precompiled
+  target_precompile_headers(${name} REUSE_FROM nereid_precompiled_torch_test)
 endfunction()
 
 # nereid_program(NAME FOLDER SOURCE ...): a program made of one folder's library, with that folder's precompiled header.

@@ -1,6 +1,6 @@
-# Two headers precompiled once for all folders: what sources share, and what tests share. A folder that is compiled
-# with flags of its own (libtorch's) names its own with nereid_folder's PCH.
-function(nereid_precompiled name)
+# Headers precompiled once for all folders: what sources share, what tests share, and both with libtorch. None of ours is among them:
+# who edits one would compile everything again. A folder that is compiled with flags of its own names its own with nereid_folder's PCH.
+function(nereid_precompiled_header name)
   cmake_parse_arguments(arg "" "" "DEPS;HEADERS" ${ARGN})
   add_library(${name} OBJECT ${CMAKE_SOURCE_DIR}/cmake/precompiled.cpp)
   target_link_libraries(${name} PRIVATE ${arg_DEPS})
@@ -10,13 +10,23 @@ endfunction()
 set(shared_deps Threads::Threads fmt::fmt spdlog::spdlog nlohmann_json::nlohmann_json)
 set(shared_headers <algorithm> <array> <cstdint> <cstring> <filesystem> <fstream> <functional> <map> <memory> <mutex> <optional>
   <set> <span> <sstream> <string> <string_view> <unordered_map> <utility> <variant> <vector> <fmt/format.h> <nlohmann/json.hpp>)
-nereid_precompiled(nereid_precompiled_source DEPS ${shared_deps} HEADERS ${shared_headers})
+nereid_precompiled_header(nereid_precompiled DEPS ${shared_deps} HEADERS ${shared_headers})
+
+# What most files that use libtorch need of it; 3 s of each such file are templates that its headers ask for, so there are few.
+set(torch_headers <ATen/Context.h> <ATen/Parallel.h> <ATen/TensorOperators.h> <ATen/core/Tensor.h> <ATen/core/dispatch/Dispatcher.h>
+  <ATen/core/ivalue.h> <ATen/core/stack.h> <ATen/ops/arange.h> <ATen/ops/empty.h> <ATen/ops/from_blob.h> <ATen/ops/tensor.h> <ATen/ops/zeros.h>
+  <c10/core/GradMode.h> <fmt/ranges.h>)
+nereid_precompiled_header(nereid_precompiled_torch DEPS ${shared_deps} torch::cpu HEADERS ${shared_headers} ${torch_headers})
 
 # A test's own code need not be fast, and is compiled sooner so: a quarter sooner.
 add_library(nereid_test_flags INTERFACE)
 target_compile_options(nereid_test_flags INTERFACE $<$<CONFIG:Release>:-O0>)
-nereid_precompiled(nereid_precompiled_test DEPS ${shared_deps} nereid_test_flags GTest::gtest GTest::gmock
-  HEADERS ${shared_headers} <gmock/gmock.h> <gtest/gtest.h>)
+set(test_deps nereid_test_flags GTest::gtest GTest::gmock)
+set(test_headers <gmock/gmock.h> <gtest/gtest.h>)
+nereid_precompiled_header(nereid_precompiled_test DEPS ${shared_deps} ${test_deps} HEADERS ${shared_headers} ${test_headers})
+nereid_precompiled_header(nereid_precompiled_torch_test DEPS ${shared_deps} ${test_deps} torch::cpu HEADERS ${shared_headers} ${torch_headers} ${test_headers})
 # Programs are compiled as -fPIE, which is another language to a precompiled header.
-target_compile_options(nereid_precompiled_test PRIVATE -fPIE)
-set_target_properties(nereid_precompiled_test PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+foreach(test nereid_precompiled_test nereid_precompiled_torch_test)
+  target_compile_options(${test} PRIVATE -fPIE)
+  set_target_properties(${test} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+endforeach()

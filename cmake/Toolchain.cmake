@@ -1,5 +1,9 @@
 # Warnings, ccache, linker and sanitizers, for every target.
 add_compile_options(-Wall -Wextra -Werror)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  # g++ looks for what it may forget whenever it has twice what it had, a fifteenth of its time; the largest of our files end at 1.3 GB without.
+  add_compile_options(--param=ggc-min-heapsize=4194304)
+endif()
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)

@@ -11,10 +11,12 @@ add_library(torch_cpu INTERFACE)
 add_library(torch::cpu ALIAS torch_cpu)
 target_include_directories(torch_cpu SYSTEM INTERFACE
   ${torch_dir}/include ${torch_dir}/include/torch/csrc/api/include)
-# The wheel's headers hide the system's fmt behind a newer one of their own, which no library here holds.
-target_compile_definitions(torch_cpu INTERFACE FMT_HEADER_ONLY=1 AT_PER_OPERATOR_HEADERS)
+target_compile_definitions(torch_cpu INTERFACE AT_PER_OPERATOR_HEADERS)
+# The wheel's headers hide the system's fmt behind a newer one of their own, which no library holds but this one.
+add_library(nereid_torch_fmt STATIC ${CMAKE_SOURCE_DIR}/cmake/torch_fmt.cpp)
+target_include_directories(nereid_torch_fmt SYSTEM PRIVATE ${torch_dir}/include)
 target_link_directories(torch_cpu INTERFACE ${torch_dir}/lib)
-target_link_libraries(torch_cpu INTERFACE ${torch_dir}/lib/libtorch_cpu.so ${torch_dir}/lib/libc10.so)
+target_link_libraries(torch_cpu INTERFACE nereid_torch_fmt ${torch_dir}/lib/libtorch_cpu.so ${torch_dir}/lib/libc10.so)
 target_link_options(torch_cpu INTERFACE "LINKER:--allow-shlib-undefined")
 list(APPEND CMAKE_BUILD_RPATH "${torch_dir}/lib")  # an installed program is told by LD_LIBRARY_PATH
 

@@ -1,55 +1,17 @@
 // The `nereid` command: a frame around its subcommands. Each registers itself (command.h); what is common to
-// all is here: help, version, interrupts, how an error is told and which exit code follows.
-#include <CLI/CLI.hpp>
+// all is in run.cpp: help, version, interrupts, how an error is told and which exit code follows.
+#include <cstdio>
 #include <exception>
 
-#include "nereid/app/command.h"
-#include "nereid/app/version.h"
-
-namespace {
-
-constexpr const char* kFooter =
-    R"(Exit codes: 0 yes or done, 1 the answer is no, 2 bad usage or input, 3 an error of our own, 130 interrupted.
-Data goes to stdout, all else to stderr. `nereid COMMAND --help` explains a command, with examples.
-NEREID_KEEP_WARM=SECONDS in the environment leaves the warm tracer to the next command, which then starts at once.)";
-
-int run(int argc, char** argv) {
-  CLI::App app{"Nereid turns PyTorch modules into verified Triton kernels.", "nereid"};
-  app.require_subcommand(1);
-  app.set_version_flag("--version", "nereid " NEREID_VERSION);
-  app.footer(kFooter);
-  app.get_formatter()->column_width(34);
-
-  nereid::Chosen chosen;
-  nereid::app::add_trace_command(app, chosen);
-  nereid::app::add_verify_command(app, chosen);
-  nereid::app::add_lower_command(app, chosen);
-  nereid::app::add_ops_command(app, chosen);
-  nereid::app::add_synth_command(app, chosen);
-  nereid::app::add_optimize_command(app, chosen);
-  nereid::app::add_eval_command(app, chosen);
-  nereid::app::add_language_model_commands(app, chosen);
-  nereid::app::add_runs_command(app, chosen);
-  nereid::app::add_store_command(app, chosen);
-  nereid::app::add_train_command(app, chosen);
-  nereid::app::add_tokenize_command(app, chosen);
-
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0
-                            : nereid::exit_code(nereid::Blame::kInput);  // --help and --version are no errors
-  }
-  return nereid::run_to_exit_code(chosen);
-}
-
-}  // namespace
+#include "nereid/app/run.h"
+#include "nereid/base/command.h"
+#include "nereid/base/result.h"
 
 int main(int argc, char** argv) {
   try {
-    return run(argc, argv);
+    return nereid::app::run(argc, argv);
   } catch (const std::exception& e) {
-    fmt::print(stderr, "nereid: unexpected: {}\n", e.what());
+    std::fprintf(stderr, "nereid: unexpected: %s\n", e.what());
     return nereid::exit_code(nereid::Blame::kOurs);
   }
 }

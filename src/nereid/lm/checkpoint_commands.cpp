@@ -1,6 +1,7 @@
 // `nereid-lm export` (checkpoints into checkpoints) and `nereid-lm logits` (what a model says of given tokens, for tests).
 #include <ATen/ops/from_blob.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstring>
 

@@ -1,4 +1,5 @@
 // `nereid generate`: continues prompts with a model.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 

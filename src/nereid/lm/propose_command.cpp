@@ -16,6 +16,7 @@
 // What is no request ends the process, and so does the end of the input, at once: whoever asked is gone.
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <condition_variable>

@@ -1,4 +1,6 @@
 // `nereid serve-model`: a model behind OpenAI's chat and text completions. lm/serve has the server.
+#include <CLI/CLI.hpp>
+
 #include "nereid/engine/runner/generation.h"
 #include "nereid/lm/command.h"
 #include "nereid/lm/engine_options.h"

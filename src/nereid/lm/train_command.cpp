@@ -1,4 +1,6 @@
 // `nereid-lm train-sft`: what `nereid train sft` becomes.
+#include <CLI/CLI.hpp>
+
 #include "nereid/engine/runner/cuda/cuda_device.h"
 #include "nereid/engine/runner/training_operators.h"
 #include "nereid/lm/command.h"

@@ -8,6 +8,7 @@
 
 #include "nereid/engine/runner/runner.h"
 #include "nereid/engine/runner/ttir_launcher_for_tests.h"
+#include "nereid/model/decoder/decoder.h"
 
 namespace nereid::engine {
 namespace {

@@ -19,8 +19,6 @@ using c10::IValue;
 using c10::TypeKind;
 using trace::Arg;
 
-[[noreturn]] void refuse(const std::string& message) { throw Failed(Failure::Kind::kRefused, message); }
-
 int64_t named_number(const trace::Named& named) {
   if (named.kind == "dtype") {
     const auto type = trace::dtype_from_string(named.name);

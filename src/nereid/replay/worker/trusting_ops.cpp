@@ -17,8 +17,6 @@ using trace::Value;
 
 namespace {
 
-[[noreturn]] void refuse(const std::string& message) { throw Failed(Failure::Kind::kRefused, message); }
-
 int64_t product(std::span<const int64_t> sizes) {
   int64_t count = 1;
   for (const auto size : sizes)

@@ -22,6 +22,8 @@ struct Failed : std::runtime_error {
   std::optional<Where> where;
 };
 
+[[noreturn]] inline void refuse(const std::string& message) { throw Failed(Failure::Kind::kRefused, message); }
+
 // While one of these lives, operators run as under torch.no_grad() and nothing is recorded.
 struct ReplayMode {
   // Autograd's own kernels stay in the way: a parameter's view must know that it is one's, for matmul asks.

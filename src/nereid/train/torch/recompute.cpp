@@ -3,6 +3,7 @@
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/rms_norm.h>
 #include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/custom_function.h>
 #include <torch/custom_class.h>
 
 namespace nereid::train {

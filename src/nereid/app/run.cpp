@@ -1,0 +1,47 @@
+#include "nereid/app/run.h"
+
+#include <CLI/CLI.hpp>
+
+#include "nereid/app/command.h"
+#include "nereid/app/version.h"
+
+namespace nereid::app {
+namespace {
+
+constexpr const char* kFooter =
+    R"(Exit codes: 0 yes or done, 1 the answer is no, 2 bad usage or input, 3 an error of our own, 130 interrupted.
+Data goes to stdout, all else to stderr. `nereid COMMAND --help` explains a command, with examples.
+NEREID_KEEP_WARM=SECONDS in the environment leaves the warm tracer to the next command, which then starts at once.)";
+
+}  // namespace
+
+int run(int argc, char** argv) {
+  CLI::App app{"Nereid turns PyTorch modules into verified Triton kernels.", "nereid"};
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "nereid " NEREID_VERSION);
+  app.footer(kFooter);
+  app.get_formatter()->column_width(34);
+
+  Chosen chosen;
+  add_trace_command(app, chosen);
+  add_verify_command(app, chosen);
+  add_lower_command(app, chosen);
+  add_ops_command(app, chosen);
+  add_synth_command(app, chosen);
+  add_optimize_command(app, chosen);
+  add_eval_command(app, chosen);
+  add_language_model_commands(app, chosen);
+  add_runs_command(app, chosen);
+  add_store_command(app, chosen);
+  add_train_command(app, chosen);
+  add_tokenize_command(app, chosen);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : exit_code(Blame::kInput);  // --help and --version are no errors
+  }
+  return run_to_exit_code(chosen);
+}
+
+}  // namespace nereid::app
