@@ -1,22 +1,6 @@
 """Objectives of reinforcement learning against a few lines of PyTorch: the loss, and its gradient by every token's log-probability."""
-import pathlib
-import subprocess
-import sys
-import tempfile
-
 import torch
-from safetensors.torch import load_file, save_file
-
-CHECK = sys.argv[1]
-folder = tempfile.TemporaryDirectory()
-
-
-def check(tensors, **told):
-    source, target = (str(pathlib.Path(folder.name) / name) for name in ("in.safetensors", "out.safetensors"))
-    save_file({k: v.contiguous() for k, v in tensors.items()}, source, {k: str(v) for k, v in told.items()})
-    done = subprocess.run([CHECK, "objective", source, target], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return load_file(target)
+from check_program import check
 
 
 def advantages(rewards, baseline):
@@ -85,7 +69,7 @@ for seed in range(4):
                 cut = lambda x: [x[a:b] for a, b in zip(offsets, offsets[1:])]
                 loss = kind(cut(leaf), cut(old.double()), plans.tolist(), valid, correct, speedup, groups, baseline, beta, delta)
                 loss.backward()
-                ours = check({"new": flat, "old": old, "lengths": lengths, "plans": plans, "judged": torch.stack([valid, correct, speedup], 1),
+                ours = check("objective", {"new": flat, "old": old, "lengths": lengths, "plans": plans, "judged": torch.stack([valid, correct, speedup], 1),
                               "groups": torch.tensor([0, 4, 9, 12])}, kind=kind.__name__, baseline=baseline, beta=beta, delta=delta)
                 told = (kind.__name__, baseline, seed, beta)
                 assert abs(ours["loss"] - loss.detach()) <= 1e-6 * max(1, abs(loss.item())), (told, ours["loss"], loss)

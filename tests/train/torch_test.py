@@ -1,22 +1,6 @@
 """Losses and optimizers of the trainer against a few lines of PyTorch: values and gradients."""
-import pathlib
-import subprocess
-import sys
-import tempfile
-
 import torch
-from safetensors.torch import load_file, save_file
-
-CHECK = sys.argv[1]
-folder = tempfile.TemporaryDirectory()
-
-
-def check(operation, tensors, **told):
-    source, target = (str(pathlib.Path(folder.name) / name) for name in ("in.safetensors", "out.safetensors"))
-    save_file({k: v.contiguous() for k, v in tensors.items()}, source, {k: str(v) for k, v in told.items()})
-    done = subprocess.run([CHECK, operation, source, target], capture_output=True, text=True)
-    assert done.returncode == 0, (operation, done.stderr)
-    return load_file(target)
+from check_program import check
 
 
 def close(ours, theirs, tolerance, what):

@@ -1,11 +1,16 @@
-// nereid-train-check OPERATION IN.safetensors OUT.safetensors: one loss or some optimizer steps on given
-// tensors, for tests/train/torch_test.py. What an operation takes is in the input's metadata.
+// nereid-train-check: for each line `OPERATION IN.safetensors OUT.safetensors` on stdin, one loss or some optimizer steps on given tensors,
+// for tests/train/torch_test.py; answers `done`. What an operation takes is in the input's metadata.
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <cstdio>
 #include <functional>
+#include <iostream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include "nereid/model/decoder/weights.h"
 #include "nereid/train/rl/objective.h"
@@ -25,7 +30,7 @@ struct Input {
   at::Tensor leaf(const std::string& name) const { return tensors.at(name).detach().requires_grad_(true); }
 };
 
-Result<Input> read_input(const char* path) {
+Result<Input> read_input(const std::string& path) {
   NEREID_TRY(const auto file, model::SafetensorsFile::open(path));
   Input input{.tensors = {}, .told = file.metadata()};
   for (const auto& [name, view] : file.tensors())
@@ -35,7 +40,7 @@ Result<Input> read_input(const char* path) {
   return input;
 }
 
-Status write_output(const char* path, const Tensors& tensors) {
+Status write_output(const std::string& path, const Tensors& tensors) {
   std::vector<model::TensorInfo> infos;
   for (const auto& [name, tensor] : tensors)
     infos.push_back({name, model::dtype_of(tensor.scalar_type()), tensor.sizes().vec()});
@@ -167,20 +172,27 @@ const std::map<std::string, std::function<Tensors(const Input&)>> kOperations = 
     {"layout", layout_of},
     {"objective", objective}};
 
-Result<int> run(int argc, char** argv) {
-  if (argc != 4 || !kOperations.contains(argv[1]))
-    return input_error("usage: nereid-train-check OPERATION IN.safetensors OUT.safetensors");
-  NEREID_TRY(const Input input, read_input(argv[2]));
-  NEREID_TRY_STATUS(write_output(argv[3], kOperations.at(argv[1])(input)));
-  return 0;
+Status answer(const std::string& line) {
+  std::istringstream words(line);
+  std::string operation, source, target;
+  if (!(words >> operation >> source >> target) || !kOperations.contains(operation))
+    return input_error("expected `OPERATION IN.safetensors OUT.safetensors`, got `{}`", line);
+  NEREID_TRY(const Input input, read_input(source));
+  return write_output(target, kOperations.at(operation)(input));
 }
 
 }  // namespace
 }  // namespace nereid::train
 
-int main(int argc, char** argv) {
-  const auto code = nereid::train::run(argc, argv);
-  if (code.ok()) return *code;
-  std::fprintf(stderr, "nereid-train-check: %s\n", code.error().message.c_str());
-  return 2;
+int main() {
+  for (std::string line; std::getline(std::cin, line);) {
+    const auto status = nereid::train::answer(line);
+    if (!status.ok()) {
+      std::fprintf(stderr, "nereid-train-check: %s\n", status.error().message.c_str());
+      return 2;
+    }
+    std::puts("done");
+    std::fflush(stdout);
+  }
+  return 0;
 }
