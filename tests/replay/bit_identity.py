@@ -1,11 +1,12 @@
 """nereid-replay gives, to the last bit, what PyTorch gives eagerly on the CPU under the same seed.
 
-    bit_identity.py NEREID_REPLAY [--references FOLDER] [NAME...]
+    bit_identity.py NEREID_REPLAY [--references FOLDER] [--part K/N] [NAME...]
 
 Cases: torch.nn's layers and functions (tests/tracer/layers.py, functions.py) and the tasks of tests/tasks; or the files of
 FOLDER (tests/modules/write_references.py makes one). NAMEs choose those that contain one of them. Each is traced,
 replayed by the program, and run eagerly in a process whose PyTorch nobody patched. Compared: the inputs and the output of
-the judged call.
+the judged call. Layers and functions are also replayed by the tracer's own check (tests/tracer/replay.py), of which every
+call's output is compared.
 """
 import argparse
 import json
@@ -91,9 +92,11 @@ def compare(folder, theirs):
     return None
 
 
-def sources(folder, wanted):
+def sources(folder, wanted, part):
     cases = sources_of_folder(folder) if folder else all_sources()
-    return {name: source for name, source in cases.items() if not wanted or any(word in name for word in wanted)}
+    chosen = {name: source for name, source in cases.items() if not wanted or any(word in name for word in wanted)}
+    which, of = map(int, part.split("/"))
+    return dict(list(chosen.items())[which::of])
 
 
 def sources_of_folder(folder):
@@ -108,6 +111,7 @@ def all_sources():
     cases = {}
     for table in (LAYERS, FUNCTIONS):
         for name, (init, forward, inputs) in table.items():
+            assert name not in cases, f"two cases are called {name}"
             call = forward or "self.m(" + ", ".join("abcdefgh"[: count_inputs(inputs)]) + ")"
             cases[name] = source_of(init, call, inputs)
     for path in sorted((HERE.parent / "tasks").glob("*.py")):
@@ -116,10 +120,12 @@ def all_sources():
 
 
 def trace_all(cases, folder):
-    """Traces each; returns what eager must know, and what went wrong."""
-    from identity import pins_of, trace
+    """Traces each; returns what eager must know, what the tracer's own replayer gives for those it is asked for, and what went wrong."""
+    from functions import FUNCTIONS
+    from identity import pins_of, replay_outputs, trace
+    from layers import LAYERS
 
-    listed, wrong = [], {}
+    listed, replays, wrong = [], {}, {}
     for name, source in cases.items():
         answer = trace(source, name)
         if "trace" not in answer:
@@ -128,18 +134,21 @@ def trace_all(cases, folder):
         document = json.loads(json.dumps(answer["trace"]))
         (folder / f"{name}.json").write_text(json.dumps(document))
         listed.append({"name": name, "source": source, "pins": pins_of(document)})
-    return listed, wrong
+        if name in LAYERS or name in FUNCTIONS:
+            replays[name] = replay_outputs(document)
+    return listed, replays, wrong
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
     parser.add_argument("--references")
+    parser.add_argument("--part", default="0/1")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        cases, wrong = trace_all(sources(options.references, options.names), folder)
+        cases, replays, wrong = trace_all(sources(options.references, options.names, options.part), folder)
         (folder / "cases.json").write_text(json.dumps(cases))
         if not cases:
             sys.exit(f"nothing was traced: {wrong}")
@@ -150,7 +159,15 @@ def main():
     for name, why in wrong.items():
         print(f"{name}: {why}" + (f" (known: {EXCEPTIONS[name]})" if name in EXCEPTIONS else ""))
     print(f"{len(cases)} cases, {len(wrong)} differ")
-    sys.exit(any(name not in EXCEPTIONS for name in wrong))
+    by_tracer = {}
+    if replays:
+        from identity import differences
+
+        by_tracer = differences([case for case in cases if case["name"] in replays], replays)
+        for name, why in by_tracer.items():
+            print(f"{name}, by the tracer's own replayer: {why}")
+        print(f"{len(replays)} replayed by the tracer's own replayer, {len(by_tracer)} differ")
+    sys.exit(bool(by_tracer) or any(name not in EXCEPTIONS for name in wrong))
 
 
 if __name__ == "__main__":

@@ -93,28 +93,23 @@ def same(ours, theirs, rounded=False):
     return None if ours == theirs or isinstance(ours, str) and ours.startswith("<") else f"{ours!r:.80} for {theirs!r:.80}"
 
 
-def check(cases):
-    """{name: what is wrong} of {name: source}; a right one is left out. Also the layouts that differ on the CPU."""
-    wrong, replays, eager_cases = {}, {}, []
-    for name, source in cases.items():
-        answer = trace(source, name)
-        if "trace" not in answer:
-            wrong[name] = json.dumps(answer)[:900]
-            continue
-        document = json.loads(json.dumps(answer["trace"]))
-        replay = Replay(document)
-        try:
-            with torch.utils._python_dispatch._disable_current_modes():
-                replays[name] = replay.run(seed_of)
-        except Exception as error:
-            wrong[name] = f"replay: {type(error).__name__}: {error}"[:600]
-            continue
-        eager_cases.append({"name": name, "source": source, "pins": pins_of(document)})
-    for name, outputs in run_eager(eager_cases).items():
+def replay_outputs(document):
+    """What each call gives by this folder's own replayer, or what it cannot do."""
+    try:
+        with torch.utils._python_dispatch._disable_current_modes():
+            return Replay(document).run(seed_of)
+    except Exception as error:
+        return f"replay: {type(error).__name__}: {error}"[:600]
+
+
+def differences(cases, replays):
+    """{name: what is wrong} of [{"name", "source", "pins"}] and what replay_outputs said of each; a right one is left out."""
+    wrong = {name: outputs for name, outputs in replays.items() if isinstance(outputs, str)}
+    for name, outputs in run_eager([case for case in cases if case["name"] not in wrong]).items():
         if isinstance(outputs, str):
             wrong[name] = f"eager: {outputs}"
             continue
-        for call, (ours, theirs) in enumerate(zip(replays[name], outputs)):
+        for call, (ours, theirs) in enumerate(zip(replays[name], outputs, strict=True)):
             why = same(ours, theirs, name in ROUNDED)
             if why:
                 wrong[name] = f"call {call}: {why}"
