@@ -30,6 +30,17 @@ class Run {
     std::iota(numbers.begin(), numbers.end(), 0);
     if (!go_on()) return;
     if (options_.fragments && too_large_for(proposer)) return;
+    // Where one right answer is enough, most often the first is one.
+    if (options_.first_is_enough && samples > 1) {
+      judge_samples(proposer, rank, {0});
+      numbers.erase(numbers.begin());
+    }
+    if (go_on()) judge_samples(proposer, rank, numbers);
+  }
+
+  void judge_samples(policy::Proposer& proposer, int rank, const std::vector<int>& numbers) {
+    const std::string name(proposer.name());
+    const int samples = static_cast<int>(numbers.size());
     event({Event::Kind::kAsked, name, {}});
     const auto answers = bench_.ask_several(proposer, task_, numbers);
     Expectation expectation;

@@ -19,7 +19,8 @@ struct SearchOptions {
   Deadline patience = Deadline::after(180);
   int samples = 1;        // answers asked of a proposer that samples, side by side
   bool every_sample = false;  // all of them are judged, though one may be enough (see below)
-  bool first_is_enough = false;  // the search ends with the first verified result
+  // The search ends with the first verified result, and a proposer's other samples wait for its first.
+  bool first_is_enough = false;
   int repairs = 2;        // times that a proposer is told what was wrong with an answer
   bool fragments = true;  // after whole programs, fragments.h
   bool tuning = true;     // the winner's choices are turned, where a clock tells what is better

@@ -260,6 +260,17 @@ TEST_F(SearchTest, SamplesEndWhereOneBeatsTheMeanOfThoseBefore) {
   EXPECT_EQ(drawing.told, 4);  // 4.1 is above 4, and less than 3 % would be nothing that the model can tell
 }
 
+TEST_F(SearchTest, WhereOneIsEnoughTheOthersWaitForTheFirst) {
+  Drawing right({"BYTES 2e12", "BYTES 1e12", "BYTES 1e12"});
+  const SearchOptions first{.samples = 3, .first_is_enough = true, .fragments = false};
+  EXPECT_EQ(run(*bench(), {&right}, first).best->source, "BYTES 2e12");
+  EXPECT_EQ(right.told, 1);
+  EXPECT_EQ(right.cancelled, 0);  // nobody asked for them
+  Drawing wrong({"raise", "BYTES 1e12", "raise"});
+  EXPECT_EQ(run(*bench(), {&wrong}, first).best->source, "BYTES 1e12");
+  EXPECT_EQ(wrong.told, 3);  // from the last
+}
+
 TEST_F(SearchTest, SamplesThatAreKnownAreNotDrawnAgain) {
   const auto folder = TemporaryFolder::create();
   auto store = store::Store::open(folder->path() / "store.db");
