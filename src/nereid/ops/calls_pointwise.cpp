@@ -7,6 +7,8 @@ namespace {
 // The operator of ATen that a row names, without its namespace.
 std::string_view aten(const Calling& c) { return c.applied.op->aten.substr(6); }
 
+const Laid kNumber = {};
+
 // Of fake tensors these are several operators (torch/_decomp): what the first makes is laid out once more.
 std::optional<Tensor> in_steps(Calling& c, std::string_view op, std::vector<Arg> more = {}) {
   const Laid from[] = {c.laid()};
@@ -21,8 +23,22 @@ std::optional<Tensor> binary(Calling& c) { return c.elementwise(aten(c), {c.x[0]
 std::optional<Tensor> with_constant(Calling& c) {
   return c.elementwise(aten(c), {c.x[0]}, {c.constant('a')});
 }
-std::optional<Tensor> with_constants(Calling& c) {
-  return c.elementwise(aten(c), {c.x[0]}, {c.constant('a'), c.constant('b')});
+// where(x <= 0, 0, x) of fake tensors.
+std::optional<Tensor> relu(Calling& c) {
+  const Laid from[] = {c.laid()};
+  const Laid chosen[] = {elementwise(from), kNumber, c.laid()};
+  return c.to.call(aten(c), {arg(c.x[0])}, c.to.made(elementwise(chosen)));
+}
+// where(x >= a | isnan(x), x, a), and of that the same with b.
+std::optional<Tensor> clamp(Calling& c) {
+  Laid x = c.laid();
+  for (int bound = 0; bound < 2; ++bound) {
+    const Laid from[] = {x};
+    const Laid compared[] = {elementwise(from), elementwise(from)};
+    const Laid chosen[] = {elementwise(compared), x, kNumber};
+    x = elementwise(chosen);
+  }
+  return c.to.call(aten(c), {arg(c.x[0]), c.constant('a'), c.constant('b')}, c.to.made(x));
 }
 std::optional<Tensor> lerp(Calling& c) {
   return c.elementwise("lerp.Scalar", {c.x[0], c.x[1]}, {c.constant('a')});
@@ -124,7 +140,8 @@ void add_pointwise_records(Records& records) {
   for (const char* name : {"gelu", "hardswish", "hardsigmoid", "logsigmoid"}) records[name] = unary_in_steps;
   records["elu"] = elu;
   records["pow"] = with_constant;
-  for (const char* name : {"hardtanh", "clamp"}) records[name] = with_constants;
+  for (const char* name : {"hardtanh", "clamp"}) records[name] = clamp;
+  records["relu"] = relu;
   records["lerp"] = lerp;
   records["where"] = where;
   records["masked_fill"] = masked_fill;
