@@ -259,6 +259,7 @@ LAYERS = [
     layer("attention_gqa", "", (2, 4, 33, 16), (2, 2, 40, 16), (2, 2, 40, 16), forward="F.scaled_dot_product_attention(x, y, z, enable_gqa=True)"),
     layer("attention_written", "", (2, 3, 33, 16), (2, 3, 40, 16), (2, 3, 40, 16), forward="F.softmax(x @ y.transpose(-2, -1) / 4, -1) @ z"),
     layer("attention_long", "", (1, 2, 150, 64), (1, 2, 150, 64), (1, 2, 150, 64), forward="F.scaled_dot_product_attention(x, y, z, is_causal=True)"),
+    layer("attention_extreme", "", (31, 14, 64, 6), (31, 14, 7, 6), (31, 14, 7, 6), forward="F.scaled_dot_product_attention(x, y, z).amax(2)"),
     layer("attention_wide", "", (1, 2, 33, 200), (1, 2, 70, 200), (1, 2, 70, 200), forward="F.scaled_dot_product_attention(x, y, z)"),
     layer("attention_blind", "", (2, 3, 33, 16), (2, 3, 40, 16), (2, 3, 40, 16), forward="F.scaled_dot_product_attention(x, y, z, attn_mask=torch.ones(33, 40, dtype=torch.bool, device=x.device).tril(-3))"),
     layer("attention_tril", "", (2, 3, 70, 16), (2, 3, 70, 16), (2, 3, 70, 16), forward="s = (x @ y.mT) * 0.25\nF.softmax(s.masked_fill(torch.ones_like(s, dtype=torch.bool).triu(1), float('-inf')), -1) @ z"),

@@ -101,6 +101,7 @@ TEST(LiftTest, SumsOfNarrowNumbersAreMarkedDoubtful) {
   EXPECT_TRUE(marked(DType::kF32, "aten::mm"));
   EXPECT_TRUE(marked(DType::kBF16, "aten::convolution"));
   EXPECT_TRUE(marked(DType::kF16, "aten::sum.dim_IntList"));
+  EXPECT_TRUE(marked(DType::kF32, "aten::scaled_dot_product_attention"));
   EXPECT_FALSE(marked(DType::kF64, "aten::mm")) << "float64 is its own truth";
   EXPECT_FALSE(marked(DType::kF32, "aten::add.Tensor"));
 }

@@ -416,14 +416,19 @@ const c10::IValue* CallFrame::argument(const torch::jit::Stack& arguments, std::
 
 void CallFrame::spoil_doubtful(const torch::jit::Stack& arguments, at::Tensor& result) const {
   if (result.scalar_type() != c10::kDouble || result.numel() == 0) return;
-  constexpr double kNearly = 0.99 * std::numeric_limits<float>::max();
+  const auto& name = op_->schema().name();
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  if (name == "aten::scaled_dot_product_attention") {
+    const auto odd = argument(arguments, "query")->toTensor().isfinite().logical_not().any(-1, true);
+    result = result.masked_fill(odd, kNan);
+    return;
+  }
+  constexpr double kNearly = 0.99 * std::numeric_limits<float>::max();
   auto sizes = arguments;
   for (auto& each : sizes)
     if (each.isTensor() && each.toTensor().scalar_type() == c10::kDouble) each = each.toTensor().abs();
   op_->callBoxed(sizes);
   auto total = sizes[0].toTensor();
-  const auto& name = op_->schema().name();
   const auto* summed = argument(arguments, "self");
   if (name == "aten::mean" && summed != nullptr)
     total = total.mul(static_cast<double>(summed->toTensor().numel()) / static_cast<double>(result.numel()));

@@ -100,7 +100,8 @@ class CallFrame {
   // more than a float32 holds (the order of adding decides whether they are infinite, NaN or a number) are
   // NaN, and of a transposed convolution all of a channel whose weights are not all finite: which of them
   // meet a zero of the padding, and make NaN of it, is the algorithm's choice. PyTorch on the CPU adds up
-  // what there is; cuDNN's products take in zeros; ordinary convolutions do so everywhere.
+  // what there is; cuDNN's products take in zeros; ordinary convolutions do so everywhere. Of attention it is what
+  // queries that are no numbers find: zeros on the CPU in four dimensions, where in three it is NaN.
   bool doubt_ = false;
   void spoil_doubtful(const torch::jit::Stack& arguments, at::Tensor& result) const;
   const c10::IValue* argument(const torch::jit::Stack& arguments, std::string_view name) const;

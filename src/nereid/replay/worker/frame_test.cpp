@@ -265,6 +265,14 @@ TEST_F(DoubtTest, SumsThatOverflowOnTheirWayAreNoNumbers) {
   EXPECT_EQ(odd(played("mm", {given(x), given(y)})), (std::vector<bool>{true, true, false, false}));
 }
 
+TEST_F(DoubtTest, WhatAQueryThatIsNoNumberFindsIsNone) {
+  const auto numbers = at::ones({1, 1, 3, 2}, at::TensorOptions().dtype(c10::kDouble));
+  const auto query = numbers.clone();
+  query[0][0][1][0] = std::nan("");
+  const auto found = played("scaled_dot_product_attention", {given(query), given(numbers), given(numbers)});
+  EXPECT_EQ(odd(found), (std::vector<bool>{false, false, true, true, false, false}));
+}
+
 TEST_F(DoubtTest, AnInfiniteTermIsBeyondDoubt) {
   const double infinity = std::numeric_limits<double>::infinity();
   const auto x = of({infinity, 3e38, 3e38, 1}, {2, 2});
