@@ -292,10 +292,11 @@ Result<std::vector<Variant>> variants_one_by_one(const trace::Trace& trace, cons
   const lower::Choices plain = one_by_one(trace);
   NEREID_TRY_STATUS(maker.add_own(plain, true));
   for (int left = kTries * most; left > 0 && maker.count() < most; --left) {
-    const uint32_t way = dice.below(3);
+    // Most are one by one, which is easier to get right; fused ones are learnt as well, for a clock to choose.
+    const uint32_t way = dice.below(6);
     if (way == 0)
       maker.add_recut(plain, true);
-    else if (way == 1)
+    else if (way < 4)
       NEREID_TRY_STATUS(maker.add_own(kMasked, false));
     else
       maker.add_recut(kMasked, false);
