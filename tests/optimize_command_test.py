@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -188,11 +189,14 @@ class Optimize(unittest.TestCase):
 
     def test_ctrl_c_before_anything_is_130(self):
         out = self.folder / "none.py"
-        process = subprocess.Popen([NEREID, "optimize", TASKS / "softmax.py", "-o", out, "--device", "cpu", "--no-store"], text=True,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment)
-        time.sleep(1)
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        with socket.create_server(("127.0.0.1", 0)) as silent:  # asked, it never answers
+            process = subprocess.Popen([NEREID, "optimize", TASKS / "softmax.py", "-o", out, "--device", "cpu", "--no-store", "--proposers", "http"], text=True,
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**self.environment, "NEREID_HTTP_BASE": f"http://127.0.0.1:{silent.getsockname()[1]}/v1", "NEREID_HTTP_MODEL": "silent"})
+            silent.settimeout(60)
+            asked, _ = silent.accept()
+            with asked:
+                process.send_signal(signal.SIGINT)
+                process.communicate(timeout=60)
         self.assertEqual(process.returncode, 130)
         self.assertFalse(out.exists())
 

@@ -189,6 +189,16 @@ class ShardMaker {
   std::vector<uint64_t> before_{0};  // bytes in front of each file, and all
 };
 
+// What a run that was killed while it wrote its list has left of it.
+void remove_half_written(const std::filesystem::path& folder) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with(fmt::format("{}.", ShardList::kName)) && name.ends_with(".tmp"))
+      std::filesystem::remove(entry.path(), error);
+  }
+}
+
 }  // namespace
 
 Result<ShardsMade> make_shards(const ShardMakerSettings& settings) {
@@ -197,6 +207,7 @@ Result<ShardsMade> make_shards(const ShardMakerSettings& settings) {
   std::error_code error;
   std::filesystem::create_directories(settings.folder, error);
   if (error) return input_error("{}: cannot be made: {}", settings.folder.string(), error.message());
+  remove_half_written(settings.folder);
   ShardList list;
   list.tokenizer = sha256_hex(text);
   list.vocab_size = tokenizer->size();
