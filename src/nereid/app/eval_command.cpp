@@ -44,9 +44,10 @@ std::string question_of(const SearchFlags& f, const SearchSetup& setup) {
   std::string model;
   for (const auto* proposer : setup.proposers)
     if (proposer->name() == "model") model = fmt::format(" ({})", proposer->identity());
-  return fmt::format("{}{} on {}, policy {}, {} trials, {} samples, {} repairs, {} a task{}{}{}{}", f.proposers,
+  return fmt::format("{}{} on {}, policy {}, {} trials, {} samples, {} repairs, {} a task{}{}{}{}{}{}", f.proposers,
                      model, setup.hardware, f.policy, f.trials, f.samples, f.repairs, f.budget,
-                     f.shrink ? ", shrunk" : "", f.whole_only ? ", whole" : "", f.once ? ", once" : "", f.first ? ", first" : "");
+                     f.shrink ? ", shrunk" : "", f.whole_only ? ", whole" : "", f.once ? ", once" : "", f.first ? ", first" : "",
+                     f.untimed ? ", untimed" : "", f.model_device.empty() ? "" : ", written on " + f.model_device);
 }
 
 Result<Answer> run(const EvalOptions& options, bool json) {
@@ -74,6 +75,7 @@ Result<Answer> run(const EvalOptions& options, bool json) {
         {.folder = options.output,
          .question = question,
          .jobs = jobs,
+         .model_on_gpu = setup->model_on_gpu,
          .budget = budget,
          .search = {.samples = options.search.samples,
                     .every_sample = true,  // pass@k counts them

@@ -33,16 +33,21 @@ std::vector<std::string> words(const std::string& list) {
   return found;
 }
 
+// Where the model writes: as it was told, else where its answers are judged.
+Result<replay::Device> model_device(const SearchFlags& flags, replay::Device judged_on) {
+  return flags.model_device.empty() ? Result<replay::Device>(judged_on) : device_from(flags.model_device);
+}
+
 // The one that was named, else the one that comes with the program.
 Result<std::unique_ptr<policy::Proposer>> make_model(const SearchFlags& flags, const Installation& installation,
                                                      replay::Device device) {
-  policy::ModelOptions options{.folder = flags.model,
-                               .device = device == replay::Device::kCuda ? "cuda" : "cpu"};
+  NEREID_TRY(const auto own, model_device(flags, device));
+  policy::ModelOptions options{.folder = flags.model, .device = own == replay::Device::kCuda ? "cuda" : "cpu"};
   if (flags.model.empty()) {
     NEREID_TRY(options.folder, shipped_model(installation));
   }
   // What is timed has the GPU alone.
-  if (device == replay::Device::kCuda)
+  if (own == replay::Device::kCuda && device == replay::Device::kCuda && !flags.untimed)
     options.turn = [] { return std::make_shared<replay::GpuGate::Pass>(replay::gpu_gate().share()); };
   NEREID_TRY(auto model, policy::ModelProposer::start(installation, std::move(options)));
   return std::unique_ptr<policy::Proposer>(std::move(model));
@@ -73,7 +78,7 @@ verify::Settings settings_of(const SearchFlags& flags, replay::Device device, in
   settings.time_limit = flags.time_limit;
   settings.shrink = flags.shrink;
   settings.device = device;
-  settings.time = device == replay::Device::kCuda;
+  settings.time = device == replay::Device::kCuda && !flags.untimed;
   settings.threads = jobs > 1 ? 1 : 0;
   if (jobs > 1) settings.timing_seconds = 0.1;  // of many, each is timed a little
   return settings;
@@ -90,6 +95,8 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
       ->capture_default_str();
   command.add_option("--model", flags.model,
                      "The proposer model's checkpoint: a folder (default: the one that comes with Nereid)");
+  command.add_option("--model-device", flags.model_device, "Where that model writes: cpu, cuda (default: where is judged)")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
   command
       .add_option("--budget", flags.budget,
                   "Nothing new is begun after so long, and the best is kept: 30s, 5m; for each task")
@@ -117,6 +124,7 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
   command.add_flag("--every-sample", flags.every_sample,
                    "Judge all samples, though one has beaten what was to be expected; `eval` always does");
   command.add_flag("--first", flags.first, "Nothing more is looked for once something is verified");
+  command.add_flag("--untimed", flags.untimed, "On a GPU too, nothing is timed: verdicts alone, ranked by the cost model");
   command.add_flag("--once", flags.once,
                    "What each proposer answers first, and no more: no repairs, fragments or tuning");
   command.add_flag("--fresh", flags.fresh, "Judge and ask anew, whatever the store knows");
@@ -144,6 +152,10 @@ Result<std::unique_ptr<SearchSetup>> SearchSetup::make(const SearchFlags& flags,
     NEREID_TRY(auto proposer, make_proposer(name, flags, setup->installation, device, jobs));
     setup->proposers.push_back(proposer.get());
     setup->owned.push_back(std::move(proposer));
+  }
+  if (named.contains("model")) {
+    NEREID_TRY(const auto own, model_device(flags, device));
+    setup->model_on_gpu = own == replay::Device::kCuda;
   }
   if (named.empty()) return input_error("--proposers names nobody");
   const bool cuda = device == replay::Device::kCuda;

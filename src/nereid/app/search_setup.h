@@ -16,11 +16,11 @@
 namespace nereid::app {
 
 struct SearchFlags : JudgingFlags {
-  std::string proposers = "compiler,inductor", model, budget = "60s", store;
+  std::string proposers = "compiler,inductor", model, model_device, budget = "60s", store;
   std::optional<uint64_t> seed;
   int samples = 1, repairs = 2;
   bool shrink = false, fresh = false, forget = false, against_compile = false, whole_only = false,
-       once = false, every_sample = false, first = false;
+       once = false, every_sample = false, first = false, untimed = false;
   std::string baselines;  // ways, with commas
 };
 void add_search_flags(CLI::App& command, SearchFlags& flags);
@@ -38,6 +38,8 @@ struct SearchSetup {
   std::vector<policy::Proposer*> proposers;
   std::unique_ptr<search::Bench> bench;
   std::string hardware, versions;
+  // A language model of ours writes on a GPU: for more tasks at a time than can be judged.
+  bool model_on_gpu = false;
 
   // `jobs`: tasks at the same time.
   static Result<std::unique_ptr<SearchSetup>> make(const SearchFlags& flags, int jobs);

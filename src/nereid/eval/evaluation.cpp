@@ -26,8 +26,10 @@ constexpr double kBaselineSeconds = 1800;  // of one task, all ways together
 // What a language model of ours writes at a time, all tasks together: more gains little, and a task that waits
 // for its turn to be judged is using up its budget.
 constexpr int kMostWritten = 64, kMostTasksAsked = 32;
+constexpr int kTasksOfAJob = 2;  // half of them wait for the model, about
 
 int tasks_at_once(const std::vector<policy::Proposer*>& proposers, const EvaluationOptions& options) {
+  if (options.model_on_gpu) return kTasksOfAJob * options.jobs;
   for (const auto* proposer : proposers)
     if (proposer->samples() && !proposer->paid())
       return std::max(options.jobs, std::min(kMostTasksAsked, kMostWritten / std::max(1, options.search.samples)));

@@ -36,6 +36,7 @@ struct EvaluationOptions {
   std::string question{};          // what was asked: another question may not go on in the same folder
   int jobs = 1;                    // tasks at a time; more where a language model of ours writes for many at once,
                                    // of which the bench judges as many as it was told to
+  bool model_on_gpu = false;       // it writes for still more, and nobody who judges waits for it
   double budget = 60;              // seconds for a task
   search::SearchOptions search{};  // its deadline is set for each task
   search::BaselineClock* baselines = nullptr;  // PyTorch's times of every verified task too
