@@ -84,6 +84,7 @@ Json result_json(const OptimizeOptions& options, const search::Task& task, const
   json["baselines"] = search::to_json(baselines);
   json["cost"] = policy::to_json(outcome.cost);
   json["seconds"] = outcome.seconds;
+  json["all_tried"] = outcome.all_tried;
   json["first_seconds"] = outcome.best ? Json(outcome.first_seconds) : Json();
   json["interrupted"] = interrupted();
   json["hardware"] = setup.hardware;
@@ -108,6 +109,8 @@ std::string result_text(const OptimizeOptions& options, const search::Task& task
     return text + search::baselines_text(baselines, hardware);
   }
   std::string text = fmt::format("Nothing was verified for {}; nothing is written.\n", options.reference);
+  if (outcome.all_tried && !outcome.tried.empty())
+    text += fmt::format("  All that there was to try was tried, in {:.0f} s of {}.\n", outcome.seconds, options.search.budget);
   for (const auto& declined : outcome.declined)
     text += fmt::format("  {} has no proposal: {}\n", declined.proposer, declined.why);
   if (const auto* closest = search::furthest(outcome))

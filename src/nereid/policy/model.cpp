@@ -17,6 +17,7 @@ constexpr uintmax_t kHashedWhole = uintmax_t{256} << 20, kPiece = uintmax_t{1} <
 constexpr int kPieces = 64;
 constexpr size_t kMostThought = 4000;
 constexpr const char* kTaskName = "model.py";  // as in training, whatever the file is called
+constexpr double kHotter = 0.5, kKeptWhereHot = 0.98;  // a round's temperature more, and its top_p
 
 Result<std::string> file_hash(const fs::path& path) {
   std::error_code failure;
@@ -119,6 +120,10 @@ Result<std::unique_ptr<ModelProposer>> ModelProposer::start(const Installation& 
 
 Result<Question> ModelProposer::question(const Request& request, std::vector<int> samples) const {
   Question question{.samples = std::move(samples), .seed = seed_of(request.source)};
+  if (request.round > 0) {
+    question.seed += static_cast<uint64_t>(request.round);
+    question.temperature = 1 + kHotter * request.round, question.top_p = kKeptWhereHot;
+  }
   NEREID_TRY(question.messages, conversation(prompts_, kTaskName, request));
   return question;
 }

@@ -21,7 +21,8 @@ struct ModelOptions {
 
 // Sample 0 is greedy, the others are drawn at generation_config.json's temperature (else 1), each by a seed
 // that is made of the task and its number: what it answers is a function of the checkpoint, the prompt and
-// the sample, as far as rounding does not depend on what is computed beside it.
+// the sample, as far as rounding does not depend on what is computed beside it. Those of later rounds are drawn
+// hotter, but only where the model doubts: elsewhere its likeliest token has nearly all of what is kept.
 //
 // It is asked with the prompts in its folder's prompts/, where there are some (what it was taught with), else
 // with everybody's. It repairs where these have a repair.md that is not empty.

@@ -201,6 +201,7 @@ std::unique_ptr<ModelProcess::Answers> ModelProcess::ask(const Question& questio
                {"seed", static_cast<int64_t>(question.seed)},
                {"enough", question.enough}};
   if (question.temperature) line["temperature"] = *question.temperature;
+  if (question.top_p) line["top_p"] = *question.top_p;
   if (question.most_tokens > 0) line["most_tokens"] = question.most_tokens;
   send(line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
   return std::unique_ptr<Answers>(new Answers(*this, id));

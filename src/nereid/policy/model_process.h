@@ -29,7 +29,7 @@ struct Question {
   std::vector<Message> messages{};
   std::vector<int> samples{};           // sample 0 is greedy
   uint64_t seed = 0;                    // each sample has its own, made of it
-  std::optional<double> temperature{};  // else the checkpoint's own word, else 1
+  std::optional<double> temperature{}, top_p{};  // else the checkpoint's own word, else 1
   int64_t most_tokens = 0;              // of a sample; 0: as many as the model's context has
   int64_t enough = 0;                   // so many samples that are done end the others; 0: all are wanted
 };

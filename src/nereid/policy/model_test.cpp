@@ -47,6 +47,18 @@ TEST(ModelProcess, SamplesComeAsTheyAreDone) {
   EXPECT_FALSE(*refused->next(kSoon));
 }
 
+TEST(ModelProcess, SaysHowSamplesAreDrawn) {
+  const auto folder = TemporaryFolder::create();
+  const auto heard = folder->path() / "heard";
+  const auto process = scripted("read -r question; echo \"$question\" > " + heard.string() + R"(; echo '{"id": 0, "over": true}'; read -r question)");
+  Question hot = kQuestion;
+  hot.temperature = 1.5, hot.top_p = 0.98;
+  ASSERT_TRUE(process->ask(hot)->next(kSoon).ok());
+  const auto line = read_file(heard);
+  ASSERT_TRUE(line.ok());
+  EXPECT_THAT(*line, HasSubstr("\"temperature\":1.5,\"top_p\":0.98"));
+}
+
 // While one sample is judged others are written: more than a pipe holds, and nobody asks for it.
 TEST(ModelProcess, WritesOnWhileASampleIsJudged) {
   const auto folder = TemporaryFolder::create();

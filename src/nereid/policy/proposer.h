@@ -51,6 +51,7 @@ struct Request {
   std::string source{};                 // the reference: class Model, get_inputs(), get_init_inputs()
   const trace::Trace* trace = nullptr;  // of that reference
   int sample = 0;                       // which answer, where the same question has several
+  int round = 0;                        // later ones are drawn more boldly, where all of those before were wrong
   std::vector<Attempt> attempts{};      // for a proposer that repairs
 };
 

@@ -99,7 +99,12 @@ Judged Bench::judge_by(verify::Judge& judge, const Task& task, const std::string
       proposal.answer ? verify::read_answer(proposal.text) : verify::read_source(proposal.text);
   const auto* code = std::get_if<verify::Code>(&source);
   Judged judged;
-  if (const auto known = look_up(key)) {
+  const std::string about = code == nullptr ? "" : task.hash + sha256_hex(code->source) + key.question;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto again = judged_.find(about); again != judged_.end()) judged = again->second;
+  }
+  if (const auto known = judged.remembered ? std::nullopt : look_up(key)) {
     if (auto again = judged_from(known->document); again.ok()) judged = *std::move(again);
   }
   if (!judged.remembered) {
@@ -133,9 +138,13 @@ Judged Bench::judge_by(verify::Judge& judge, const Task& task, const std::string
             .milliseconds = judged.times ? std::optional(judged.times->candidate_ms) : std::nullopt,
             .document = document_of(judged)},
            {task.source, proposal.text});
+    if (verdict.word != verify::Word::kError && !interrupted() && code != nullptr) {
+      const std::lock_guard lock(mutex_);
+      judged_.emplace(about, judged).first->second.remembered = true;
+    }
   }
   judged.proposer = proposer, judged.variant = proposal.variant, judged.plan = proposal.plan;
-  judged.regions = proposal.regions;
+  judged.regions = proposal.regions, judged.rank = 0, judged.sample = true;
   if (code != nullptr) judged.source = code->source;
   return judged;
 }
@@ -168,10 +177,10 @@ std::optional<Work> Bench::work_of_candidate(const Task& task, const std::string
 }
 
 store::Key Bench::proposal_key(const policy::Proposer& proposer, const Task& task, int sample,
-                               const std::vector<policy::Attempt>& attempts) const {
-  const std::string question =
-      Json{{"sample", sample}, {"attempts", attempts_hash(attempts)}, {"name", task.name}}.dump();
-  return {store::Kind::kProposal, task.hash, proposer.identity(), question, "", options_.versions};
+                               const std::vector<policy::Attempt>& attempts, int round) const {
+  Json question = {{"sample", sample}, {"attempts", attempts_hash(attempts)}, {"name", task.name}};
+  if (round > 0) question["round"] = round;
+  return {store::Kind::kProposal, task.hash, proposer.identity(), question.dump(), "", options_.versions};
 }
 
 std::optional<policy::Answer> Bench::remembered(const store::Key& key) {
@@ -208,17 +217,17 @@ Result<policy::Answer> Bench::ask(policy::Proposer& proposer, const Task& task, 
 
 class Bench::SeveralAnswers : public policy::Answers {
  public:
-  SeveralAnswers(Bench& bench, policy::Proposer& proposer, const Task& task, const std::vector<int>& samples)
-      : bench_(bench), proposer_(proposer), task_(task) {
+  SeveralAnswers(Bench& bench, policy::Proposer& proposer, const Task& task, const std::vector<int>& samples, int round)
+      : bench_(bench), proposer_(proposer), task_(task), round_(round) {
     std::vector<int> unknown;
     for (const int sample : samples) {
-      if (auto known = bench.remembered(bench.proposal_key(proposer, task, sample, {})))
+      if (auto known = bench.remembered(bench.proposal_key(proposer, task, sample, {}, round)))
         known_.push_back({sample, *std::move(known)});
       else
         unknown.push_back(sample);
     }
     if (unknown.empty()) return;
-    asked_ = proposer.propose_several({.name = task.name, .source = task.source, .trace = &task.trace},
+    asked_ = proposer.propose_several({.name = task.name, .source = task.source, .trace = &task.trace, .round = round},
                                       std::move(unknown));
   }
 
@@ -226,7 +235,7 @@ class Bench::SeveralAnswers : public policy::Answers {
     if (told_ < known_.size()) return std::optional(std::move(known_[told_++]));
     if (!asked_) return std::optional<One>();
     NEREID_TRY(auto one, asked_->next(deadline));
-    if (one) bench_.remember(bench_.proposal_key(proposer_, task_, one->sample, {}), task_, one->answer);
+    if (one) bench_.remember(bench_.proposal_key(proposer_, task_, one->sample, {}, round_), task_, one->answer);
     return one;
   }
 
@@ -234,14 +243,15 @@ class Bench::SeveralAnswers : public policy::Answers {
   Bench& bench_;
   policy::Proposer& proposer_;
   const Task& task_;
+  const int round_;
   std::vector<One> known_;
   size_t told_ = 0;
   std::unique_ptr<policy::Answers> asked_;
 };
 
 std::unique_ptr<policy::Answers> Bench::ask_several(policy::Proposer& proposer, const Task& task,
-                                                    const std::vector<int>& samples) {
-  return std::make_unique<SeveralAnswers>(*this, proposer, task, samples);
+                                                    const std::vector<int>& samples, int round) {
+  return std::make_unique<SeveralAnswers>(*this, proposer, task, samples, round);
 }
 
 std::optional<store::Record> Bench::look_up(const store::Key& key) {

@@ -2,6 +2,7 @@
 // once for the same question, where there is a store.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <semaphore>
@@ -39,7 +40,8 @@ class Bench {
   // An Error (blamed on the input) where it cannot be traced, with the reason.
   Result<std::unique_ptr<const Task>> trace(const std::string& name, const std::string& source,
                                             Deadline deadline);
-  // Broken off at the deadline.
+  // Broken off at the deadline. The same code is judged once, whatever is said around it: a model's samples
+  // often differ in their words alone.
   Judged judge(const Task& task, const std::string& proposer, const policy::Proposal& proposal,
                Deadline deadline);
   // How long it takes, whoever does the work (`hybrid`), after few comparisons: of what is only compared
@@ -55,9 +57,10 @@ class Bench {
   Result<Candidate> candidate(const Task& task, const std::string& source, Deadline deadline);
   Result<policy::Answer> ask(policy::Proposer& proposer, const Task& task, int sample,
                              const std::vector<policy::Attempt>& attempts, Deadline deadline);
-  // Samples of the first answer: first those that are remembered, then the others as they come.
+  // Samples of the first answer: first those that are remembered, then the others as they come. `round`: as in
+  // policy::Request.
   std::unique_ptr<policy::Answers> ask_several(policy::Proposer& proposer, const Task& task,
-                                               const std::vector<int>& samples);
+                                               const std::vector<int>& samples, int round = 0);
 
   // What is remembered beside these; nothing where there is no store, or it is to be asked anew.
   std::optional<store::Record> look_up(const store::Key& key);
@@ -70,7 +73,7 @@ class Bench {
  private:
   class SeveralAnswers;
   store::Key proposal_key(const policy::Proposer& proposer, const Task& task, int sample,
-                          const std::vector<policy::Attempt>& attempts) const;
+                          const std::vector<policy::Attempt>& attempts, int round = 0) const;
   std::optional<policy::Answer> remembered(const store::Key& key);
   void remember(const store::Key& key, const Task& task, const policy::Answer& answer);
   Judged judge_by(verify::Judge& judge, const Task& task, const std::string& proposer,
@@ -83,7 +86,8 @@ class Bench {
   BenchOptions options_;
   verify::Judge judge_, measure_;
   std::counting_semaphore<> turns_;  // to judge
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  // guards what follows
+  std::map<std::string, Judged> judged_{};  // by task, question and code
   std::string trouble_;
 };
 

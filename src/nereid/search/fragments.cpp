@@ -1,11 +1,13 @@
 #include "nereid/search/fragments.h"
 
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <map>
 #include <memory>
 #include <set>
 #include <unordered_map>
+#include <utility>
 
 #include "nereid/base/hash.h"
 #include "nereid/base/interrupt.h"
@@ -19,6 +21,8 @@ constexpr double kFragmentSeconds = 30;
 constexpr size_t kComposeEvery = 8;  // questions
 constexpr size_t kMostOfALine = 20;  // nodes: a recurrent cell in its calls
 constexpr size_t kMostInAdvance = 64;
+constexpr size_t kLinesOfAWhole = 5;  // in the reference's file: as many calls as they take are one question
+constexpr double kLastResort = 1e9;  // ms: while nothing is verified, PyTorch's work is what a policy most often refuses
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 double cost_of(const std::vector<Offer>& cover) {
@@ -45,8 +49,8 @@ class FragmentSearch {
         slicer_(slicer),
         whole_(whole),
         to_beat_(to_beat),
-        say_(say),
-        fragments_(slicer.fragments(options.most_nodes, options.most_fragments)) {
+        say_(say) {
+    for (auto& fragment : slicer.fragments(options.most_nodes, options.most_fragments)) fragments_.push_back(std::move(fragment));
     for (size_t n = 0; n < slicer.nodes(); ++n) alone_.push_back(slicer.alone(n));
     for (auto& line : slicer.lines_as_fragments(kMostOfALine)) {
       lines_.push_back(line.nodes);
@@ -56,8 +60,12 @@ class FragmentSearch {
   }
 
   FragmentFindings run() {
-    if (to_beat_() == kNever) find_any();
-    if (options_.first_is_enough && to_beat_() != kNever) return std::move(findings_);
+    if (slicer_.nodes() < 2 && !tells_again()) return {};
+    if (!found()) {
+      find_any();
+      findings_.all_tried = go_on();
+    }
+    if (slicer_.nodes() < 2 || (options_.first_is_enough && found())) return std::move(findings_);
     const auto asked = [this](const Fragment& fragment) { return ask(fragment); };
     const auto worth = [this] { return std::min(to_beat_(), composed_ms_) * kImproved; };
     const auto cover = cheapest_cover_asked(
@@ -68,24 +76,46 @@ class FragmentSearch {
   }
 
  private:
-  // While there is nothing, what makes a whole program soon comes first: what each line of the program does,
-  // often one operator in several calls; then the single nodes of those that nobody could do at once. A node
-  // that nobody can do alone is asked about with its neighbours, fewer before more.
+  // While there is nothing: fragments.h has the stages' order.
   void find_any() {
+    if (tells_again()) {
+      if (!ask_all(whole_again(), false) || made_whole()) return;
+    }
     std::vector<const Fragment*> lines, single, larger;
     Nodes in_lines;
     for (const Nodes& line : lines_) in_lines |= line;
     for (const auto& fragment : fragments_) {
+      if (&fragment == told_whole_) continue;
       const bool alone = fragment.nodes.count() == 1;
       const bool line = alone ? (fragment.nodes & in_lines).none()
                               : std::find(lines_.begin(), lines_.end(), fragment.nodes) != lines_.end();
       if (line) lines.push_back(&fragment);
       (alone ? single : larger).push_back(&fragment);
     }
-    if (!ask_all(lines, false)) return;
-    const Nodes missing = nobodys();
-    std::erase_if(single, [&](const Fragment* fragment) { return (fragment->nodes & missing).none(); });
-    if (!ask_all(single, true)) return;
+    if (!ask_all(lines, false) || made_whole()) return;
+    if (!ask_all(having(single, nobodys()), true) || made_whole()) return;
+    if (options_.whole_again) options_.whole_again(0);
+    if (found() || !ask_all(whole_again(), true) || made_whole()) return;
+    with_neighbours(std::move(larger));
+    if (made_whole()) return;
+    compose(cheapest_cover(slicer_, offers(false), beam()));  // the rest stays PyTorch's, which a policy may let pass
+    if (found() || !go_on() || !tells_again()) return;
+    const auto otherwise = told_otherwise(lines_, single);
+    if (!ask_all(otherwise, true) || made_whole()) return;
+    for (int round = 1; round <= kRounds && go_on(); ++round) {
+      if (options_.whole_again) options_.whole_again(round);
+      if (found()) return;
+      std::vector<const Fragment*> failed = whole_again();
+      for (const std::vector<const Fragment*>* list : {&std::as_const(single), &std::as_const(lines), &otherwise}) {
+        const auto own = having(*list, nobodys());
+        failed.insert(failed.end(), own.begin(), own.end());
+      }
+      if (!ask_in_round(failed, round) || made_whole()) return;
+    }
+  }
+
+  // What nobody can do alone with its neighbours: what is of fewer lines before what is of more.
+  void with_neighbours(std::vector<const Fragment*> larger) {
     std::map<const Fragment*, std::pair<size_t, size_t>> order;
     for (const Fragment* fragment : larger)
       order[fragment] = {slicer_.lines(fragment->nodes), fragment->nodes.count()};
@@ -102,13 +132,58 @@ class FragmentSearch {
       }
       if (next.empty() || !ask_all(next, true)) break;
     }
-    compose(cheapest_cover(slicer_, offers(false), beam()));
   }
 
-  // Nodes that no fragment with a kernel has, and that may not stay PyTorch's.
+  // Of lines and single operators that have none, and of the whole.
+  std::vector<const Fragment*> told_otherwise(const std::vector<Nodes>& lines, const std::vector<const Fragment*>& single) {
+    const Nodes missing = nobodys();
+    std::vector<Nodes> sets;
+    for (const Fragment* fragment : single) sets.push_back(fragment->nodes);
+    sets.insert(sets.end(), lines.begin(), lines.end());
+    if (told_whole_ != nullptr) sets.push_back(told_whole_->nodes);
+    std::vector<const Fragment*> told;
+    for (const Nodes& set : sets) {
+      if ((set & missing).none()) continue;
+      for (auto& fragment : slicer_.told_otherwise(set)) told.push_back(&fragments_.emplace_back(std::move(fragment)));
+    }
+    return told;
+  }
+
+  static std::vector<const Fragment*> having(std::vector<const Fragment*> fragments, const Nodes& nodes) {
+    std::erase_if(fragments, [&](const Fragment* fragment) { return (fragment->nodes & nodes).none(); });
+    return fragments;
+  }
+
+  static bool told_again(const policy::Proposer& proposer) { return proposer.samples() && !proposer.paid(); }
+  bool tells_again() const {
+    return !findings_.fault && std::any_of(proposers_.begin(), proposers_.end(), [](const auto* proposer) { return told_again(*proposer); });
+  }
+
+  // The whole program told from its trace, where it is not too large for who is told so; else nothing.
+  std::vector<const Fragment*> whole_again() {
+    int most = 0;
+    for (const auto* proposer : proposers_)
+      if (told_again(*proposer)) most = std::max(most, proposer->most_operators());
+    if (told_whole_ == nullptr && (static_cast<int>(slicer_.nodes()) <= most || slicer_.lines(slicer_.all()) <= kLinesOfAWhole))
+      if (auto whole = slicer_.whole()) told_whole_ = &fragments_.emplace_back(*std::move(whole));
+    return told_whole_ == nullptr ? std::vector<const Fragment*>() : std::vector<const Fragment*>{told_whole_};
+  }
+
+  bool found() const { return to_beat_() != kNever; }
+
+  // The cheapest program of what has a kernel, judged, where these are enough for one; whether one is verified.
+  bool made_whole() {
+    if (nobodys().none()) compose(cheapest_cover(slicer_, offers(false), beam()));
+    return found();
+  }
+
+  // Nodes that compute, and that no fragment with a kernel has.
   Nodes nobodys() const {
     Nodes missing = slicer_.all();
-    for (const auto& offer : offers(false)) missing &= ~offer.fragment->nodes;
+    for (const auto& offer : offers(false))
+      if (offer.tag >= 0) missing &= ~offer.fragment->nodes;
+    for (size_t n = 0; n < alone_.size(); ++n)
+      if (!slicer_.computes(n)) missing &= ~alone_[n].nodes;
     return missing;
   }
 
@@ -137,6 +212,30 @@ class FragmentSearch {
       Known known = others(asked_about(*fragment));
       if (!go_on() && known.candidate.empty()) return false;
       settle(*fragment, std::move(known));
+    }
+    return go_on();
+  }
+
+  // About all of them once more: the samples of a later round, of who is told again.
+  bool ask_in_round(std::vector<const Fragment*> fragments, int round) {
+    std::set<std::string_view> sources;
+    std::erase_if(fragments, [&](const Fragment* f) { return !sources.insert(f->source).second; });
+    const auto ask_about = [&](size_t i) {
+      Asked asked = i < fragments.size() && go_on() ? traced(*fragments[i]) : Asked();
+      for (auto* proposer : proposers_)
+        if (asked.task && told_again(*proposer)) asked.others[proposer] = bench_.ask_several(*proposer, *asked.task, samples(1), round);
+      return asked;
+    };
+    Asked next = ask_about(0);
+    for (size_t i = 0; i < fragments.size(); ++i) {
+      Asked asked = std::move(next);
+      next = ask_about(i + 1);  // written while this one is judged
+      say_(fmt::format("fragment of {} operators, round {}", fragments[i]->nodes.count(), round + 1));
+      Known known;
+      for (auto& [proposer, answers] : asked.others)
+        if (known.candidate.empty()) judge_answers(*proposer, *asked.task, *answers, known, true);
+      if (!known.candidate.empty()) known_[fragments[i]->source] = std::move(known);
+      if (made_whole() || !go_on()) return false;
     }
     return go_on();
   }
@@ -185,7 +284,7 @@ class FragmentSearch {
 
   Asked traced(const Fragment& fragment) {
     auto task = bench_.trace("fragment.py", fragment.source, Deadline::after(kFragmentSeconds));
-    Asked asked;
+    Asked asked{};
     if (task.ok()) asked.task = *std::move(task);
     return asked;
   }
@@ -276,7 +375,7 @@ class FragmentSearch {
     }
     for (size_t n = 0; n < alone_.size(); ++n)
       if (!slicer_.computes(n) || bench_.settings().policy != verify::Policy::kStrict)
-        offers.push_back({.fragment = &alone_[n], .ms = alone_[n].eager_ms});
+        offers.push_back({.fragment = &alone_[n], .ms = alone_[n].eager_ms + (found() || !slicer_.computes(n) ? 0 : kLastResort)});
     return offers;
   }
 
@@ -308,7 +407,9 @@ class FragmentSearch {
   const std::function<void(const policy::Proposal&)>& whole_;
   const std::function<double()>& to_beat_;
   const std::function<void(const std::string&)>& say_;
-  std::vector<Fragment> fragments_, alone_;
+  std::deque<Fragment> fragments_;      // grows: what was told otherwise
+  std::vector<Fragment> alone_;
+  const Fragment* told_whole_ = nullptr;  // all of it, told again
   std::vector<Nodes> lines_;            // of several nodes each
   std::map<std::string, Known> known_;  // by source: equal fragments are judged once
   std::map<std::string, Asked> asked_;  // by source: in advance
@@ -388,7 +489,7 @@ FragmentFindings search_fragments(Bench& bench, const Task& task, const std::vec
                       const std::function<void(const std::string&)>& say) {
   const auto slicer = Slicer::cut(task);
   if (!slicer.ok()) say("not cut into fragments: " + slicer.error().message);
-  if (!slicer.ok() || slicer->nodes() < 2) return {};
+  if (!slicer.ok() || slicer->nodes() == 0) return {};
   return FragmentSearch(bench, proposers, options, *slicer, whole, to_beat, say).run();
 }
 

@@ -45,11 +45,18 @@ struct FragmentOptions {
   size_t most_fragments = 400;
   bool first_is_enough = false;  // nothing more is asked once a program is verified
   int samples = 1;  // at most so many answers of a proposer that samples, to one fragment
+  // Asks about the program as it is written, for answers that were not asked for yet: of round 0, those that a
+  // search kept back; of later rounds, as of policy::Request. May be empty.
+  std::function<void(int round)> whole_again{};
 };
+
+// Rounds that are asked for after round 0, while nothing is verified.
+inline constexpr int kRounds = 3;
 
 // What the questions took, and which proposer could not be asked.
 struct FragmentFindings {
   policy::Cost cost{};
+  bool all_tried = true;  // nothing was left to be asked: neither time nor an interrupt ended it
   std::string faulty{};
   std::optional<Error> fault{};
 };
@@ -57,6 +64,14 @@ struct FragmentFindings {
 // A fragment is asked about as a whole program is, but the first sample goes alone: only where nobody has a
 // kernel then are the others asked for, at once, and the first verified one ends them. Fragments that are
 // likely to be next are asked about in advance, so that a language model writes many side by side.
+//
+// While nothing is verified, it goes from what is cheap to what is dear, each stage only where those before
+// have not made a whole program: the program told again from its trace, whole, in the words that fragments are
+// told in (a small model reads a text by the manners that it was taught: names in place of sizes may be enough
+// to lose it), greedily; each line of it; its single operators, with all samples; the other samples of the
+// program's own text, then of the one told again; what failed alone with its neighbours; what failed told
+// otherwise (Slicer::told_otherwise); and all that failed in further rounds. Who is told again is a proposer
+// that samples and costs nothing: others read a text as it is.
 //
 // Asks, judges and composes until the deadline, an interrupt, or until nothing is left to gain. `whole`
 // judges composed programs, of which each ought to be faster than `to_beat` (infinity while there is

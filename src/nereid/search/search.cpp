@@ -31,27 +31,44 @@ class Run {
     if (!go_on()) return;
     if (options_.fragments && too_large_for(proposer)) return;
     // Where one right answer is enough, most often the first is one.
+    const bool drawn = proposer.samples() && !proposer.paid();
     if (options_.first_is_enough && samples > 1) {
       judge_samples(proposer, rank, {0});
       numbers.erase(numbers.begin());
     }
-    if (go_on()) judge_samples(proposer, rank, numbers);
+    const bool waits = options_.first_is_enough && drawn && options_.fragments;
+    if (go_on() && !waits) judge_samples(proposer, rank, numbers);
+    if (!drawn || samples < 2) return;
+    const std::lock_guard lock(mutex_);
+    drawn_.push_back({&proposer, rank, waits});
   }
 
-  void judge_samples(policy::Proposer& proposer, int rank, const std::vector<int>& numbers) {
+  // The program's own text again: what waited (round 0), or bolder samples. Each round once.
+  void again(int round) {
+    for (; round_ <= round && go_on(); ++round_)
+      for (const auto& [proposer, rank, waits] : drawn_) {
+        if (!go_on() || fault_of(outcome_) != nullptr || (round_ == 0 && !waits)) continue;
+        std::vector<int> numbers(static_cast<size_t>(options_.samples) - 1);
+        std::iota(numbers.begin(), numbers.end(), 1);
+        judge_samples(*proposer, rank, numbers, round_);
+      }
+  }
+
+  void judge_samples(policy::Proposer& proposer, int rank, const std::vector<int>& numbers, int round = 0) {
     const std::string name(proposer.name());
     const int samples = static_cast<int>(numbers.size());
     event({Event::Kind::kAsked, name, {}});
-    const auto answers = bench_.ask_several(proposer, task_, numbers);
+    const auto answers = bench_.ask_several(proposer, task_, numbers, round);
     Expectation expectation;
     for (int told = 0; told < samples && go_on(); ++told) {
       const auto next = answers->next(options_.deadline);
       if (!next.ok()) return decline(name, next.error());
       if (!*next) return;
       std::vector<policy::Attempt> attempts;
-      auto judged = judge_all(name, (*next)->answer, rank, attempts);
-      const int rounds = proposer.repairs() ? options_.repairs : 0;
-      for (int round = 0; round < rounds && !attempts.empty() && !judged && go_on(); ++round) {
+      auto judged = judge_all(name, (*next)->answer, rank, attempts, round == 0);
+      if (judged && round > 0) return;
+      const int repairs = proposer.repairs() && round == 0 ? options_.repairs : 0;
+      for (int repair = 0; repair < repairs && !attempts.empty() && !judged && go_on(); ++repair) {
         event({Event::Kind::kAsked, name, {}});
         const size_t before = attempts.size();
         const auto answer = bench_.ask(proposer, task_, (*next)->sample, attempts, options_.deadline);
@@ -96,6 +113,7 @@ class Run {
   void with_fragments(const std::vector<policy::Proposer*>& proposers) {
     const bool one_kernel = outcome_.best && outcome_.best->work && outcome_.best->work->steps.size() <= 1;
     if (!go_on() || one_kernel) return;
+    if (outcome_.best) round_ = kRounds + 1;  // what is drawn more boldly is for who has nothing
     const auto whole = [&](const policy::Proposal& proposal) {
       auto judged = judge("fragments", proposal, static_cast<int>(proposers.size()));
       if (!judged) return;
@@ -108,16 +126,23 @@ class Run {
                                                   : std::numeric_limits<double>::infinity();
     };
     const auto findings = search_fragments(
-        bench_, task_, proposers, {.deadline = options_.deadline, .first_is_enough = options_.first_is_enough, .samples = options_.samples}, whole, to_beat,
+        bench_, task_, proposers,
+        {.deadline = options_.deadline,
+         .first_is_enough = options_.first_is_enough,
+         .samples = options_.samples,
+         .whole_again = [this](int round) { again(round); }},
+        whole, to_beat,
         [this](const std::string& text) {
           event({Event::Kind::kSaid, "fragments", text});
         });
     outcome_.cost += findings.cost;
     if (findings.fault) decline(findings.faulty, *findings.fault);
+    if (!findings.fault && to_beat() == std::numeric_limits<double>::infinity()) again(kRounds);  // a program that was not cut
   }
 
   Outcome finish() {
     outcome_.seconds = watch_.seconds();
+    outcome_.all_tried = !interrupted() && !options_.deadline.passed() && !(options_.first_is_enough && outcome_.best);
     return std::move(outcome_);
   }
 
@@ -161,7 +186,7 @@ class Run {
 
   // The best verified one of an answer's proposals. Adds to `attempts` what may be repaired.
   std::optional<Judged> judge_all(const std::string& name, const policy::Answer& answer, int rank,
-                                  std::vector<policy::Attempt>& attempts) {
+                                  std::vector<policy::Attempt>& attempts, bool sample = true) {
     if (answer.proposals.empty()) decline(name, answer.declined);
     {
       const std::lock_guard lock(mutex_);
@@ -173,6 +198,7 @@ class Run {
       if (!judged) return best;
       if (!judged->verified() && judged->word != "Error")
         attempts.push_back({.text = proposal.text, .evidence = judged->evidence});
+      judged->sample = sample;
       if (judged->verified() && (!best || better(*judged, *best))) best = *judged;
       take(*std::move(judged));
     }
@@ -223,6 +249,13 @@ class Run {
   const SearchOptions& options_;
   const std::function<void(const Event&)>& tell_;
   const Stopwatch watch_;
+  struct Drawn {
+    policy::Proposer* proposer;
+    int rank;
+    bool waits;  // for fragments, with all but the first
+  };
+  std::vector<Drawn> drawn_{};  // who may be asked again; one thread's after `with`
+  int round_ = 0;               // the next of `again`
   std::mutex turn_;   // to judge, on a CPU
   std::mutex mutex_;  // guards what follows
   Outcome outcome_{};

@@ -19,7 +19,8 @@ struct SearchOptions {
   Deadline patience = Deadline::after(180);
   int samples = 1;        // answers asked of a proposer that samples, side by side
   bool every_sample = false;  // all of them are judged, though one may be enough (see below)
-  // The search ends with the first verified result, and a proposer's other samples wait for its first.
+  // The search ends with the first verified result, and a proposer's other samples wait for its first; those of
+  // one that costs nothing wait for fragments, too.
   bool first_is_enough = false;
   int repairs = 2;        // times that a proposer is told what was wrong with an answer
   bool fragments = true;  // after whole programs, fragments.h
@@ -46,6 +47,7 @@ struct Outcome {
   std::optional<Judged> compiled;         // Inductor's kernels, where they were measured (baselines.h)
   policy::Cost cost;                      // of all proposers together
   double seconds = 0, first_seconds = 0;  // of the search; until the first verified result
+  bool all_tried = false;                 // it ended because nothing was left to be tried
 };
 
 // True where `a` is to be kept in place of `b`.

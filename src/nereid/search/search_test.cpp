@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <atomic>
+#include <functional>
 #include <thread>
 
 #include "nereid/base/file.h"
@@ -118,6 +120,12 @@ struct SearchTest : testing::Test {
       builder.facts();
       trace::Trace trace = builder.trace();
       trace.class_name = request.class_name;
+      for (auto& phase : trace.phases) {
+        if (candidate || phase.kind != trace::PhaseKind::kForward) continue;
+        auto& call = std::get<trace::Call>(phase.steps.front());
+        call.op = "aten::relu", call.result = std::get<trace::List>(phase.output.node).items.front();
+        call.args = std::get<trace::List>(phase.inputs.node).items;
+      }
       trace.notes = {request.source};  // for `facts`
       trace.kernels.emplace_back();
       for (auto& phase : trace.phases)
@@ -271,6 +279,69 @@ TEST_F(SearchTest, WhereOneIsEnoughTheOthersWaitForTheFirst) {
   EXPECT_EQ(wrong.told, 3);  // from the last
 }
 
+// Answers by what it is asked: a model that reads texts by their manner.
+class Reader : public policy::Proposer {
+ public:
+  using Read = std::function<std::string(bool again, int sample, int round)>;
+  explicit Reader(Read read) : read_(std::move(read)) {}
+  std::string_view name() const override { return "reader"; }
+  bool samples() const override { return true; }
+  int most_operators() const override { return 8; }
+  Result<policy::Answer> propose(const policy::Request& request, Deadline) override {
+    const bool again = request.source.find("torch.ops.aten.relu") != std::string::npos;
+    asked.push_back(fmt::format("{}{}.{}", again ? "again " : "", request.round, request.sample));
+    return proposing({read_(again, request.sample, request.round)});
+  }
+  std::vector<std::string> asked;
+
+ private:
+  Read read_;
+};
+
+TEST_F(SearchTest, AProgramThatIsMisreadIsToldAgainFromItsTrace) {
+  Reader reader([](bool again, int, int) { return again ? "class ModelNew: pass  # BYTES 1e12" : "raise"; });
+  const Outcome first = run(*bench(), {&reader}, {.samples = 4, .first_is_enough = true});
+  ASSERT_TRUE(first.best);
+  EXPECT_EQ(first.best->proposer, "fragments");
+  EXPECT_THAT(first.best->source, HasSubstr("self.fragment_1_run(inputs[0])"));
+  EXPECT_FALSE(first.all_tried);
+  EXPECT_THAT(reader.asked, ElementsAre("0.0", "again 0.0"));  // the other samples wait
+  reader.asked.clear();
+  EXPECT_TRUE(run(*bench(), {&reader}, {.samples = 2}).best);
+  EXPECT_THAT(reader.asked, ElementsAre("0.0", "0.1", "again 0.0"));
+  reader.asked.clear();
+  EXPECT_FALSE(run(*bench(), {&reader}, {.samples = 2, .fragments = false}).best);
+  EXPECT_THAT(reader.asked, ElementsAre("0.0", "0.1"));
+  // Whoever reads a text as it is has nothing from hearing it again.
+  Scripted one("one", {proposing({"raise"})});
+  EXPECT_TRUE(run(*bench(), {&one}, {}).all_tried);
+  EXPECT_THAT(one.requests, SizeIs(1));
+}
+
+TEST_F(SearchTest, WhileNothingIsVerifiedItIsDrawnMoreBoldly) {
+  Reader wrong([](bool, int sample, int round) { return fmt::format("raise {} {}", sample, round); });
+  const Outcome none = run(*bench(), {&wrong}, {.samples = 2, .first_is_enough = true});
+  EXPECT_FALSE(none.best);
+  EXPECT_TRUE(none.all_tried);
+  EXPECT_THAT(wrong.asked, ElementsAre("0.0", "again 0.0", "again 0.1", "0.1", "1.1", "again 1.1", "2.1", "again 2.1", "3.1", "again 3.1"));
+  EXPECT_EQ(std::ranges::count_if(none.tried, [](const Judged& j) { return j.sample; }), 2);  // what pass@k counts
+  Reader late([](bool again, int, int round) { return again || round < 2 ? "raise" : "BYTES 1e12"; });
+  const Outcome found = run(*bench(), {&late}, {.samples = 2});
+  ASSERT_TRUE(found.best);
+  EXPECT_THAT(late.asked, Contains("2.1"));
+  EXPECT_THAT(late.asked, testing::Not(Contains("3.1")));
+  Reader slow([](bool, int sample, int round) { return fmt::format("SLOW raise {} {}", sample, round); });
+  EXPECT_FALSE(run(*bench(), {&slow}, {.deadline = Deadline::after(0), .samples = 2}).all_tried);
+}
+
+TEST_F(SearchTest, TheSameCodeIsJudgedOnce) {
+  Drawing different({"raise", "BYTES 1e12"}), alike({"raise", "raise", "raise", "BYTES 1e12", "raise"});
+  EXPECT_THAT(run(*bench(), {&different}, {.samples = 2, .every_sample = true, .fragments = false}).tried, SizeIs(2));
+  const int once = traced;
+  EXPECT_THAT(run(*bench(), {&alike}, {.samples = 5, .every_sample = true, .fragments = false}).tried, SizeIs(5));
+  EXPECT_EQ(traced, 2 * once);
+}
+
 TEST_F(SearchTest, SamplesThatAreKnownAreNotDrawnAgain) {
   const auto folder = TemporaryFolder::create();
   auto store = store::Store::open(folder->path() / "store.db");
@@ -322,7 +393,7 @@ TEST_F(SearchTest, WhileNothingIsVerifiedWhatIsBeingJudgedIsWaitedFor) {
   ASSERT_THAT(outcome.declined, SizeIs(1));
   EXPECT_THAT(outcome.declined[0].why, HasSubstr("time was over"));
   Scripted two("two", {proposing({"SLOW BYTES 2e12"})});
-  EXPECT_FALSE(run(*b, {&two},
+  EXPECT_FALSE(run(*bench(), {&two},
                    {.deadline = Deadline::after(0.1), .patience = Deadline::after(0.2), .fragments = false})
                    .best);
 }

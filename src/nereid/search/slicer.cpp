@@ -213,9 +213,9 @@ std::vector<size_t> Slicer::steps_told(const Nodes& set) const {
   return {steps.begin(), steps.end()};
 }
 
-Result<Fragment> Slicer::describe(const Nodes& set) const {
+Result<Fragment> Slicer::describe(const Nodes& set, Telling telling) const {
   Fragment fragment{.nodes = set};
-  const auto steps = steps_told(set);
+  const auto steps = telling.views ? steps_told(set) : steps_of(set);
   std::set<ValueId> made;
   for (const size_t step : steps)
     for (const ValueId id : trace::tensors_in(call(step).result)) made.insert(id);
@@ -238,7 +238,8 @@ Result<Fragment> Slicer::describe(const Nodes& set) const {
 
   for (const ValueId id : fragment.inputs)
     fragment.sizes.push_back(value(id).sizes.empty() ? std::vector<int64_t>{1} : value(id).sizes);
-  if (auto plain = plain_text(task_->trace, *forward_, steps, fragment.inputs, fragment.outputs)) {
+  auto plain = telling.plain ? plain_text(task_->trace, *forward_, steps, fragment.inputs, fragment.outputs) : std::nullopt;
+  if (plain) {
     fragment.source = std::move(plain->source), fragment.sizes = std::move(plain->sizes);
   } else {
     NEREID_TRY(fragment.source,
@@ -315,6 +316,21 @@ std::vector<Fragment> Slicer::lines_as_fragments(size_t most_nodes) const {
       if (set.count() < 2 || set.count() > most_nodes || !convex(set)) continue;
       if (auto fragment = describe(set); fragment.ok()) found.push_back(*std::move(fragment));
     }
+  return found;
+}
+
+std::optional<Fragment> Slicer::whole() const {
+  auto fragment = describe(all());
+  return fragment.ok() ? std::optional(*std::move(fragment)) : std::nullopt;
+}
+
+std::vector<Fragment> Slicer::told_otherwise(const Nodes& set) const {
+  std::vector<Fragment> found;
+  std::set<std::string> sources;
+  if (const auto usual = describe(set); usual.ok()) sources.insert(usual->source);
+  for (const Telling telling : {Telling{.views = false}, Telling{.plain = false}, Telling{.views = false, .plain = false}})
+    if (auto fragment = describe(set, telling); fragment.ok() && sources.insert(fragment->source).second)
+      found.push_back(*std::move(fragment));
   return found;
 }
 

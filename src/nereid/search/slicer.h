@@ -54,6 +54,11 @@ class Slicer {
   // The nodes of each line of the reference's file, where they are connected, convex, and at most so many:
   // often one operator in several calls. Those of several nodes alone.
   std::vector<Fragment> lines_as_fragments(size_t most_nodes) const;
+  // All nodes as one; nothing where that cannot be a task of its own.
+  std::optional<Fragment> whole() const;
+  // The same nodes told otherwise, for who does not understand them as `fragments` tells them: without the
+  // views that they read through, and by ATen's calls alone. Each text differs from the others and from that.
+  std::vector<Fragment> told_otherwise(const Nodes& set) const;
   // A single node as it is; for what no proposer can do.
   Fragment alone(size_t node) const;
   // How many lines of the reference's file the set's steps come from.
@@ -78,7 +83,12 @@ class Slicer {
   // That one of them which is the same elements of the same storage.
   std::optional<trace::ValueId> same_place(const std::vector<trace::ValueId>& values, trace::ValueId id) const;
   std::vector<size_t> steps_told(const Nodes& set) const;
-  Result<Fragment> describe(const Nodes& set) const;
+  struct Telling {
+    bool views = true;  // that lead to what is not contiguous are among the steps
+    bool plain = true;  // as people write it, where that is known
+  };
+  Result<Fragment> describe(const Nodes& set) const { return describe(set, {}); }
+  Result<Fragment> describe(const Nodes& set, Telling telling) const;
   const trace::Call& call(size_t step) const;
   const trace::Value& value(trace::ValueId id) const { return task_->trace.values[static_cast<size_t>(id)]; }
 

@@ -173,6 +173,24 @@ TEST(Slicer, InputsAreToldAsContiguous) {
   EXPECT_THAT(second.inputs, ElementsAre(result(0)));
   EXPECT_THAT(third.source, HasSubstr("t0 = torch.ops.aten.relu.default(x0)"));
   EXPECT_THAT(third.source, HasSubstr("torch.rand(4, 8)"));
+  // Who does not understand the view is given what it shows.
+  Nodes middle;
+  middle.set(1);
+  const auto otherwise = slicer->told_otherwise(middle);
+  ASSERT_THAT(otherwise, SizeIs(1));
+  EXPECT_THAT(otherwise[0].source, HasSubstr("        t0 = torch.ops.aten.relu.default(x0)\n        return t0\n"));
+  EXPECT_THAT(otherwise[0].source, HasSubstr("torch.rand(4, 8)"));
+  EXPECT_THAT(otherwise[0].inputs, ElementsAre(trace::tensors_in(view)[0]));
+  EXPECT_THAT(slicer->told_otherwise(third.nodes), IsEmpty());  // there is one way alone
+  const auto whole = slicer->whole();
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(whole->nodes, slicer->all());
+  EXPECT_THAT(whole->source, HasSubstr("t2 = torch.ops.aten.relu.default(t1)"));
+  const std::string viewless = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    pass\n";
+  const Fragment before = slicer->alone(0);
+  const auto given = slicer->compose({{&before, "", ""}, {&otherwise[0], viewless, "model"}, {&third, "", ""}});
+  ASSERT_TRUE(given.ok()) << given.error().message;
+  EXPECT_THAT(*given, HasSubstr("t1 = torch.ops.aten.transpose.int(t0, 0, 1)\n        t2 = self.fragment_1_run(t1.contiguous())"));
   // So it is given as told.
   const Fragment first = slicer->alone(0);
   const std::string candidate = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    pass\n";
@@ -204,6 +222,9 @@ TEST(Slicer, MasksAndIndicesAreDrawn) {
   ASSERT_TRUE(slicer.ok()) << slicer.error().message;
   // Alone as people write it, with others as the trace has it.
   EXPECT_THAT(slicer->alone(1).source, HasSubstr("    def forward(self, x, mask):\n        out = torch.masked_fill(x, mask, 0.0)\n"));
+  const auto otherwise = slicer->told_otherwise(slicer->alone(1).nodes);
+  ASSERT_THAT(otherwise, SizeIs(1));
+  EXPECT_THAT(otherwise[0].source, HasSubstr("t0 = torch.ops.aten.masked_fill.Scalar(x0, x1, 0.0)"));
   EXPECT_THAT(slicer->alone(1).source, HasSubstr("    mask = torch.rand(8, 4) < 0.5\n    return [x, mask]\n"));
   EXPECT_THAT(slicer->alone(2).source, HasSubstr("        out = torch.index_select(x, -1, idx)\n"));
   EXPECT_THAT(slicer->alone(2).source, HasSubstr("    idx = torch.randint(0, 4, (9,))\n"));
