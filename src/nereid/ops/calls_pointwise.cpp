@@ -29,16 +29,22 @@ std::optional<Tensor> relu(Calling& c) {
   const Laid chosen[] = {elementwise(from), kNumber, c.laid()};
   return c.to.call(aten(c), {arg(c.x[0])}, c.to.made(elementwise(chosen)));
 }
-// where(x >= a | isnan(x), x, a), and of that the same with b.
+// where(x >= a | isnan(x), x, a), and of that the same with b, where there is one.
 std::optional<Tensor> clamp(Calling& c) {
+  const bool both = constant_count(*c.applied.op, 'b') > 0;
   Laid x = c.laid();
-  for (int bound = 0; bound < 2; ++bound) {
+  for (int bound = 0; bound < (both ? 2 : 1); ++bound) {
     const Laid from[] = {x};
     const Laid compared[] = {elementwise(from), elementwise(from)};
     const Laid chosen[] = {elementwise(compared), x, kNumber};
     x = elementwise(chosen);
   }
-  return c.to.call(aten(c), {arg(c.x[0]), c.constant('a'), c.constant('b')}, c.to.made(x));
+  std::vector<Arg> args = {arg(c.x[0]), c.constant('a')};
+  if (both) args.push_back(c.constant('b'));
+  return c.to.call(aten(c), std::move(args), c.to.made(x));
+}
+std::optional<Tensor> square(Calling& c) {
+  return c.elementwise("pow.Tensor_Scalar", {c.x[0]}, {arg(int64_t{2})});
 }
 std::optional<Tensor> lerp(Calling& c) {
   return c.elementwise("lerp.Scalar", {c.x[0], c.x[1]}, {c.constant('a')});
@@ -139,8 +145,10 @@ void add_pointwise_records(Records& records) {
   }
   for (const char* name : {"gelu", "hardswish", "hardsigmoid", "logsigmoid"}) records[name] = unary_in_steps;
   records["elu"] = elu;
-  records["pow"] = with_constant;
-  for (const char* name : {"hardtanh", "clamp"}) records[name] = clamp;
+  for (const char* name : {"pow", "add_scalar", "sub_scalar", "mul_scalar", "div_scalar", "rsub"})
+    records[name] = with_constant;
+  for (const char* name : {"hardtanh", "clamp", "clamp_min"}) records[name] = clamp;
+  records["square"] = square;
   records["relu"] = relu;
   records["lerp"] = lerp;
   records["where"] = where;

@@ -239,7 +239,7 @@ class Emitter {
       names.weight_prefix = prefix;
     }
     const std::string_view pattern = spelling == Spelling::kMethod ? op.method : op.functional;
-    made.atomic = !pattern.starts_with("{x} ");
+    made.atomic = !pattern.starts_with("{x} ") && !pattern.starts_with("-{x}") && !pattern.starts_with("{a} ");
     ops::spell(made.text, pattern, applied, names);
     return made;
   }

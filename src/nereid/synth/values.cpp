@@ -74,6 +74,16 @@ constexpr Unary kUnaries[] = {
     {"abs", [](double x) { return std::abs(x); }, -1e30, 1e30, false, 1e-3},
     {"erf", [](double x) { return std::erf(x); }, -1.8, 1.8},
     {"pow", [](double x) { return x * x; }, -1e30, 1e30, false, 0.02},
+    {"square", [](double x) { return x * x; }, -1e30, 1e30, false, 0.02},
+    {"neg", [](double x) { return -x; }, -1e30, 1e30, false},
+    {"reciprocal", [](double x) { return 1 / std::max(x, 1e-30); }, -1e30, 1e30, false},
+    {"log1p", [](double x) { return std::log1p(std::max(x, 0.0)); }},
+    {"clamp_min", [](double x) { return std::max(x, 0.1); }, 0.1},
+    {"add_scalar", [](double x) { return x + 1; }},
+    {"sub_scalar", [](double x) { return x - 1; }},
+    {"mul_scalar", [](double x) { return 0.5 * x; }},
+    {"div_scalar", [](double x) { return 0.5 * x; }},
+    {"rsub", [](double x) { return 1 - x; }, -1e30, 1e30, false},
 };
 
 double below(const Value& x, double bound) {  // the share of a normal distribution
@@ -275,7 +285,10 @@ class Judge {
         x.nonnegative && (name == "relu" || name == "leaky_relu" || name == "abs" || name == "elu");
     if (identity) return x;
     if (name == "exp") made.fixed_sum = x.fixed_exp;
-    if (name == "pow") made.fixed_sum = x.fixed_square;
+    if (name == "pow" || name == "square") made.fixed_sum = x.fixed_square;
+    if (name == "add_scalar" || name == "sub_scalar" || name == "mul_scalar" || name == "div_scalar" || name == "neg" || name == "rsub")
+      made.fixed_sum = x.fixed_sum;  // of what sums to one number the same is true of what is shifted and scaled
+    if (name == "mul_scalar" || name == "div_scalar" || name == "neg") made.fixed_square = x.fixed_square;
     if (name == "log") made.fixed_exp = x.fixed_sum;
     if (name == "abs") made.fixed_square = x.fixed_square;
     return made;

@@ -85,8 +85,14 @@ std::string_view phrase(const ops::Operator& op) {
     case Lowering::kRecurrent:
       return "recurrent cell";
     default:
-      return op.name;
+      break;
   }
+  if (op.name == "add_scalar") return "addition of a number";
+  if (op.name == "sub_scalar" || op.name == "rsub") return "difference to a number";
+  if (op.name == "mul_scalar") return "scaling";
+  if (op.name == "div_scalar") return "division by a number";
+  if (op.name == "neg") return "negation";
+  return op.name;
 }
 
 void describe(const Program& program, std::string& to) {
