@@ -387,6 +387,10 @@ void add_synth_command(CLI::App& app, Chosen& chosen) {
       ->add_option("--later-sizes", options->later_sizes,
                    "So many more files of each program, at other sizes")
       ->check(CLI::Range(0, kMostLaterSizes));
+  command
+      ->add_option("--free-sizes", options->free_sizes,
+                   "The share of programs whose sizes are any numbers of their classes, not of the grid")
+      ->check(CLI::Range(0.0, 1.0));
   command->add_option("--held-out", options->held_out,
                       "The share of all graphs that is held out of training");
   command->add_option("--split", options->split, "Which side of the split to make")

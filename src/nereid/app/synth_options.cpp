@@ -67,7 +67,8 @@ Result<synth::Space> space_of(const SynthOptions& options) {
 synth::MakerConfig maker_config(const SynthOptions& options) {
   return {.level = options.level,
           .uniform = options.uniform == "programs" ? synth::Uniform::kPrograms : synth::Uniform::kSequences,
-          .seed = options.seed};
+          .seed = options.seed,
+          .free_sizes = options.free_sizes};
 }
 
 bool on_my_side(const SynthOptions& options, const synth::Made& made) {

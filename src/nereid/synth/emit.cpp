@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <cstring>
 #include <iterator>
 
 #include "nereid/ops/spelling.h"
@@ -27,6 +29,7 @@ struct Body {
   std::string init;                    // lines of __init__
   std::string lines;                   // of forward, or of the function
   std::vector<int32_t> sizes;          // written in __init__ by name, in the order of their arguments
+  std::vector<std::pair<int32_t, std::string>> unpacked;  // sizes that variables of forward() hold
   std::vector<Written> steps, inputs;  // how each value is written here; empty: not known here
   std::vector<std::pair<Ref, std::string>> arguments;
   std::vector<Layout::Owner> parameters, submodules;  // of self's tensors: whose they are
@@ -38,7 +41,14 @@ struct Body {
 class Emitter {
  public:
   Emitter(const Program& program, const Manner& manner, std::string& to)
-      : program_(program), manner_(manner), uses_(uses_of(program)), to_(to) {
+      : program_(program), manner_(manner), uses_(uses_of(program)), to_(to), coiner_(manner.coined_names) {
+    const auto list = size_names(manner.size_names);
+    listed_sizes_.assign(list.begin(), list.end());
+    if (manner.coined_sizes != 0) {
+      Coiner coiner(manner.coined_sizes);
+      NameTable once;
+      for (std::string& name : listed_sizes_) name = once.fresh(coiner.size());
+    }
     layout_.lines.resize(program.steps.size()), layout_.own.resize(program.steps.size());
     layout_.parameter.resize(program.inputs.size());
   }
@@ -46,6 +56,7 @@ class Emitter {
   Layout write() {
     Body model = body(true);
     arguments_of(model, 0, program_.steps.size());
+    if (manner_.unpacked) unpack(model);
     steps(model, 0, program_.steps.size(), true);
     finish(model, static_cast<int>(program_.steps.size()) - 1, manner_.second_output);
     // Inputs first: they name the sizes that are globals.
@@ -67,6 +78,7 @@ class Emitter {
     layout_.state = std::move(model.parameters);
     layout_.state.insert(layout_.state.end(), model.submodules.begin(), model.submodules.end());
     if (manner_.tight) tighten();
+    if (manner_.whole_paths) spell_out();
     return std::move(layout_);
   }
 
@@ -91,6 +103,19 @@ class Emitter {
     to_ = std::move(text);
   }
 
+  // `torch.nn.` for `nn.`, in every line.
+  void spell_out() {
+    for (const auto& [prefix, whole] : {std::pair{"nn.", "torch.nn."}, std::pair{"F.", "torch.nn.functional."}})
+      for (size_t at = 0; (at = to_.find(prefix, at)) != std::string::npos; at += std::strlen(whole)) {
+        const char before = at == 0 ? '\n' : to_[at - 1];
+        if (before != '.' && before != '_' && std::isalnum(static_cast<unsigned char>(before)) == 0)
+          to_.replace(at, std::strlen(prefix), whole);
+      }
+  }
+
+  // ---- names
+  std::string value_called(std::string_view wanted) { return manner_.coined_names == 0 ? std::string(wanted) : coiner_.value(); }
+
   // ---- where things are
   static int lines_in(std::string_view text) {
     return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
@@ -111,7 +136,7 @@ class Emitter {
     made.steps.resize(program_.steps.size()), made.inputs.resize(program_.inputs.size());
     made.method = method;
     if (manner_.sizes == SizeStyle::kGlobal)  // a variable of such a name would hide the size
-      for (const std::string_view size : synth::size_names(manner_.size_names)) (void)made.names.fresh(size);
+      for (const std::string& size : listed_sizes_) (void)made.names.fresh(size);
     return made;
   }
 
@@ -119,16 +144,40 @@ class Emitter {
   const std::string& size_name(int32_t size) {
     for (const auto& [known, name] : size_names_)
       if (known == size) return name;
-    const auto list = synth::size_names(manner_.size_names);
     const size_t place = size_names_.size();
     return size_names_
-        .emplace_back(size, place < list.size() ? std::string(list[place]) : fmt::format("dim{}", place))
+        .emplace_back(size, place < listed_sizes_.size() ? listed_sizes_[place] : fmt::format("dim{}", place))
         .second;
   }
   void number(std::string& to, int32_t size) const { format(to, "{}", size); }
   void global(std::string& to, int32_t size) {
     if (manner_.sizes != SizeStyle::kGlobal || size < 2) return number(to, size);
     to += size_name(size);
+  }
+  // In forward() or a function.
+  void in_forward(const Body& body, std::string& to, int32_t size) {
+    for (const auto& [known, name] : body.unpacked)
+      if (known == size) {
+        to += name;
+        return;
+      }
+    global(to, size);
+  }
+  // `b, c = x.shape`
+  void unpack(Body& body) {
+    static constexpr std::string_view kNames[][ops::kMaxRank] = {{"b", "c", "h", "w", "d"}, {"bs", "rows", "cols", "depth", "last"}};
+    for (const auto& [ref, argument] : body.arguments) {
+      const ops::Shape& shape = program_.inputs[ref.index].shape;
+      if (shape.rank < 2) continue;
+      std::string list;
+      for (size_t d = 0; d < shape.rank; ++d) {
+        const std::string name = body.names.fresh(value_called(kNames[manner_.spoken][d]));
+        list += (d > 0 ? ", " : "") + name;
+        if (shape.dims[d] > 1) body.unpacked.emplace_back(shape.dims[d], name);
+      }
+      format(body.lines, "        {} = {}.{}\n", list, argument, manner_.spoken == 0 ? "shape" : "size()");
+      return;
+    }
   }
   // In a constructor.
   void argument(Body& body, std::string& to, int32_t size) {
@@ -158,7 +207,7 @@ class Emitter {
             ref.fresh ? input_name(*step.applied.op, program_.inputs[ref.index], step.applied.out,
                                    std::min<size_t>(s, 2), manner_.input_names)
                       : std::string_view("x");
-        written.text = body.names.fresh(wanted);
+        written.text = body.names.fresh(value_called(wanted));
         body.arguments.push_back({ref, written.text});
       }
     }
@@ -166,7 +215,7 @@ class Emitter {
   void own_parameter(Body& body, Ref ref, const Step& step) {
     const Input& input = program_.inputs[ref.index];
     const std::string name =
-        body.attributes.fresh(input_name(*step.applied.op, input, step.applied.out, 1, manner_.input_names));
+        body.attributes.fresh(value_called(input_name(*step.applied.op, input, step.applied.out, 1, manner_.input_names)));
     format(body.init, "        self.{} = nn.Parameter(torch.randn(", name);
     shape(body.init, input.shape, true, &body);
     body.init += ')';
@@ -219,11 +268,11 @@ class Emitter {
     ops::Applied applied = step.applied;
     applied.constants = manner_.constants[i];
     ops::Names names{.operands = operands_,
-                     .size = [this](std::string& to, int32_t size) { global(to, size); },
+                     .size = [this, &body](std::string& to, int32_t size) { in_forward(body, to, size); },
                      .weight_prefix = {}};
     Written made;
     if (spelling == Spelling::kModule) {
-      const std::string name = body.attributes.fresh(layer_name(op)), layer = "self." + name;
+      const std::string name = body.attributes.fresh(value_called(layer_name(op))), layer = "self." + name;
       format(body.init, "        {} = ", layer);
       construct(body, applied);
       body.init += '\n';
@@ -241,7 +290,28 @@ class Emitter {
     const std::string_view pattern = spelling == Spelling::kMethod ? op.method : op.functional;
     made.atomic = !pattern.starts_with("{x} ") && !pattern.starts_with("-{x}") && !pattern.starts_with("{a} ");
     ops::spell(made.text, pattern, applied, names);
+    if (manner_.kept_numbers && body.method) keep_numbers(body, applied, pattern, made.text);
     return made;
+  }
+
+  // Constants and an axis of a call become attributes: `torch.clamp(x, self.min_val, self.max_val)`.
+  static void keep(Body& body, std::string& text, size_t at, std::string_view value, std::string_view name) {
+    const std::string attribute = body.attributes.fresh(name);
+    format(body.init, "        self.{} = {}\n", attribute, value);
+    text.replace(at, value.size(), "self." + attribute);
+  }
+  void keep_numbers(Body& body, const ops::Applied& applied, std::string_view pattern, std::string& text) {
+    // From the end, where no operand's own numbers are; what is before the operand is at the beginning.
+    for (const char which : {'b', 'a'}) {
+      if (pattern.find(which == 'a' ? "{a}" : "{b}") == pattern.npos) continue;
+      const std::string value(ops::constant_of(applied, which));
+      const size_t at = pattern.starts_with("{a}") ? 0 : text.rfind(value);
+      keep(body, text, at, value, constant_name(*applied.op, which));
+    }
+    if (pattern.find("dim={dim}") == pattern.npos) return;
+    const size_t at = text.rfind("dim=") + 4;
+    const size_t end = text.find_first_not_of("-0123456789", at);
+    keep(body, text, at, text.substr(at, end - at), "dim");
   }
 
   void submodule(Body& body, size_t i, std::string prefix) {
@@ -258,7 +328,7 @@ class Emitter {
 
   // The operator's own tensors as parameters; what their names start with.
   std::string weights(Body& body, const ops::Applied& applied) {
-    const std::string prefix = body.attributes.fresh(layer_name(*applied.op)) + "_";
+    const std::string prefix = body.attributes.fresh(value_called(layer_name(*applied.op))) + "_";
     const ops::Names sizes{.operands = {},
                            .size = [this, &body](std::string& to, int32_t size) { argument(body, to, size); },
                            .weight_prefix = {}};
@@ -295,12 +365,12 @@ class Emitter {
                  body.names.taken(body.inputs[first.index].text)) {
         name = body.inputs[first.index].text;
       } else {
-        name = body.names.fresh(i % 2 == 0 ? "out" : "h");
+        name = body.names.fresh(value_called(i % 2 == 0 ? "out" : "h"));
       }
     } else if (manner_.names == Names::kNumbered) {
       name = body.names.fresh(fmt::format("{}{}", manner_.spoken == 0 ? 'h' : 't', i + 1));
     } else {
-      name = body.names.fresh(value_name(*step.applied.op, manner_.spoken));
+      name = body.names.fresh(value_called(value_name(*step.applied.op, manner_.spoken)));
     }
     std::string& to = body.lines;
     const char* indent = body.method ? "        " : "    ";
@@ -341,12 +411,12 @@ class Emitter {
     finish(part, region.last, -1);
     std::string callee;
     if (region.kind == Region::kFunction) {
-      callee = functions_.fresh(manner_.spoken == 0 ? "_apply" : "combine");
+      callee = functions_.fresh(manner_.coined_names != 0 ? coiner_.function() : manner_.spoken == 0 ? "_apply" : "combine");
       write_function(part, callee);
     } else {
-      const std::string name = functions_.fresh(manner_.spoken == 0 ? "Block" : "Stage");
+      const std::string name = functions_.fresh(manner_.coined_names != 0 ? coiner_.class_name() : manner_.spoken == 0 ? "Block" : "Stage");
       write_class(part, name, apart_);
-      const std::string attribute = body.attributes.fresh(manner_.spoken == 0 ? "block" : "stage");
+      const std::string attribute = body.attributes.fresh(value_called(manner_.spoken == 0 ? "block" : "stage"));
       adopt(body, part, attribute + ".");
       callee = "self." + attribute;
       format(body.init, "        {} = {}(", callee, name);
@@ -374,7 +444,7 @@ class Emitter {
   }
 
   void sequential(Body& body, const Region& region) {
-    const std::string attribute = body.attributes.fresh(manner_.spoken == 0 ? "net" : "layers");
+    const std::string attribute = body.attributes.fresh(value_called(manner_.spoken == 0 ? "net" : "layers"));
     const std::string name = "self." + attribute;
     format(body.init, "        {} = nn.Sequential(\n", name);
     for (size_t i = region.first; i <= region.last; ++i) {
@@ -436,18 +506,15 @@ class Emitter {
     const bool model = name == "Model";
     format(to, "class {}(nn.Module):\n", name);
     if (manner_.docstring) {
-      to += "    \"\"\"";
-      if (model)
-        describe(program_, to);
-      else
-        to += "A part of the model";
-      to += ".\"\"\"\n\n";
+      class_docstring(body, model, to);
     }
-    const bool constructed = !body.init.empty() || (manner_.docstring && model);
+    const bool constructed = !body.init.empty() || (manner_.docstring && model && !manner_.bare);
     if (constructed) {
       to += "    def __init__(self";
-      for (const int32_t size : body.sizes)
+      for (const int32_t size : body.sizes) {
         format(to, ", {}{}", size_name(size), manner_.type_hints ? ": int" : "");
+        if (model && manner_.defaults) format(to, "{}{}", manner_.type_hints ? " = " : "=", size);
+      }
       to += "):\n";
       if (manner_.long_super)
         format(to, "        super({}, self).__init__()\n", name);
@@ -461,13 +528,45 @@ class Emitter {
     const bool several = model && manner_.second_output >= 0;
     to += manner_.type_hints && !several ? ") -> torch.Tensor:\n" : "):\n";
     if (model && manner_.forward_docstring) {
-      const ops::Shape& out = program_.steps.back().applied.out;
-      format(to, "        \"\"\"Returns a tensor of shape ({}).\"\"\"\n",
-             fmt::join(out.dims.begin(), out.dims.begin() + out.rank, ", "));
+      forward_docstring(body, to);
     }
     move_on(body, to);
     to += body.lines;
     to += "\n\n";
+  }
+
+  void class_docstring(const Body& body, bool model, std::string& to) const {
+    static constexpr std::string_view kBefore[] = {"", "", "", "Simple model that performs: ", "A module for benchmarks. ", "Model: "};
+    format(to, "    \"\"\"{}", model ? kBefore[manner_.told] : "");
+    if (model)
+      describe(program_, to);
+    else
+      to += "A part of the model";
+    to += '.';
+    if (manner_.told == 2 && !body.sizes.empty()) {
+      to += "\n\n    Args:\n";
+      for (const int32_t size : body.sizes)
+        for (const auto& [known, name] : size_names_)
+          if (known == size) format(to, "        {} (int): one of the sizes.\n", name);
+      to += "    ";
+    }
+    to += "\"\"\"\n\n";
+  }
+  void forward_docstring(const Body& body, std::string& to) const {
+    const auto said = [](const ops::Shape& shape) {
+      return fmt::format("({})", fmt::join(shape.dims.begin(), shape.dims.begin() + shape.rank, ", "));
+    };
+    const std::string out = said(program_.steps.back().applied.out);
+    if (manner_.told < 3) {
+      format(to, "        \"\"\"Returns a tensor of shape {}.\"\"\"\n", out);
+      return;
+    }
+    to += manner_.told == 3 ? "        \"\"\"\n        Forward pass.\n\n" : "        \"\"\"\n";
+    to += "        Args:\n";
+    for (const auto& [ref, name] : body.arguments)
+      format(to, "            {}: {} of shape {}\n", name, manner_.told == 4 ? "input tensor" : "tensor",
+             said(program_.inputs[ref.index].shape));
+    format(to, "\n        Returns:\n            {} of shape {}\n        \"\"\"\n", manner_.told == 4 ? "torch.Tensor: Output tensor" : "tensor", out);
   }
 
   void imports() {
@@ -475,11 +574,16 @@ class Emitter {
     const auto mentions = [&](std::string_view word) {
       return apart_.find(word) != std::string::npos || model_mentions_.find(word) != std::string::npos;
     };
-    to_ += manner_.plain_import ? "import torch\nimport torch.nn as nn\n"
-                                : "import torch\nfrom torch import nn\n";
-    if (mentions("F."))
-      to_ += manner_.plain_import ? "import torch.nn.functional as F\n"
-                                  : "from torch.nn import functional as F\n";
+    if (manner_.more_imports) to_ += manner_.spoken == 0 ? "import math\n\n" : "from typing import Optional\n\n";
+    if (manner_.whole_paths) {
+      to_ += manner_.plain_import ? "import torch\nimport torch.nn\n" : "import torch\n";
+    } else {
+      to_ += manner_.plain_import ? "import torch\nimport torch.nn as nn\n"
+                                  : "import torch\nfrom torch import nn\n";
+      if (mentions("F.") || manner_.more_imports)
+        to_ += manner_.plain_import ? "import torch.nn.functional as F\n"
+                                    : "from torch.nn import functional as F\n";
+    }
     to_ += "\n\n";
   }
 
@@ -492,7 +596,7 @@ class Emitter {
   std::string inputs_function(const Body& model) {
     model_mentions_ = model.lines;
     std::string to = "def get_inputs():\n";
-    const bool inline_list = model.arguments.size() == 1 || manner_.names == Names::kNumbered;
+    const bool inline_list = model.arguments.size() == 1 ? !manner_.assigned_input : manner_.names == Names::kNumbered;
     std::string list;
     for (const auto& [ref, name] : model.arguments) {
       if (!list.empty()) list += ", ";
@@ -524,7 +628,7 @@ class Emitter {
     };
     switch (input.range) {
       case Range::kNormal:
-        return drawn("torch.randn");
+        return normal(to, input.shape);
       case Range::kPositive:
         drawn("torch.rand"), to += " + 0.5";
         return;
@@ -546,8 +650,19 @@ class Emitter {
     }
   }
 
+  void normal(std::string& to, const ops::Shape& size) {
+    const bool listed = manner_.made == 1 && size.rank > 0, once_more = manner_.made == 2 && size.rank > 1, between = manner_.made == 3;
+    to += between ? "2 * torch.rand(" : "torch.randn(";
+    if (listed || once_more) to += listed ? '[' : '(';
+    shape(to, size, false, nullptr);
+    if (listed || once_more) to += listed ? ']' : ')';
+    if (manner_.made == 4) to += ", dtype=torch.float32";
+    to += between ? ") - 1" : ")";
+  }
+
   std::string init_function(const Body& model) {
     std::string list;
+    if (manner_.defaults) return "def get_init_inputs():\n    return []\n";
     for (const int32_t size : model.sizes) {
       if (!list.empty()) list += ", ";
       global(list, size);
@@ -564,6 +679,8 @@ class Emitter {
   std::vector<std::pair<size_t, int>> placed_apart_;
   std::string model_mentions_;
   NameTable functions_;
+  Coiner coiner_;
+  std::vector<std::string> listed_sizes_;  // names of sizes, in the order in which they are given
   std::vector<std::pair<int32_t, std::string>> size_names_;
   std::vector<std::string> operands_;
 };

@@ -30,6 +30,7 @@ struct MakerConfig {
   int level = 1;
   Uniform uniform = Uniform::kSequences;
   uint64_t seed = 0;
+  double free_sizes = 0;  // the share of programs whose sizes are any numbers of their classes, not the grid's
 };
 
 // (seed, index, sizes) decides everything, code included. One for each thread.

@@ -32,6 +32,16 @@ struct Manner {
   Names names{};
   SizeStyle sizes{};
   uint8_t size_names = 0, input_names = 0, spoken = 0;  // which of several lists
+  uint32_t coined_sizes = 0, coined_names = 0;  // not 0: names that are thought up (words.h), not those lists
+  uint8_t told = 0;                             // which kind of docstring
+  uint8_t made = 0;                             // how inputs of normal numbers are made
+  bool kept_numbers = false;                    // constants and axes are attributes of the module
+  bool defaults = false;                        // of the constructor's arguments, and none are passed
+  bool unpacked = false;                        // sizes in forward() come from an input's shape
+  bool assigned_input = false;                  // `x = ...; return [x]` of the only input, too
+  bool bare = false;            // no constructor where there is nothing to construct; else an empty one for a docstring
+  bool whole_paths = false;                     // torch.nn.functional.relu, not F.relu
+  bool more_imports = false;                    // some that nothing needs
   bool docstring = false, forward_docstring = false, shape_comments = false, said_comments = false;
   bool type_hints = false, long_super = false, plain_import = false, spaced = false,
        tight = false;  // one empty line between functions and classes, not two

@@ -8,6 +8,7 @@
 #include "nereid/synth/emit.h"
 #include "nereid/synth/enumerate_for_tests.h"
 #include "nereid/synth/maker.h"
+#include "nereid/synth/size_class.h"
 #include "nereid/synth/values.h"
 
 namespace nereid::synth {
@@ -156,14 +157,53 @@ TEST(Emission, IsTheSameAgainAndDiffersInManner) {
     if (made.outcome != Outcome::kMade) continue;
     maker.write(made), other.write(again);
     ASSERT_EQ(made.code, again.code);
-    for (const char* part :
-         {"import torch\n", "class Model(nn.Module):", "def get_inputs():", "def get_init_inputs():"})
+    for (const char* part : {"import torch\n", "class Model(", "nn.Module):", "def get_inputs():", "def get_init_inputs():"})
       ASSERT_NE(made.code.find(part), std::string::npos) << made.code;
     for (const char* part :
-         {"class Block", "nn.Sequential", "def _apply", "nn.Parameter", "\"\"\"", "# ", "batch_size"})
+         {"class Block", "nn.Sequential", "def _apply", "nn.Parameter", "\"\"\"", "# ", "batch_size", "dim=self.dim", ".shape\n", ".size()\n",
+          "import math\n", "torch.nn.functional.", "Args:"})
       if (made.code.find(part) != std::string::npos) beginnings.insert(part);
   }
-  EXPECT_EQ(beginnings.size(), 7u);
+  EXPECT_EQ(beginnings.size(), 13u);
+}
+
+TEST(Emission, ThinksUpNames) {
+  const Space space(ops::every_operator(), {});
+  Maker maker(space, {.level = 3, .seed = 4});
+  Made made;
+  std::set<std::string> arguments;
+  int programs = 0;
+  for (uint64_t i = 0; i < 600; ++i) {
+    maker.draw(i, 0, made);
+    if (made.outcome != Outcome::kMade) continue;
+    maker.write(made), ++programs;
+    const size_t begin = made.code.find("    def forward(self, ", made.code.find("class Model(")) + 22;
+    arguments.insert(made.code.substr(begin, made.code.find_first_of(",:)", begin) - begin));
+  }
+  EXPECT_GT(programs, 400);
+  EXPECT_GT(arguments.size(), 100u);  // where lists alone give some dozen
+}
+
+TEST(FreeSizes, AreOfTheirClassAndKeepWhatIsEqual) {
+  const Space space(ops::every_operator(), {});
+  Maker gridded(space, {.level = 3, .seed = 6}), maker(space, {.level = 3, .seed = 6, .free_sizes = 1});
+  Made made, grid;
+  int freed = 0;
+  std::set<int32_t> seen;
+  for (uint64_t i = 0; i < 1000; ++i) {
+    maker.draw(i, 0, made), gridded.draw(i, 0, grid);
+    if (made.outcome != Outcome::kMade || grid.outcome != Outcome::kMade) continue;
+    ASSERT_EQ(made.hashes.structure, grid.hashes.structure);
+    ++freed;
+    const ops::Shape &out = made.program.steps.back().applied.out, &before = grid.program.steps.back().applied.out;
+    ASSERT_EQ(out.rank, before.rank);
+    for (size_t d = 0; d < out.rank; ++d) {
+      ASSERT_TRUE(size_class_of(out.dims[d]) == size_class_of(before.dims[d]) || out.dims[d] > cap(kClasses - 1));
+      seen.insert(out.dims[d]);
+    }
+  }
+  EXPECT_GT(freed, 800);
+  EXPECT_GT(seen.size(), 150u);  // the grid has 55
 }
 
 TEST(Split, FollowsFromTheStructure) {

@@ -15,4 +15,10 @@ constexpr std::span<const int32_t> kGrid[kClasses] = {k0, k1, k2, k3, k4, k5};
 
 std::span<const int32_t> grid(int size_class) { return kGrid[size_class]; }
 
+int size_class_of(int32_t size) {
+  int size_class = 0;
+  while (cap(size_class) < size) ++size_class;
+  return size_class;
+}
+
 }  // namespace nereid::synth

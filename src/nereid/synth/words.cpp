@@ -36,6 +36,34 @@ constexpr std::string_view kNouns[][2] = {
 constexpr std::string_view kLayers[] = {"act",  "reduce", "scan", "proj",  "conv", "pool",
                                         "norm", "attn",   "view", "embed", "loss", "cell"};
 
+constexpr std::string_view kWords[] = {
+    "alpha", "gamma", "delta", "theta", "sigma", "rho", "tau", "phi", "psi", "omega", "kappa", "zeta",
+    "anchor", "angle", "area", "atlas", "audio", "axis", "band", "basis", "batch", "beam", "bin", "blend",
+    "block", "body", "bolt", "bound", "branch", "bridge", "bucket", "bulk", "cache", "canvas", "cell",
+    "center", "chain", "chart", "chunk", "clip", "cluster", "code", "coarse", "col", "column", "conv", "coord",
+    "core", "corner", "cost", "count", "coupling", "cover", "crop", "cross", "cube", "curve", "cut", "cycle",
+    "data", "decay", "deep", "delay", "dense", "depth", "detail", "diff", "digit", "draft", "drift", "edge",
+    "effect", "embed", "encoder", "end", "energy", "entry", "epoch", "error", "even", "event", "extra",
+    "factor", "family", "fast", "feature", "field", "filter", "final", "fine", "first", "flat", "flow",
+    "focus", "fold", "frame", "front", "fuel", "fusion", "gain", "gap", "gate", "glyph", "graph", "grid",
+    "ground", "group", "guide", "head", "heat", "height", "hidden", "high", "hop", "horizon", "hub", "image",
+    "index", "inner", "item", "joint", "kernel", "keep", "key", "knot", "label", "lane", "large", "last",
+    "latent", "layer", "leaf", "left", "lens", "level", "light", "limb", "line", "link", "lobe", "local",
+    "logit", "loop", "low", "main", "margin", "mark", "mask", "matrix", "mean", "member", "memory", "merge",
+    "mesh", "mid", "mixer", "moment", "motion", "nerve", "net", "next", "node", "noise", "norm", "note",
+    "number", "object", "odd", "offset", "order", "origin", "outer", "output", "pack", "page", "pair", "panel",
+    "part", "patch", "path", "peak", "phase", "pixel", "place", "plane", "plate", "point", "pool", "port",
+    "pos", "power", "prev", "prior", "probe", "profile", "proj", "pulse", "query", "queue", "rank", "rate",
+    "ratio", "raw", "ray", "reach", "real", "region", "rel", "res", "rest", "result", "right", "ring", "root",
+    "rotor", "round", "route", "row", "rule", "run", "sample", "scale", "scan", "scene", "score", "seed",
+    "seq", "series", "shade", "shape", "share", "sheet", "shift", "side", "signal", "site", "skip", "slice",
+    "slot", "smooth", "soft", "source", "space", "span", "spark", "spec", "speed", "spin", "spot", "stage",
+    "stack", "start", "stat", "stem", "step", "stream", "strip", "surface", "table", "tail", "target", "task",
+    "temp", "term", "text", "thread", "tile", "time", "token", "tone", "top", "total", "tower", "trace",
+    "track", "trail", "tree", "trend", "trunk", "tube", "tune", "turn", "unit", "upper", "user", "vec",
+    "vector", "vertex", "video", "view", "vocab", "voice", "volume", "warp", "wave", "weight", "wheel",
+    "width", "window", "wing", "word", "work", "zone"};
+
 }  // namespace
 
 std::span<const std::string_view> size_names(int list) { return kSizes[list]; }
@@ -105,6 +133,88 @@ void describe(const Program& program, std::string& to) {
     if (i == 0) to[to.size() - text.size()] = static_cast<char>(std::toupper(to[to.size() - text.size()]));
   }
   if (shown < count) to += " and " + std::to_string(count - shown) + " more steps";
+}
+
+std::string_view constant_name(const ops::Operator& op, char which) {
+  if (which == 'b') return op.name == "hardtanh" || op.name == "clamp" ? "max_val" : "beta";
+  if (op.name == "leaky_relu") return "negative_slope";
+  if (op.name == "elu") return "alpha";
+  if (op.name == "softplus") return "beta";
+  if (op.name == "pow") return "exponent";
+  if (op.name == "lerp") return "weight_of_second";
+  if (op.name == "masked_fill") return "fill";
+  if (op.name == "hardtanh" || op.name == "clamp" || op.name == "clamp_min") return "min_val";
+  if (op.name == "mul_scalar") return "scale_factor";
+  if (op.name == "div_scalar") return "divisor";
+  return "offset";
+}
+
+Coiner::Coiner(uint32_t number) : dice_(number, 0), size_style_(dice_.below(10)), value_style_(dice_.below(6)) {}
+
+std::string Coiner::word() { return std::string(kWords[dice_.below(static_cast<uint32_t>(std::size(kWords)))]); }
+
+std::string Coiner::size() {
+  const auto upper = [](std::string text) {
+    for (char& c : text) c = static_cast<char>(std::toupper(c));
+    return text;
+  };
+  static constexpr std::string_view kBefore[] = {"num", "n", "in", "out", "max", "total", "d"};
+  static constexpr std::string_view kBehind[] = {"dim", "size", "len", "count", "features", "channels"};
+  const auto before = [&] { return std::string(kBefore[dice_.below(std::size(kBefore))]); };
+  const auto behind = [&] { return std::string(kBehind[dice_.below(std::size(kBehind))]); };
+  switch (size_style_) {
+    case 0:
+      return upper(word());
+    case 1:
+      return upper(word()) + '_' + upper(behind());
+    case 2:
+      return upper(before()) + '_' + upper(word());
+    case 3:
+      return word() + '_' + behind();
+    case 4:
+      return before() + '_' + word();
+    case 5:
+      return std::string(1, static_cast<char>('A' + dice_.below(26))) + word().substr(0, 1 + dice_.below(2));
+    case 6:
+      return upper(word().substr(0, 2 + dice_.below(2))) + std::to_string(dice_.below(10));
+    case 7:
+      return word() + 's';
+    case 8:
+      return std::string(1, static_cast<char>('a' + dice_.below(26)));
+    default:
+      return std::string(1, "ABCDEGHIJKLMNOPQRSTUVWXYZ"[dice_.below(25)]);  // F is torch.nn.functional
+  }
+}
+
+std::string Coiner::value() {
+  switch (value_style_) {
+    case 0:
+    case 1:
+      return word();
+    case 2:
+      return word() + '_' + word();
+    case 3:
+      return word().substr(0, 1 + dice_.below(4)) + std::to_string(dice_.below(10));
+    case 4:
+      return std::string(1, static_cast<char>('a' + dice_.below(26))) + '_' + word();
+    default:
+      return word() + '_' + std::string(1, static_cast<char>('a' + dice_.below(26)));
+  }
+}
+
+std::string Coiner::function() {
+  static constexpr std::string_view kVerbs[] = {"apply", "compute", "mix", "fuse", "run", "make", "forward", "do"};
+  return std::string(kVerbs[dice_.below(std::size(kVerbs))]) + '_' + word();
+}
+
+std::string Coiner::class_name() {
+  std::string name;
+  for (int i = 0; i < 2; ++i) {
+    std::string part = word();
+    part[0] = static_cast<char>(std::toupper(part[0]));
+    name += part;
+  }
+  return name;
 }
 
 bool NameTable::taken(std::string_view name) const {

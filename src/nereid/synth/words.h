@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "nereid/synth/dice.h"
 #include "nereid/synth/program.h"
 
 namespace nereid::synth {
@@ -18,10 +19,28 @@ std::string_view input_name(const ops::Operator& op, const Input& input, const o
 std::string_view layer_name(const ops::Operator& op);
 // What a result is called ("activated").
 std::string_view value_name(const ops::Operator& op, int list);
+// What a constant of an operator is called ("negative_slope").
+std::string_view constant_name(const ops::Operator& op, char which);
 // A verb phrase of an operator, for comments ("sum over an axis").
 std::string_view phrase(const ops::Operator& op);
 // "Matrix product, then softmax and sum": of the whole program, cut short where it is long.
 void describe(const Program& program, std::string& to);
+
+// Names that no list holds: an author's own. What they are put together from and in which style follows from
+// the number alone. None is a keyword, a module of PyTorch's or an attribute of nn.Module's.
+class Coiner {
+ public:
+  explicit Coiner(uint32_t number);
+  std::string size();       // ROWS, n_tokens, Lq
+  std::string value();      // latent, wave_in, z3
+  std::string function();   // mix_heads: never one of `value`
+  std::string class_name(); // GateStem
+
+ private:
+  std::string word();
+  Dice dice_;
+  uint32_t size_style_, value_style_;
+};
 
 // Gives each name once: the second `proj` is `proj2`.
 class NameTable {
