@@ -28,6 +28,7 @@ parser.add_argument("--steps", type=int, default=30)
 parser.add_argument("--no-recompute", action="store_true")
 parser.add_argument("--shape", choices=("100m", "1.7b", "8b"), default="100m")
 parser.add_argument("--shard", action="store_true", help="parameters, too")
+parser.add_argument("--speed", action="store_true", help="nothing but the speed")
 options = parser.parse_args()
 toy_runs.LM = os.path.abspath(options.lm)
 gpu = options.device != "cpu"
@@ -46,37 +47,44 @@ def done(name, *more):
 
 
 precision = {"precision": "bfloat16" if gpu else "float32"}
-for name in ("whole", "killed"):
-    run_file(name, machine=precision)
-done("whole")
-process = subprocess.Popen([options.device if x == "cpu" else x for x in command("killed", "--json")], stdout=subprocess.PIPE, text=True, env=environment)
-for _ in range(25):
-    process.stdout.readline()
-process.send_signal(signal.SIGKILL)
-process.wait()
-done("killed")
-assert curve("killed", *EXACT) == curve("whole", *EXACT), "a run that was killed is another"
-same_checkpoint("killed", "whole", 60)
-print("killed and resumed: the same run bit by bit")
 
-# Our kernels against PyTorch's operators: losses differ by rounding.
-for name in ("kept", "plain"):
-    run_file(name, machine={**precision, "recompute": False})
-done("kept")
-done("plain", "--plain")
-for name in ("whole", "kept"):
-    for (a,), (b,) in zip(curve("plain", "loss"), curve(name, "loss")):
-        assert abs(a - b) < (0.1 if gpu else 1e-3), (name, a, b)
-print("our kernels and PyTorch's operators, kept and computed again: the same losses, up to rounding")
 
-if options.ranks > 1:
-    ranked = {"machine": precision, "data": {"rows_at_once": 1, "rows_per_step": 4 * options.ranks}}
-    for name, ranks, shard in (("one", 1, False), ("several", options.ranks, False), ("sharded", options.ranks, True)):
-        run_file(name, **{**ranked, "machine": {**precision, "shard_parameters": shard}})
-        done(name, "--ranks", str(ranks))
-        for (a,), (b,) in zip(curve("one", "loss"), curve(name, "loss")):
+def checks():
+    for name in ("whole", "killed"):
+        run_file(name, machine=precision)
+    done("whole")
+    process = subprocess.Popen([options.device if x == "cpu" else x for x in command("killed", "--json")], stdout=subprocess.PIPE, text=True, env=environment)
+    for _ in range(25):
+        process.stdout.readline()
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    done("killed")
+    assert curve("killed", *EXACT) == curve("whole", *EXACT), "a run that was killed is another"
+    same_checkpoint("killed", "whole", 60)
+    print("killed and resumed: the same run bit by bit")
+
+    # Our kernels against PyTorch's operators: losses differ by rounding.
+    for name in ("kept", "plain"):
+        run_file(name, machine={**precision, "recompute": False})
+    done("kept")
+    done("plain", "--plain")
+    for name in ("whole", "kept"):
+        for (a,), (b,) in zip(curve("plain", "loss"), curve(name, "loss")):
             assert abs(a - b) < (0.1 if gpu else 1e-3), (name, a, b)
-    print(f"{options.ranks} ranks, with whole parameters and sharded ones: the losses of one, up to rounding")
+    print("our kernels and PyTorch's operators, kept and computed again: the same losses, up to rounding")
+
+    if options.ranks > 1:
+        ranked = {"machine": precision, "data": {"rows_at_once": 1, "rows_per_step": 4 * options.ranks}}
+        for name, ranks, shard in (("one", 1, False), ("several", options.ranks, False), ("sharded", options.ranks, True)):
+            run_file(name, **{**ranked, "machine": {**precision, "shard_parameters": shard}})
+            done(name, "--ranks", str(ranks))
+            for (a,), (b,) in zip(curve("one", "loss"), curve(name, "loss")):
+                assert abs(a - b) < (0.1 if gpu else 1e-3), (name, a, b)
+        print(f"{options.ranks} ranks, with whole parameters and sharded ones: the losses of one, up to rounding")
+
+
+if not options.speed:
+    checks()
 
 # 100 million parameters, 12 layers, or Qwen3-1.7B's or 8B's shape; documents of 200 to 3,000 tokens, all but their first tenth an answer.
 vocab, length, count = ({"100m": 32768, "1.7b": 151936, "8b": 151936}[options.shape], 4096, 1500) if gpu else (500, 128, 60)
@@ -99,6 +107,13 @@ run_file("large", top={"held_out_every": 1000},
                "rows_at_once": options.rows, "window": 4096},
          optimizer={"learning_rate": 3e-4}, schedule={"steps": options.steps}, checkpoints={"every_steps": 1000},
          machine={**precision, "recompute": not options.no_recompute, "shard_parameters": options.shard})
-steps = done("large", "--ranks", str(options.ranks))[options.steps // 3:]
+# Its last checkpoint would take longer than all of its steps.
+process = subprocess.Popen([options.device if x == "cpu" else x for x in command("large", "--json", "--ranks", str(options.ranks))], stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True)
+lines = [line for line in (process.stdout.readline() for _ in range(options.steps)) if line]
+if len(lines) == options.steps:
+    os.killpg(process.pid, signal.SIGKILL)
+assert len(lines) == options.steps, process.stderr.read()
+steps = [json.loads(line) for line in lines][options.steps // 3:]
 middle = {key: statistics.median(s[key] for s in steps) for key in ("tokens_per_s", "seconds", "memory_gb", "mfu") if key in steps[0]}
 print(f"{options.shape}, {options.ranks} ranks, {options.rows} rows of {length} at once, recompute {not options.no_recompute}, sharded {options.shard}: {middle}")
