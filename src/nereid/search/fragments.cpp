@@ -93,6 +93,11 @@ class FragmentSearch {
       (alone ? single : larger).push_back(&fragment);
     }
     if (!ask_all(lines, false) || made_whole()) return;
+    if (!ask_all(having(single, nobodys()), false) || made_whole()) return;
+    std::vector<Nodes> alone;
+    for (const Fragment* fragment : single) alone.push_back(fragment->nodes);
+    std::vector<const Fragment*> otherwise = told_otherwise(alone);
+    if (!ask_all(otherwise, false) || made_whole()) return;
     if (!ask_all(having(single, nobodys()), true) || made_whole()) return;
     if (options_.whole_again) options_.whole_again(0);
     if (found() || !ask_all(whole_again(), true) || made_whole()) return;
@@ -100,13 +105,15 @@ class FragmentSearch {
     if (made_whole()) return;
     compose(cheapest_cover(slicer_, offers(false), beam()));  // the rest stays PyTorch's, which a policy may let pass
     if (found() || !go_on() || !tells_again()) return;
-    const auto otherwise = told_otherwise(lines_, single);
+    std::vector<Nodes> more = lines_;
+    if (told_whole_ != nullptr) more.push_back(told_whole_->nodes);
+    for (const Fragment* fragment : told_otherwise(more)) otherwise.push_back(fragment);
     if (!ask_all(otherwise, true) || made_whole()) return;
     for (int round = 1; round <= kRounds && go_on(); ++round) {
       if (options_.whole_again) options_.whole_again(round);
       if (found()) return;
       std::vector<const Fragment*> failed = whole_again();
-      for (const std::vector<const Fragment*>* list : {&std::as_const(single), &std::as_const(lines), &otherwise}) {
+      for (const std::vector<const Fragment*>* list : {&std::as_const(single), &std::as_const(lines), &std::as_const(otherwise)}) {
         const auto own = having(*list, nobodys());
         failed.insert(failed.end(), own.begin(), own.end());
       }
@@ -134,14 +141,11 @@ class FragmentSearch {
     }
   }
 
-  // Of lines and single operators that have none, and of the whole.
-  std::vector<const Fragment*> told_otherwise(const std::vector<Nodes>& lines, const std::vector<const Fragment*>& single) {
-    const Nodes missing = nobodys();
-    std::vector<Nodes> sets;
-    for (const Fragment* fragment : single) sets.push_back(fragment->nodes);
-    sets.insert(sets.end(), lines.begin(), lines.end());
-    if (told_whole_ != nullptr) sets.push_back(told_whole_->nodes);
+  // Of these sets those that have none, told in other words.
+  std::vector<const Fragment*> told_otherwise(const std::vector<Nodes>& sets) {
     std::vector<const Fragment*> told;
+    if (!tells_again()) return told;
+    const Nodes missing = nobodys();
     for (const Nodes& set : sets) {
       if ((set & missing).none()) continue;
       for (auto& fragment : slicer_.told_otherwise(set)) told.push_back(&fragments_.emplace_back(std::move(fragment)));

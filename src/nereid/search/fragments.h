@@ -68,10 +68,11 @@ struct FragmentFindings {
 // While nothing is verified, it goes from what is cheap to what is dear, each stage only where those before
 // have not made a whole program: the program told again from its trace, whole, in the words that fragments are
 // told in (a small model reads a text by the manners that it was taught: names in place of sizes may be enough
-// to lose it), greedily; each line of it; its single operators, with all samples; the other samples of the
-// program's own text, then of the one told again; what failed alone with its neighbours; what failed told
-// otherwise (Slicer::told_otherwise); and all that failed in further rounds. Who is told again is a proposer
-// that samples and costs nothing: others read a text as it is.
+// to lose it), greedily; each line of it; its single operators, and then these told otherwise
+// (Slicer::told_otherwise), greedily too; single operators with all samples; the other samples of the
+// program's own text, then of the one told again; what failed alone with its neighbours; all that failed told
+// otherwise; and in further rounds. Who is told again is a proposer that samples and costs nothing: others
+// read a text as it is.
 //
 // Asks, judges and composes until the deadline, an interrupt, or until nothing is left to gain. `whole`
 // judges composed programs, of which each ought to be faster than `to_beat` (infinity while there is

@@ -32,13 +32,6 @@ bool dotted_name(const std::string& text) {
   });
 }
 
-std::string float_python(double x) {
-  if (std::isnan(x)) return "float(\"nan\")";
-  if (std::isinf(x)) return x > 0 ? "float(\"inf\")" : "float(\"-inf\")";
-  std::string text = fmt::format("{}", x);
-  return text.find_first_of(".en") == text.npos ? text + ".0" : text;
-}
-
 class ArgumentWriter {
  public:
   ArgumentWriter(const NameOf& name_of, const std::string& device) : name_of_(name_of), device_(device) {}
@@ -47,7 +40,7 @@ class ArgumentWriter {
     if (std::holds_alternative<trace::None>(arg.node)) return std::string("None");
     if (const auto* flag = std::get_if<bool>(&arg.node)) return std::string(*flag ? "True" : "False");
     if (const auto* whole = std::get_if<int64_t>(&arg.node)) return std::to_string(*whole);
-    if (const auto* real = std::get_if<double>(&arg.node)) return float_python(*real);
+    if (const auto* real = std::get_if<double>(&arg.node)) return float_text(*real);
     if (const auto* text = std::get_if<trace::Text>(&arg.node)) return quoted(text->text);
     if (const auto* ref = std::get_if<trace::TensorRef>(&arg.node)) return name_of_(ref->value);
     if (const auto* named = std::get_if<trace::Named>(&arg.node)) return of(*named);
@@ -123,6 +116,13 @@ std::string renamed(const std::string& text, const std::set<std::string>& names,
 }
 
 }  // namespace
+
+std::string float_text(double x) {
+  if (std::isnan(x)) return "float(\"nan\")";
+  if (std::isinf(x)) return x > 0 ? "float(\"inf\")" : "float(\"-inf\")";
+  std::string text = fmt::format("{}", x);
+  return text.find_first_of(".en") == text.npos ? text + ".0" : text;
+}
 
 std::string dtype_text(trace::DType type) {
   static const std::map<trace::DType, const char*> kNames = {{trace::DType::kBool, "bool"},

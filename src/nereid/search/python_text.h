@@ -10,6 +10,7 @@
 namespace nereid::search {
 
 std::string dtype_text(trace::DType type);  // "torch.float32"
+std::string float_text(double x);           // "2.0", "float(\"inf\")"
 
 using NameOf = std::function<Result<std::string>(trace::ValueId)>;
 

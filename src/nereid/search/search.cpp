@@ -36,7 +36,7 @@ class Run {
       judge_samples(proposer, rank, {0});
       numbers.erase(numbers.begin());
     }
-    const bool waits = options_.first_is_enough && drawn && options_.fragments;
+    const bool waits = options_.first_is_enough && drawn && options_.fragments && samples > 1;
     if (go_on() && !waits) judge_samples(proposer, rank, numbers);
     if (!drawn || samples < 2) return;
     const std::lock_guard lock(mutex_);

@@ -10,6 +10,7 @@
 
 #include "nereid/search/fragment_text.h"
 #include "nereid/search/python_text.h"
+#include "nereid/search/taught_steps.h"
 #include "nereid/trace/access.h"
 #include "nereid/trace/op_class.h"
 
@@ -238,8 +239,12 @@ Result<Fragment> Slicer::describe(const Nodes& set, Telling telling) const {
 
   for (const ValueId id : fragment.inputs)
     fragment.sizes.push_back(value(id).sizes.empty() ? std::vector<int64_t>{1} : value(id).sizes);
-  auto plain = telling.plain ? plain_text(task_->trace, *forward_, steps, fragment.inputs, fragment.outputs) : std::nullopt;
-  if (plain) {
+  if (telling.taught) {
+    const TaughtSteps taught = taught_steps(task_->trace, *forward_, steps);
+    auto inputs = fragment.inputs;
+    for (const auto& [id, number] : taught.numbers) inputs.push_back(id), fragment.numbers.push_back(number);
+    NEREID_TRY(fragment.source, fragment_text(taught.trace, taught.forward, taught.steps, inputs, fragment.outputs));
+  } else if (auto plain = telling.plain ? plain_text(task_->trace, *forward_, steps, fragment.inputs, fragment.outputs) : std::nullopt) {
     fragment.source = std::move(plain->source), fragment.sizes = std::move(plain->sizes);
   } else {
     NEREID_TRY(fragment.source,
@@ -328,7 +333,8 @@ std::vector<Fragment> Slicer::told_otherwise(const Nodes& set) const {
   std::vector<Fragment> found;
   std::set<std::string> sources;
   if (const auto usual = describe(set); usual.ok()) sources.insert(usual->source);
-  for (const Telling telling : {Telling{.views = false}, Telling{.plain = false}, Telling{.views = false, .plain = false}})
+  for (const Telling telling : {Telling{.taught = true}, Telling{.views = false, .taught = true}, Telling{.views = false}, Telling{.plain = false},
+                                Telling{.views = false, .plain = false}})
     if (auto fragment = describe(set, telling); fragment.ok() && sources.insert(fragment->source).second)
       found.push_back(*std::move(fragment));
   return found;
@@ -418,6 +424,7 @@ Result<std::string> Slicer::compose(const std::vector<Piece>& pieces) const {
       }
       args.push_back(std::move(name));
     }
+    for (const double number : fragment.numbers) args.push_back(fmt::format("torch.full([1], {}, device={})", float_text(number), device));
     for (const ValueId id : fragment.outputs) results.push_back(names[id] = fmt::format("t{}", count++));
     // What was written in place has several values in a trace.
     each_node(fragment.nodes, [&](size_t n) {

@@ -28,6 +28,7 @@ struct Fragment {
   std::vector<trace::ValueId> inputs{};  // in the order of its forward's parameters
   // Of the inputs, as its source has them; where they are not the trace's, results have other sizes too.
   std::vector<std::vector<int64_t>> sizes{};
+  std::vector<double> numbers{};  // more inputs behind these, each a tensor of one element
   std::vector<trace::ValueId> outputs{};
   double eager_ms = 0;  // of its steps one by one, modelled
   double least_ms = 0;  // one launch that reads the inputs and writes the outputs once, modelled
@@ -56,8 +57,9 @@ class Slicer {
   std::vector<Fragment> lines_as_fragments(size_t most_nodes) const;
   // All nodes as one; nothing where that cannot be a task of its own.
   std::optional<Fragment> whole() const;
-  // The same nodes told otherwise, for who does not understand them as `fragments` tells them: without the
-  // views that they read through, and by ATen's calls alone. Each text differs from the others and from that.
+  // The same nodes told otherwise, for who does not understand them as `fragments` tells them: in the words that
+  // our models are taught (taught_steps.h), without the views that they read through, and by ATen's calls alone.
+  // Each text differs from the others and from that.
   std::vector<Fragment> told_otherwise(const Nodes& set) const;
   // A single node as it is; for what no proposer can do.
   Fragment alone(size_t node) const;
@@ -86,6 +88,7 @@ class Slicer {
   struct Telling {
     bool views = true;  // that lead to what is not contiguous are among the steps
     bool plain = true;  // as people write it, where that is known
+    bool taught = false;  // in the words that our models are taught
   };
   Result<Fragment> describe(const Nodes& set) const { return describe(set, {}); }
   Result<Fragment> describe(const Nodes& set, Telling telling) const;

@@ -1,0 +1,291 @@
+#include "nereid/search/taught_steps.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "nereid/search/fragment_text.h"
+
+namespace nereid::search {
+namespace {
+
+using trace::Arg;
+using trace::Call;
+using trace::ValueId;
+using Dims = std::vector<int64_t>;
+
+// Which argument holds the dimension, or several.
+const std::map<std::string_view, size_t>& dimension_arguments() {
+  static const std::map<std::string_view, size_t> kArguments = {
+      {"aten::_softmax", 1}, {"aten::_log_softmax", 1}, {"aten::softmax.int", 1}, {"aten::log_softmax.int", 1},
+      {"aten::cumsum", 1},   {"aten::cumprod", 1},      {"aten::cummax", 1},      {"aten::cummin", 1},
+      {"aten::gather", 1},   {"aten::index_select", 1}, {"aten::cat", 1},         {"aten::flip", 1}};
+  return kArguments;
+}
+
+struct Reduction {
+  size_t dims;            // the argument; `keepdim` is the next, or a keyword
+  std::string_view all;   // the call that reduces all dimensions; empty: there is none
+  bool list;              // of dimensions; else one number
+};
+const std::map<std::string_view, Reduction>& reductions() {
+  static const std::map<std::string_view, Reduction> kReductions = {
+      {"aten::amax", {1, "aten::amax", true}},
+      {"aten::amin", {1, "aten::amin", true}},
+      {"aten::sum.dim_IntList", {1, "aten::sum", true}},
+      {"aten::mean.dim", {1, "aten::mean", true}},
+      {"aten::logsumexp", {1, "", true}},
+      {"aten::var.correction", {1, "aten::var.correction", true}},
+      {"aten::linalg_vector_norm", {2, "aten::linalg_vector_norm", true}},
+      {"aten::argmax", {1, "", false}},
+      {"aten::argmin", {1, "", false}}};
+  return kReductions;
+}
+
+struct Number {
+  bool there = false;
+  double is = 0;
+};
+Number number(const std::vector<Arg>& args, size_t at) {
+  if (at >= args.size()) return {};
+  if (const auto* whole = std::get_if<int64_t>(&args[at].node)) return {true, static_cast<double>(*whole)};
+  if (const auto* real = std::get_if<double>(&args[at].node)) return {true, *real};
+  return {};
+}
+
+Arg list_of(const Dims& dims) {
+  trace::List list;
+  for (const int64_t d : dims) list.items.push_back({d});
+  return {std::move(list)};
+}
+
+bool is_none(const Arg& arg) { return std::holds_alternative<trace::None>(arg.node); }
+
+class Teller {
+ public:
+  Teller(const trace::Trace& trace, const trace::Phase& forward) {
+    told_.trace.values = trace.values;
+    for (const auto& storage : trace.storages) {
+      told_.trace.storages.push_back({.bytes = storage.bytes, .role = storage.role, .device = storage.device, .name = storage.name, .data = {}});
+    }
+    told_.forward = forward;
+  }
+
+  void tell(const Call& call) {
+    Call own = call;
+    if (reduced(own) || with_number(own)) {
+      told_.changed = true;
+      return;
+    }
+    counted_from_the_front(own);
+    add(std::move(own));
+  }
+
+  TaughtSteps take() { return std::move(told_); }
+
+ private:
+  const trace::Value& value(ValueId id) const { return told_.trace.values[static_cast<size_t>(id)]; }
+
+  static const trace::TensorRef* tensor(const Call& call, size_t at) {
+    return at < call.args.size() ? std::get_if<trace::TensorRef>(&call.args[at].node) : nullptr;
+  }
+
+  void add(Call call) {
+    told_.steps.push_back(told_.forward.steps.size());
+    told_.forward.steps.emplace_back(std::move(call));
+  }
+
+  // A new value, contiguous, in a storage of its own (or a view's).
+  Arg made(const Dims& sizes, trace::DType type, std::optional<trace::StorageId> storage = {}) {
+    trace::Value v;
+    v.dtype = type, v.sizes = sizes, v.strides.resize(sizes.size());
+    int64_t stride = 1;
+    for (size_t d = sizes.size(); d-- > 0; stride *= sizes[d]) v.strides[d] = stride;
+    if (!storage) {
+      told_.trace.storages.push_back({.bytes = stride * trace::element_bytes(type), .role = trace::Role::kTemporary, .device = {}, .name = {}, .data = {}});
+      storage = static_cast<trace::StorageId>(told_.trace.storages.size() - 1);
+    }
+    v.storage = *storage;
+    told_.trace.values.push_back(std::move(v));
+    return {trace::TensorRef{static_cast<ValueId>(told_.trace.values.size() - 1)}};
+  }
+
+  // x as a tensor of these sizes, into `result` where that is given.
+  Arg viewed(const Arg& x, const Dims& sizes, const Call& of, const Arg* result = nullptr) {
+    const auto& before = value(std::get<trace::TensorRef>(x.node).value);
+    const Arg after = result != nullptr ? *result : made(sizes, before.dtype, before.storage);
+    Call view{.op = "aten::view", .args = {x, list_of(sizes)}, .kwargs = {}, .result = after, .parts = {}, .place = of.place};
+    add(std::move(view));
+    return after;
+  }
+
+  Arg one_element(double x) {
+    const Arg arg = made({1}, trace::DType::kF32);
+    told_.numbers.emplace_back(std::get<trace::TensorRef>(arg.node).value, x);
+    return arg;
+  }
+
+  // Dimensions as taught, or nothing where these are no dimensions of the value.
+  static std::optional<Dims> dims_of(const Arg& arg, size_t rank) {
+    Dims dims;
+    if (const auto* list = std::get_if<trace::List>(&arg.node)) {
+      for (const auto& item : list->items) {
+        const auto* d = std::get_if<int64_t>(&item.node);
+        if (d == nullptr) return std::nullopt;
+        dims.push_back(*d);
+      }
+    } else if (const auto* d = std::get_if<int64_t>(&arg.node)) {
+      dims.push_back(*d);
+    } else {
+      return std::nullopt;
+    }
+    for (int64_t& d : dims) {
+      if (d < 0) d += static_cast<int64_t>(rank);
+      if (d < 0 || d >= static_cast<int64_t>(rank)) return std::nullopt;
+    }
+    return dims;
+  }
+
+  void counted_from_the_front(Call& call) {
+    const auto found = dimension_arguments().find(call.op);
+    if (found == dimension_arguments().end() || found->second >= call.args.size() || call.args.empty()) return;
+    const auto tensors = trace::tensors_in(call.args[0]);
+    if (tensors.empty()) return;
+    Arg& at = call.args[found->second];
+    const auto dims = dims_of(at, value(tensors[0]).sizes.size());
+    if (!dims || dims->empty()) return;
+    const bool list = std::holds_alternative<trace::List>(at.node);
+    const Arg after = list ? list_of(*dims) : Arg{dims->front()};
+    const auto negative = [](const Arg& arg) {
+      const auto* d = std::get_if<int64_t>(&arg.node);
+      return d != nullptr && *d < 0;
+    };
+    told_.changed |= list ? std::ranges::any_of(std::get<trace::List>(at.node).items, negative) : negative(at);
+    at = after;
+  }
+
+  // A reduction over several dimensions, with `keepdim`, or over one counted from the end.
+  bool reduced(Call& call) {
+    const auto found = reductions().find(call.op);
+    const auto* input = tensor(call, 0);
+    if (found == reductions().end() || input == nullptr || trace::tensors_in(call.result).size() != 1) return false;
+    const auto& [at, all, list] = found->second;
+    const trace::Value x = value(input->value);
+    if (at >= call.args.size() || is_none(call.args[at])) return false;
+    auto dims = dims_of(call.args[at], x.sizes.size());
+    if (!dims || dims->empty()) return false;
+    bool keeps = false, negative = false;
+    const auto taken = [&](const Arg& arg) {
+      const auto* flag = std::get_if<bool>(&arg.node);
+      keeps |= flag != nullptr && *flag;
+    };
+    if (call.args.size() > at + 1) taken(call.args[at + 1]);
+    for (const auto& [name, arg] : call.kwargs)
+      if (name == "keepdim") taken(arg);
+    for (const auto& item : list ? std::get<trace::List>(call.args[at].node).items : std::vector<Arg>{call.args[at]})
+      negative |= std::get<int64_t>(item.node) < 0;
+    if (dims->size() == 1 && !keeps && !negative) return false;
+    std::ranges::sort(*dims);
+    if (std::ranges::adjacent_find(*dims) != dims->end()) return false;
+    const bool adjacent = dims->back() - dims->front() == std::ssize(*dims) - 1;
+    const bool whole = dims->size() == x.sizes.size() && !all.empty();
+    if (!whole && dims->size() > 1 && (!adjacent || !is_contiguous(x))) return false;
+
+    Arg from = call.args[0];
+    const auto first = static_cast<size_t>(dims->front());
+    if (whole) {
+      call.op = all;
+      call.args.resize(at);
+    } else {
+      Dims sizes = x.sizes;
+      if (dims->size() > 1) {
+        sizes.erase(sizes.begin() + dims->front() + 1, sizes.begin() + dims->back() + 1);
+        sizes[first] = 1;
+        for (const int64_t d : *dims) sizes[first] *= x.sizes[static_cast<size_t>(d)];
+        from = viewed(from, sizes, call);
+      }
+      call.args.resize(at + 1);
+      call.args[at] = list ? list_of({static_cast<int64_t>(first)}) : Arg{static_cast<int64_t>(first)};
+    }
+    call.args[0] = from;
+    std::erase_if(call.kwargs, [&](const auto& item) { return item.first == "keepdim" || (whole && item.first == "correction" && number({item.second}, 0).is == 1); });
+    if (!keeps) {
+      add(std::move(call));
+      return true;
+    }
+    Dims left;
+    for (size_t d = 0; d < x.sizes.size(); ++d)
+      if (std::ranges::find(*dims, static_cast<int64_t>(d)) == dims->end()) left.push_back(x.sizes[d]);
+    const Arg result = call.result;
+    const auto& kept = value(std::get<trace::TensorRef>(result.node).value);
+    const Dims sizes = kept.sizes;
+    const auto type = kept.dtype;
+    const auto storage = kept.storage;
+    call.result = made(left, type, storage);
+    const Call place = call;
+    add(std::move(call));
+    viewed(place.result, sizes, place, &result);
+    return true;
+  }
+
+  // A number as an operand: a tensor of one element.
+  bool with_number(const Call& call) {
+    const auto* x = tensor(call, 0);
+    if (x == nullptr || value(x->value).dtype != trace::DType::kF32 || value(x->value).sizes.empty() || !call.kwargs.empty()) return false;
+    const auto told = [&](std::string op, Arg of, double operand, Arg result) {
+      const Arg with = one_element(operand);
+      add({.op = std::move(op), .args = {std::move(of), with}, .kwargs = {}, .result = std::move(result), .parts = {}, .place = call.place});
+    };
+    const auto& args = call.args;
+    const Number second = number(args, 1);
+    const auto& sizes = value(x->value).sizes;
+    static const std::map<std::string_view, std::string_view> kBinary = {
+        {"aten::add.Tensor", "aten::add.Tensor"}, {"aten::sub.Tensor", "aten::sub.Tensor"}, {"aten::mul.Tensor", "aten::mul.Tensor"},
+        {"aten::div.Tensor", "aten::div.Tensor"}, {"aten::add.Scalar", "aten::add.Tensor"}, {"aten::sub.Scalar", "aten::sub.Tensor"},
+        {"aten::mul.Scalar", "aten::mul.Tensor"}, {"aten::div.Scalar", "aten::div.Tensor"}, {"aten::clamp_min", "aten::maximum"},
+        {"aten::clamp_max", "aten::minimum"}};
+    if (const auto found = kBinary.find(call.op); found != kBinary.end() && args.size() == 2 && second.there) {
+      told(std::string(found->second), args[0], second.is, call.result);
+      return true;
+    }
+    if (call.op == "aten::neg" && args.size() == 1) {
+      told("aten::mul.Tensor", args[0], -1, call.result);
+      return true;
+    }
+    if (call.op == "aten::rsub.Scalar" && args.size() == 2 && second.there) {
+      const Dims own = sizes;
+      const Arg negative = made(own, trace::DType::kF32);
+      told("aten::mul.Tensor", args[0], -1, negative);
+      told("aten::add.Tensor", negative, second.is, call.result);
+      return true;
+    }
+    if (call.op != "aten::clamp" || args.size() < 2) return false;
+    const Number upper = number(args, 2);
+    if (second.there != upper.there) {
+      told(second.there ? "aten::maximum" : "aten::minimum", args[0], second.there ? second.is : upper.is, call.result);
+      return true;
+    }
+    const bool whole = std::holds_alternative<int64_t>(args[1].node) || (args.size() > 2 && std::holds_alternative<int64_t>(args[2].node));
+    if (!second.there || !whole) return false;
+    Call clamp = call;
+    for (auto& arg : clamp.args)
+      if (const auto* bound = std::get_if<int64_t>(&arg.node)) arg.node = static_cast<double>(*bound);
+    add(std::move(clamp));
+    return true;
+  }
+
+  TaughtSteps told_{};
+};
+
+}  // namespace
+
+TaughtSteps taught_steps(const trace::Trace& trace, const trace::Phase& forward, const std::vector<size_t>& steps) {
+  Teller teller(trace, forward);
+  for (const size_t step : steps) teller.tell(std::get<Call>(forward.steps[step]));
+  return teller.take();
+}
+
+}  // namespace nereid::search

@@ -1,0 +1,25 @@
+// Steps of a trace as a small language model knows them. What our models are taught is what `nereid synth` samples: dimensions counted from the
+// front, reductions over one dimension or over all, results without what was reduced, tensors as operands. Others write x * 2.0, mean(dim=(2, 3)),
+// amax(-1, keepdim=True): the same computed in other words, which are put in their place here.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "nereid/trace/trace.h"
+
+namespace nereid::search {
+
+struct TaughtSteps {
+  trace::Trace trace{};         // values and storages alone, with new ones for what is made on the way
+  trace::Phase forward{};       // as it was, and these steps behind it
+  std::vector<size_t> steps{};  // of `forward`; they give the values that the original ones gave
+  // Operands that were numbers, which are inputs now: tensors of one element.
+  std::vector<std::pair<trace::ValueId, double>> numbers{};
+  bool changed = false;  // any is told otherwise than it was
+};
+
+// `steps` are calls, all of them. What there are no other words for stays as it is.
+TaughtSteps taught_steps(const trace::Trace& trace, const trace::Phase& forward, const std::vector<size_t>& steps);
+
+}  // namespace nereid::search
