@@ -10,7 +10,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Tasks are numbers; the model's answer to task 2 is wrong, and to task 3 the GPU finds a fault. Its times are 1 ms, the compiler's 2 and 0.5 in turn.
 COMMAND = '''
-import json, sys
+import json, os, sys
 command, rest = sys.argv[1], sys.argv[2:]
 told = {a: b for a, b in zip(rest, rest[1:])}
 if command == "synth":
@@ -31,7 +31,7 @@ elif command == "verify":
             word = "Mismatch" if own and number == 2 else "Unsafe" if own and number == 3 and timed else "Verified"
             assert not timed or pair["trace"] == pair["candidate_source"]
             ms = 1 if own else (2, 0.5)[number % 2]
-            out.write(json.dumps({"id": pair["id"], "verdict": word, "rule": None, "reason": "so", "trace": pair["candidate_source"],
+            out.write(json.dumps({"id": pair["id"], "gpu": os.environ.get("CUDA_VISIBLE_DEVICES"), "verdict": word, "rule": None, "reason": "so", "trace": pair["candidate_source"],
                                   "times": {"candidate_ms": ms, "reference_ms": 4} if timed and word == "Verified" else None}) + "\\n")
 '''
 
@@ -56,8 +56,15 @@ with tempfile.TemporaryDirectory() as name:
         assert math.isclose(one["over_compiler"]["geomean"], 1) and one["faster_than_compiler"] == 0.5, one
         assert one["over_compiler"]["interval"][0] < 1 < one["over_compiler"]["interval"][1], one
     assert "greedy, level 1: 75.0% of 8 Verified" in text and "over eager 4.000 [4.000, 4.000]" in text, text
+    # Of two GPUs each answers and times every other task; the times are of the GPU that the environment says.
+    several, told = evaluated("two", "--samples", 3, "--gpus", 2)
+    assert (several, told) == (summary, text), told
+    parts = [[json.loads(line) for line in open(folder / "two" / f"cuda-{gpu}.pairs.jsonl")] for gpu in range(2)]
+    timed = [{pair["id"].split(".")[0] for pair in of} for of in parts]
+    assert timed[0] and timed[1] and not timed[0] & timed[1], timed
+    assert {line["gpu"] for line in map(json.loads, open(folder / "two/cuda-1.verdicts.jsonl"))} == {"1"}
     # Of what was broken off nothing is made again that is there: this command can only judge.
-    (folder / "judge.py").write_text(COMMAND.replace("import json, sys", "import json, sys\nassert sys.argv[1] == 'verify'"))
+    (folder / "judge.py").write_text(COMMAND.replace("import json, os, sys", "import json, os, sys\nassert sys.argv[1] == 'verify'"))
     for lost in ("results.jsonl", "summary.json", "cuda.verdicts.jsonl"):
         (folder / "before" / lost).unlink()
     assert evaluated("before", "--samples", 3, "--go-on", command="judge.py") == (summary, text)
@@ -66,4 +73,24 @@ with tempfile.TemporaryDirectory() as name:
     (folder / "slow.jsonl").write_text("".join(json.dumps({**row, "ms": 2 * row["ms"]} if "ms" in row else row) + "\n" for row in rows if row["task"] != "L5_0007"))
     summary, _ = evaluated("after", "--beside", folder / "slow.jsonl")
     assert math.isclose(summary["greedy"]["5"]["over_other"]["geomean"], 2) and summary["greedy"]["5"]["over_other"]["tasks"] == 5, summary
+    # Rollouts' choices: fused answers are twice as fast, and one of three is wrong where one by one all are right.
+    def rollout(step, prompt, sample, kind, speedup, **more):
+        return {"step": step, "class": 0, "task": prompt, "prompt": prompt, "sample": sample, "verdict": "Verified" if speedup else "Mismatch", **({"speedup": speedup} if speedup else {}),
+                "answer": f"\n{kind}: a kernel.\n```python\n```", **more}
+
+    kept = []
+    for step, prompt in ((0, 0), (1, 0), (1, 1), (9, 0)):
+        same = rollout(step, prompt, 5, "", 1, same_as=3)
+        del same["answer"]
+        kept += [*(rollout(step, prompt, i, "Fused", speedup) for i, speedup in enumerate((2 + prompt, 2 + prompt, 0))), *(rollout(step, prompt, i, "One by one", 1) for i in (3, 4)), same]
+    (folder / "rollouts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in kept))
+    told = subprocess.run([sys.executable, ROOT / "bench/small_model/choices.py", folder, "--behind", "9"], capture_output=True, text=True, check=True).stdout
+    first, last = told.splitlines()
+    assert first.startswith("class 0, 3 groups: ") and last == first.replace("class 0", "all"), told
+    for part in ("fused 50% of answers, 66.7% of them Verified; one by one 50% of answers, 100.0% of them Verified", f"fused over one by one {12 ** (1 / 3):.3f} (3 groups with both)",
+                 "apart by more than 5 / 10 / 20 % in 100% / 100% / 100% of groups"):
+        assert part in told, (part, told)
+    # By hand: with logs l and 0, a mean of 2 l / 5 and a price of p, fused ones are 2 (3 l / 5) - p against 3 (-2 l / 5): nothing at p = 12 l / 5.
+    assert f"nothing at a price of {12 / 5 * math.log(12) / 3:.2f}" in told, told
+    assert float(told.split("price 0 ")[1].split(";")[0]) > 2, told
 print("shares, times and comparisons are as they should be")

@@ -6,7 +6,8 @@ our compiler picks unmeasured (`nereid lower`).
 To each task it writes a greedy answer, and --samples more are drawn at --temperature; figures of both are apart. Tasks are `nereid synth --split held-out` of one seed (--tasks FOLDER keeps them, and what the
 compiler makes of them, for the next model); with MODEL "-" the compiler alone is looked at. Every answer is judged by a CPU's replays under `strict`, all kinds of
 input; with --device cuda what is Verified is then timed (`nereid verify --time-only`: one clock for model and compiler, and one time of each
-reference), and only an answer that is Verified there too counts. Without a GPU there are no times.
+reference), and only an answer that is Verified there too counts. Without a GPU there are no times. With --gpus N each of N GPUs (of CUDA_VISIBLE_DEVICES, where that names
+them) writes the answers to every N-th task and times them, beside the others; all cores judge.
 
 OUT gets results.jsonl, a line a sample, and summary.json. A share has a 95 % interval (Wilson's); a geometric mean is over tasks, each the mean of its
 Verified samples' logarithms, with a 95 % interval by bootstrap over tasks. --beside compares with another model's results of the same tasks: the geometric mean of
@@ -54,6 +55,20 @@ def run(*arguments, **options):
     return done
 
 
+def on_gpu(told, number):
+    """The environment of a command that is to have one GPU of several."""
+    if told.gpus == 1:
+        return None
+    named = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
+    return {**os.environ, "CUDA_VISIBLE_DEVICES": named[number] if len(named) > number else str(number)}
+
+
+def on_each_gpu(told, work):
+    """work(number) for each GPU, beside each other."""
+    with concurrent.futures.ThreadPoolExecutor(told.gpus) as pool:
+        return list(pool.map(work, range(told.gpus)))
+
+
 def tasks_of(told):
     """[(id, level, source)]."""
     found = []
@@ -85,11 +100,19 @@ def compiled(told, tasks):
 
 
 def write_answers(told, path, temperature, samples):
-    part = path.with_name(path.name + ".part")
-    with open(part, "w") as file:
-        run("generate", "--model", told.model, "--prompts", told.out / "prompts.jsonl", "--json", "--temperature", temperature, "-n", samples,
-            "--max-tokens", told.most_tokens, "--device", told.device, "--sequences", told.sequences, "--seed", told.seed, stdout=file)
-    part.replace(path)
+    prompts = lines(told.out / "prompts.jsonl")
+
+    def of_gpu(number):
+        asked, said = (told.out / f"{kind}-{number}.part" for kind in ("prompts", path.stem))
+        write_lines(asked, prompts[number::told.gpus])
+        with open(said, "w") as file:
+            run("generate", "--model", told.model, "--prompts", asked, "--json", "--temperature", temperature, "-n", samples, "--max-tokens", told.most_tokens,
+                "--device", told.device, "--sequences", told.sequences, "--seed", told.seed + number, stdout=file, env=on_gpu(told, number))
+        answers = [{**answer, "index": number + told.gpus * answer["index"]} for answer in lines(said)]
+        asked.unlink(), said.unlink()
+        return answers
+
+    write_lines(path, [answer for answers in on_each_gpu(told, of_gpu) for answer in answers])
 
 
 def answers_of(told, tasks):
@@ -120,14 +143,22 @@ def judged(told, name, pairs, *options):
     for pair in pairs:
         distinct.setdefault((pair["reference_source"], pair["candidate_source"]), pair["id"])
     once = [pair for pair in pairs if distinct[pair["reference_source"], pair["candidate_source"]] == pair["id"]]
-    asked, said = told.out / f"{name}.pairs.jsonl", told.out / f"{name}.verdicts.jsonl"
-    write_lines(asked, once)
-    if not told.go_on:
-        said.unlink(missing_ok=True)
+    parts = 1 if "cpu" in options else told.gpus
+    order = {task: i for i, task in enumerate(sorted({pair["id"].rsplit(".", 1)[0] for pair in once}))}
     started = time.time()
-    subprocess.run([*NEREID, "verify", "--batch", asked, "-o", said, "--policy", "strict", "--seed", str(told.seed), "--jobs", str(told.jobs), "--time-limit", str(told.time_limit), *options],
-                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    verdicts = {verdict["id"]: verdict for verdict in lines(said)} if said.exists() else {}
+
+    def of_gpu(number):  # every N-th task's
+        end = f"-{number}" if parts > 1 else ""
+        asked, said = told.out / f"{name}{end}.pairs.jsonl", told.out / f"{name}{end}.verdicts.jsonl"
+        write_lines(asked, [pair for pair in once if order[pair["id"].rsplit(".", 1)[0]] % parts == number])
+        if not told.go_on:
+            said.unlink(missing_ok=True)
+        subprocess.run([*NEREID, "verify", "--batch", asked, "-o", said, "--policy", "strict", "--seed", str(told.seed), "--jobs", str(max(told.jobs // parts, 1)), "--time-limit",
+                        str(told.time_limit), *options], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=on_gpu(told, number) if parts > 1 else None)
+        return lines(said) if said.exists() else []
+
+    found = on_each_gpu(told, of_gpu) if parts > 1 else [of_gpu(0)]
+    verdicts = {verdict["id"]: verdict for some in found for verdict in some}
     told.say(f"{name}: {len(verdicts)} of {len(once)} programs judged in {time.time() - started:.1f} s")
     return {pair["id"]: verdicts.get(distinct[pair["reference_source"], pair["candidate_source"]]) for pair in pairs}
 
@@ -224,6 +255,7 @@ def main():
     parser.add_argument("model", help="a folder with a checkpoint, its tokenizer.json and its prompts; -: none")
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--gpus", type=int, default=1)
     parser.add_argument("--levels", default="1,2,5,20")
     parser.add_argument("--count", type=int, default=200, help="of each level")
     parser.add_argument("--samples", type=int, default=0, help="of each task, besides the greedy one")

@@ -1,0 +1,119 @@
+"""What rollouts say about speed: whether a clock can be learnt from, and what each reward makes of fused answers.
+
+    python3 bench/small_model/choices.py FOLDER [--first STEP] [--behind STEP]
+
+FOLDER is a run of `nereid train rl` (rollouts*.jsonl or .jsonl.gz), or what evaluate.py left with --samples. Answers to a task are a group. By level (or class) and of all:
+how many are fused, how often each kind is Verified, how much faster fused ones are where a group has both; how far right answers are apart (5 %: what the same program timed
+twice may be, 1.4 to 2.6 % each), how much faster the fastest is than the mean; and the push towards fused answers, sum of A (fused - share of fused), under several rewards, as a
+mean over groups in units of its standard error: what is below 2 either way is chance. "price" is wrong_price of docs/training.md: log speed beside the right ones' mean, and so
+much less where wrong. The price at which the push is nothing is what a right answer costs to be exact: above it the model learns to write one by one.
+"""
+import argparse
+import collections
+import gzip
+import json
+import math
+import pathlib
+import statistics
+
+REWARDS = {
+    "right or wrong": lambda right, log: [float(r) for r in right],
+    "speed, at most 2": lambda right, log: [r * min(math.exp(x), 2) for r, x in zip(right, log)],
+    "speed, at most 10": lambda right, log: [r * min(math.exp(x), 10) for r, x in zip(right, log)],
+    "price 1": lambda right, log: log_speed(right, log, 1),
+    "price 0.5": lambda right, log: log_speed(right, log, 0.5),
+    "price 0.25": lambda right, log: log_speed(right, log, 0.25),
+    "price 0": lambda right, log: log_speed(right, log, 0),
+}
+
+
+def log_speed(right, log, price):
+    fine = [x for r, x in zip(right, log) if r]
+    mean = statistics.fmean(fine) if fine else 0
+    return [0.0] * len(log) if not fine else [x - mean if r else -price for r, x in zip(right, log)]
+
+
+def kind_of(answer):
+    plan = answer.split("```", 1)[0]
+    return "fused" if "\nFused" in plan else "one by one" if "\nOne by one" in plan else "other"
+
+
+def read(path):
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt") as file:
+        return [json.loads(line) for line in file]
+
+
+def of_run(files, first, behind):
+    """[(class, [(kind, right, log speed)])]."""
+    groups, texts = collections.defaultdict(list), {}
+    for row in (row for file in files for row in read(file)):
+        at = (row["step"], row["class"], row["task"], row["prompt"])
+        answer = texts[(*at, row["sample"])] = row["answer"] if "answer" in row else texts[(*at, row["same_as"])]
+        if first <= row["step"] < behind:
+            groups[at].append((kind_of(answer), row["verdict"] == "Verified", math.log(row.get("speedup") or 1)))
+    return [(f"class {at[1]}", group) for at, group in groups.items()]
+
+
+def of_evaluation(folder):
+    results = collections.defaultdict(dict)
+    for row in read(folder / "results.jsonl"):
+        results[row["task"]][row["sample"]] = row
+    names, groups = list(results), collections.defaultdict(list)
+    for answer in read(folder / "drawn.jsonl"):
+        row = results[names[answer["index"]]][f"drawn{answer['sample']}"]
+        groups[row["task"]].append((kind_of(answer["text"]), row["verdict"] == "Verified", math.log(row["reference_ms"] / row["ms"]) if "ms" in row else 0.0))
+    return [(f"level {results[name]['greedy']['level']}", group) for name, group in groups.items()]
+
+
+def push(group, reward):
+    right, log, fused = [r for _, r, _ in group], [x for *_, x in group], [kind == "fused" for kind, *_ in group]
+    worth, share = reward(right, log), sum(fused) / len(group)
+    mean = statistics.fmean(worth)
+    return sum((w - mean) * (f - share) for w, f in zip(worth, fused)) * len(group) / max(len(group) - 1, 1)
+
+
+def over_its_error(values):
+    error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0
+    return statistics.fmean(values) / error if error else 0.0
+
+
+def told(groups):
+    answers = [answer for group in groups for answer in group]
+    lines, found = [], {}
+    for kind in ("fused", "one by one"):
+        of = [right for k, right, _ in answers if k == kind]
+        found[kind] = sum(of) / len(of) if of else float("nan")
+        lines.append(f"{kind} {len(of) / len(answers):.0%} of answers, {found[kind]:.1%} of them Verified")
+    logs = [[[x for k, right, x in group if right and k == kind] for kind in ("fused", "one by one")] for group in groups]
+    beside = [statistics.fmean(a) - statistics.fmean(b) for a, b in logs if a and b]
+    if beside:
+        lines.append(f"fused over one by one {math.exp(statistics.fmean(beside)):.3f} ({len(beside)} groups with both)")
+    right = [[x for _, r, x in group if r] for group in groups]
+    apart = [max(x) - min(x) for x in right if len(x) > 1]
+    if apart:
+        lines.append(f"right ones apart by more than 5 / 10 / 20 % in {' / '.join(f'{sum(x > math.log(1 + s) for x in apart) / len(groups):.0%}' for s in (0.05, 0.1, 0.2))} of groups")
+        lines.append(f"the fastest over the mean {math.exp(statistics.fmean(max(x) - statistics.fmean(x) for x in right if len(x) > 1)):.3f}")
+    lines.append("push to fused: " + ", ".join(f"{name} {over_its_error([push(group, reward) for group in groups]):+.1f}" for name, reward in REWARDS.items()))
+    # The push is linear in the price.
+    free, one = (statistics.fmean(push(group, REWARDS[name]) for group in groups) for name in ("price 0", "price 1"))
+    if free > max(one, 0):
+        lines.append(f"nothing at a price of {free / (free - one):.2f}")
+    return lines
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--behind", type=int, default=1 << 60)
+    options = parser.parse_args()
+    files = sorted(options.folder.glob("rollouts*.jsonl*"))
+    groups = of_run(files, options.first, options.behind) if files else of_evaluation(options.folder)
+    for name in [*sorted({name for name, _ in groups}), "all"]:
+        own = [group for of, group in groups if name in (of, "all")]
+        print(f"{name}, {len(own)} groups: " + "; ".join(told(own)))
+
+
+if __name__ == "__main__":
+    main()
