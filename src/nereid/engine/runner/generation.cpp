@@ -81,14 +81,16 @@ void Generation::stop(size_t request, int64_t sample) {
 }
 
 void Generation::forget_if_over(int64_t request) {
-  if (!scheduler_.knows(request)) requests_.erase(request);
+  if (scheduler_.knows(request)) return;
+  requests_.erase(request);
+  turned_.erase(turned_.lower_bound({request, 0}), turned_.lower_bound({request + 1, 0}));
 }
 
 DrawParameters Generation::parameters_of(SampleId id) const {
   const GenerationRequest& request = requests_.at(id.request);
-  if (!request.draws.empty()) return request.draws[static_cast<size_t>(id.sample)];
-  DrawParameters own = request.draw;
-  own.seed = seed_of_sample(own.seed, id.sample);
+  DrawParameters own = request.draws.empty() ? request.draw : request.draws[static_cast<size_t>(id.sample)];
+  if (request.draws.empty()) own.seed = seed_of_sample(own.seed, id.sample);
+  if (turned_.contains(id)) own.temperature = request.turned_temperature;
   return own;
 }
 
@@ -122,6 +124,8 @@ void Generation::step(const std::function<void(const Token&)>& on_token) {
   size_t i = 0;
   for (const Event& event : events) {
     const SampleId id = event.id;
+    if (const auto request = requests_.find(id.request); request != requests_.end() && event.token != model::kNoToken && event.token == request->second.turning_token)
+      turned_.insert(id);
     if (event.finish != Finish::kNot) forget_if_over(id.request);
     if (event.token == model::kNoToken) continue;  // others of its request were enough
     // Events come in the order of the draws, of which some may have come too late.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "nereid/engine/runner/random_batch_for_tests.h"
@@ -73,6 +74,41 @@ TEST_F(Generations, SamplesDependOnTheirSeedsAlone) {
     Generation alone(*engine, {});
     ASSERT_TRUE(alone.add({.prompt = kPrompts[1], .most_new = 10, .draw = {.temperature = 1.5, .top_p = 0.95, .seed = seed_of_sample(77, sample)}}).ok());
     EXPECT_EQ(run(alone).at({0, 0}), expected.at({1, sample}));
+  }
+}
+
+// Drawn hot up to the token, greedily behind it; a sample alone turns, and takes its turn along where it gives its blocks up.
+TEST_F(Generations, ATokenTurnsTheTemperature) {
+  const GenerationRequest hot{.prompt = kPrompts[0], .samples = 40, .most_new = 20, .draw = {.temperature = 3, .seed = 7}, .likeliest = 1};
+  const auto plain = runner(200, 4);
+  Generation without(*plain, {});
+  ASSERT_TRUE(without.add(hot).ok());
+  std::map<int64_t, int> early;  // tokens of the samples' first halves
+  for (const auto& [id, text] : run(without))
+    for (size_t i = 0; i < 10; ++i) ++early[text[i]];
+  const int64_t turning = std::ranges::max_element(early, {}, &std::pair<const int64_t, int>::second)->first;
+  for (const int64_t blocks : {200, 9}) {
+    const auto engine = runner(blocks, 4);
+    Generation generation(*engine, {});
+    GenerationRequest request = hot;
+    request.turning_token = turning, request.turned_temperature = 0;
+    ASSERT_TRUE(generation.add(std::move(request)).ok());
+    std::map<int64_t, bool> turned;
+    int64_t behind = 0, others = 0, likeliest = 0;
+    while (!generation.idle())
+      generation.step([&](const Token& token) {
+        const bool first = token.token == token.likeliest.front().token;
+        if (turned[token.sample]) {
+          EXPECT_TRUE(first);
+          ++behind;
+        } else {
+          ++others, likeliest += first;
+        }
+        turned[token.sample] |= token.token == turning;
+      });
+    EXPECT_GT(behind, 100);
+    EXPECT_LT(likeliest, others / 2);
+    EXPECT_EQ(generation.remembered(), 0U);
   }
 }
 
