@@ -95,7 +95,7 @@ void read_optimizer(TomlTable& root, OptimizerSettings& optimizer) {
   table->real("muon_momentum", optimizer.muon_momentum, {.lowest = 0, .highest = 1, .below = true});
 }
 
-void read_schedule(TomlTable& root, ScheduleSettings& schedule) {
+void read_schedule(TomlTable& root, ScheduleSettings& schedule, bool by_time) {
   root.required("schedule", "a table [schedule]");
   auto table = root.table("schedule");
   if (!table) return;
@@ -104,11 +104,16 @@ void read_schedule(TomlTable& root, ScheduleSettings& schedule) {
                       {{"constant", Kind::kConstant},
                        {"cosine", Kind::kCosine},
                        {"warmup-stable-decay", Kind::kWarmupStableDecay}});
-  table->required("steps", "how many steps the run has");
+  if (by_time) table->real("seconds", schedule.seconds, {.lowest = 0, .highest = 1e9, .above = true});
+  if (schedule.seconds > 0)
+    schedule.steps = kMostSteps;
+  else
+    table->required("steps", by_time ? "how many steps the run has, or its seconds" : "how many steps the run has");
   table->integer("steps", schedule.steps, 1, kMostSteps);
   table->integer("warmup_steps", schedule.warmup_steps, 0, kMostSteps);
   if (schedule.kind != Kind::kConstant) table->real("final_share", schedule.final_share, {0, 1});
   if (schedule.kind == Kind::kWarmupStableDecay) {
+    if (schedule.seconds > 0) table->wrong("seconds", "none where decay_steps are told: it falls by steps");
     table->required("decay_steps", "over how many steps it falls at the end");
     table->integer("decay_steps", schedule.decay_steps, 1, kMostSteps);
   }
@@ -154,7 +159,7 @@ Result<RunFile> parse_run_file(std::string_view text, const std::string& name,
     read_model(root, run.model);
     read_data(root, run.data, extension.own_data);
     read_optimizer(root, run.optimizer);
-    read_schedule(root, run.schedule);
+    read_schedule(root, run.schedule, /*by_time=*/extension.own_data);
     read_checkpoints(root, run.checkpoints);
     read_machine(root, run.machine);
     if (extension.read) extension.read(root);

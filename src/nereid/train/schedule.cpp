@@ -7,6 +7,15 @@
 #include "nereid/base/check.h"
 
 namespace nereid::train {
+namespace {
+
+// The cosine's, of which `done` (0 to 1) is behind.
+double cosine_share(const ScheduleSettings& settings, double done) {
+  return settings.final_share +
+         (1 - settings.final_share) * 0.5 * (1 + std::cos(std::numbers::pi * done));
+}
+
+}  // namespace
 
 double learning_rate_share(const ScheduleSettings& settings, int64_t step) {
   NEREID_CHECK(step >= 0, "a step from 0, got {}", step);
@@ -20,9 +29,14 @@ double learning_rate_share(const ScheduleSettings& settings, int64_t step) {
                        1;  // 1 at the first step below the peak
   if (into <= 0 || decay <= 0) return 1;
   const double done = static_cast<double>(into) / static_cast<double>(decay);
-  const double left =
-      settings.kind == Kind::kCosine ? 0.5 * (1 + std::cos(std::numbers::pi * done)) : 1 - done;
-  return settings.final_share + (1 - settings.final_share) * left;
+  if (settings.kind == Kind::kCosine) return cosine_share(settings, done);
+  return settings.final_share + (1 - settings.final_share) * (1 - done);
+}
+
+double learning_rate_share(const ScheduleSettings& settings, int64_t step, double spent) {
+  if (settings.seconds <= 0 || settings.kind != ScheduleSettings::Kind::kCosine || step < settings.warmup_steps)
+    return learning_rate_share(settings, step);
+  return cosine_share(settings, std::min(spent / settings.seconds, 1.0));
 }
 
 }  // namespace nereid::train

@@ -16,10 +16,14 @@ struct ScheduleSettings {
   int64_t warmup_steps = 0;  // a straight line up to the peak; part of `steps`
   int64_t decay_steps = 0;   // kWarmupStableDecay alone
   double final_share = 0.1;  // of the peak, at the last step
+  double seconds = 0;        // of steps: a run that ends with them; 0: with `steps`
 };
 
 // For step 0 to steps - 1. The first step of a warm-up of w has 1 / w, its last has 1; the last step of all
 // has `final_share` exactly, unless nothing decays. From `steps` on it stays as it is at the last.
 double learning_rate_share(const ScheduleSettings& settings, int64_t step);
+// Of a run that ends with its seconds, of which `spent` were behind it when the step began: the warm-up goes by
+// steps, the cosine by time.
+double learning_rate_share(const ScheduleSettings& settings, int64_t step, double spent);
 
 }  // namespace nereid::train

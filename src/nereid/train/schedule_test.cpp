@@ -25,6 +25,18 @@ TEST(Schedule, CosineFallsFromThePeakToTheFinalShare) {
     EXPECT_LT(learning_rate_share(settings, step), learning_rate_share(settings, step - 1)) << step;
 }
 
+TEST(Schedule, OfARunThatEndsWithItsSecondsTheCosineGoesByTime) {
+  const ScheduleSettings settings{
+      .kind = Kind::kCosine, .steps = 1000, .warmup_steps = 2, .final_share = 0.2, .seconds = 100};
+  EXPECT_DOUBLE_EQ(learning_rate_share(settings, 0, 0), 0.5);
+  EXPECT_DOUBLE_EQ(learning_rate_share(settings, 1, 40), 1);  // the warm-up goes by steps
+  EXPECT_NEAR(learning_rate_share(settings, 2, 50), 0.6, 1e-12);
+  EXPECT_NEAR(learning_rate_share(settings, 900, 50), 0.6, 1e-12);
+  for (const double spent : {100, 300}) EXPECT_NEAR(learning_rate_share(settings, 7, spent), 0.2, 1e-12);
+  const ScheduleSettings by_steps{.kind = Kind::kCosine, .steps = 100};
+  EXPECT_EQ(learning_rate_share(by_steps, 40, 7), learning_rate_share(by_steps, 40));
+}
+
 TEST(Schedule, StaysThenDecaysInAStraightLine) {
   const ScheduleSettings settings{
       .kind = Kind::kWarmupStableDecay, .steps = 100, .warmup_steps = 5, .decay_steps = 10, .final_share = 0};
