@@ -1,4 +1,6 @@
 """Objectives of reinforcement learning against a few lines of PyTorch: the loss, and its gradient by every token's log-probability."""
+import math
+
 import torch
 from check_program import check
 
@@ -23,9 +25,20 @@ def grpo(new, old, plans, valid, correct, speedup, groups, baseline, beta, delta
     return -torch.stack([ppo(n, o, w).mean() for n, o, w in zip(new, old, worth)]).mean()
 
 
-def hrd(new, old, plans, valid, correct, speedup, groups, baseline, beta, delta):
-    loss = 0
-    for reward, part, weight in ((valid * correct * speedup.clamp(max=2), lambda x, p: x[:p], 0.1), (valid * correct, lambda x, p: x[p:], 1.0)):
+def log_speed(right, speedup, groups):
+    """Beside the mean of the group's right ones, at most twice as fast or slow; a wrong one costs 0.3."""
+    found = torch.zeros_like(speedup)
+    for a, b in groups:
+        logs = speedup[a:b].log()
+        if (good := right[a:b].bool()).any():
+            found[a:b] = torch.where(good, (logs - logs[good].mean()).clamp(math.log(0.5), math.log(2)), -0.3)
+    return found
+
+
+def hrd(new, old, plans, valid, correct, speedup, groups, baseline, beta, delta, price=-1):
+    loss, right = 0, valid * correct
+    of_plan = right * speedup.clamp(max=2) if price < 0 else log_speed(right, speedup, groups)
+    for reward, part, weight in ((of_plan, lambda x, p: x[:p], 0.1), (right, lambda x, p: x[p:], 1.0)):
         worth = torch.cat([advantages(reward[a:b], baseline) for a, b in groups])
         tokens = torch.cat([ppo(part(n, p), part(o, p), w) for n, o, p, w in zip(new, old, plans, worth)])
         loss = loss - weight * tokens.mean()
@@ -46,6 +59,10 @@ def drpo(new, old, plans, valid, correct, speedup, groups, baseline, beta, delta
     return loss / len(groups) + beta * (kl - delta).clamp_min(0) ** 2
 
 
+def log_hrd(*told):
+    return hrd(*told, price=0.3)
+
+
 count = 0
 for seed in range(4):
     torch.manual_seed(seed)
@@ -61,7 +78,7 @@ for seed in range(4):
     flat = -3 * torch.rand(int(lengths.sum()))
     old = flat + (torch.rand(len(flat)) - 0.5) * (0.9 if seed % 2 else 0.2)
     offsets = [0, *lengths.cumsum(0).tolist()]
-    for kind in (grpo, hrd, drpo):
+    for kind in (grpo, hrd, log_hrd, drpo):
         # Each looks at a baseline, or at beta and delta.
         for baseline in ("normalized",) if kind is drpo else ("normalized", "mean", "leave_one_out"):
             for beta, delta in ((1000, 1e-4), (3, 0.05)) if kind is drpo else ((0, 0),):
@@ -70,7 +87,8 @@ for seed in range(4):
                 loss = kind(cut(leaf), cut(old.double()), plans.tolist(), valid, correct, speedup, groups, baseline, beta, delta)
                 loss.backward()
                 ours = check("objective", {"new": flat, "old": old, "lengths": lengths, "plans": plans, "judged": torch.stack([valid, correct, speedup], 1),
-                              "groups": torch.tensor([0, 4, 9, 12])}, kind=kind.__name__, baseline=baseline, beta=beta, delta=delta)
+                              "groups": torch.tensor([0, 4, 9, 12])}, kind=kind.__name__.removeprefix("log_"), baseline=baseline,
+                             wrong_price=0.3 if kind is log_hrd else -1, beta=beta, delta=delta)
                 told = (kind.__name__, baseline, seed, beta)
                 assert abs(ours["loss"] - loss.detach()) <= 1e-6 * max(1, abs(loss.item())), (told, ours["loss"], loss)
                 assert (ours["gradients"] - leaf.grad).abs().max() <= 1e-6 * max(1, leaf.grad.abs().max()), told

@@ -31,4 +31,19 @@ SplitReward split_reward(const Judged& judged, double speedup_limit) {
   return {.plan = code * std::min(judged.speedup, speedup_limit), .code = code};
 }
 
+std::vector<double> log_speed_rewards(std::span<const Judged> group, double speedup_limit,
+                                      double wrong_price) {
+  double sum = 0, right = 0;
+  for (const Judged& judged : group)
+    if (binary_reward(judged) > 0) sum += std::log(judged.speedup), ++right;
+  std::vector<double> found(group.size(), 0.0);
+  if (right == 0) return found;
+  const double limit = std::log(speedup_limit);
+  for (size_t i = 0; i < group.size(); ++i)
+    found[i] = binary_reward(group[i]) > 0
+                   ? std::clamp(std::log(group[i].speedup) - sum / right, -limit, limit)
+                   : -wrong_price;
+  return found;
+}
+
 }  // namespace nereid::train

@@ -30,5 +30,10 @@ struct SplitReward {
   double plan = 0, code = 0;
 };
 SplitReward split_reward(const Judged& judged, double speedup_limit = 2);
+// Ours, of a group's plans: a right one's logarithm of its speed beside the mean of the right ones', at most
+// log(speedup_limit) up or down, a wrong one's -wrong_price, in the same unit: what is fast and often wrong can
+// be weighed against what is slow. All zeros where none is right.
+std::vector<double> log_speed_rewards(std::span<const Judged> group, double speedup_limit,
+                                      double wrong_price);
 
 }  // namespace nereid::train

@@ -77,12 +77,10 @@ class Evaluation {
     }
   }
 
-  template <typename Reward>
-  std::vector<double> group_advantages(size_t group, const Reward& reward) const {
-    std::vector<double> rewards;
-    for (size_t i = groups_[group]; i < groups_[group + 1]; ++i)
-      rewards.push_back(reward(rollouts_[i].judged));
-    return advantages(rewards, settings_.baseline);
+  std::vector<Judged> judged(size_t group) const {
+    std::vector<Judged> found;
+    for (size_t i = groups_[group]; i < groups_[group + 1]; ++i) found.push_back(rollouts_[i].judged);
+    return found;
   }
 
   // The mean over rollouts of each one's mean over its tokens.
@@ -90,7 +88,7 @@ class Evaluation {
     const auto count = static_cast<double>(
         std::ranges::count_if(rollouts_, [](const Rollout& r) { return !r.log_probabilities.empty(); }));
     for (size_t g = 0; g + 1 < groups_.size(); ++g) {
-      const auto worth = group_advantages(g, binary_reward);
+      const auto worth = advantages(code_rewards(settings_, judged(g)), settings_.baseline);
       for (size_t i = groups_[g]; i < groups_[g + 1]; ++i) {
         const size_t length = rollouts_[i].log_probabilities.size();
         if (length > 0)
@@ -105,11 +103,8 @@ class Evaluation {
     for (const Rollout& rollout : rollouts_) plan_tokens += static_cast<double>(rollout.plan_tokens);
     const double code_tokens = tokens_ - plan_tokens;
     for (size_t g = 0; g + 1 < groups_.size(); ++g) {
-      const auto of_plan = group_advantages(
-          g, [&](const Judged& judged) { return split_reward(judged, settings_.speedup_limit).plan; });
-      const auto of_code = settings_.uniform_reward ? of_plan : group_advantages(g, [](const Judged& judged) {
-        return split_reward(judged).code;
-      });
+      const auto of_plan = advantages(plan_rewards(settings_, judged(g)), settings_.baseline);
+      const auto of_code = advantages(code_rewards(settings_, judged(g)), settings_.baseline);
       for (size_t i = groups_[g]; i < groups_[g + 1]; ++i) {
         const size_t plan = rollouts_[i].plan_tokens, length = rollouts_[i].log_probabilities.size();
         if (plan > 0) add_clipped(i, 0, plan, of_plan[i - groups_[g]], settings_.alpha / plan_tokens);
@@ -184,6 +179,24 @@ class Evaluation {
 };
 
 }  // namespace
+
+std::vector<double> plan_rewards(const ObjectiveSettings& settings, std::span<const Judged> group) {
+  const bool hrd = settings.kind == ObjectiveSettings::Kind::kHrd;
+  if (hrd && settings.wrong_price)
+    return log_speed_rewards(group, settings.speedup_limit, *settings.wrong_price);
+  std::vector<double> rewards;
+  for (const Judged& judged : group)
+    rewards.push_back(hrd ? split_reward(judged, settings.speedup_limit).plan : binary_reward(judged));
+  return rewards;
+}
+
+std::vector<double> code_rewards(const ObjectiveSettings& settings, std::span<const Judged> group) {
+  if (settings.kind == ObjectiveSettings::Kind::kHrd && settings.uniform_reward)
+    return plan_rewards(settings, group);
+  std::vector<double> rewards;
+  for (const Judged& judged : group) rewards.push_back(binary_reward(judged));
+  return rewards;
+}
 
 ObjectiveValue evaluate_objective(const ObjectiveSettings& settings, std::span<const Rollout> rollouts,
                                   std::span<const size_t> groups) {

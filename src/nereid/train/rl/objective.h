@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -28,10 +29,15 @@ struct ObjectiveSettings {
   double alpha = 0.1;                         // kHrd
   bool uniform_reward = false;                // kHrd: the code's tokens get the plan's reward
   double speedup_limit = 2;                   // kHrd: a plan earns no more
+  std::optional<double> wrong_price{};        // kHrd: plans earn log_speed_rewards
   double lambda = 0.1;                        // kDrpo: temperature of log speed-ups
   double tau = 5;                             // kDrpo: temperature of incorrect ones
   double beta = 1000, delta = 1e-4;           // kDrpo: beta * max(KL - delta, 0)^2
 };
+
+// What a group's plans earn, or its code; grpo has one reward for both, drpo none.
+std::vector<double> plan_rewards(const ObjectiveSettings& settings, std::span<const Judged> group);
+std::vector<double> code_rewards(const ObjectiveSettings& settings, std::span<const Judged> group);
 
 // An answer's tokens, in order: the first `plan_tokens` are the plan, up to and including </think>.
 struct Rollout {

@@ -59,6 +59,29 @@ TEST(Rewards, AreTheLaddersProducts) {
   EXPECT_EQ(split_reward({.valid = true, .correct = true, .speedup = 9}, 10).plan, 9);
 }
 
+TEST(Rewards, OfLogSpeedAreBesideTheRightOnesMean) {
+  const auto right = [](double speedup) { return Judged{.valid = true, .correct = true, .speedup = speedup}; };
+  const Judged wrong{.valid = true}, against_a_rule{.correct = true, .speedup = 9};
+  const double root = std::log(2.0) / 2;
+  EXPECT_THAT(log_speed_rewards(std::vector{right(1), wrong, right(2), against_a_rule}, 4, 0.3),
+              testing::Pointwise(testing::DoubleNear(1e-12), {-root, -0.3, root, -0.3}));
+  EXPECT_THAT(log_speed_rewards(std::vector{right(1), right(100)}, 2, 0.3),
+              testing::Pointwise(testing::DoubleNear(1e-12), {-std::log(2.0), std::log(2.0)}));
+  EXPECT_THAT(log_speed_rewards(std::vector{wrong, wrong}, 2, 0.3), testing::Each(0.0));
+}
+
+// A plan is judged by its speed, code by being right, unless both have one reward.
+TEST(Rewards, PlanAndCodeAreJudgedApart) {
+  const std::vector<Judged> group{{.valid = true, .correct = true, .speedup = 1}, {.valid = true}};
+  ObjectiveSettings settings{.kind = By::kHrd, .wrong_price = 0.3};
+  EXPECT_THAT(plan_rewards(settings, group), testing::ElementsAre(0, -0.3));
+  EXPECT_THAT(code_rewards(settings, group), testing::ElementsAre(1, 0));
+  settings.uniform_reward = true;
+  EXPECT_EQ(code_rewards(settings, group), plan_rewards(settings, group));
+  settings.kind = By::kGrpo;
+  EXPECT_THAT(plan_rewards(settings, group), testing::ElementsAre(1, 0));
+}
+
 std::vector<Rollout> drawn(uint32_t seed, size_t count, double apart) {
   std::mt19937 random(seed);
   std::uniform_real_distribution<float> unit(0, 1);

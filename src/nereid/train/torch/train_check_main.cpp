@@ -135,6 +135,7 @@ Tensors objective(const Input& input) {
                                                      {"leave_one_out", Baseline::kLeaveOneOut}};
   ObjectiveSettings settings{.kind = kinds.at(input.told.at("kind")),
                              .baseline = baselines.at(input.told.at("baseline"))};
+  if (input.number("wrong_price") >= 0) settings.wrong_price = input.number("wrong_price");
   settings.beta = input.number("beta");
   settings.delta = input.number("delta");
   const auto numbers = [&](const char* name) {
