@@ -1,6 +1,7 @@
 """Reinforcement learning at toy size, with the real judge: a model that has learnt one verified answer by heart writes it, wrongly at
 times; rewards, gradients and pass@1 come out; killed and resumed it is the same run."""
 import json
+import math
 import os
 import pathlib
 import resource
@@ -123,11 +124,33 @@ for objective in ("grpo", "hrd", "drpo"):
         assert line["saved"] == 1 - line["judged"] / 16, line
         for r in of_step:
             assert (r["verdict"] == "Verified") == (r["reward"] == 1) and ("advantage" in r) == (objective != "drpo"), r
+            assert ("plan_advantage" in r) == ("advantage" in r) and 0 <= r["plan_tokens"] <= r["tokens"], r
+            assert r["verdict"] != "Verified" or 0 < r["plan_tokens"] < r["tokens"], r
             assert ("answer" in r) != ("same_as" in r) and ("answer" in r or (r["prompt"], r["same_as"]) in texts), r
 # What the engine and the trainer make of the same tokens differs by rounding alone at the first step; with staleness 1 the second step's
 # were written under the weights before.
 first, second, _ = metrics("grpo")
 assert 0 < first["mismatch/most"] < 1e-3 < second["mismatch/most"], (first, second)
+
+# A run that ends with its seconds: the rate falls with them, and the same command has nothing more to do.
+(root / "timed.toml").write_text((root / (rl_file("by_steps", "hrd", more='wrong_price = 0.5\ncode_temperature = 0') + ".toml")).read_text()
+                                 .replace('kind = "constant"\nsteps = 2', 'kind = "cosine"\nseconds = 6\nfinal_share = 0'))
+ran(LM, "train-rl", "timed.toml", "--device", "cpu")
+timed = metrics("timed")
+spent = [sum(line["step_s"] for line in timed[:i]) for i in range(len(timed) + 1)]
+
+# The last step is the one behind which another would not be half done, or the one that the seconds are over in.
+would_end = [spent[i] + 1.5 * (spent[i] - spent[max(i - 1, 0)]) >= 6 for i in range(len(timed))]
+assert not any(would_end[:-1]) and (would_end[-1] or spent[-1] >= 6), spent
+assert all(abs(line["learning_rate"] - 0.0003 * 0.5 * (1 + math.cos(math.pi * min(at / 6, 1)))) < 1e-9 for line, at in zip(timed, spent)), timed
+ran(LM, "train-rl", "timed.toml", "--device", "cpu")
+assert metrics("timed") == timed
+assert all(r["plan_tokens"] > 0 for r in rollouts("timed") if r["verdict"] == "Verified")
+# Code is written greedily behind a plan: answers with the same plan are the same.
+texts = {}
+for r in rollouts("timed"):
+    if r["step"] == 0 and "answer" in r:
+        assert texts.setdefault(r["answer"].split("```")[0], r["answer"]) == r["answer"], r
 
 # Killed in the middle of a step and resumed, without staleness and with it: the same rewards, losses, gradients.
 rl_file("whole0", "grpo", steps=3, more="staleness = 0")

@@ -17,8 +17,10 @@ std::string line_of(const RolloutRecord& rollout) {
   nlohmann::ordered_json line = {{"step", rollout.step},     {"class", rollout.of_class},
                                  {"task", rollout.task},     {"prompt", rollout.prompt},
                                  {"sample", rollout.sample}, {"verdict", rollout.verdict},
-                                 {"reward", rollout.reward}, {"tokens", rollout.tokens}};
+                                 {"reward", rollout.reward}, {"tokens", rollout.tokens},
+                                 {"plan_tokens", rollout.plan_tokens}};
   if (rollout.speedup) line["speedup"] = *rollout.speedup;
+  if (rollout.plan_advantage) line["plan_advantage"] = *rollout.plan_advantage;
   if (rollout.advantage) line["advantage"] = *rollout.advantage;
   if (!rollout.rule.empty()) line["rule"] = rollout.rule;
   if (!rollout.reason.empty()) line["reason"] = rollout.reason;
@@ -45,8 +47,13 @@ Result<RolloutRecord> parse_line(const std::string& line, const std::string& whe
   }
   NEREID_TRY(const auto reward, root.at("reward"));
   NEREID_TRY(rollout.reward, reward.number());
-  for (const auto& [key, target] :
-       {std::pair{"speedup", &rollout.speedup}, {"advantage", &rollout.advantage}}) {
+  NEREID_TRY(const auto plan_tokens, root.find("plan_tokens"));
+  if (plan_tokens) {
+    NEREID_TRY(rollout.plan_tokens, plan_tokens->integer(0, INT64_MAX));
+  }
+  for (const auto& [key, target] : {std::pair{"speedup", &rollout.speedup},
+                                    {"plan_advantage", &rollout.plan_advantage},
+                                    {"advantage", &rollout.advantage}}) {
     NEREID_TRY(const auto field, root.find(key));
     if (field) {
       NEREID_TRY(*target, field->number());

@@ -68,29 +68,18 @@ Result<std::vector<ToldRollout>> all_told(Ranks& ranks, const Json& mine) {
   return all;
 }
 
-std::optional<double> last_reward(const Judged& judged, const ObjectiveSettings& objective) {
-  switch (objective.kind) {
-    case ObjectiveSettings::Kind::kGrpo:
-      return binary_reward(judged);
-    case ObjectiveSettings::Kind::kHrd:
-      return objective.uniform_reward ? split_reward(judged, objective.speedup_limit).plan : split_reward(judged).code;
-    case ObjectiveSettings::Kind::kDrpo:
-      break;  // it weighs rollouts, and has no advantages
-  }
-  return std::nullopt;
-}
-
-// Of this rank's answers, by index.
-std::map<size_t, double> own_advantages(const Gathered& gathered, const ObjectiveSettings& objective) {
-  std::map<size_t, double> found;
+// Of this rank's answers, by index: plan's and code's. drpo weighs rollouts, and has none.
+std::map<size_t, SplitReward> own_advantages(const Gathered& gathered, const ObjectiveSettings& objective) {
+  std::map<size_t, SplitReward> found;
+  if (objective.kind == ObjectiveSettings::Kind::kDrpo) return found;
   for (size_t g = 0; g + 1 < gathered.groups.size(); ++g) {
-    std::vector<double> rewards;
-    for (size_t i = gathered.groups[g]; i < gathered.groups[g + 1]; ++i)
-      if (const auto reward = last_reward(gathered.told[i].judged, objective)) rewards.push_back(*reward);
-    if (rewards.empty()) continue;
-    const auto worth = advantages(rewards, objective.baseline);
-    for (size_t i = gathered.groups[g]; i < gathered.groups[g + 1]; ++i)
-      if (gathered.told[i].own) found[*gathered.told[i].own] = worth[i - gathered.groups[g]];
+    const size_t begin = gathered.groups[g], end = gathered.groups[g + 1];
+    std::vector<Judged> group;
+    for (size_t i = begin; i < end; ++i) group.push_back(gathered.told[i].judged);
+    const auto of_plan = advantages(plan_rewards(objective, group), objective.baseline);
+    const auto of_code = advantages(code_rewards(objective, group), objective.baseline);
+    for (size_t i = begin; i < end; ++i)
+      if (gathered.told[i].own) found[*gathered.told[i].own] = {of_plan[i - begin], of_code[i - begin]};
   }
   return found;
 }
@@ -153,9 +142,11 @@ std::vector<RolloutRecord> records_of(const WrittenStep& written, const std::vec
         .reason = verdict.reason,
         .reward = binary_reward(verdict.judged),
         .tokens = std::ssize(answer.tokens.tokens) - static_cast<int64_t>(answer.tokens.prompt),
+        .plan_tokens = static_cast<int64_t>(answer.plan_tokens),
         .cut_off = answer.cut_off};
     if (verdict.judged.correct && verdict.reference_ms) record.speedup = verdict.judged.speedup;
-    if (const auto found = worth.find(i); found != worth.end()) record.advantage = found->second;
+    if (const auto found = worth.find(i); found != worth.end())
+      record.plan_advantage = found->second.plan, record.advantage = found->second.code;
     const auto [same, fresh] = texts.emplace(answer.text, sample);
     if (fresh)
       record.answer = answer.text;

@@ -16,10 +16,9 @@ struct Learner::Scored {
   PackedAnswers packed;                      // this rank's, in that order
 };
 
-Result<Learnt> Learner::learn(const WrittenStep& written, Gathered& gathered, int64_t step) {
+Result<Learnt> Learner::learn(const WrittenStep& written, Gathered& gathered, double share) {
   if (gathered.told.empty()) return Learnt{};
   const RlSettings& rl = run_->rl;
-  const double share = learning_rate_share(run_->run.schedule, step);
   Scored scored = arrange(written, gathered);
   // At the first update ratios are 1, and only drpo asks what the log-probabilities are.
   const bool at_once = rl.updates == 1 && rl.objective.kind != ObjectiveSettings::Kind::kDrpo;

@@ -21,9 +21,9 @@ class Learner {
   Learner(const RlRun& run, Trainer& trainer, Ranks& ranks)
       : run_(&run), trainer_(&trainer), ranks_(&ranks) {}
 
-  // rl.updates optimizer steps at the learning rate of `step`; says entropy and KL in gathered.figures. The
+  // rl.updates optimizer steps at this share of the learning rate; says entropy and KL in gathered.figures. The
   // objective is that of all ranks' rollouts, evaluated by each; a rank's gradients are those of its own.
-  Result<Learnt> learn(const WrittenStep& written, Gathered& gathered, int64_t step);
+  Result<Learnt> learn(const WrittenStep& written, Gathered& gathered, double share);
 
  private:
   struct Scored;

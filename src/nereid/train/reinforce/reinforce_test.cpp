@@ -4,6 +4,7 @@
 #include <random>
 
 #include "nereid/train/reinforce/rollouts.h"
+#include "nereid/train/reinforce/writer.h"
 #include "nereid/train/reinforce/written.h"
 
 namespace nereid::train {
@@ -39,6 +40,28 @@ TEST(Rollouts, EveryTokenOfEveryAnswerHasItsPlace) {
     }
     EXPECT_EQ(targets, wanted);
   }
+}
+
+// Its </think> is a special token, which texts leave out.
+TEST(Plan, EndsAtItsTokenAlsoWhereTheTextHasItNot) {
+  const auto tokenizer =
+      model::Tokenizer::load(std::filesystem::path(NEREID_SOURCE_DIR) / "models/small/tokenizer.json").value();
+  const model::TokenId end = tokenizer->find("</think>").value();
+  model::Encoder encoder(tokenizer);
+  const auto tokens_of = [&](const char* text) {
+    std::vector<model::TokenId> ids;
+    EXPECT_TRUE(encoder.encode(text, {}, ids).ok());
+    return std::vector<int32_t>(ids.begin(), ids.end());
+  };
+  const auto plan = tokens_of("<think>\nOne by one: two kernels.\n</think>");
+  const auto answer = tokens_of("<think>\nOne by one: two kernels.\n</think>\n\n```python\nx = 1\n```");
+  ASSERT_LT(plan.size(), answer.size());
+  EXPECT_EQ(plan_length(answer, end), plan.size());
+  EXPECT_EQ(plan_length(tokens_of("x = 1"), end), 0U);
+  model::StreamDecoder decoder(tokenizer, /*skip_special=*/true);
+  std::string text;
+  for (const int32_t token : plan) text += decoder.push(static_cast<model::TokenId>(token));
+  EXPECT_EQ(text + decoder.finish(), "\nOne by one: two kernels.\n");
 }
 
 TEST(WrittenStep, AnyNumberOfRanksReadsWhatAnyOtherWrote) {

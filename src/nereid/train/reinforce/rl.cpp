@@ -135,7 +135,7 @@ class RlLoop {
   }
 
   std::string more() {
-    return Json({{"curriculum", curriculum_.state()}, {"drawn", tasks_->drawn()}}).dump();
+    return Json({{"curriculum", curriculum_.state()}, {"drawn", tasks_->drawn()}, {"seconds", spent_}, {"ended", last_}}).dump();
   }
 
   Status restore(const std::filesystem::path& checkpoint) {
@@ -144,6 +144,11 @@ class RlLoop {
     const JsonField root(json, where);
     NEREID_TRY(const auto curriculum, root.at("curriculum"));
     NEREID_TRY_STATUS(curriculum_.restore(curriculum.json(), curriculum.path()));
+    NEREID_TRY(const auto seconds, root.find("seconds"));
+    if (seconds) {
+      NEREID_TRY(spent_, seconds->number());
+    }
+    NEREID_TRY(last_, root.boolean_at("ended", false));
     NEREID_TRY(const auto drawn, root.at("drawn"));
     auto& counts = tasks_->drawn();
     NEREID_TRY(const size_t size, drawn.size(counts.size()));
@@ -188,16 +193,24 @@ class RlLoop {
     }
     NEREID_TRY(rollout_log_, RolloutLog::open(folder_, ranks_->rank(), state_.step));
     kept_step_ = state_.step;
-    while (state_.step < run().schedule.steps) {
+    while (!last_ && state_.step < run().schedule.steps) {
+      last_ = is_last();
       auto figures = one_step();
       if (!figures.ok()) return figures.error().blame == Blame::kInterrupted ? stop_early() : figures.error();
       if (leads()) NEREID_TRY_STATUS(tell(*figures));
-      const bool last = state_.step == run().schedule.steps;
-      if (last || state_.step % run().checkpoints.every_steps == 0) NEREID_TRY_STATUS(keep());
+      if (last_ || state_.step % run().checkpoints.every_steps == 0) NEREID_TRY_STATUS(keep());
       NEREID_TRY(const auto stop, gather_numbers<int>(*ranks_, {interrupted() ? 1 : 0}));
-      if (!last && std::ranges::count(stop, 1) > 0) return stop_early();
+      if (!last_ && std::ranges::count(stop, 1) > 0) return stop_early();
     }
     return checkpoint_writer_->wait();
+  }
+
+  // Of a run that ends with its seconds the step behind which another would not be half done in time, if both took
+  // as long as the one before. All ranks have rank 0's seconds.
+  bool is_last() const {
+    const auto& schedule = run().schedule;
+    return state_.step + 1 == schedule.steps ||
+           (schedule.seconds > 0 && spent_ + 1.5 * latest_seconds_ >= schedule.seconds);
   }
 
   Status keep() {
@@ -219,10 +232,13 @@ class RlLoop {
     if (options_.tell) NEREID_TRY_STATUS(options_.tell(step, figures));
     for (const auto& alarm : alarms_) progress_->note(fmt::format("step {}: {}", step, alarm));
     const std::map<std::string, double> named(figures.begin(), figures.end());
+    const auto& schedule = run().schedule;
+    const std::string of =
+        schedule.seconds > 0 ? fmt::format(", {:.0f} of {:.0f} s", spent_, schedule.seconds) : fmt::format("/{}", schedule.steps);
     progress_->say(
-        fmt::format("step {}/{}, reward {:.3f}, {:.0f} tokens, {:.1f} s writing, {:.1f} s for the judge, "
+        fmt::format("step {}{}, reward {:.3f}, {:.0f} tokens, {:.1f} s writing, {:.1f} s for the judge, "
                     "{:.1f} s for the clock, {:.1f} s learning",
-                    state_.step, run().schedule.steps, named.at("reward"), named.at("length"),
+                    state_.step, of, named.at("reward"), named.at("length"),
                     named.at("write_s"), named.at("judge_s"), named.at("time_s"), named.at("learn_s")));
     return ok_status();
   }
@@ -244,6 +260,7 @@ class RlLoop {
     const Sampling sampling{
         .samples = rl().samples,
         .temperature = rl().temperature,
+        .code_temperature = rl().code_temperature,
         .seed = static_cast<uint64_t>(run().seed) * 1'000'000'007 + static_cast<uint64_t>(step),
         .interruptible = interruptible()};
     NEREID_TRY(written.answers,
@@ -259,7 +276,7 @@ class RlLoop {
       NEREID_TRY(pending_, write(state_.step));
     }
     std::optional<Pending> next;
-    if (staleness_ > 0 && state_.step + 1 < run().schedule.steps) {
+    if (staleness_ > 0 && !last_) {
       NEREID_TRY(next, write(state_.step + 1));
     }
     const double write_s = clock.seconds();
@@ -268,7 +285,8 @@ class RlLoop {
     const double time_s = pending_->round.timing_seconds(), judge_s = clock.seconds() - time_s;
     NEREID_TRY(Gathered gathered, gather_rollouts(*ranks_, pending_->written, verdicts));
     clock = Stopwatch();
-    NEREID_TRY(auto learnt, learner_->learn(pending_->written, gathered, state_.step));
+    const double share = learning_rate_share(run().schedule, state_.step, spent_);
+    NEREID_TRY(auto learnt, learner_->learn(pending_->written, gathered, share));
     if (learnt.no_number) return tell_no_number(learnt);
     const double learn_s = clock.seconds();
     NEREID_TRY_STATUS(rollout_log_->add(records_of(pending_->written, verdicts, gathered, rl().objective)));
@@ -291,8 +309,12 @@ class RlLoop {
     for (size_t c = 0; c < shares.size(); ++c) figures.emplace_back(fmt::format("share/{}", c), shares[c]);
     const double held_out_s = -whole.seconds();
     if (!rl().held_out.empty() &&
-        (state_.step == run().schedule.steps || state_.step % run().held_out_every == 0))
+        (last_ || state_.step % run().held_out_every == 0))
       NEREID_TRY_STATUS(look_at_held_out(figures));
+    NEREID_TRY(const auto seconds, gather_numbers<double>(*ranks_, {whole.seconds()}));
+    latest_seconds_ = seconds.front();
+    spent_ += latest_seconds_;
+    if (run().schedule.seconds > 0 && spent_ >= run().schedule.seconds) last_ = true;  // it took longer than was thought
     state_.more = more();
     const int64_t restarts = judge_->restarts() + (clock_ ? clock_->restarts() : 0);
     figures.insert(figures.end(), {{"unjudged", static_cast<double>(gathered.unjudged)},
@@ -306,7 +328,7 @@ class RlLoop {
                                    {"time_s", time_s},
                                    {"learn_s", learn_s},
                                    {"held_out_s", held_out_s + whole.seconds()},
-                                   {"step_s", whole.seconds()},
+                                   {"step_s", latest_seconds_},
                                    {"memory_gb", peak_gigabytes(device_)}});
     return figures;
   }
@@ -371,6 +393,8 @@ class RlLoop {
   std::optional<Pending> pending_;
   bool written_ahead_ = false;  // pending_ was there when the step began: a checkpoint keeps it
   int64_t kept_step_ = 0;       // of the latest checkpoint
+  double spent_ = 0, latest_seconds_ = 0;  // rank 0's, of all steps and of the latest
+  bool last_ = false;                      // no step comes behind this one
   std::optional<MetricsLog> log_;
   std::optional<RolloutLog> rollout_log_;
   std::optional<Progress> progress_;

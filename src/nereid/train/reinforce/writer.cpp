@@ -25,6 +25,7 @@ Result<AnswerWriter> AnswerWriter::create(const model::Weights& weights, engine:
     return input_error(
         "the tokenizer has no <|im_end|>: expected one of Qwen's, whose conversations are used here");
   writer.end_ = *end;
+  writer.end_of_plan_ = writer.tokenizer_->find(kEndOfPlan);
   engine::RunnerOptions options{.block_size = kBlockSize, .memory_share = kCacheShare};
   options.most_tokens = std::min(settings.row_length, weights.config.max_position_embeddings);
   options.most_blocks = settings.together * ((options.most_tokens + kBlockSize - 1) / kBlockSize) + 1;
@@ -48,6 +49,8 @@ Result<std::vector<int64_t>> AnswerWriter::prompt_of(const std::string& source,
 
 Result<std::vector<DrawnAnswer>> AnswerWriter::write(const std::vector<Prompt>& prompts,
                                                      const Sampling& sampling, const OnWritten& on_written) {
+  if (sampling.code_temperature && !end_of_plan_)
+    return input_error("rl.code_temperature: expected a tokenizer with {} as one token", kEndOfPlan);
   const c10::NoGradGuard no_gradients;
   model::Encoder encoder(tokenizer_);
   engine::Generation generation(*runner_, {.most_sequences = settings_.together, .most_step_tokens = 8192});
@@ -62,6 +65,10 @@ Result<std::vector<DrawnAnswer>> AnswerWriter::write(const std::vector<Prompt>& 
     request.most_new =
         std::min(settings_.most_tokens, runner_->options().most_tokens - std::ssize(request.prompt));
     request.draw = {.temperature = sampling.temperature, .seed = sampling.seed * 1'000'003 + asked.number};
+    if (sampling.code_temperature) {
+      request.turning_token = static_cast<int64_t>(*end_of_plan_);
+      request.turned_temperature = *sampling.code_temperature;
+    }
     request.end_tokens = {static_cast<int64_t>(end_)};
     NEREID_TRY([[maybe_unused]] const size_t number, generation.add(std::move(request)));
   }
@@ -81,16 +88,23 @@ Result<std::vector<DrawnAnswer>> AnswerWriter::write(const std::vector<Prompt>& 
   return answers;
 }
 
+size_t plan_length(std::span<const int32_t> answer, model::TokenId end_of_plan) {
+  const auto found = std::ranges::find(answer, static_cast<int32_t>(end_of_plan));
+  return found == answer.end() ? 0 : static_cast<size_t>(found - answer.begin()) + 1;
+}
+
 void AnswerWriter::finish(DrawnAnswer& answer) const {
   const auto& tokens = answer.tokens.tokens;
   answer.text.clear();
-  answer.plan_tokens = 0;
+  // As a token: where it is a special one, as the small model's is, the text has it not.
+  answer.plan_tokens =
+      end_of_plan_ ? plan_length(std::span(tokens).subspan(answer.tokens.prompt), *end_of_plan_) : 0;
   answer.cut_off = tokens.back() != static_cast<int32_t>(end_);
   model::StreamDecoder decoder(tokenizer_, /*skip_special=*/true);
   for (size_t t = answer.tokens.prompt; t < tokens.size(); ++t) {
     const size_t from = answer.text.size() - std::min(answer.text.size(), kEndOfPlan.size());
     answer.text += decoder.push(static_cast<model::TokenId>(tokens[t]));
-    if (answer.plan_tokens == 0 && answer.text.find(kEndOfPlan, from) != std::string::npos)
+    if (!end_of_plan_ && answer.plan_tokens == 0 && answer.text.find(kEndOfPlan, from) != std::string::npos)
       answer.plan_tokens = t + 1 - answer.tokens.prompt;
   }
   answer.text += decoder.finish();

@@ -3,6 +3,8 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 
 #include "nereid/engine/runner/runner.h"
 #include "nereid/model/prompts.h"
@@ -20,6 +22,7 @@ struct AnswerWriterSettings {
 struct Sampling {
   int64_t samples = 1;
   double temperature = 1;  // 0: greedy
+  std::optional<double> code_temperature{};  // behind the plan, if it is another
   uint64_t seed = 0;
   bool interruptible = true;  // Ctrl-C ends it at once, as an error
 };
@@ -38,6 +41,9 @@ struct DrawnAnswer {
   size_t plan_tokens = 0;              // up to and including </think>; 0 where there is none
   bool cut_off = false;                // it did not end by itself
 };
+
+// Of an answer's tokens those up to and including `end_of_plan`; 0 where it is not among them.
+size_t plan_length(std::span<const int32_t> answer, model::TokenId end_of_plan);
 
 class AnswerWriter {
  public:
@@ -64,6 +70,7 @@ class AnswerWriter {
   AnswerWriterSettings settings_;
   std::unique_ptr<engine::Runner> runner_;
   model::TokenId end_ = 0;
+  std::optional<model::TokenId> end_of_plan_;  // none: </think> is several tokens
 };
 
 }  // namespace nereid::train

@@ -29,6 +29,8 @@ void read_rl(TomlTable& root, RlSettings& rl) {
     table->real("alpha", objective.alpha, {.lowest = 0, .highest = 1e3});
     table->boolean("uniform_reward", objective.uniform_reward);
     table->real("speedup_limit", objective.speedup_limit, {.lowest = 1, .highest = 1e6});
+    if (table->has("wrong_price"))
+      table->real("wrong_price", objective.wrong_price.emplace(0), {.lowest = 0, .highest = 1e3});
   }
   table->text("tokenizer", rl.tokenizer);
   table->required("tasks", "an array of files of tasks, one for each class");
@@ -44,6 +46,8 @@ void read_rl(TomlTable& root, RlSettings& rl) {
   table->integer("sequences", rl.sequences, 1, 1 << 16);
   table->integer("updates", rl.updates, 1, 1000);
   table->real("temperature", rl.temperature, {.lowest = 0, .highest = 100, .above = true});
+  if (table->has("code_temperature"))
+    table->real("code_temperature", rl.code_temperature.emplace(0), {.lowest = 0, .highest = 100});
   if (table->has("staleness")) table->integer("staleness", rl.staleness.emplace(0), 0, 1);
   table->real("importance_limit", rl.importance_limit, {.lowest = 1, .highest = 1e6});
   table->integer("judge_gpu", rl.judge_gpu, 0, 1023);

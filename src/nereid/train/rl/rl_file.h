@@ -24,6 +24,7 @@ struct RlSettings {
   int64_t sequences = 256;     // written at a time, at most
   int64_t updates = 1;         // optimizer steps on each step's rollouts
   double temperature = 1;
+  std::optional<double> code_temperature;  // behind the plan; not told: the same
   // Steps between the weights that write rollouts and those that learn from them first: 0, or 1, where the
   // engine writes the next step's while these are judged. Not told: 1, but 0 where the judge would use the
   // engine's GPU while it writes.

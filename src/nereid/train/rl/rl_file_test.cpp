@@ -47,11 +47,13 @@ TEST(RlFile, ReadsBothTables) {
 TEST(RlFile, ReadsWhatAnAblationLeavesOut) {
   std::string text(kRlFile);
   text.replace(text.find("samples = 4"), 11,
-               "rule_reward = false\nuniform_reward = true\nspeedup_limit = 10");
+               "rule_reward = false\nuniform_reward = true\nspeedup_limit = 10\nwrong_price = 0.5");
   const RlRun run = parse_rl_file(text, "r.toml").value();
   EXPECT_FALSE(run.rl.rule_reward);
   EXPECT_TRUE(run.rl.objective.uniform_reward);
   EXPECT_EQ(run.rl.objective.speedup_limit, 10);
+  EXPECT_EQ(run.rl.objective.wrong_price, 0.5);
+  EXPECT_FALSE(parse_rl_file(kRlFile, "r.toml")->rl.objective.wrong_price);
   text.replace(text.find("\"hrd\""), 5, "\"grpo\"");
   EXPECT_THAT(parse_rl_file(text, "r.toml").error().message,
               testing::HasSubstr("rl has no key 'uniform_reward'"));
@@ -61,13 +63,28 @@ TEST(RlFile, ReadsHowAnswersAreTimed) {
   EXPECT_EQ(parse_rl_file(kRlFile, "r.toml")->rl.times, RlSettings::Times::kTogether);
   std::string text(kRlFile);
   text.replace(text.find("samples = 4"), 11,
-               "times = \"apart\"\ntiming_seconds = 0.03\nfew_kinds = true\nsequences = 512");
+               "times = \"apart\"\ntiming_seconds = 0.03\nfew_kinds = true\nsequences = 512\ncode_temperature = 0");
   const RlSettings rl = parse_rl_file(text, "r.toml").value().rl;
   EXPECT_EQ(rl.times, RlSettings::Times::kApart);
   EXPECT_EQ(rl.timing_seconds, 0.03);
   EXPECT_TRUE(rl.few_kinds);
   EXPECT_EQ(rl.sequences, 512);
+  EXPECT_EQ(rl.code_temperature, 0);
+  EXPECT_FALSE(parse_rl_file(kRlFile, "r.toml")->rl.code_temperature);
   EXPECT_EQ(rl_error("samples = 4", "times = \"later\"").find("r.toml:12: rl.times: expected"), 0U);
+}
+
+TEST(RlFile, ARunMayEndWithItsSeconds) {
+  EXPECT_EQ(parse_rl_file(kRlFile, "r.toml")->run.schedule.seconds, 0);
+  std::string text(kRlFile);
+  text.replace(text.find("steps = 3"), 9, "kind = \"cosine\"\nseconds = 90");
+  const ScheduleSettings schedule = parse_rl_file(text, "r.toml").value().run.schedule;
+  EXPECT_EQ(schedule.seconds, 90);
+  EXPECT_GE(schedule.steps, 1'000'000);
+  EXPECT_EQ(rl_error("steps = 3", "warmup_steps = 1"),
+            "r.toml:6: schedule.steps: expected how many steps the run has, or its seconds, but it is missing");
+  EXPECT_THAT(rl_error("steps = 3", "kind = \"warmup-stable-decay\"\nseconds = 90\ndecay_steps = 1"),
+              testing::StartsWith("r.toml:8: schedule.seconds: expected none where decay_steps are told"));
 }
 
 TEST(RlFile, RefusesWhatCannotBe) {
