@@ -48,6 +48,8 @@ if command == "train":
         model.mkdir(parents=True, exist_ok=True)
         (folder / "checkpoints" / f"step-{step + 1:08}.incomplete").mkdir(exist_ok=True)  # as a killed run leaves it
         (model / "config.json").write_text(json.dumps({"arm": run["name"], "cheats": unruled}))
+    if "seconds" in run["schedule"]:  # its last step is the one before they are over
+        run["schedule"]["steps"] = int(run["schedule"]["seconds"] / 2) - 1
     for step in range(first, run["schedule"]["steps"]):
         time.sleep(0.02)
         while run.get("held_out_every") == 14 and step == 7 and not stop and not pathlib.Path("hurry").exists():
@@ -429,6 +431,23 @@ class Slices(unittest.TestCase):
             self.assertEqual(trained["steps"] * 2, trained["seconds"])
             self.assertEqual(self.steps(f"hrd/seed-{seed}")[:trained["steps"]], list(range(trained["steps"])))
 
+    def test_a_run_may_end_with_its_own_seconds(self):
+        self.make_tasks()
+        (self.root / "base.toml").write_text(BASE.replace('kind = "constant"\nsteps = 1000', 'kind = "cosine"\nsteps = 1000'))
+        self.arms(ARMS.replace("rollouts = 96", "seconds = 40"))
+        self.assertEqual({json.dumps(unit.run["schedule"]) for unit in read_table(self.root / "arms.toml").units}, {'{"kind": "cosine", "seconds": 40}', '{"kind": "cosine", "steps": 1000}'})
+        self.finished()
+        for seed in (1, 2):
+            trained = json.loads((self.root / f"out/hrd/seed-{seed}/trained.json").read_text())
+            self.assertEqual((trained["steps"], trained["seconds"]), (19, 38))  # the pretender's steps of 2 s end before the last
+
+    def test_arms_come_in_turns(self):
+        self.arms(ARMS.replace('name = "hrd"', 'name = "hrd"\nafter = 1'))
+        names = [unit.name for unit in read_table(self.root / "arms.toml").units]
+        self.assertLess(names.index("unruled/seed-2"), names.index("hrd/seed-2"))
+        self.assertLess(names.index("unruled/seed-1"), names.index("hrd/seed-1"))
+        self.assertEqual(len(names), 6)
+
     def test_one_that_fails_leaves_the_others(self):
         self.make_tasks()
         self.arms(ARMS.replace('name = "hrd"', 'name = "bad"\ndifferences.held_out_every = 13\n[[arms]]\nname = "hrd"'))
@@ -486,7 +505,10 @@ class Slices(unittest.TestCase):
     def test_the_real_arms_can_be_read(self):
         table = read_table(HERE / "arms.toml")
         units = [arm.units[0] for arm in table.arms]
-        self.assertEqual({str(unit.compute) for unit in units if unit.program == "rl"}, {"90 seconds"})
+        self.assertEqual({str(unit.compute) for unit in units if unit.program == "rl"}, {"150 seconds"})
+        self.assertEqual({(unit.run["schedule"]["kind"], unit.run["schedule"]["seconds"]) for unit in units if unit.program == "rl"}, {("cosine", 150)})
+        first = [unit.name for unit in table.units][:7]
+        self.assertEqual(first, [f"{arm}/seed-1" for arm in ("sft", "compiler", "priced", "small_rl", "grpo", "hrd", "drpo")])
         self.assertEqual({unit.run["schedule"]["steps"] for unit in units if unit.program == "sft"}, {1100})
         self.assertEqual({unit.run["data"]["rows_per_step"] * unit.run["data"]["sequence_length"] for unit in units if unit.program == "sft"}, {1 << 18})
         self.assertIn("rule_reward = false", next(unit for unit in units if unit.arm == "no_rules").run_file())

@@ -192,7 +192,7 @@ class Runner:
             return pathlib.Path(unit.run["model"]["start_from"]) if "start_from" in unit.run.get("model", {}) else None
         if (folder / TRAINED).exists() and (model := pathlib.Path(json.loads((folder / TRAINED).read_text())["model"])).exists():
             return model  # it does not come home
-        run, most = folder / "run", unit.compute.seconds
+        run, most, ended = folder / "run", unit.compute.seconds, False
 
         def spent(steps=None):
             return sum(seconds_of(line) for line in lines_of(run / "metrics.jsonl")[:steps])
@@ -202,9 +202,11 @@ class Runner:
             return max((int(path.name.removeprefix("step-")) for path in (run / "checkpoints").glob("step-" + 8 * "[0-9]")), default=0)
 
         def enough():
-            return most is not None and spent() >= most
+            return most is not None and not unit.ends_itself and spent() >= most
 
         def done():
+            if unit.ends_itself:  # asked again, a run that has ended has nothing to do
+                return ended
             return spent(kept()) >= most if most is not None else kept() >= unit.run["schedule"]["steps"]
 
         if not done():
@@ -213,7 +215,8 @@ class Runner:
             print(f"{unit.name}: trains ({kept()} steps are done)", flush=True)
             log = folder / "train.log"
             process = self.start(log, [*self.nereid, "train", unit.program, folder / "run.toml", "-o", run, "--device", self.device, *self.ranks])
-            if self.ended(unit, process, log, enough) == 0 and not done():
+            ended = self.ended(unit, process, log, enough) == 0
+            if ended and not done():
                 raise Wrong(f"schedule.steps ({unit.run['schedule'].get('steps')}) were over after {spent():g} of {most:g} s: set more")
         if not done():
             raise Wrong(f"{log}: killed, as it did not stop; the next call goes on after step {kept()}")

@@ -41,6 +41,7 @@ class Unit:
     """One arm with one seed."""
     arm: str
     seed: int
+    turn: int     # when it is run: its seed, and its arm's `after`
     program: str  # "rl", "sft", or "none": nothing is trained
     run: dict     # the run file's tables
     compute: Compute
@@ -49,6 +50,11 @@ class Unit:
     @property
     def name(self):
         return f"{self.arm}/seed-{self.seed}"
+
+    @property
+    def ends_itself(self):
+        """With its seconds, rather than where it is interrupted."""
+        return "seconds" in self.run.get("schedule", {})
 
     @property
     def rollouts_a_step(self):
@@ -77,8 +83,8 @@ class Table:
 
     @property
     def units(self):
-        """Seed by seed: what is cut short has whole rows."""
-        return sorted((unit for arm in self.arms for unit in arm.units), key=lambda unit: unit.seed)
+        """Turn by turn: what is cut short has whole rows."""
+        return sorted((unit for arm in self.arms for unit in arm.units), key=lambda unit: unit.turn)
 
 
 def toml(tables):
@@ -147,7 +153,7 @@ def compute_of(where, table):
 
 
 # What [rl] has for one objective and not for another (docs/training.md).
-OWN = {"grpo": {"baseline", "clip"}, "hrd": {"baseline", "clip", "alpha", "uniform_reward", "speedup_limit"}, "drpo": {"lambda", "tau", "beta", "delta"}}
+OWN = {"grpo": {"baseline", "clip"}, "hrd": {"baseline", "clip", "alpha", "uniform_reward", "speedup_limit", "wrong_price"}, "drpo": {"lambda", "tau", "beta", "delta"}}
 
 
 def changed(where, run, differences, without, where_there=False):
@@ -175,23 +181,30 @@ def with_compute(where, unit):
     if unit.program == "none":
         return
     schedule, compute = unit.run.setdefault("schedule", {}), unit.compute
-    if compute.seconds is not None:
-        if schedule.get("kind", "constant") != "constant":
-            raise Wrong(f"{where}: compute.seconds ends a run wherever it is, so schedule.kind has to be constant, got {schedule['kind']}")
+    kind = schedule.get("kind", "constant")
+    if compute.seconds is not None and unit.program == "rl" and kind == "cosine":
+        schedule.pop("steps", None)
+        schedule["seconds"] = compute.seconds
+    elif compute.seconds is not None:
+        if kind != "constant":
+            raise Wrong(f"{where}: compute.seconds ends a run wherever it is, so schedule.kind has to be constant, or cosine in reinforcement learning, got {kind}")
+        schedule.pop("seconds", None)
     elif compute.steps is not None:
+        schedule.pop("seconds", None)
         schedule["steps"] = compute.steps
     elif unit.program != "rl":
         raise Wrong(f"{where}: program {unit.program} writes no rollouts: equal compute has to be given as compute.seconds or compute.steps")
     elif compute.rollouts % unit.rollouts_a_step:
         raise Wrong(f"{where}: compute.rollouts: expected a multiple of {unit.rollouts_a_step} (prompts_per_step * samples), got {compute.rollouts}")
     else:
+        schedule.pop("seconds", None)
         schedule["steps"] = compute.rollouts // unit.rollouts_a_step
 
 
 def arm_of(path, table, whole, compute, evaluations):
     where = f"{path}: arms.{table.get('name', '?')}"
     keys = keys_of(where, table, {"name": str, "says": str, "base": str, "train": str, "seeds": list, "compute": dict, "differences": dict,
-                                  "without": list, "evaluations": list}, ["name"])
+                                  "without": list, "evaluations": list, "after": int}, ["name"])
     name = keys["name"]
     if not name.replace("_", "").replace("-", "").isalnum():
         raise Wrong(f"{where}: name: expected letters, digits, _ and -, got {json.dumps(name)}")
@@ -209,7 +222,7 @@ def arm_of(path, table, whole, compute, evaluations):
     compute = compute_of(f"{where}: compute", keys["compute"]) if keys["compute"] else compute
     units = []
     for seed in keys["seeds"] or whole["seeds"] or [1]:
-        unit = Unit(name, seed, program, copy.deepcopy(run), compute, [evaluations[e] for e in asked])
+        unit = Unit(name, seed, seed + (keys["after"] or 0), program, copy.deepcopy(run), compute, [evaluations[e] for e in asked])
         with_compute(where, unit)
         units.append(unit)
     return Arm(name, keys["says"] or "", units)
