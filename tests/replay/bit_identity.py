@@ -31,6 +31,7 @@ EXCEPTIONS = {
 
 def eager(folder):
     """In a process of its own: runs every case's judged call and writes how the replay's tensors differ from it."""
+    import eager  # noqa: F401  before torch: it makes torch.compile eager
     import torch
 
     torch.set_num_threads(1)
