@@ -16,12 +16,14 @@
 #include "nereid/base/deadline.h"
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json_field.h"
+#include "nereid/sandbox/keeper.h"
 #include "nereid/sandbox/subprocess.h"
 
 namespace nereid::train {
 namespace {
 
 constexpr double kPatience = 60;  // seconds without a verdict, beside what the replays of an answer may take
+constexpr double kSecondsToEnd = 5;
 constexpr int kMostDeaths = 3, kMostErrors = 2;  // of one answer
 constexpr int kMostDeathsInARow = 10;            // without a verdict between them: it is nobody's answer
 constexpr size_t kAhead = 2;  // answers that the program has for each that it judges at a time
@@ -205,6 +207,19 @@ Status AnswerJudge::start_program() {
   return ok_status();
 }
 
+// Where it is idle, and workers are to be kept warm for the next command: by itself, for nothing more comes.
+void AnswerJudge::let_it_end() {
+  if (pid_ < 0 || !under_way_.empty() || !outgoing_.empty() || sandbox::seconds_kept_warm() == 0) return;
+  to_.reset();
+  const auto patience = Deadline::after(kSecondsToEnd);
+  char bytes[4096];
+  for (;;) {
+    pollfd closed{from_.get(), POLLIN, 0};
+    const int ready = ::poll(&closed, 1, patience.poll_milliseconds());
+    if (ready == 0 || (ready > 0 && ::read(from_.get(), bytes, sizeof bytes) <= 0)) return;
+  }
+}
+
 // Killed: what it was judging is of no use any more, and its workers end with it.
 void AnswerJudge::end_program() {
   if (pid_ < 0) return;
@@ -230,6 +245,7 @@ void AnswerJudge::work() {
       break;
     }
   }
+  let_it_end();
   end_program();
 }
 

@@ -37,8 +37,8 @@ struct JudgeSettings {
 };
 
 struct AnswerToJudge {
-  std::string task;    // the reference's source
-  std::string answer;  // as the model wrote it
+  std::string task;     // the reference's source
+  std::string answer;   // as the model wrote it
   std::string trace{};  // for a clock: the digest of what was judged before
 };
 
@@ -57,7 +57,8 @@ class AnswerJudge {
   static Result<std::unique_ptr<AnswerJudge>> start(const Installation& installation,
                                                     const JudgeSettings& settings,
                                                     const std::filesystem::path& log);
-  ~AnswerJudge();  // ends the program, and what it is judging
+  ~AnswerJudge();  // ends the program, and what it is judging; idle, it leaves its workers warm where
+                   // NEREID_KEEP_WARM says so
 
   // Returns at once. The number is what to wait for.
   size_t hand_in(AnswerToJudge answer);
@@ -77,6 +78,7 @@ class AnswerJudge {
   AnswerJudge() = default;
   void work();
   Status start_program();
+  void let_it_end();
   void end_program();
   Status died();
   void fill();

@@ -34,6 +34,7 @@ while read -r line; do
   esac
   echo "{\"id\": \"$id\", \"verdict\": \"$word\", \"rule\": \"r\", \"reason\": \"because\", $more}"
 done
+echo "ended" >> "$0.calls"
 )";
 
 class AnswerJudgeTest : public testing::Test {
@@ -61,6 +62,18 @@ class AnswerJudgeTest : public testing::Test {
   TemporaryFolder folder_ = TemporaryFolder::create("judge").value();
   Installation installation_;
 };
+
+TEST_F(AnswerJudgeTest, AnIdleProgramEndsByItselfWhereItsWorkersAreKeptWarm) {
+  for (const bool keeps : {false, true}) {
+    keeps ? ::setenv("NEREID_KEEP_WARM", "9", 1) : ::unsetenv("NEREID_KEEP_WARM");
+    const auto judge = start();
+    EXPECT_EQ(judge->wait(judge->hand_in({.task = "task", .answer = code("good = 1")})).value().word,
+              "Verified");
+  }
+  ::unsetenv("NEREID_KEEP_WARM");
+  EXPECT_EQ(calls("started"), 2);
+  EXPECT_EQ(calls("ended"), 1);
+}
 
 TEST_F(AnswerJudgeTest, EachProgramOfARunIsJudgedOnce) {
   const auto judge = start();
