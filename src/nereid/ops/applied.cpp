@@ -24,6 +24,14 @@ bool is_sound(const Applied& applied) {
   return true;
 }
 
+int told_axis(const Applied& applied, int dim) {
+  const Rule rule = applied.op->rule;
+  const bool either = rule == Rule::kReduce || rule == Rule::kArgReduce || rule == Rule::kAxis || rule == Rule::kTranspose;
+  const int rank = applied.operands[0].rank;
+  const bool from_end = either && (applied.axes == Applied::kFromEnd || (applied.axes == Applied::kLastFromEnd && dim == rank - 1));
+  return from_end ? dim - rank : dim;
+}
+
 int operand_count(const Applied& applied) {
   if (applied.op->rule == Rule::kStack) return applied.out.dims[static_cast<size_t>(applied.form->dim)];
   return applied.form->slots;

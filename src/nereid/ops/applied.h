@@ -15,7 +15,11 @@ struct Applied {
   std::array<Shape, kMaxSlots> operands;
   std::array<int32_t, kMaxBorn> born{};
   std::array<uint8_t, 2> constants{};  // which of the values that `a` and `b` may take
+  // How axes of reductions, of what works along an axis and of transposes are told.
+  enum Axes : uint8_t { kFromStart, kLastFromEnd, kFromEnd } axes = kFromStart;
 };
+// Axis `dim` of the first operand as it is told: -1 for the last one, where it is counted from the end.
+int told_axis(const Applied& applied, int dim);
 Applied apply(const Operator& op, const Form& form, const Shape& out,
               const std::array<int32_t, kMaxBorn>& born);
 

@@ -17,6 +17,7 @@ struct Calling {
 
   Laid laid(size_t operand = 0) const { return to.laid(x[operand]); }
   int64_t dim() const { return applied.form->dim; }
+  int64_t told_dim() const { return told_axis(applied, applied.form->dim); }
   bool whole() const { return applied.form->all; }
   bool module() const { return spelling == Spelling::kModule; }
   bool method() const { return spelling == Spelling::kMethod; }

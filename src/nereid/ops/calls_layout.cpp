@@ -9,7 +9,7 @@ namespace {
 std::optional<Tensor> transpose(Calling& c) {
   const auto a = static_cast<size_t>(c.dim()), b = static_cast<size_t>(c.applied.form->dim2);
   return c.transpose(c.x[0], a, b, "transpose.int",
-                     {arg(c.dim()), arg(static_cast<int64_t>(c.applied.form->dim2))});
+                     {arg(c.told_dim()), arg(static_cast<int64_t>(told_axis(c.applied, c.applied.form->dim2)))});
 }
 std::optional<Tensor> permute(Calling& c) {
   const Laid from = c.laid();

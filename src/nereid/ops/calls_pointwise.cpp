@@ -77,19 +77,19 @@ std::optional<Tensor> softsign(Calling& c) {
   return c.elementwise("div.Tensor", {c.x[0], more});
 }
 
-Sizes without_axis(const Calling& c) {
-  Sizes sizes = c.laid().sizes;
-  if (c.whole()) return {};
-  sizes.erase(sizes.begin() + c.dim());
-  return sizes;
+Sizes told_axes(const Calling& c) {
+  Sizes axes = {c.told_dim()};
+  if (const int second = c.applied.form->dim2; second >= 0) axes.push_back(told_axis(c.applied, second));
+  return axes;
 }
-// Over one axis, or over all.
+// Over one axis or two, or over all.
 std::optional<Tensor> reduction(Calling& c, std::string_view over_all, std::string_view over_axis,
                                 std::vector<Arg> before = {}) {
   std::vector<Arg> args = {arg(c.x[0])};
   for (Arg& one : before) args.push_back(std::move(one));
-  if (!c.whole()) args.push_back(integers({c.dim()}));
-  return c.fresh(c.whole() ? over_all : over_axis, std::move(args), without_axis(c));
+  if (!c.whole()) args.push_back(integers(told_axes(c)));
+  if (c.applied.form->keep) args.push_back(arg(true));
+  return c.fresh(c.whole() ? over_all : over_axis, std::move(args), c.out());
 }
 std::optional<Tensor> sum(Calling& c) { return reduction(c, "sum", "sum.dim_IntList"); }
 std::optional<Tensor> mean(Calling& c) { return reduction(c, "mean", "mean.dim"); }
@@ -100,32 +100,33 @@ std::optional<Tensor> norm(Calling& c) {
 }
 std::optional<Tensor> variance(Calling& c) {
   if (c.whole()) return c.fresh("var.correction", {arg(c.x[0])}, {});
-  return c.fresh("var.correction", {arg(c.x[0]), integers({c.dim()})}, without_axis(c),
-                 {{"correction", arg(int64_t{1})}});
+  Recording::Named named = {{"correction", arg(int64_t{1})}};
+  if (c.applied.form->keep) named.emplace_back("keepdim", arg(true));
+  return c.fresh("var.correction", {arg(c.x[0]), integers(told_axes(c))}, c.out(), std::move(named));
 }
 std::optional<Tensor> logsumexp(Calling& c) {
+  if (!c.whole()) return reduction(c, "", "logsumexp");
   Sizes over;
-  if (!c.whole()) over = {c.dim()};
-  for (int64_t d = 0; c.whole() && d < static_cast<int64_t>(c.laid().sizes.size()); ++d) over.push_back(d);
-  return c.fresh("logsumexp", {arg(c.x[0]), integers(over)}, without_axis(c));
+  for (int64_t d = 0; d < static_cast<int64_t>(c.laid().sizes.size()); ++d) over.push_back(d);
+  return c.fresh("logsumexp", {arg(c.x[0]), integers(over)}, {});
 }
 std::optional<Tensor> place_of_extreme(Calling& c) {
-  return c.fresh(aten(c), {arg(c.x[0]), arg(c.dim())}, without_axis(c), {}, DType::kI64);
+  return c.fresh(aten(c), {arg(c.x[0]), arg(c.told_dim())}, c.out(), {}, DType::kI64);
 }
 std::optional<Tensor> softmax(Calling& c) {
   return c.fresh(c.applied.op->name == "softmax" ? "_softmax" : "_log_softmax",
-                 {arg(c.x[0]), arg(c.dim()), arg(false)}, c.laid().sizes);
+                 {arg(c.x[0]), arg(c.told_dim()), arg(false)}, c.laid().sizes);
 }
 std::optional<Tensor> scan(Calling& c) {
-  return c.fresh(aten(c), {arg(c.x[0]), arg(c.dim())}, c.laid().sizes);
+  return c.fresh(aten(c), {arg(c.x[0]), arg(c.told_dim())}, c.laid().sizes);
 }
 std::optional<Tensor> scan_with_places(Calling& c) {
   const Tensor values = c.to.made(c.laid().sizes), places = c.to.made(c.laid().sizes, DType::kI64);
-  c.to.call(aten(c), {arg(c.x[0]), arg(c.dim())}, tensors({values, places}, true));
+  c.to.call(aten(c), {arg(c.x[0]), arg(c.told_dim())}, tensors({values, places}, true));
   return values;
 }
 std::optional<Tensor> flip(Calling& c) {
-  return c.elementwise("flip", {c.x[0]}, {integers({c.dim()})});
+  return c.elementwise("flip", {c.x[0]}, {integers({c.told_dim()})});
 }
 // where(mask, x, 0), made contiguous.
 std::optional<Tensor> triangle(Calling& c) {

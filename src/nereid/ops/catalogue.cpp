@@ -158,7 +158,7 @@ constexpr Operator kRows[] = {
           "nn.Softsign()"),
     unary("logsigmoid", D::kLogSigmoid, "aten::log_sigmoid", "F.logsigmoid({x})", "", "nn.LogSigmoid()"),
     unary("clamp", D::kBounded, "aten::clamp", "torch.clamp({x}, {a}, {b})", "{x}.clamp({a}, {b})", "",
-          "a=-1.0|-0.5|0.0|-2.0|-0.1 b=1.0|0.5|2.0|6.0|1.5"),
+          "a=-1.0|-0.5|0.0|-2.0|-0.1|-1|0|-20 b=1.0|0.5|2.0|6.0|1.5|1|20"),
     unary("mish", D::kKeep, "aten::mish", "F.mish({x})", "", "nn.Mish()"),
     unary("hardswish", D::kKeep, "aten::hardswish", "F.hardswish({x})", "", "nn.Hardswish()"),
     unary("cos", D::kPeriodic, "aten::cos", "torch.cos({x})", "{x}.cos()"),

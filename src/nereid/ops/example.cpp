@@ -10,7 +10,7 @@ Applied example(const Operator& op, const Form& form, int variant) {
   const size_t v = static_cast<size_t>(variant) % std::size(kOut);
   Shape out;
   out.rank = form.out_rank;
-  for (size_t d = 0; d < out.rank; ++d) out.dims[d] = kOut[v][d];
+  for (size_t d = 0; d < out.rank; ++d) out.dims[d] = form.high[d] == 0 ? 1 : kOut[v][d];
   std::array<int32_t, kMaxBorn> born{};
   for (size_t i = 0; i < form.born; ++i) born[i] = kBorn[v][i];
   return apply(op, form, out, born);

@@ -100,11 +100,28 @@ Form reduction(int rank, int dim) {
     form.slot[0].dims[form.slot[0].rank++] = d == dim ? born(0) : out(d < dim ? d : d - 1);
   return form;
 }
+Form kept_reduction(int rank, int dim) {
+  Form form = keeping(rank);
+  form.slot[0].dims[static_cast<size_t>(dim)] = born(0);
+  form.born = 1, form.preserving = false, form.keep = true, form.dim = static_cast<int8_t>(dim);
+  form.high[static_cast<size_t>(dim)] = 0;
+  return form;
+}
+// Over the last two axes.
+Form reduction_of_two(int rank) {
+  Form form;
+  form.out_rank = static_cast<uint8_t>(rank - 2), form.slot[0].rank = static_cast<uint8_t>(rank), form.born = 2;
+  for (int d = 0; d < rank; ++d) form.slot[0].dims[static_cast<size_t>(d)] = d < rank - 2 ? out(d) : born(d - rank + 2);
+  form.dim = static_cast<int8_t>(rank - 2), form.dim2 = static_cast<int8_t>(rank - 1);
+  return form;
+}
 Forms reduce(bool arguments) {
   Forms made;
   for (int rank = 1; rank <= 4; ++rank) {
     for (int dim = 0; dim < rank; ++dim) made.push_back(reduction(rank, dim));
     if (arguments) continue;
+    for (int dim = 0; rank > 1 && dim < rank; ++dim) made.push_back(kept_reduction(rank, dim));
+    if (rank > 2) made.push_back(reduction_of_two(rank));
     Form all;
     all.all = true, all.born = static_cast<uint8_t>(rank);
     for (int d = 0; d < rank; ++d) all.slot[0].dims[all.slot[0].rank++] = born(d);

@@ -65,6 +65,7 @@ struct Form {
   // Attributes, where the rule has them.
   int8_t dim = -1, dim2 = -1;  // axes of operand 0
   bool all = false, depthwise = false;
+  bool keep = false;  // the axis that is reduced stays, one long
   uint8_t kernel = 0, stride = 1, padding = 0;
   std::array<int8_t, kMaxRank> order{};  // of a permutation
 };

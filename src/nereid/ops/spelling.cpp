@@ -58,8 +58,8 @@ class Speller {
       fmt::format_to(std::back_inserter(to_), "{}", value);
       return true;
     };
-    if (name == "dim") return put(form.dim);
-    if (name == "dim2") return put(form.dim2);
+    if (name == "dim") return put(told_axis(applied_, form.dim));
+    if (name == "dim2") return put(told_axis(applied_, form.dim2));
     if (name == "k") return put(form.kernel);
     if (name == "s") return put(form.stride);
     if (name == "p") return put(form.padding);
@@ -67,8 +67,7 @@ class Speller {
     if (name == "nd") return put(spatial_axes(applied_));
     if (name == "bd") return put(std::max(1, spatial_axes(applied_)));
     if (name == "over" || name == ",over") {
-      if (!form.all)
-        fmt::format_to(std::back_inserter(to_), "{}dim={}", name == "over" ? "" : ", ", form.dim);
+      if (!form.all) to_ += name == "over" ? "" : ", ", over();
       return true;
     }
     return false;
@@ -95,8 +94,18 @@ class Speller {
     return false;
   }
 
+  void over() {
+    const Form& form = *applied_.form;
+    const int first = told_axis(applied_, form.dim);
+    if (form.dim2 < 0) {
+      fmt::format_to(std::back_inserter(to_), "dim={}", first);
+    } else {
+      fmt::format_to(std::back_inserter(to_), "dim=({}, {})", first, told_axis(applied_, form.dim2));
+    }
+    if (form.keep) to_ += ", keepdim=True";
+  }
   bool axes() {
-    if (!applied_.form->all) return to_ += fmt::format("dim={}", applied_.form->dim), true;
+    if (!applied_.form->all) return over(), true;
     if (applied_.operands[0].rank == 1) return to_ += "dim=0", true;
     to_ += "dim=(";
     list(applied_.operands[0].rank, [&](size_t d) { to_ += static_cast<char>('0' + d); });

@@ -266,7 +266,7 @@ class Emitter {
       operands_.push_back(wrap ? "(" + written.text + ")" : written.text);
     }
     ops::Applied applied = step.applied;
-    applied.constants = manner_.constants[i];
+    applied.constants = manner_.constants[i], applied.axes = manner_.axes;
     ops::Names names{.operands = operands_,
                      .size = [this, &body](std::string& to, int32_t size) { in_forward(body, to, size); },
                      .weight_prefix = {}};
@@ -451,7 +451,7 @@ class Emitter {
       body.unplaced.push_back(i);
       submodule(body, i, fmt::format("{}.{}.", attribute, i - region.first));
       ops::Applied applied = program_.steps[i].applied;
-      applied.constants = manner_.constants[i];
+      applied.constants = manner_.constants[i], applied.axes = manner_.axes;
       body.init += "            ";
       construct(body, applied);
       body.init += ",\n";

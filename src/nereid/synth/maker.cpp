@@ -22,11 +22,13 @@ void free_sizes(Dice& dice, Draft& draft) {
     if (of < 2) return;  // the grid has all of them
     const auto [place, is_new] = chosen.try_emplace(size, size);
     if (is_new) {
-      static constexpr int32_t kRound[] = {1, 1, 1, 1, 1, 1, 1, 4, 8, 10, 16, 32, 50, 64, 100};
+      static constexpr int32_t kRound[] = {1, 1, 1, 1, 1, 1, 4, 8, 10, 16, 32, 50, 64, 100, 100, 1000, 1000, 10000};
       const int32_t low = cap(of - 1) + 1, high = cap(of) * (of + 1 == kClasses && dice.below(2) == 0 ? 8 : 1);
       const int32_t any = low + static_cast<int32_t>(dice.below(static_cast<uint32_t>(high - low + 1)));
       const int32_t round = kRound[dice.below(std::size(kRound))], rounded = any / round * round;
-      place->second = rounded < low ? any : rounded;
+      static constexpr int32_t kBeside[] = {0, 0, 0, 0, -1, 1, 3};  // 999, 1001, 10003
+      const int32_t beside = rounded + (round > 1 ? kBeside[dice.below(std::size(kBeside))] : 0);
+      place->second = beside < low || beside > high ? any : beside;
     }
     size = place->second;
   };

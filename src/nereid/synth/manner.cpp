@@ -36,6 +36,7 @@ class Drawer {
     if (dice_.below(2) == 0) made_.coined_names = 1 + dice_.below(1U << 30);
     made_.told = static_cast<uint8_t>(dice_.below(6)), made_.made = static_cast<uint8_t>(dice_.below(8));
     made_.kept_numbers = dice_.below(4) == 0, made_.defaults = dice_.below(5) == 0, made_.unpacked = dice_.below(5) == 0;
+    made_.axes = static_cast<ops::Applied::Axes>(dice_.below(3));
     made_.bare = dice_.below(3) == 0, made_.assigned_input = dice_.below(2) == 0, made_.whole_paths = dice_.below(10) == 0, made_.more_imports = dice_.below(6) == 0;
     return std::move(made_);
   }

@@ -35,6 +35,7 @@ struct Manner {
   uint32_t coined_sizes = 0, coined_names = 0;  // not 0: names that are thought up (words.h), not those lists
   uint8_t told = 0;                             // which kind of docstring
   uint8_t made = 0;                             // how inputs of normal numbers are made
+  ops::Applied::Axes axes{};                    // how axes are told
   bool kept_numbers = false;                    // constants and axes are attributes of the module
   bool defaults = false;                        // of the constructor's arguments, and none are passed
   bool unpacked = false;                        // sizes in forward() come from an input's shape

@@ -42,6 +42,7 @@ uint64_t hash_of_form(const ops::Form& form) {
   for (const int attribute : {whole ? -1 : std::max<int>(form.dim, form.all ? 0 : -1), int{form.dim2},
                               int{form.kernel}, int{form.stride}, int{form.padding}, form.depthwise ? 1 : 0})
     hasher.add(static_cast<uint64_t>(attribute + 2));
+  if (form.keep) hasher.add(7);
   for (const int8_t axis : form.order) hasher.add(static_cast<uint64_t>(axis + 1));
   for (size_t s = 0; s < form.slots; ++s) {
     hasher.add(form.slot[s].rank);

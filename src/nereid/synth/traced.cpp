@@ -108,7 +108,7 @@ class Tracing {
     std::vector<Tensor> operands;
     for (const Ref ref : step.operands) operands.push_back(ref.fresh ? inputs_[ref.index] : results_[ref.index]);
     ops::Applied applied = step.applied;
-    applied.constants = manner_.constants[i];
+    applied.constants = manner_.constants[i], applied.axes = manner_.axes;
     to_.at(layout_.lines[i]);
     const auto made = ops::record(to_, applied, manner_.spelling[i], operands, own_[i]);
     if (!made) return false;

@@ -297,10 +297,13 @@ class Judge {
   Value reduction(const ops::Applied& applied, const Value& x) {
     const ops::Form& form = *applied.form;
     const int rank = applied.operands[0].rank;
-    const uint8_t axes = form.all ? axes_from(0, rank) : axis_bit(form.dim);
+    uint8_t axes = form.all ? axes_from(0, rank) : axis_bit(form.dim);
+    if (form.dim2 >= 0) axes |= axis_bit(form.dim2);
     double n = 1;
     for (size_t i = 0; i < form.born; ++i) n *= applied.born[i];
-    return reduced(applied.op->name, x, axes, n);
+    Value made = reduced(applied.op->name, x, axes, n);
+    if (form.keep) made.forget();  // axes do not move up
+    return made;
   }
 
   Value reduced(std::string_view name, const Value& x, uint8_t axes, double n) {
