@@ -436,7 +436,7 @@ class Slices(unittest.TestCase):
         (self.root / "base.toml").write_text(BASE.replace('kind = "constant"\nsteps = 1000', 'kind = "cosine"\nsteps = 1000'))
         self.arms(ARMS.replace("rollouts = 96", "seconds = 40"))
         self.assertEqual({json.dumps(unit.run["schedule"]) for unit in read_table(self.root / "arms.toml").units}, {'{"kind": "cosine", "seconds": 40}', '{"kind": "cosine", "steps": 1000}'})
-        self.finished()
+        self.run_slice()
         for seed in (1, 2):
             trained = json.loads((self.root / f"out/hrd/seed-{seed}/trained.json").read_text())
             self.assertEqual((trained["steps"], trained["seconds"]), (19, 38))  # the pretender's steps of 2 s end before the last
