@@ -6,9 +6,9 @@
 # Every *.cpp becomes part of `nereid_NAME`, every *_test.cpp part of `NAME_test` (one ctest entry per test case; with TORCH one for all,
 # for libtorch takes longer to load than most cases do), every *_fuzz.cpp a fuzz target, *_main.cpp is left to the folder. TORCH shares the
 # precompiled headers that hold libtorch's, PCH names one for this folder's sources alone; TEST_DEPS is what only tests link;
-# OPTIMIZED_TESTS is for tests that compute much themselves; NOT_FUZZED names sources that no fuzz target needs.
+# OPTIMIZED_TESTS is for tests that compute much themselves, WARM_TESTS for those that take a warm worker from each other; NOT_FUZZED names sources that no fuzz target needs.
 function(nereid_folder name)
-  cmake_parse_arguments(arg "OPTIMIZED_TESTS;TORCH" "" "DEPS;PCH;TEST_DEPS;NOT_FUZZED" ${ARGN})
+  cmake_parse_arguments(arg "OPTIMIZED_TESTS;WARM_TESTS;TORCH" "" "DEPS;PCH;TEST_DEPS;NOT_FUZZED" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
@@ -55,7 +55,11 @@ function(nereid_folder name)
       set_tests_properties(${name}_test PROPERTIES TIMEOUT 600 LABELS ${name})
     else()
       include(GoogleTest)
-      gtest_discover_tests(${name}_test DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300 LABELS ${name})
+      set(environment)
+      if(arg_WARM_TESTS)
+        set(environment ENVIRONMENT NEREID_KEEP_WARM=60)
+      endif()
+      gtest_discover_tests(${name}_test DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300 LABELS ${name} ${environment})
     endif()
   endif()
 

@@ -160,11 +160,21 @@ def is_there(pid):
         return False
 
 
+def at_work(pid):
+    """Waits until a model's process has computed for longer than it takes to load: the task is traced, the model asked."""
+    for _ in range(6000):
+        spent = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
+        if sum(map(int, spent)) > 1.5 * os.sysconf("SC_CLK_TCK"):
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"{pid} does nothing")
+
+
 def started():
     process = subprocess.Popen([NEREID, "optimize", RELU, "-o", "nothing.py", "--device", "cpu", "--proposers", "model", "--model", garbage],
                                cwd=root, env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     child = model_process(process.pid)
-    time.sleep(5)  # the task is traced, the model asked
+    at_work(child)
     return process, child
 
 
@@ -177,7 +187,7 @@ assert process.returncode == 3 and "nereid-lm) was killed by signal 9" in errors
 process = subprocess.Popen([NEREID, "optimize", RELU, "-o", "other.py", "--device", "cpu", "--proposers", "compiler,model", "--model", garbage, "--no-store", "--json"],
                            cwd=root, env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 child = model_process(process.pid)
-time.sleep(5)
+at_work(child)
 os.kill(child, signal.SIGKILL)
 out, errors = process.communicate(timeout=100)
 result = json.loads(out)
