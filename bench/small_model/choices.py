@@ -41,7 +41,7 @@ def kind_of(answer):
 def read(path):
     opened = gzip.open if path.suffix == ".gz" else open
     with opened(path, "rt") as file:
-        return [json.loads(line) for line in file]
+        return [json.loads(line) for line in file if line.endswith("\n")]  # the last may be half written
 
 
 def of_run(files, first, behind):
