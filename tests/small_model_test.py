@@ -7,9 +7,11 @@ import hashlib
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 NEREID, LM = (os.path.abspath(path) for path in sys.argv[1:3])
 REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
@@ -87,3 +89,30 @@ for task in tasks:
     assert result["verdict"] == "Verified" and result["proposer"] == "model", result
     assert ran("verify", task, "out.py", "--device", "cpu", "--policy", "strict").stdout.startswith("Verified")
 print("three held-out programs of two operators: Verified")
+
+# A program written by hand, which it may only understand as it is told again from its trace.
+SOFTMAX = REPOSITORY / "tests/tasks/softmax.py"
+result = json.loads(ran("optimize", SOFTMAX, "-o", "softmax.py", "--proposers", "model", "--samples", 16, "--first", "--device", "cpu", "--policy", "strict", "--budget", "250s", "--json").stdout)
+assert result["verdict"] == "Verified" and result["proposer"] in ("model", "fragments"), result
+assert ran("verify", SOFTMAX, "softmax.py", "--device", "cpu", "--policy", "strict").stdout.startswith("Verified")
+print(f"a softmax written by hand: Verified, by {result['proposer']}")
+
+# Beside the compiler: both are told in one object.
+result = json.loads(ran("optimize", tasks[0], "-o", "both.py", "--proposers", "compiler,model", "--whole-only", "--device", "cpu", "--budget", "250s", "--json").stdout)
+tried = {judged["proposer"]: judged["verdict"] for judged in result["tried"]}
+assert tried == {"compiler": "Verified", "model": "Verified"} and result["verdict"] == "Verified" and result["cost"]["completion_tokens"] > 100, result
+print("compiler and model: both Verified")
+
+# Ctrl-C keeps what the compiler has, and ends the model, which writes.
+with open(root / "log", "w") as log:
+    process = subprocess.Popen([NEREID, "optimize", SOFTMAX, "-o", "kept.py", "--proposers", "compiler,model", "--samples", "64", "--every-sample", "--device", "cpu", "--no-store", "--budget", "250s", "--json"],
+                               cwd=root, env=ENV, stdout=subprocess.PIPE, stderr=log, text=True)
+    while "compiler: Verified" not in (root / "log").read_text() and process.poll() is None:
+        time.sleep(0.05)
+    children = [int(child) for child in pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+    writer = [child for child in children if b"propose" in pathlib.Path(f"/proc/{child}/cmdline").read_bytes()]
+    process.send_signal(signal.SIGINT)
+    result = json.loads(process.communicate(timeout=60)[0])
+assert process.returncode == 0 and result["interrupted"] and result["proposer"] == "compiler" and "class ModelNew" in (root / "kept.py").read_text(), result
+assert len(writer) == 1 and not pathlib.Path(f"/proc/{writer[0]}/exe").exists(), (children, writer)
+print("Ctrl-C: what was verified is kept, and nobody writes any more")

@@ -242,7 +242,7 @@ Result<Fragment> Slicer::describe(const Nodes& set, Telling telling) const {
   if (telling.taught) {
     const TaughtSteps taught = taught_steps(task_->trace, *forward_, steps);
     auto inputs = fragment.inputs;
-    for (const auto& [id, number] : taught.numbers) inputs.push_back(id), fragment.numbers.push_back(number);
+    for (const auto& [id, number] : taught.numbers) inputs.push_back(id), fragment.numbers.emplace_back(taught.trace.values[static_cast<size_t>(id)].sizes, number);
     NEREID_TRY(fragment.source, fragment_text(taught.trace, taught.forward, taught.steps, inputs, fragment.outputs));
   } else if (auto plain = telling.plain ? plain_text(task_->trace, *forward_, steps, fragment.inputs, fragment.outputs) : std::nullopt) {
     fragment.source = std::move(plain->source), fragment.sizes = std::move(plain->sizes);
@@ -424,7 +424,7 @@ Result<std::string> Slicer::compose(const std::vector<Piece>& pieces) const {
       }
       args.push_back(std::move(name));
     }
-    for (const double number : fragment.numbers) args.push_back(fmt::format("torch.full([1], {}, device={})", float_text(number), device));
+    for (const auto& [sizes, number] : fragment.numbers) args.push_back(fmt::format("torch.full([{}], {}, device={})", fmt::join(sizes, ", "), float_text(number), device));
     for (const ValueId id : fragment.outputs) results.push_back(names[id] = fmt::format("t{}", count++));
     // What was written in place has several values in a trace.
     each_node(fragment.nodes, [&](size_t n) {

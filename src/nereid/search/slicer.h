@@ -12,6 +12,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nereid/base/result.h"
@@ -28,7 +29,8 @@ struct Fragment {
   std::vector<trace::ValueId> inputs{};  // in the order of its forward's parameters
   // Of the inputs, as its source has them; where they are not the trace's, results have other sizes too.
   std::vector<std::vector<int64_t>> sizes{};
-  std::vector<double> numbers{};  // more inputs behind these, each a tensor of one element
+  // More inputs behind these: tensors of such sizes, of which every element is this number.
+  std::vector<std::pair<std::vector<int64_t>, double>> numbers{};
   std::vector<trace::ValueId> outputs{};
   double eager_ms = 0;  // of its steps one by one, modelled
   double least_ms = 0;  // one launch that reads the inputs and writes the outputs once, modelled

@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -76,7 +77,7 @@ class Teller {
 
   void tell(const Call& call) {
     Call own = call;
-    if (reduced(own) || with_number(own)) {
+    if (reduced(own) || with_number(own) || larger_first(own) || with_bias(own)) {
       told_.changed = true;
       return;
     }
@@ -122,8 +123,8 @@ class Teller {
     return after;
   }
 
-  Arg one_element(double x) {
-    const Arg arg = made({1}, trace::DType::kF32);
+  Arg filled(double x, const Dims& sizes) {
+    const Arg arg = made(sizes, trace::DType::kF32);
     told_.numbers.emplace_back(std::get<trace::TensorRef>(arg.node).value, x);
     return arg;
   }
@@ -236,7 +237,7 @@ class Teller {
     const auto* x = tensor(call, 0);
     if (x == nullptr || value(x->value).dtype != trace::DType::kF32 || value(x->value).sizes.empty() || !call.kwargs.empty()) return false;
     const auto told = [&](std::string op, Arg of, double operand, Arg result) {
-      const Arg with = one_element(operand);
+      const Arg with = filled(operand, {1});
       add({.op = std::move(op), .args = {std::move(of), with}, .kwargs = {}, .result = std::move(result), .parts = {}, .place = call.place});
     };
     const auto& args = call.args;
@@ -274,6 +275,52 @@ class Teller {
     for (auto& arg : clamp.args)
       if (const auto* bound = std::get_if<int64_t>(&arg.node)) arg.node = static_cast<double>(*bound);
     add(std::move(clamp));
+    return true;
+  }
+
+  // Of two tensors the larger one first; what the smaller one has in several dimensions, all of the larger one's last, as one.
+  bool larger_first(const Call& call) {
+    static const std::set<std::string_view> kBinary = {"aten::add.Tensor", "aten::mul.Tensor", "aten::maximum", "aten::minimum", "aten::sub.Tensor", "aten::div.Tensor"};
+    const auto *a = tensor(call, 0), *b = tensor(call, 1);
+    if (!kBinary.contains(call.op) || a == nullptr || b == nullptr || call.args.size() != 2 || !call.kwargs.empty()) return false;
+    Call own = call;
+    bool other = false;
+    if (trace::element_count(value(a->value)) < trace::element_count(value(b->value)) && call.op != "aten::sub.Tensor" && call.op != "aten::div.Tensor") {
+      std::swap(own.args[0], own.args[1]), std::swap(a, b);
+      other = true;
+    }
+    const trace::Value large = value(a->value), small = value(b->value);
+    const auto& result = value(std::get<trace::TensorRef>(call.result.node).value);
+    const bool last = small.sizes.size() > 1 && small.sizes.size() < large.sizes.size() && std::equal(small.sizes.rbegin(), small.sizes.rend(), large.sizes.rbegin());
+    if (last && result.sizes == large.sizes && is_contiguous(large) && is_contiguous(small)) {
+      const int64_t inner = trace::element_count(small), outer = inner == 0 ? 0 : trace::element_count(large) / inner;
+      const Arg to = call.result;
+      const Dims sizes = result.sizes;
+      own.args = {viewed(own.args[0], {outer, inner}, call), viewed(own.args[1], {inner}, call)};
+      own.result = made({outer, inner}, result.dtype, result.storage);
+      const Arg between = own.result;
+      add(std::move(own));
+      viewed(between, sizes, call, &to);
+      return true;
+    }
+    if (other) add(std::move(own));
+    return other;
+  }
+
+  // A bias of zeros, where there is none.
+  bool with_bias(const Call& call) {
+    const auto *x = tensor(call, 0), *weight = tensor(call, 1);
+    const bool linear = call.op == "aten::linear";
+    if ((!linear && call.op != "aten::convolution") || x == nullptr || weight == nullptr || value(x->value).dtype != trace::DType::kF32 || value(weight->value).sizes.empty()) return false;
+    if (call.args.size() > 2 ? !is_none(call.args[2]) : !linear) return false;
+    const auto* turned = call.args.size() > 8 ? std::get_if<bool>(&call.args[6].node) : nullptr;
+    const auto* groups = call.args.size() > 8 ? std::get_if<int64_t>(&call.args[8].node) : nullptr;
+    if (!linear && (turned == nullptr || groups == nullptr)) return false;
+    Call own = call;
+    if (own.args.size() < 3) own.args.emplace_back();
+    const auto& sizes = value(weight->value).sizes;
+    own.args[2] = filled(0, {!linear && *turned ? sizes.at(1) * *groups : sizes[0]});
+    add(std::move(own));
     return true;
   }
 

@@ -89,5 +89,46 @@ TEST(TaughtSteps, NumbersAreTensors) {
   EXPECT_FALSE(Told("aten::clamp", {4, 6}, {{-1.0}, {1.0}}, {4, 6}).told.changed);
 }
 
+// A call of an input and another tensor.
+struct OfTwo : Told {
+  OfTwo(const std::string& op, const std::vector<int64_t>& sizes, const std::vector<int64_t>& second, std::vector<Arg> args, const std::vector<int64_t>& result)
+      : Told("aten::relu", sizes, {}, result) {
+    const auto other = value(second);
+    auto& call = std::get<trace::Call>(forward.steps[0]);
+    call.op = op, call.args.push_back({trace::TensorRef{other}});
+    for (auto& arg : args) call.args.push_back(std::move(arg));
+    told = taught_steps(trace, forward, {0});
+    std::vector<trace::ValueId> inputs = {input, other};
+    for (const auto& [id, number] : told.numbers) inputs.push_back(id);
+    const auto whole = fragment_text(told.trace, told.forward, told.steps, inputs, {output});
+    EXPECT_TRUE(whole.ok());
+    if (whole.ok()) text = *whole;
+  }
+};
+
+TEST(TaughtSteps, TheLargerOperandIsFirst) {
+  EXPECT_THAT(OfTwo("aten::mul.Tensor", {6}, {4, 6}, {}, {4, 6}).text, HasSubstr("        t0 = torch.ops.aten.mul.Tensor(x1, x0)\n"));
+  EXPECT_FALSE(OfTwo("aten::sub.Tensor", {6}, {4, 6}, {}, {4, 6}).told.changed);
+  EXPECT_FALSE(OfTwo("aten::mul.Tensor", {4, 6}, {6}, {}, {4, 6}).told.changed);
+  EXPECT_THAT(OfTwo("aten::sub.Tensor", {2, 3, 4, 6}, {4, 6}, {}, {2, 3, 4, 6}).text,
+              HasSubstr("        t0 = torch.ops.aten.view.default(x0, [6, 24])\n        t1 = torch.ops.aten.view.default(x1, [24])\n"
+                        "        t2 = torch.ops.aten.sub.Tensor(t0, t1)\n        t3 = torch.ops.aten.view.default(t2, [2, 3, 4, 6])\n        return t3\n"));
+  EXPECT_FALSE(OfTwo("aten::mul.Tensor", {2, 3, 4}, {3, 1}, {}, {2, 3, 4}).told.changed);
+}
+
+TEST(TaughtSteps, ABiasIsThere) {
+  const OfTwo linear("aten::linear", {4, 6}, {8, 6}, {}, {4, 8});
+  EXPECT_THAT(linear.text, HasSubstr("torch.ops.aten.linear.default(x0, x1, x2)"));
+  EXPECT_THAT(linear.text, HasSubstr("        torch.randn(8),\n    ]"));
+  ASSERT_EQ(linear.told.numbers.size(), 1U);
+  EXPECT_EQ(linear.told.numbers[0].second, 0);
+  const auto convolution = [&](bool turned) {
+    return OfTwo("aten::convolution", {2, 6, 9}, {6, 4, 3}, {{trace::None{}}, ints({1}), ints({1}), ints({1}), {turned}, ints({0}), {int64_t{3}}}, {2, 6, 9});
+  };
+  EXPECT_THAT(convolution(false).text, HasSubstr("torch.ops.aten.convolution.default(x0, x1, x2, [1], [1], [1], False, [0], 3)"));
+  EXPECT_THAT(convolution(false).text, HasSubstr("        torch.randn(6),\n    ]"));
+  EXPECT_THAT(convolution(true).text, HasSubstr("        torch.randn(12),\n    ]"));
+}
+
 }  // namespace
 }  // namespace nereid::search
