@@ -10,7 +10,7 @@
 // Out, as it happens:
 //   {"ready": true, "device": "cpu", "context": 4096}
 //   {"id": 3, "sample": 1, "text": "...", "finish": "end", "tokens": 210, "prompt_tokens": 512, "seconds": 1.5}
-//                        `finish`: "length" where it was cut; `seconds` since the request came
+//                        `finish`: "length" where it was cut, "repeats" where it went round in circles and was broken off; `seconds` since the request came
 //   {"id": 3, "refused": "..."}    nothing is generated, for this reason
 //   {"id": 3, "over": true}        all was said
 // What is no request ends the process, and so does the end of the input, at once: whoever asked is gone.
@@ -27,6 +27,7 @@
 #include "nereid/base/deadline.h"
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json_field.h"
+#include "nereid/engine/repetition.h"
 #include "nereid/engine/runner/generation.h"
 #include "nereid/lm/command.h"
 #include "nereid/lm/engine_options.h"
@@ -94,8 +95,8 @@ void say(const Json& json) {
 struct AskedSample {
   AskedSample(int64_t number, const std::shared_ptr<const model::Tokenizer>& tokenizer) : number(number), decoder(tokenizer) {}
   int64_t number = 0, tokens = 0;
-  bool done = false;
   model::StreamDecoder decoder;
+  engine::RepetitionWatch watch;
   std::string text;
 };
 
@@ -194,12 +195,14 @@ class Proposing {
     const bool end = std::find(said_.eos_token_ids.begin(), said_.eos_token_ids.end(), token.token) != said_.eos_token_ids.end();
     ++sample.tokens;
     if (!end) sample.text += sample.decoder.push(static_cast<model::TokenId>(token.token));
-    if (!token.last) return;
+    const bool repeats = !token.last && sample.watch.push(token.token);
+    if (!token.last && !repeats) return;
+    if (repeats) generation_.cancel(token.request, token.sample);
     sample.text += sample.decoder.finish();
     say({{"id", group.id},
          {"sample", sample.number},
          {"text", sample.text},
-         {"finish", end ? "end" : "length"},
+         {"finish", end ? "end" : repeats ? "repeats" : "length"},
          {"tokens", sample.tokens},
          {"prompt_tokens", group.prompt_tokens},
          {"seconds", group.watch.seconds()}});
