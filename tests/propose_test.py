@@ -132,7 +132,7 @@ text = (root / "out.py").read_text()
 assert "torch.ops.aten.sort" in text and "fragment_1_ModelNew" in text, text
 print("a fragment is the model's, the rest PyTorch's")
 
-# One that knows nothing, and never ends.
+# One that knows nothing, and never ends: greedily it goes round in circles, which is broken off, and drawn it does not.
 garbage = trained("garbage", 6, 100_000)
 result, errors = optimize(RELU, "--proposers", "compiler,model", "--model", trained("short", 6, told["tokens"] + 16), "--samples", 2, "--whole-only")
 assert (result["verdict"], result["proposer"]) == ("Verified", "compiler"), result
@@ -171,7 +171,7 @@ def at_work(pid):
 
 
 def started():
-    process = subprocess.Popen([NEREID, "optimize", RELU, "-o", "nothing.py", "--device", "cpu", "--proposers", "model", "--model", garbage],
+    process = subprocess.Popen([NEREID, "optimize", RELU, "-o", "nothing.py", "--device", "cpu", "--proposers", "model", "--model", garbage, "--samples", "200", "--every-sample"],
                                cwd=root, env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     child = model_process(process.pid)
     at_work(child)
@@ -184,7 +184,7 @@ out, errors = process.communicate(timeout=60)
 assert process.returncode == 3 and "nereid-lm) was killed by signal 9" in errors and not (root / "nothing.py").exists(), (process.returncode, out, errors)
 
 # Where there is another proposer the search goes on without it, and says who is lost.
-process = subprocess.Popen([NEREID, "optimize", RELU, "-o", "other.py", "--device", "cpu", "--proposers", "compiler,model", "--model", garbage, "--no-store", "--json"],
+process = subprocess.Popen([NEREID, "optimize", RELU, "-o", "other.py", "--device", "cpu", "--proposers", "compiler,model", "--model", garbage, "--samples", "200", "--every-sample", "--no-store", "--json"],
                            cwd=root, env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 child = model_process(process.pid)
 at_work(child)
@@ -192,7 +192,7 @@ os.kill(child, signal.SIGKILL)
 out, errors = process.communicate(timeout=100)
 result = json.loads(out)
 assert process.returncode == 0 and (result["verdict"], result["proposer"]) == ("Verified", "compiler") and (root / "other.py").exists(), (process.returncode, out, errors)
-assert "nereid-lm) was killed by signal 9" in errors and not [t for t in result["tried"] if t["proposer"] == "model"], (out, errors)
+assert "nereid-lm) was killed by signal 9" in errors and {t["verdict"] for t in result["tried"] if t["proposer"] == "model"} <= {"Malformed"}, (out, errors)
 
 process, child = started()
 begin = time.time()
