@@ -61,6 +61,13 @@ std::map<trace::StorageId, std::pair<std::string, ValueId>> leaves_of(const trac
   return leaves;
 }
 
+// What a normalisation keeps for another mode, where it goes by its own input.
+void forget_running_statistics(trace::Call& call) {
+  if ((call.op != "aten::batch_norm" && call.op != "aten::instance_norm") || call.args.size() < 6) return;
+  const auto* by_input = std::get_if<bool>(&call.args[5].node);
+  if (by_input != nullptr && *by_input) call.args[3].node = call.args[4].node = trace::None{};
+}
+
 }  // namespace
 
 Result<Slicer> Slicer::cut(const Task& task) {
@@ -71,12 +78,39 @@ Result<Slicer> Slicer::cut(const Task& task) {
 
 const trace::Call& Slicer::call(size_t step) const { return std::get<trace::Call>(forward_->steps[step]); }
 
+std::vector<bool> Slicer::reaches_output() const {
+  std::set<trace::StorageId> wanted;
+  for (const ValueId id : trace::tensors_in(forward_->output)) wanted.insert(value(id).storage);
+  std::vector<bool> reaches(forward_->steps.size(), false);
+  for (bool more = true; more;) {  // what is read may have been written by a later step, in the call before
+    more = false;
+    for (size_t i = forward_->steps.size(); i-- > 0;) {
+      if (reaches[i]) continue;
+      auto made = trace::tensors_in(call(i).result);
+      for (const ValueId id : trace::written_arguments(call(i))) made.push_back(id);
+      if (std::ranges::none_of(made, [&](ValueId id) { return wanted.contains(value(id).storage); })) continue;
+      reaches[i] = more = true;
+      for (const ValueId id : read_by(call(i))) wanted.insert(value(id).storage);
+    }
+  }
+  return reaches;
+}
+
 Status Slicer::read() {
   const auto& trace = task_->trace;
-  forward_ = &trace.phases[static_cast<size_t>(task_->facts.judged())];
-  for (size_t i = 0; i < forward_->steps.size(); ++i) {
-    const auto* call = std::get_if<trace::Call>(&forward_->steps[i]);
+  auto forward = std::make_shared<trace::Phase>(trace.phases[static_cast<size_t>(task_->facts.judged())]);
+  for (auto& step : forward->steps) {
+    auto* call = std::get_if<trace::Call>(&step);
     if (call == nullptr) return input_error("it launches kernels of its own");
+    forget_running_statistics(*call);
+  }
+  forward_ = std::move(forward);
+  const auto reaches = reaches_output();
+  std::set<ValueId> known;  // a view that shows all of what it is of has that one's id
+  for (size_t i = 0; i < forward_->steps.size(); ++i) {
+    if (!reaches[i]) continue;
+    const auto* call = std::get_if<trace::Call>(&forward_->steps[i]);
+    for (const ValueId id : read_by(*call)) known.insert(id);
     const auto access = trace::access_of(trace, *call);
     if (access.random || access.seeds) return input_error("{} draws random numbers", call->op);
     if (const auto written = trace::written_arguments(*call); !written.empty()) {
@@ -84,7 +118,8 @@ Status Slicer::read() {
       continue;
     }
     if (trace::writes_nothing(trace, *call)) {
-      for (const ValueId id : trace::tensors_in(call->result)) view_.emplace(id, i);
+      for (const ValueId id : trace::tensors_in(call->result))
+        if (known.insert(id).second) view_.emplace(id, i);
       continue;
     }
     for (const ValueId id : trace::tensors_in(call->result)) maker_.emplace(value(id).storage, i);
@@ -226,7 +261,7 @@ Result<Fragment> Slicer::describe(const Nodes& set, Telling telling) const {
   // What others read, or forward returns: the storages of the set, as their makers gave them.
   std::set<trace::StorageId> wanted;
   for (size_t i = 0; i < forward_->steps.size(); ++i)
-    if (!std::binary_search(steps.begin(), steps.end(), i))
+    if (node_of_.contains(i) && !std::binary_search(steps.begin(), steps.end(), i))
       for (const ValueId id : read_by(call(i))) wanted.insert(value(id).storage);
   for (const ValueId id : trace::tensors_in(forward_->output)) wanted.insert(value(id).storage);
   each_node(set, [&](size_t n) {

@@ -3,13 +3,14 @@
 //
 // A node is a step that computes or copies; views are not nodes, but are taken along by whoever needs them. A
 // fragment is a convex set of nodes (no way out of it leads back into it), so that a program of fragments can
-// be put in order. What writes in place is one node with what made it. Programs that write what they were
-// given, draw random numbers or launch kernels of their own are not
-// cut.
+// be put in order. What writes in place is one node with what made it. What no output depends on is no part of
+// it: counters of calls, running statistics of what is normalised by its own. Programs that write what they
+// were given, draw random numbers or launch kernels of their own are not cut.
 #pragma once
 
 #include <bitset>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -81,6 +82,7 @@ class Slicer {
  private:
   explicit Slicer(const Task& task) : task_(&task) {}
   Status read();
+  std::vector<bool> reaches_output() const;  // of each step
   bool convex(const Nodes& set) const;
   Status join(size_t step, const std::vector<trace::ValueId>& written);
   std::vector<trace::ValueId> read_by_node(size_t node) const;
@@ -98,7 +100,7 @@ class Slicer {
   const trace::Value& value(trace::ValueId id) const { return task_->trace.values[static_cast<size_t>(id)]; }
 
   const Task* task_;
-  const trace::Phase* forward_ = nullptr;
+  std::shared_ptr<const trace::Phase> forward_;  // without what no output depends on
   std::vector<std::vector<size_t>> nodes_{};  // the steps of each: one, but for what writes in place
   std::map<size_t, size_t> node_of_{};     // and back
   std::vector<Nodes> before_{}, after_{};  // neighbours

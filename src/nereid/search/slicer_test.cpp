@@ -311,6 +311,47 @@ TEST(Slicer, WhatWritesInPlaceIsOneNodeWithWhatMadeIt) {
   EXPECT_THAT(*text, HasSubstr("t2 = torch.ops.aten.add.Tensor(t0, t1)"));
 }
 
+TEST(Slicer, WhatNoOutputDependsOnIsNoPart) {
+  // 0: relu(x); 1: batch_norm(0, w, ...) by its own input; 2: w is counted up
+  const auto task = program({{-1}, {0}, {-2}}, {1});
+  auto& trace = task->trace;
+  auto& steps = trace.phases.back().steps;
+  const ValueId w = trace.state[0].value;
+  auto& norm = std::get<trace::Call>(steps[1]);
+  const trace::Arg x = norm.args[0], counter{trace::TensorRef{w}}, none{trace::None{}};
+  norm.op = "aten::batch_norm";
+  norm.args = {x, none, none, counter, counter, trace::Arg{true}, trace::Arg{0.1}, trace::Arg{1e-5}, trace::Arg{true}};
+  auto& count = std::get<trace::Call>(steps[2]);
+  count.op = "aten::add_.Tensor", count.args = {counter, trace::Arg{int64_t{1}}}, count.result = counter;
+  const auto slicer = Slicer::cut(*task);
+  ASSERT_TRUE(slicer.ok()) << slicer.error().message;
+  ASSERT_EQ(slicer->nodes(), 2U);
+  EXPECT_THAT(slicer->whole()->source, HasSubstr("t1 = torch.ops.aten.batch_norm.default(t0, None, None, None, None, True, 0.1, 1e-05, True)\n        return t1\n"));
+  // By what it keeps it is another.
+  norm.args[5] = trace::Arg{false};
+  const auto kept = Slicer::cut(*task);
+  ASSERT_FALSE(kept.ok());
+  EXPECT_THAT(kept.error().message, HasSubstr("add_.Tensor writes in place"));
+}
+
+TEST(Slicer, AViewOfAllIsWhatItIsOf) {
+  // 0: relu(x), turned; expanded to its own size, which has the same id; 1: relu of that
+  const auto task = program({{-1}, {0}});
+  auto& trace = task->trace;
+  auto& steps = trace.phases.back().steps;
+  const trace::Arg made = std::get<trace::Call>(steps[0]).result;
+  auto& value = trace.values[static_cast<size_t>(trace::tensors_in(made)[0])];
+  value.strides = {1, 8};
+  trace::Call expand;
+  expand.op = "aten::expand", expand.args = {made, trace::Arg{trace::List{{{int64_t{8}}, {int64_t{4}}}}}}, expand.result = made;
+  steps.insert(steps.begin() + 1, expand);
+  task->facts.phases.back().steps.insert(task->facts.phases.back().steps.begin() + 1, {.name = "x"});
+  const auto slicer = Slicer::cut(*task);
+  ASSERT_TRUE(slicer.ok()) << slicer.error().message;
+  EXPECT_THAT(slicer->alone(1).source, HasSubstr("        t0 = torch.ops.aten.relu.default(x0)\n        return t0\n"));
+  EXPECT_THAT(slicer->whole()->source, HasSubstr("        t1 = torch.ops.aten.relu.default(t0)\n        return t1\n"));
+}
+
 TEST(Slicer, WhatIsNotCut) {
   const auto task = program({{-1}, {0}});
   auto& steps = task->trace.phases.back().steps;
