@@ -6,9 +6,10 @@
 # Every *.cpp becomes part of `nereid_NAME`, every *_test.cpp part of `NAME_test` (one ctest entry per test case; with TORCH one for all,
 # for libtorch takes longer to load than most cases do), every *_fuzz.cpp a fuzz target, *_main.cpp is left to the folder. TORCH shares the
 # precompiled headers that hold libtorch's, PCH names one for this folder's sources alone; TEST_DEPS is what only tests link;
-# OPTIMIZED_TESTS is for tests that compute much themselves, WARM_TESTS for those that take a warm worker from each other; NOT_FUZZED names sources that no fuzz target needs.
+# OPTIMIZED_TESTS is for tests that compute much themselves, WARM_TESTS for those that take a warm worker from each other; WAITING is for
+# folders that wait for others and need not be fast; NOT_FUZZED names sources that no fuzz target needs.
 function(nereid_folder name)
-  cmake_parse_arguments(arg "OPTIMIZED_TESTS;WARM_TESTS;TORCH" "" "DEPS;PCH;TEST_DEPS;NOT_FUZZED" ${ARGN})
+  cmake_parse_arguments(arg "OPTIMIZED_TESTS;WAITING;WARM_TESTS;TORCH" "" "DEPS;PCH;TEST_DEPS;NOT_FUZZED" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
@@ -24,11 +25,18 @@ function(nereid_folder name)
   if(arg_TORCH)
     set(precompiled nereid_precompiled_torch)
   endif()
+  set(precompiled_test ${precompiled}_test)
+  if(arg_WAITING)
+    set(precompiled nereid_precompiled_waiting)
+  endif()
 
   if(sources)
     add_library(nereid_${name} STATIC ${sources})
     target_include_directories(nereid_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
     target_link_libraries(nereid_${name} PUBLIC ${arg_DEPS})
+    if(arg_WAITING)
+      target_link_libraries(nereid_${name} PRIVATE nereid_waiting_flags)
+    endif()
     if(arg_PCH)
       target_precompile_headers(nereid_${name} PRIVATE ${arg_PCH})
       set_target_properties(nereid_${name} PROPERTIES NEREID_PRECOMPILED nereid_${name})
@@ -48,7 +56,7 @@ function(nereid_folder name)
     target_compile_definitions(${name}_test PRIVATE NEREID_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
     if(NOT arg_OPTIMIZED_TESTS)
       target_link_libraries(${name}_test PRIVATE nereid_test_flags)
-      target_precompile_headers(${name}_test REUSE_FROM ${precompiled}_test)
+      target_precompile_headers(${name}_test REUSE_FROM ${precompiled_test})
     endif()
     if(arg_TORCH)
       add_test(NAME ${name}_test COMMAND ${name}_test)
