@@ -18,10 +18,10 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-constexpr int64_t kLogitsAtOnce = int64_t{1} << 27;
+constexpr int64_t kLogitsAtOnce = int64_t{1} << 27, kRowsInStep = 64;
 
 int64_t chunk_of(const at::Tensor& weight, int64_t chunk) {
-  return chunk > 0 ? chunk : std::max<int64_t>(kLogitsAtOnce / weight.size(0), 1);
+  return chunk > 0 ? chunk : rows_at_once(weight.size(0));
 }
 
 // The rows that have a target, and those targets.
@@ -167,6 +167,10 @@ void check_shapes(const at::Tensor& hidden, const at::Tensor& weight, const at::
 }
 
 }  // namespace
+
+int64_t rows_at_once(int64_t vocab) {
+  return std::max<int64_t>(kLogitsAtOnce / vocab / kRowsInStep, 1) * kRowsInStep;
+}
 
 at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets,
                                 double scale, int64_t chunk, model::Operators* operators) {
