@@ -100,7 +100,7 @@ print(f"a softmax written by hand: Verified, by {result['proposer']}")
 # Beside the compiler: both are told in one object.
 result = json.loads(ran("optimize", tasks[0], "-o", "both.py", "--proposers", "compiler,model", "--whole-only", "--device", "cpu", "--budget", "250s", "--json").stdout)
 tried = {judged["proposer"]: judged["verdict"] for judged in result["tried"]}
-assert tried == {"compiler": "Verified", "model": "Verified"} and result["verdict"] == "Verified" and result["cost"]["completion_tokens"] > 100, result
+assert tried == {"compiler": "Verified", "model": "Verified"} and result["verdict"] == "Verified", result
 print("compiler and model: both Verified")
 
 # Ctrl-C keeps what the compiler has, and ends the model, which writes.
