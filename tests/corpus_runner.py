@@ -102,13 +102,14 @@ def my_descendants():
     return mine
 
 
-def run_batch(cases, arguments, folder):
+def run_batch(cases, arguments, folder, time_limit):
+    folder.mkdir()
     pairs, answers, log = folder / "pairs.jsonl", folder / "verdicts.jsonl", folder / "log"
     pairs.write_text("".join(json.dumps(case.line()) + "\n" for case in cases))
     scratch = folder / "tmp"
     scratch.mkdir()
     command = [str(arguments.nereid), "verify", "--batch", str(pairs), "-o", str(answers), "--device", arguments.device,
-               "--seed", str(arguments.seed), "--time-limit", str(arguments.time_limit)]
+               "--seed", str(arguments.seed), "--time-limit", str(time_limit)]
     if arguments.jobs:
         command += ["--jobs", str(arguments.jobs)]
     environment = dict(os.environ, TMPDIR=str(scratch))
@@ -130,6 +131,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=0)
     parser.add_argument("--seed", type=int, default=20)
     parser.add_argument("--time-limit", type=float, default=30)
+    parser.add_argument("--hang-limit", type=float, help="the time limit of candidates that are expected to hang (TimedOut is their first verdict)")
     parser.add_argument("--only", default="", help="only candidates whose name holds this")
     parser.add_argument("--timeout", type=float, default=1500)
     parser.add_argument("--keep", type=pathlib.Path, help="keep the verdicts in this file")
@@ -147,7 +149,17 @@ def main():
     failures = []
     with tempfile.TemporaryDirectory(prefix="nereid-corpus-") as name:
         folder = pathlib.Path(name)
-        verdicts, status, log = run_batch([case for case in cases if not case.trouble], arguments, folder)
+        sound = [case for case in cases if not case.trouble]
+        hang = [case for case in sound if arguments.hang_limit and choices(case.keys["verdict"])[0] == "TimedOut"]
+        batches = [("others", [case for case in sound if case not in hang], arguments.time_limit), ("hang", hang, arguments.hang_limit)]
+        verdicts = {}
+        for what, batch, limit in batches:
+            if not batch:
+                continue
+            judged, status, log = run_batch(batch, arguments, folder / what, limit)
+            verdicts.update(judged)
+            if status != 0:
+                failures.append(f"nereid verify --batch exited {status}:\n{log[-2000:]}")
         for _ in range(20):
             left = my_descendants()
             if not left:
@@ -155,7 +167,7 @@ def main():
             time.sleep(0.1)
         if left:
             failures.append(f"processes were left behind: {', '.join(left)}")
-        files = [str(path.relative_to(folder / "tmp")) for path in (folder / "tmp").rglob("*")]
+        files = [str(path.relative_to(folder)) for scratch in folder.glob("*/tmp") for path in scratch.rglob("*")]
         if files:
             failures.append(f"temporary files were left behind: {', '.join(files[:10])}")
         if arguments.keep:
@@ -164,8 +176,6 @@ def main():
     if before != after:
         changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
         failures.append(f"files changed: {', '.join(sorted(changed))}")
-    if status != 0:
-        failures.append(f"nereid verify --batch exited {status}:\n{log[-2000:]}")
     for case in cases:
         trouble = case.trouble or case.judge(verdicts.get(case.id))
         if trouble:
