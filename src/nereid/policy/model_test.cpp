@@ -124,7 +124,8 @@ TEST(ModelProcess, AnEndIsToldWithTheLastWords) {
 // It is told to go when it has a turn, and the turn is over when it says that it holds.
 TEST(ModelProcess, ComputesInTurns) {
   std::atomic<int> turns = 0, inside = 0;
-  const auto script = R"(read -r question; read -r go; [ "$go" = '{"go":true}' ] || exit 5
+  const auto script = R"(read -r one; read -r other  # the question and the turn, which another thread gives
+    [ "$one" = '{"go":true}' ] || [ "$other" = '{"go":true}' ] || exit 5
     read -r go; [ "$go" = '{"go":false}' ] || exit 6; echo '{"holds": true}'; read -r go; [ "$go" = '{"go":true}' ] || exit 7
     echo '{"id": 0, "sample": 0, "text": "x", "finish": "end", "tokens": 9, "prompt_tokens": 5, "seconds": 0.5}'; echo '{"id": 0, "over": true}'
     read -r go; [ "$go" = '{"go":false}' ] || exit 8; echo '{"holds": true}'; read -r question)";
