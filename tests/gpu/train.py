@@ -3,7 +3,8 @@ several GPUs, and our kernels' losses beside those of PyTorch's operators. With 
 
     .venv/bin/python tests/gpu/train.py build/release/bin/nereid-lm [--ranks 2] [--device cpu] [--no-recompute] [--rows 16]
     ... --shape 1.7b --no-recompute --rows 4 --steps 9       Qwen3-1.7B's shape
-    ... --ranks 4 --shape 8b --rows 2 --steps 9 [--shard]     Qwen3-8B's shape, with parameters sharded or whole"""
+    ... --ranks 4 --shape 8b --rows 2 --steps 9 [--shard]     Qwen3-8B's shape, with parameters sharded or whole
+    ... --speed --no-recompute --rows 16 --rows-per-step 64 --profile 20     what a step's time goes to, kernel by kernel"""
 import argparse
 import json
 import os
@@ -24,7 +25,9 @@ parser.add_argument("lm")
 parser.add_argument("--device", default="cuda")
 parser.add_argument("--ranks", type=int, default=1)
 parser.add_argument("--rows", type=int, default=8, help="rows of 4,096 tokens in one forward")
+parser.add_argument("--rows-per-step", type=int, help="on each GPU (default: --rows)")
 parser.add_argument("--steps", type=int, default=30)
+parser.add_argument("--profile", type=int, help="show the kernels of this step")
 parser.add_argument("--no-recompute", action="store_true")
 parser.add_argument("--shape", choices=("100m", "1.7b", "8b"), default="100m")
 parser.add_argument("--shard", action="store_true", help="parameters, too")
@@ -103,17 +106,18 @@ if options.shape == "8b":
              "head_dim": 128, "tie_word_embeddings": False}
 run_file("large", top={"held_out_every": 1000},
          model={"vocab_size": vocab, **(shape if gpu else {})},
-         data={"train": [str(root / "large")], "held_out": None, "sequence_length": length, "rows_per_step": options.rows * options.ranks,
+         data={"train": [str(root / "large")], "held_out": None, "sequence_length": length, "rows_per_step": (options.rows_per_step or options.rows) * options.ranks,
                "rows_at_once": options.rows, "window": 4096},
          optimizer={"learning_rate": 3e-4}, schedule={"steps": options.steps}, checkpoints={"every_steps": 1000},
          machine={**precision, "recompute": not options.no_recompute, "shard_parameters": options.shard})
 # Its last checkpoint would take longer than all of its steps.
-process = subprocess.Popen([options.device if x == "cpu" else x for x in command("large", "--json", "--ranks", str(options.ranks))], stdout=subprocess.PIPE,
-                           stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True)
+more = ["--profile", str(options.profile)] if options.profile else []
+process = subprocess.Popen([options.device if x == "cpu" else x for x in command("large", "--json", "--ranks", str(options.ranks), *more)], stdout=subprocess.PIPE,
+                           stderr=None if options.profile else subprocess.PIPE, text=True, env=environment, start_new_session=True)
 lines = [line for line in (process.stdout.readline() for _ in range(options.steps)) if line]
 if len(lines) == options.steps:
     os.killpg(process.pid, signal.SIGKILL)
-assert len(lines) == options.steps, process.stderr.read()
+assert len(lines) == options.steps, process.stderr.read() if process.stderr else "see above"
 steps = [json.loads(line) for line in lines][options.steps // 3:]
 middle = {key: statistics.median(s[key] for s in steps) for key in ("tokens_per_s", "seconds", "memory_gb", "mfu") if key in steps[0]}
 print(f"{options.shape}, {options.ranks} ranks, {options.rows} rows of {length} at once, recompute {not options.no_recompute}, sharded {options.shard}: {middle}")
