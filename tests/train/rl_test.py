@@ -217,8 +217,8 @@ assert kept.name in ("step-00000001", "step-00000002") and (kept / "kept-0-of-1.
 ran(LM, "train-rl", "stopped.toml", "--device", "cpu")
 same("stopped", "grpo")
 
-# Two ranks share the prompts, and come to the same up to rounding; the same again where one was killed.
-ran(LM, "train-rl", rl_file("ranks", "hrd") + ".toml", "--device", "cpu", "--ranks", "2")
+# Two ranks (by the command that people use) share the prompts, and come to the same up to rounding; the same again where one was killed.
+ran(NEREID, "train", "rl", rl_file("ranks", "hrd") + ".toml", "--device", "cpu", "--ranks", "2")
 for a, b in zip(metrics("ranks"), metrics("hrd"), strict=True):
     for figure in b:
         if not figure.endswith("_s") and figure not in ("memory_gb", "programs", "judged", "saved", "mismatch/most"):

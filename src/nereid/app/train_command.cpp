@@ -124,12 +124,16 @@ struct RunOptions {
 };
 
 // A command that becomes `nereid-lm PROGRAM RUN ...`.
-CLI::App* add_run_command(CLI::App& command, Chosen& chosen, const char* name, const char* what,
-                          const std::string& program, const std::shared_ptr<RunOptions>& options) {
+void add_run_command(CLI::App& command, Chosen& chosen, const char* name, const char* what,
+                     const std::string& program) {
+  auto options = std::make_shared<RunOptions>();
   auto* run = command.add_subcommand(name, what);
   run->add_option("RUN", options->run_file, "A run file")->required();
   run->add_option("-o,--output", options->output, "The run's folder; training/NAME where not given");
   run->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")->capture_default_str();
+  run->add_option("--ranks", options->ranks, "Processes that share the work: one a GPU")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
   add_json_flag(*run, chosen, "One object a step: step, loss, tokens_per_s or reward, ...");
   run->callback([options, program, &chosen] {
     chosen.run = [options, program, &chosen] {
@@ -140,7 +144,6 @@ CLI::App* add_run_command(CLI::App& command, Chosen& chosen, const char* name, c
       return become_language_model(std::move(arguments));
     };
   });
-  return run;
 }
 
 }  // namespace
@@ -150,15 +153,9 @@ void add_train_command(CLI::App& app, Chosen& chosen) {
   command->footer(kTrainExamples);
   command->require_subcommand(1);
   add_data_command(*command, chosen);
-  auto sft = std::make_shared<RunOptions>();
-  add_run_command(*command, chosen, "sft", "Supervised fine-tuning by a run file; run again to go on",
-                  "train-sft", sft)
-      ->add_option("--ranks", sft->ranks, "Processes that share the work: one a GPU")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
+  add_run_command(*command, chosen, "sft", "Supervised fine-tuning by a run file; run again to go on", "train-sft");
   add_run_command(*command, chosen, "rl",
-                  "Reinforcement learning by a run file, with the judge's rewards; run again to go on",
-                  "train-rl", std::make_shared<RunOptions>());
+                  "Reinforcement learning by a run file, with the judge's rewards; run again to go on", "train-rl");
 }
 
 }  // namespace nereid::app
