@@ -45,6 +45,16 @@ def hrd(new, old, plans, valid, correct, speedup, groups, baseline, beta, delta,
     return loss
 
 
+def best(new, old, plans, valid, correct, speedup, groups, baseline, beta, delta):
+    right, worth = (valid * correct).bool(), torch.zeros_like(speedup)
+    for a, b in groups:
+        logs = speedup[a:b].log()
+        if right[a:b].any():
+            worth[a:b] = torch.where(right[a:b], (logs - logs[right[a:b]].mean()).clamp(0, math.log(2)), 0)
+    tokens = torch.cat([torch.full_like(n, w.item()) for n, w in zip(new, worth)])
+    return -torch.cat([ppo(n, o, w) for n, o, w in zip(new, old, worth)]).sum() / tokens.sum()
+
+
 def drpo(new, old, plans, valid, correct, speedup, groups, baseline, beta, delta):
     s, good, loss = torch.stack([n.mean() for n in new]), (valid * correct).bool(), 0
     for a, b in groups:
@@ -78,9 +88,9 @@ for seed in range(4):
     flat = -3 * torch.rand(int(lengths.sum()))
     old = flat + (torch.rand(len(flat)) - 0.5) * (0.9 if seed % 2 else 0.2)
     offsets = [0, *lengths.cumsum(0).tolist()]
-    for kind in (grpo, hrd, log_hrd, drpo):
+    for kind in (grpo, hrd, log_hrd, best, drpo):
         # Each looks at a baseline, or at beta and delta.
-        for baseline in ("normalized",) if kind is drpo else ("normalized", "mean", "leave_one_out"):
+        for baseline in ("normalized",) if kind in (best, drpo) else ("normalized", "mean", "leave_one_out"):
             for beta, delta in ((1000, 1e-4), (3, 0.05)) if kind is drpo else ((0, 0),):
                 leaf = flat.double().requires_grad_()
                 cut = lambda x: [x[a:b] for a, b in zip(offsets, offsets[1:])]

@@ -76,8 +76,8 @@ std::map<size_t, SplitReward> own_advantages(const Gathered& gathered, const Obj
     const size_t begin = gathered.groups[g], end = gathered.groups[g + 1];
     std::vector<Judged> group;
     for (size_t i = begin; i < end; ++i) group.push_back(gathered.told[i].judged);
-    const auto of_plan = advantages(plan_rewards(objective, group), objective.baseline);
-    const auto of_code = advantages(code_rewards(objective, group), objective.baseline);
+    const auto of_plan = plan_advantages(objective, group);
+    const auto of_code = code_advantages(objective, group);
     for (size_t i = begin; i < end; ++i)
       if (gathered.told[i].own) found[*gathered.told[i].own] = {of_plan[i - begin], of_code[i - begin]};
   }

@@ -35,5 +35,8 @@ SplitReward split_reward(const Judged& judged, double speedup_limit = 2);
 // be weighed against what is slow. All zeros where none is right.
 std::vector<double> log_speed_rewards(std::span<const Judged> group, double speedup_limit,
                                       double wrong_price);
+// Ours, of a group's answers, plan and code: the same where a right one is faster than the right ones' mean, 0
+// for all others. What was slow or wrong is not pushed away, so nothing is learnt but to write what was right.
+std::vector<double> best_advantages(std::span<const Judged> group, double speedup_limit);
 
 }  // namespace nereid::train

@@ -44,6 +44,9 @@ class Evaluation {
       case ObjectiveSettings::Kind::kHrd:
         hrd();
         break;
+      case ObjectiveSettings::Kind::kBest:
+        best();
+        break;
       case ObjectiveSettings::Kind::kDrpo:
         drpo();
         break;
@@ -88,7 +91,7 @@ class Evaluation {
     const auto count = static_cast<double>(
         std::ranges::count_if(rollouts_, [](const Rollout& r) { return !r.log_probabilities.empty(); }));
     for (size_t g = 0; g + 1 < groups_.size(); ++g) {
-      const auto worth = advantages(code_rewards(settings_, judged(g)), settings_.baseline);
+      const auto worth = code_advantages(settings_, judged(g));
       for (size_t i = groups_[g]; i < groups_[g + 1]; ++i) {
         const size_t length = rollouts_[i].log_probabilities.size();
         if (length > 0)
@@ -103,14 +106,28 @@ class Evaluation {
     for (const Rollout& rollout : rollouts_) plan_tokens += static_cast<double>(rollout.plan_tokens);
     const double code_tokens = tokens_ - plan_tokens;
     for (size_t g = 0; g + 1 < groups_.size(); ++g) {
-      const auto of_plan = advantages(plan_rewards(settings_, judged(g)), settings_.baseline);
-      const auto of_code = advantages(code_rewards(settings_, judged(g)), settings_.baseline);
+      const auto of_plan = plan_advantages(settings_, judged(g));
+      const auto of_code = code_advantages(settings_, judged(g));
       for (size_t i = groups_[g]; i < groups_[g + 1]; ++i) {
         const size_t plan = rollouts_[i].plan_tokens, length = rollouts_[i].log_probabilities.size();
         if (plan > 0) add_clipped(i, 0, plan, of_plan[i - groups_[g]], settings_.alpha / plan_tokens);
         if (plan < length) add_clipped(i, plan, length, of_code[i - groups_[g]], 1 / code_tokens);
       }
     }
+  }
+
+  // The mean over the tokens of what is copied, where an answer's weigh its advantage: as supervised examples
+  // would be learnt from, so the loss stands in one scale with that of rehearsed ones.
+  void best() {
+    std::vector<double> worth;
+    double weights = 0;
+    for (size_t g = 0; g + 1 < groups_.size(); ++g)
+      for (const double advantage : code_advantages(settings_, judged(g))) {
+        weights += advantage * static_cast<double>(rollouts_[worth.size()].log_probabilities.size());
+        worth.push_back(advantage);
+      }
+    for (size_t i = 0; i < worth.size(); ++i)
+      if (worth[i] > 0) add_clipped(i, 0, rollouts_[i].log_probabilities.size(), worth[i], 1 / weights);
   }
 
   // The mean over groups of tau * log mean exp(s / tau) over the incorrect less the weighted mean of s over
@@ -196,6 +213,16 @@ std::vector<double> code_rewards(const ObjectiveSettings& settings, std::span<co
   std::vector<double> rewards;
   for (const Judged& judged : group) rewards.push_back(binary_reward(judged));
   return rewards;
+}
+
+std::vector<double> plan_advantages(const ObjectiveSettings& settings, std::span<const Judged> group) {
+  if (settings.kind == ObjectiveSettings::Kind::kBest) return best_advantages(group, settings.speedup_limit);
+  return advantages(plan_rewards(settings, group), settings.baseline);
+}
+
+std::vector<double> code_advantages(const ObjectiveSettings& settings, std::span<const Judged> group) {
+  if (settings.kind == ObjectiveSettings::Kind::kBest) return best_advantages(group, settings.speedup_limit);
+  return advantages(code_rewards(settings, group), settings.baseline);
 }
 
 ObjectiveValue evaluate_objective(const ObjectiveSettings& settings, std::span<const Rollout> rollouts,

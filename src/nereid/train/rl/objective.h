@@ -20,24 +20,28 @@ struct ObjectiveSettings {
     kGrpo,  // AutoTriton: binary reward, clipped ratios, each rollout's mean over its tokens
     kHrd,   // TritonRL: plan and code with rewards, baselines and means of their own; L = alpha * L_plan +
             // L_code
+    kBest,  // ours: what was right and faster than the right ones' mean is copied; nothing else weighs
     kDrpo,  // DRTriton: correct ones by softmax of their speed, incorrect ones by a soft maximum, KL beyond
             // delta
   };
   Kind kind = Kind::kGrpo;
   Baseline baseline = Baseline::kNormalized;  // kGrpo, kHrd
-  double clip = 0.2;                          // kGrpo, kHrd: ratios in [1 - clip, 1 + clip]
+  double clip = 0.2;                          // all but kDrpo: ratios in [1 - clip, 1 + clip]
   double alpha = 0.1;                         // kHrd
   bool uniform_reward = false;                // kHrd: the code's tokens get the plan's reward
-  double speedup_limit = 2;                   // kHrd: a plan earns no more
+  double speedup_limit = 2;                   // kHrd: a plan earns no more; kBest: its logarithm, an answer
   std::optional<double> wrong_price{};        // kHrd: plans earn log_speed_rewards
   double lambda = 0.1;                        // kDrpo: temperature of log speed-ups
   double tau = 5;                             // kDrpo: temperature of incorrect ones
   double beta = 1000, delta = 1e-4;           // kDrpo: beta * max(KL - delta, 0)^2
 };
 
-// What a group's plans earn, or its code; grpo has one reward for both, drpo none.
+// What a group's plans earn, or its code; grpo has one reward for both, best and drpo none.
 std::vector<double> plan_rewards(const ObjectiveSettings& settings, std::span<const Judged> group);
 std::vector<double> code_rewards(const ObjectiveSettings& settings, std::span<const Judged> group);
+// And what their tokens' log-probabilities are pushed by; of all but drpo.
+std::vector<double> plan_advantages(const ObjectiveSettings& settings, std::span<const Judged> group);
+std::vector<double> code_advantages(const ObjectiveSettings& settings, std::span<const Judged> group);
 
 // An answer's tokens, in order: the first `plan_tokens` are the plan, up to and including </think>.
 struct Rollout {

@@ -70,6 +70,18 @@ TEST(Rewards, OfLogSpeedAreBesideTheRightOnesMean) {
   EXPECT_THAT(log_speed_rewards(std::vector{wrong, wrong}, 2, 0.3), testing::Each(0.0));
 }
 
+TEST(Advantages, OfTheBestAreOfWhatIsFasterThanTheRightOnesMean) {
+  const auto right = [](double speedup) { return Judged{.valid = true, .correct = true, .speedup = speedup}; };
+  const Judged wrong{.valid = true}, against_a_rule{.correct = true, .speedup = 9};
+  EXPECT_THAT(best_advantages(std::vector{right(1), wrong, right(2), against_a_rule}, 4),
+              testing::Pointwise(testing::DoubleNear(1e-12), {0.0, 0.0, std::log(2.0) / 2, 0.0}));
+  EXPECT_THAT(best_advantages(std::vector{right(1), right(100)}, 2),
+              testing::Pointwise(testing::DoubleNear(1e-12), {0.0, std::log(2.0)}));
+  EXPECT_THAT(best_advantages(std::vector{right(3), wrong}, 2), testing::Each(0.0));
+  EXPECT_THAT(best_advantages(std::vector{right(1.1), right(1.1), right(1.1)}, 2), testing::Each(0.0));
+  EXPECT_THAT(best_advantages(std::vector{wrong, wrong}, 2), testing::Each(0.0));
+}
+
 // A plan is judged by its speed, code by being right, unless both have one reward.
 TEST(Rewards, PlanAndCodeAreJudgedApart) {
   const std::vector<Judged> group{{.valid = true, .correct = true, .speedup = 1}, {.valid = true}};
@@ -102,7 +114,7 @@ std::vector<Rollout> drawn(uint32_t seed, size_t count, double apart) {
 
 // Every gradient is the loss's slope, unless the token is just at a bound of the clipping, or of the KL.
 TEST(Objective, GradientsAreSlopes) {
-  for (const By kind : {By::kGrpo, By::kHrd, By::kDrpo})
+  for (const By kind : {By::kGrpo, By::kHrd, By::kBest, By::kDrpo})
     for (const Baseline baseline : {Baseline::kNormalized, Baseline::kMean, Baseline::kLeaveOneOut})
       for (uint32_t seed = 0; seed < 10; ++seed) {
         auto rollouts = drawn(seed, 9, 0.8);
@@ -127,7 +139,7 @@ TEST(Objective, GradientsAreSlopes) {
 
 TEST(Objective, OnTheOldPolicyNothingIsClippedAndThereIsNoKl) {
   auto rollouts = drawn(3, 6, 0);
-  for (const By kind : {By::kGrpo, By::kHrd, By::kDrpo}) {
+  for (const By kind : {By::kGrpo, By::kHrd, By::kBest, By::kDrpo}) {
     const auto value = evaluate_objective({.kind = kind}, rollouts, std::vector<size_t>{0, 6});
     EXPECT_EQ(value.kl, 0);
     EXPECT_EQ(value.clipped_share, 0);
@@ -187,12 +199,33 @@ TEST(Objective, AUniformRewardIsThePlansForAllTokens) {
               testing::Pointwise(testing::FloatNear(1e-7F), {-0.01875F, -0.01875F, -0.1875F, -0.1875F}));
 }
 
+// Slow and wrong ones are left alone, all tokens of the fastest are copied, each group's by how much faster it was.
+TEST(Objective, BestCopiesWhatWasRightAndFast) {
+  const auto rollout = [](bool correct, double speedup, size_t length) {
+    const std::vector<float> scores(length, -1);
+    return Rollout{.log_probabilities = scores,
+                   .old_log_probabilities = scores,
+                   .plan_tokens = 1,
+                   .judged = {.valid = true, .correct = correct, .speedup = speedup}};
+  };
+  const double e = std::exp(0.1);
+  const std::vector<Rollout> rollouts{rollout(true, e * e, 2), rollout(true, 1, 3), rollout(false, 9, 3),
+                                      rollout(true, 1, 4),     rollout(true, e, 4), rollout(true, 7, 5)};
+  const auto value = evaluate_objective({.kind = By::kBest}, rollouts, std::vector<size_t>{0, 3, 5, 6});
+  const double weights = 0.1 * 2 + 0.05 * 4;
+  EXPECT_NEAR(value.loss, -1, 1e-9);
+  EXPECT_THAT(value.gradients[0], testing::Each(testing::FloatNear(static_cast<float>(-0.1 / weights), 1e-6F)));
+  EXPECT_THAT(value.gradients[4], testing::Each(testing::FloatNear(static_cast<float>(-0.05 / weights), 1e-6F)));
+  for (const size_t i : {1, 2, 3, 5}) EXPECT_THAT(value.gradients[i], testing::Each(0.0F)) << i;
+}
+
 TEST(Objective, DrpoLeavesGroupsWithoutACorrectOneAlone) {
   auto rollouts = drawn(5, 4, 0);
   for (Rollout& rollout : rollouts) rollout.judged.correct = false;
   const auto value = evaluate_objective({.kind = By::kDrpo}, rollouts, std::vector<size_t>{0, 4});
   EXPECT_EQ(value.loss, 0);
   for (const auto& gradients : value.gradients) EXPECT_THAT(gradients, testing::Each(0.0F));
+  EXPECT_EQ(evaluate_objective({.kind = By::kBest}, rollouts, std::vector<size_t>{0, 4}).loss, 0);
 }
 
 TEST(Objective, OfNothingIsNothing) {

@@ -12,23 +12,25 @@ void read_rl(TomlTable& root, RlSettings& rl) {
   using Kind = ObjectiveSettings::Kind;
   auto& objective = rl.objective;
   table->choice<Kind>("objective", objective.kind,
-                      {{"grpo", Kind::kGrpo}, {"hrd", Kind::kHrd}, {"drpo", Kind::kDrpo}});
+                      {{"grpo", Kind::kGrpo}, {"hrd", Kind::kHrd}, {"best", Kind::kBest}, {"drpo", Kind::kDrpo}});
   if (objective.kind == Kind::kDrpo) {
     table->real("lambda", objective.lambda, {.lowest = 0, .highest = 1e6, .above = true});
     table->real("tau", objective.tau, {.lowest = 0, .highest = 1e6, .above = true});
     table->real("beta", objective.beta, {.lowest = 0, .highest = 1e9});
     table->real("delta", objective.delta, {.lowest = 0, .highest = 1e6});
   } else {
-    table->choice<Baseline>("baseline", objective.baseline,
-                            {{"normalized", Baseline::kNormalized},
-                             {"mean", Baseline::kMean},
-                             {"leave_one_out", Baseline::kLeaveOneOut}});
+    if (objective.kind != Kind::kBest)
+      table->choice<Baseline>("baseline", objective.baseline,
+                              {{"normalized", Baseline::kNormalized},
+                               {"mean", Baseline::kMean},
+                               {"leave_one_out", Baseline::kLeaveOneOut}});
     table->real("clip", objective.clip, {.lowest = 0, .highest = 1, .above = true, .below = true});
   }
+  if (objective.kind == Kind::kHrd || objective.kind == Kind::kBest)
+    table->real("speedup_limit", objective.speedup_limit, {.lowest = 1, .highest = 1e6});
   if (objective.kind == Kind::kHrd) {
     table->real("alpha", objective.alpha, {.lowest = 0, .highest = 1e3});
     table->boolean("uniform_reward", objective.uniform_reward);
-    table->real("speedup_limit", objective.speedup_limit, {.lowest = 1, .highest = 1e6});
     if (table->has("wrong_price"))
       table->real("wrong_price", objective.wrong_price.emplace(0), {.lowest = 0, .highest = 1e3});
   }

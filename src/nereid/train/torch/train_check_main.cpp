@@ -129,7 +129,7 @@ Tensors layout_of(const Input&) {
 Tensors objective(const Input& input) {
   using Kind = ObjectiveSettings::Kind;
   const std::map<std::string, Kind> kinds = {
-      {"grpo", Kind::kGrpo}, {"hrd", Kind::kHrd}, {"drpo", Kind::kDrpo}};
+      {"grpo", Kind::kGrpo}, {"hrd", Kind::kHrd}, {"best", Kind::kBest}, {"drpo", Kind::kDrpo}};
   const std::map<std::string, Baseline> baselines = {{"normalized", Baseline::kNormalized},
                                                      {"mean", Baseline::kMean},
                                                      {"leave_one_out", Baseline::kLeaveOneOut}};
