@@ -1,6 +1,14 @@
 """Losses and optimizers of the trainer against a few lines of PyTorch: values and gradients."""
+import os
+import tempfile
+
+os.environ["HF_HUB_OFFLINE"] = "1"
 import torch
 from check_program import check
+from transformers import LlamaForCausalLM
+from transformers.utils import logging
+
+logging.disable_progress_bar()
 
 
 def close(ours, theirs, tolerance, what):
@@ -51,6 +59,26 @@ for dtype, tolerance in ((torch.float32, 2e-6), (torch.bfloat16, 0.02)):
 hidden, weight, targets = head(torch.float32, share=0)
 ours = check("cross_entropy", {"hidden": hidden, "weight": weight, "targets": targets}, scale=1, chunk=0)
 assert ours["loss"] == 0 and not ours["hidden"].any() and not ours["weight"].any()
+
+# An update of reinforcement learning with examples besides: the sum of both losses' gradients, in a whole model.
+generator = torch.Generator().manual_seed(11)
+tokens, examples, factors = torch.randint(19, (23,), generator=generator), torch.randint(19, (31,), generator=generator), torch.randn(23, generator=generator)
+for weight in (0.0, 0.7):
+    with tempfile.TemporaryDirectory() as scratch:
+        ours = check("update", {"tokens": tokens, "examples": examples, "factors": factors}, folder=f"{scratch}/model", weight=weight, begin=9)
+        reference_model = LlamaForCausalLM.from_pretrained(f"{scratch}/model", dtype=torch.float32).double()
+
+    def scores(document):
+        return torch.log_softmax(reference_model(document[None]).logits[0, :-1], 1).gather(1, document[1:, None]).squeeze(1)
+
+    supervised = weight * -scores(examples)[9:].mean()
+    (supervised + (factors[:-1] * scores(tokens)).sum()).backward()
+    close(ours.pop("loss"), supervised.detach(), 1e-5, f"the loss besides, {weight} times")
+    gradients = {name: parameter.grad for name, parameter in reference_model.named_parameters()}
+    close(ours.pop("norm"), torch.stack([g.norm() for g in gradients.values()]).norm(), 1e-5, "the norm of both")
+    assert ours.keys() <= gradients.keys() and len(ours) >= 20, sorted(ours)
+    for name, gradient in ours.items():
+        close(gradient, gradients[name], 1e-4, f"the gradient of both by {name}, {weight} times")
 
 # AdamW, and Muon with AdamW for what is no matrix of a layer: torch.optim's, for some steps, whole and in parts.
 layout = check("layout", {"none": torch.zeros(1)})

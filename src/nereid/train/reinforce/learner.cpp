@@ -53,7 +53,8 @@ Result<Learnt> Learner::learn_at_once(const WrittenStep& written, Gathered& gath
     }
     return gradient;
   };
-  NEREID_TRY(const auto found, trainer_->gather_from(scored.packed.batches, gradient_of));
+  NEREID_TRY(const auto besides, rehearsed());
+  NEREID_TRY(const auto found, trainer_->gather_from(scored.packed.batches, gradient_of, besides));
   NEREID_TRY_STATUS(ranks_->sum(entropy));
   gathered.figures.entropy = entropy[1] > 0 ? entropy[0] / entropy[1] : 0;
   gathered.figures.kl = value.kl;
@@ -87,11 +88,18 @@ Result<Learnt> Learner::learn_in_updates(const WrittenStep& written, Gathered& g
       const auto& place = scored.packed.places[k];
       std::ranges::copy(value.gradients[own[k]], gradients[place.batch].data_ptr<float>() + place.first);
     }
-    NEREID_TRY(const auto found, trainer_->gather_from(scored.packed.batches, gradients));
+    NEREID_TRY(const auto besides, rehearsed());
+    NEREID_TRY(const auto found, trainer_->gather_from(scored.packed.batches, gradients, besides));
     gathered.figures.kl = value.kl;
     NEREID_TRY_STATUS(apply(share, value, found, learnt));
   }
   return learnt;
+}
+
+Result<Supervised> Learner::rehearsed() const {
+  if (rehearsal_ == nullptr) return Supervised{};
+  NEREID_TRY(auto data, rehearsal_->next());
+  return Supervised{.data = std::move(data), .weight = rehearsal_->weight()};
 }
 
 // Where loss and gradient are numbers; the figures are those of the last update.
@@ -101,10 +109,11 @@ Status Learner::apply(double share, const ObjectiveValue& value, const Trainer::
   learnt.no_number = !std::isfinite(value.loss) || !std::isfinite(found.gradient_norm);
   if (learnt.no_number) return ok_status();
   NEREID_TRY_STATUS(trainer_->apply(found.gradient_norm, share));
-  const Figures fresh = {{"loss", value.loss},
-                         {"gradient_norm", found.gradient_norm},
-                         {"learning_rate", run_->run.optimizer.learning_rate * share},
-                         {"clipped_share", value.clipped_share}};
+  Figures fresh = {{"loss", value.loss},
+                   {"gradient_norm", found.gradient_norm},
+                   {"learning_rate", run_->run.optimizer.learning_rate * share},
+                   {"clipped_share", value.clipped_share}};
+  if (rehearsal_ != nullptr) fresh.emplace_back("rehearsal_loss", found.loss / rehearsal_->weight());
   std::erase_if(learnt.figures, [&](const auto& figure) {
     return std::ranges::count(fresh, figure.first, &Figures::value_type::first) > 0;
   });

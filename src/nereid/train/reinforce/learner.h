@@ -3,6 +3,7 @@
 
 #include "nereid/train/metrics.h"
 #include "nereid/train/reinforce/gathered.h"
+#include "nereid/train/reinforce/rehearsal.h"
 #include "nereid/train/rl/importance.h"
 #include "nereid/train/rl/rl_file.h"
 #include "nereid/train/torch/trainer.h"
@@ -17,9 +18,9 @@ struct Learnt {
 
 class Learner {
  public:
-  // All three outlive it.
-  Learner(const RlRun& run, Trainer& trainer, Ranks& ranks)
-      : run_(&run), trainer_(&trainer), ranks_(&ranks) {}
+  // All outlive it. `rehearsal`: what is learnt from in every update besides; or null.
+  Learner(const RlRun& run, Trainer& trainer, Ranks& ranks, Rehearsal* rehearsal)
+      : run_(&run), trainer_(&trainer), ranks_(&ranks), rehearsal_(rehearsal) {}
 
   // rl.updates optimizer steps at this share of the learning rate; says entropy and KL in gathered.figures. The
   // objective is that of all ranks' rollouts, evaluated by each; a rank's gradients are those of its own.
@@ -33,12 +34,14 @@ class Learner {
   Result<Learnt> learn_in_updates(const WrittenStep& written, Gathered& gathered, Scored& scored,
                                   double share);
   Status apply(double share, const ObjectiveValue& value, const Trainer::Figures& found, Learnt& learnt);
+  Result<Supervised> rehearsed() const;  // of the next update
   Result<double> fill_scores(Scored& scored) const;
   Status tell_mismatch(const Mismatch& mine, Learnt& learnt) const;
 
   const RlRun* run_;
   Trainer* trainer_;
   Ranks* ranks_;
+  Rehearsal* rehearsal_;
 };
 
 }  // namespace nereid::train

@@ -6,6 +6,7 @@
 
 #include "nereid/base/deadline.h"
 #include "nereid/base/file.h"
+#include "nereid/base/hash.h"
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json_field.h"
 #include "nereid/base/progress.h"
@@ -116,7 +117,12 @@ class RlLoop {
       NEREID_TRY(weights.operators, options_.operators(weights.config, device_));
     }
     trainer_.emplace(run(), std::move(weights), *ranks_);
-    learner_.emplace(told_, *trainer_, *ranks_);
+    if (told_.rehearsal) {
+      NEREID_TRY(const std::string text, read_file(path));
+      NEREID_TRY(rehearsal_, Rehearsal::open(*told_.rehearsal, run(), *ranks_, sha256_hex(text), options_.run_file));
+      state_.data = rehearsal_->fingerprint();
+    }
+    learner_.emplace(told_, *trainer_, *ranks_, rehearsal_.get());
     checkpoint_writer_.emplace(checkpoints(), run().checkpoints.keep, *ranks_);
     NEREID_TRY(engine_, engine::open_engine_device(device_, *installation_));
     const int64_t answers = (rl().prompts_per_step + ranks_->count() - 1) / ranks_->count() * rl().samples;
@@ -129,9 +135,15 @@ class RlLoop {
                                                   .together = std::min(answers, rl().sequences)}));
     writer_.emplace(std::move(writer));
     NEREID_TRY(const auto latest, latest_checkpoint(checkpoints()));
-    if (!latest) return ok_status();
-    NEREID_TRY(state_, load_checkpoint(*latest, *trainer_));
-    return restore(*latest);
+    if (latest) {
+      NEREID_TRY(const RunState state, load_checkpoint(*latest, *trainer_));
+      if (rehearsal_ && state.data != state_.data)
+        return input_error("{}: was made with other data to rehearse than {} holds now", latest->string(),
+                           told_.rehearsal->train.front());
+      state_ = state;
+      NEREID_TRY_STATUS(restore(*latest));
+    }
+    return rehearsal_ ? rehearsal_->begin(state_.place) : ok_status();
   }
 
   std::string more() {
@@ -235,10 +247,11 @@ class RlLoop {
     const auto& schedule = run().schedule;
     const std::string of =
         schedule.seconds > 0 ? fmt::format(", {:.0f} of {:.0f} s", spent_, schedule.seconds) : fmt::format("/{}", schedule.steps);
+    const std::string rehearsed = named.contains("rehearsal_loss") ? fmt::format("rehearsal loss {:.4f}, ", named.at("rehearsal_loss")) : "";
     progress_->say(
-        fmt::format("step {}{}, reward {:.3f}, {:.0f} tokens, {:.1f} s writing, {:.1f} s for the judge, "
+        fmt::format("step {}{}, reward {:.3f}, {}{:.0f} tokens, {:.1f} s writing, {:.1f} s for the judge, "
                     "{:.1f} s for the clock, {:.1f} s learning",
-                    state_.step, of, named.at("reward"), named.at("length"),
+                    state_.step, of, named.at("reward"), rehearsed, named.at("length"),
                     named.at("write_s"), named.at("judge_s"), named.at("time_s"), named.at("learn_s")));
     return ok_status();
   }
@@ -288,6 +301,7 @@ class RlLoop {
     const double share = learning_rate_share(run().schedule, state_.step, spent_);
     NEREID_TRY(auto learnt, learner_->learn(pending_->written, gathered, share));
     if (learnt.no_number) return tell_no_number(learnt);
+    if (rehearsal_) state_.place = rehearsal_->place();
     const double learn_s = clock.seconds();
     NEREID_TRY_STATUS(rollout_log_->add(records_of(pending_->written, verdicts, gathered, rl().objective)));
     for (const auto& rollout : gathered.told)
@@ -382,6 +396,7 @@ class RlLoop {
   std::unique_ptr<AnswerJudge> judge_, clock_;
   std::optional<Judging> judging_;
   std::optional<Trainer> trainer_;
+  std::unique_ptr<Rehearsal> rehearsal_;
   std::optional<Learner> learner_;
   std::optional<CheckpointWriter> checkpoint_writer_;
   std::unique_ptr<engine::Device> engine_;

@@ -67,6 +67,18 @@ void read_rl(TomlTable& root, RlSettings& rl) {
   table->real("time_limit", rl.time_limit, {.lowest = 0, .highest = 3600, .above = true});
 }
 
+void read_rehearsal(TomlTable& root, std::optional<RehearsalSettings>& rehearsal) {
+  auto table = root.table("rehearsal");
+  if (!table) return;
+  auto& told = rehearsal.emplace();
+  table->required("train", "an array of folders that `nereid train data` wrote");
+  table->texts("train", told.train);
+  if (table->has("train") && told.train.empty()) table->wrong("train", "at least one folder");
+  table->required("rows", "how many rows each update takes");
+  table->integer("rows", told.rows, 1, 1 << 20);
+  table->real("weight", told.weight, {.lowest = 0, .highest = 1e6, .above = true});
+}
+
 void read_curriculum(TomlTable& root, const RlSettings& rl, CurriculumSettings& curriculum) {
   curriculum.classes = std::max<int64_t>(std::ssize(rl.tasks), 1);
   auto table = root.table("curriculum");
@@ -103,6 +115,7 @@ Result<RlRun> parse_rl_file(std::string_view text, const std::string& name) {
   RlRun found;
   const auto read = [&](TomlTable& root) {
     read_rl(root, found.rl);
+    read_rehearsal(root, found.rehearsal);
     read_curriculum(root, found.rl, found.curriculum);
   };
   NEREID_TRY(found.run, parse_run_file(text, name, {.read = read, .own_data = true}));

@@ -1,4 +1,4 @@
-// The run file of reinforcement learning: what every run has, and two tables more, [rl] and [curriculum].
+// The run file of reinforcement learning: what every run has, and [rl], [curriculum] and [rehearsal].
 #pragma once
 
 #include <optional>
@@ -49,9 +49,17 @@ struct RlSettings {
   double time_limit = 30;       // seconds, of a judged replay
 };
 
+// What the model was taught before, learnt from again in every update.
+struct RehearsalSettings {
+  std::vector<std::string> train;  // folders that `nereid train data` wrote
+  int64_t rows = 0;                // of data.sequence_length tokens, in each update, of all ranks together
+  double weight = 1;               // of the mean loss over their targets, beside the objective's 1
+};
+
 struct RlRun {
   RunFile run;
   RlSettings rl;
+  std::optional<RehearsalSettings> rehearsal;
   CurriculumSettings curriculum;
 };
 Result<RlRun> parse_rl_file(std::string_view text, const std::string& name);

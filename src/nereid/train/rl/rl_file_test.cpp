@@ -59,6 +59,31 @@ TEST(RlFile, ReadsWhatAnAblationLeavesOut) {
               testing::HasSubstr("rl has no key 'uniform_reward'"));
 }
 
+TEST(RlFile, ReadsWhatIsRehearsed) {
+  EXPECT_FALSE(parse_rl_file(kRlFile, "r.toml")->rehearsal);
+  std::string text = std::string(kRlFile) + "[rehearsal]\ntrain = [\"a\", \"b\"]\nrows = 6\n";
+  const auto rehearsal = parse_rl_file(text, "r.toml").value().rehearsal;
+  EXPECT_EQ(rehearsal->train, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(rehearsal->rows, 6);
+  EXPECT_EQ(rehearsal->weight, 1);
+  EXPECT_EQ(parse_rl_file(text + "weight = 0.25\n", "r.toml")->rehearsal->weight, 0.25);
+  EXPECT_EQ(parse_rl_file(text + "weight = 0\n", "r.toml").error().message,
+            "r.toml:19: rehearsal.weight: expected a number above 0 and at most 1000000, got 0");
+  EXPECT_THAT(parse_rl_file(std::string(kRlFile) + "[rehearsal]\nrows = 6\n", "r.toml").error().message,
+              testing::StartsWith("r.toml:16: rehearsal.train: expected an array of folders"));
+}
+
+TEST(RlFile, TheObjectiveSaysWhichKeysThereAre) {
+  std::string text(kRlFile);
+  text.replace(text.find("\"hrd\""), 5, "\"best\"\nspeedup_limit = 3\nclip = 0.3");
+  const ObjectiveSettings objective = parse_rl_file(text, "r.toml").value().rl.objective;
+  EXPECT_EQ(objective.kind, ObjectiveSettings::Kind::kBest);
+  EXPECT_EQ(objective.speedup_limit, 3);
+  EXPECT_EQ(objective.clip, 0.3);
+  text.replace(text.find("clip = 0.3"), 10, "baseline = \"mean\"");
+  EXPECT_THAT(parse_rl_file(text, "r.toml").error().message, testing::HasSubstr("rl has no key 'baseline'"));
+}
+
 TEST(RlFile, ReadsHowAnswersAreTimed) {
   EXPECT_EQ(parse_rl_file(kRlFile, "r.toml")->rl.times, RlSettings::Times::kTogether);
   std::string text(kRlFile);

@@ -4,6 +4,7 @@
 #include <ATen/ops/full.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <iostream>
@@ -17,6 +18,7 @@
 #include "nereid/train/torch/linear_cross_entropy.h"
 #include "nereid/train/torch/optimizer.h"
 #include "nereid/train/torch/recompute.h"
+#include "nereid/train/torch/trainer.h"
 
 namespace nereid::train {
 namespace {
@@ -124,6 +126,47 @@ Tensors layout_of(const Input&) {
   return results;
 }
 
+// A document as one row, where places from `begin` on predict the token behind them.
+Batch batch_of(const at::Tensor& tensor, int64_t begin) {
+  const at::Tensor tokens = tensor.to(at::kInt).contiguous();
+  const auto length = static_cast<int32_t>(tokens.numel());
+  Batch batch;
+  batch.rows = 1, batch.row_length = batch.longest = length;
+  batch.cumulative_lengths = {0, length};
+  batch.tokens.assign(tokens.const_data_ptr<int32_t>(), tokens.const_data_ptr<int32_t>() + length);
+  for (int32_t t = 0; t < length; ++t) {
+    batch.positions.push_back(t);
+    batch.targets.push_back(t >= begin && t + 1 < length ? batch.tokens[static_cast<size_t>(t) + 1] : kNoTarget);
+  }
+  return batch;
+}
+
+// What one update of reinforcement learning gathers, in a tiny model that is saved in `folder`: `factors` by the
+// log-probabilities of `tokens`, and besides the mean loss of `examples` from `begin` on, times `weight`.
+Result<Tensors> update(const Input& input) {
+  model::Config config;
+  config.family = model::Family::kLlama;
+  config.vocab_size = 19, config.hidden_size = 16, config.intermediate_size = 40, config.layers = 2, config.heads = 2;
+  config.key_value_heads = 1, config.head_dim = 8, config.max_position_embeddings = 64;
+  RunFile run;
+  run.machine.precision = MachineSettings::Precision::kFloat32, run.machine.recompute = false;
+  model::Weights weights = model::make_weights(config, at::kCPU);
+  model::initialize(weights, 3);
+  NEREID_TRY_STATUS(model::save_weights(weights, input.told.at("folder")));
+  Alone alone;
+  Trainer trainer(run, std::move(weights), alone);
+  Supervised besides{.weight = input.number("weight")};
+  if (besides.weight > 0) {
+    besides.data.batches = {batch_of(input.tensors.at("examples"), static_cast<int64_t>(input.number("begin")))};
+    besides.data.targets = std::ranges::count_if(besides.data.batches[0].targets, [](int32_t t) { return t != kNoTarget; });
+  }
+  NEREID_TRY(const auto found, trainer.gather_from({batch_of(input.tensors.at("tokens"), 0)}, std::vector{input.tensors.at("factors")}, besides));
+  Tensors results = {{"loss", at::full({}, found.loss, at::kDouble)}, {"norm", at::full({}, found.gradient_norm, at::kDouble)}};
+  const auto& layout = trainer.weights().layout;
+  for (size_t i = 0; i < layout.parameters.size(); ++i) results[layout.parameters[i].info.name] = trainer.weights().parameters[i].grad();
+  return results;
+}
+
 // Rollouts one behind the other: `lengths`, `plans`, `judged` [rollouts, 3] (valid, correct, speed-up),
 // `groups`.
 Tensors objective(const Input& input) {
@@ -166,11 +209,12 @@ Tensors objective(const Input& input) {
           {"gradients", at::from_blob(gradients.data(), {std::ssize(gradients)}, at::kFloat).clone()}};
 }
 
-const std::map<std::string, std::function<Tensors(const Input&)>> kOperations = {
+const std::map<std::string, std::function<Result<Tensors>(const Input&)>> kOperations = {
     {"cross_entropy", cross_entropy},
     {"token_scores", token_scores},
     {"optimizer_steps", optimizer_steps},
     {"layout", layout_of},
+    {"update", update},
     {"objective", objective}};
 
 Status answer(const std::string& line) {
@@ -179,7 +223,8 @@ Status answer(const std::string& line) {
   if (!(words >> operation >> source >> target) || !kOperations.contains(operation))
     return input_error("expected `OPERATION IN.safetensors OUT.safetensors`, got `{}`", line);
   NEREID_TRY(const Input input, read_input(source));
-  return write_output(target, kOperations.at(operation)(input));
+  NEREID_TRY(const Tensors results, kOperations.at(operation)(input));
+  return write_output(target, results);
 }
 
 }  // namespace

@@ -118,10 +118,14 @@ Result<Trainer::Figures> Trainer::gather(const StepData& step) {
     return figures_of(loss);
   }
   return gather_all(step.batches.size(), [&](size_t i) {
-    const at::Tensor part = loss_of(step.batches[i], 1.0 / static_cast<double>(step.targets));
-    torch::autograd::backward({part}, {});
-    return part.detach();
+    return learn(step.batches[i], 1.0 / static_cast<double>(step.targets));
   });
+}
+
+at::Tensor Trainer::learn(const Batch& batch, double scale) {
+  const at::Tensor loss = loss_of(batch, scale);
+  torch::autograd::backward({loss}, {});
+  return loss.detach();
 }
 
 Trainer::Scores Trainer::score(const Batch& batch) const {
@@ -131,21 +135,26 @@ Trainer::Scores Trainer::score(const Batch& batch) const {
 }
 
 Result<Trainer::Figures> Trainer::gather_from(const std::vector<Batch>& batches,
-                                              const std::vector<at::Tensor>& gradients) {
-  return gather_scored(batches, [&](size_t i, const TokenScores&) { return gradients[i]; });
+                                              const std::vector<at::Tensor>& gradients,
+                                              const Supervised& besides) {
+  return gather_scored(batches, [&](size_t i, const TokenScores&) { return gradients[i]; }, besides);
 }
 
 Result<Trainer::Figures> Trainer::gather_from(const std::vector<Batch>& batches,
-                                              const GradientOf& gradient_of) {
-  return gather_scored(batches, [&](size_t i, const TokenScores& scores) {
+                                              const GradientOf& gradient_of, const Supervised& besides) {
+  const auto from_scores = [&](size_t i, const TokenScores& scores) {
     return gradient_of(i, {scores.log_probabilities.detach().cpu(), scores.entropies.cpu()});
-  });
+  };
+  return gather_scored(batches, from_scores, besides);
 }
 
 Result<Trainer::Figures> Trainer::gather_scored(
     const std::vector<Batch>& batches,
-    const std::function<at::Tensor(size_t batch, const TokenScores& scores)>& gradient_of) {
-  return gather_all(batches.size(), [&](size_t i) {
+    const std::function<at::Tensor(size_t batch, const TokenScores& scores)>& gradient_of,
+    const Supervised& besides) {
+  return gather_all(batches.size() + besides.data.batches.size(), [&](size_t i) {
+    if (i >= batches.size())
+      return learn(besides.data.batches[i - batches.size()], besides.weight / static_cast<double>(besides.data.targets));
     const auto scores = score_tokens(hidden_of(batches[i]), weights_.head, targets_of(batches[i]));
     torch::autograd::backward({scores.log_probabilities}, {gradient_of(i, scores).to(device_)});
     return at::zeros({}, gathered_.options());

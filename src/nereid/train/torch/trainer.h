@@ -21,6 +21,12 @@ struct HostState {
   at::Tensor flat;                   // the weights, in their type; undefined where nobody asked for them
 };
 
+// What is learnt from besides: `weight` times the mean loss over the targets of all ranks.
+struct Supervised {
+  StepData data{};  // may be empty
+  double weight = 0;
+};
+
 // Weights are whole on every rank, in the run's precision, or sharded too where the run file has it so
 // (sharded_model.h; then all ranks go through forwards together). Float32 masters and the optimizer's state
 // are sharded (ZeRO-1, Rajbhandari et al., 2020): rank r owns one range of the flat buffer. Gradients are
@@ -43,11 +49,13 @@ class Trainer {
   };
   Scores score(const Batch& batch) const;
   // As `gather`, where the loss's gradient by the log-probabilities of batch b's targets is gradients[b],
-  // [tokens] on the host. The loss of the figures is 0.
-  Result<Figures> gather_from(const std::vector<Batch>& batches, const std::vector<at::Tensor>& gradients);
+  // [tokens] on the host. The loss of the figures is that of `besides`, weighted.
+  Result<Figures> gather_from(const std::vector<Batch>& batches, const std::vector<at::Tensor>& gradients,
+                              const Supervised& besides = {});
   // The same where that gradient follows from the batch's own scores: one forward for both.
   using GradientOf = std::function<at::Tensor(size_t batch, const Scores& scores)>;
-  Result<Figures> gather_from(const std::vector<Batch>& batches, const GradientOf& gradient_of);
+  Result<Figures> gather_from(const std::vector<Batch>& batches, const GradientOf& gradient_of,
+                              const Supervised& besides = {});
   // Clips what was gathered, and makes a step at that share of the peak learning rate.
   Status apply(double gradient_norm, double share);
 
@@ -74,11 +82,13 @@ class Trainer {
   at::Tensor own_weights() const;
   at::Tensor hidden_of(const Batch& batch) const;
   at::Tensor loss_of(const Batch& batch, double scale) const;
+  at::Tensor learn(const Batch& batch, double scale);  // adds its gradient; the scaled loss
   ShardedModel::Loss sharded_loss(const Batch& batch, double scale) const;
   Result<Figures> figures_of(const at::Tensor& loss);
   Result<Figures> gather_scored(
       const std::vector<Batch>& batches,
-      const std::function<at::Tensor(size_t batch, const TokenScores& scores)>& gradient_of);
+      const std::function<at::Tensor(size_t batch, const TokenScores& scores)>& gradient_of,
+      const Supervised& besides);
   // What each of `count` micro-batches adds, and the sums over ranks of the losses and of the gradient.
   Result<Figures> gather_all(size_t count, const std::function<at::Tensor(size_t)>& backward);
 
