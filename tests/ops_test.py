@@ -96,8 +96,8 @@ def check(row, form, what):
 
 def main():
     rows = 0
-    for sizes in "012":
-        listed = subprocess.run([sys.argv[1], "ops", "--json", "--sizes", sizes], capture_output=True, text=True, check=True)
+    for sizes in range(8):  # from 3 on with windows and layers drawn
+        listed = subprocess.run([sys.argv[1], "ops", "--json", "--sizes", str(sizes)], capture_output=True, text=True, check=True)
         for line in listed.stdout.splitlines():
             row = json.loads(line)
             rows += 1
@@ -109,7 +109,7 @@ def main():
                     check(row, form, what)
                 except Exception as error:  # told with its form; the others are checked still
                     failures.append(f"{what}: {type(error).__name__}: {error}")
-    assert rows >= 3 * 90, rows
+    assert rows >= 8 * 90, rows
     print(f"{rows} rows checked, {len(failures)} failures")
     for failure in failures[:60]:
         print(failure)

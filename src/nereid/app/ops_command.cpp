@@ -55,7 +55,7 @@ Json application_json(const ops::Applied& applied) {
     line["operands"].push_back(std::move(operand));
   }
   line["weights"] = Json::array();  // in the order of the module's parameters
-  for (const ops::Weight& weight : ops::weights_of(op)) {
+  for (const ops::Weight& weight : ops::weights_of(applied)) {
     std::string shape;
     ops::spell(shape, weight.shape, applied, {});
     line["weights"].push_back(
@@ -200,8 +200,8 @@ void add_ops_command(CLI::App& app, Chosen& chosen) {
   command->add_option("NAME", options->names, "Show every form of these");
   command->add_option("--lowering", options->lowering,
                       "Only those of a lowering class: pointwise, reduction, scan, contraction, ...");
-  command->add_option("--sizes", options->variant, "Which small sizes the forms are shown at: 0, 1 or 2")
-      ->check(CLI::Range(0, 2));
+  command->add_option("--sizes", options->variant, "Which small sizes the forms are shown at; from 3 on with windows and layers drawn")
+      ->check(CLI::Range(0, 9999));
   add_json_flag(*command, chosen,
                 "One object a line: name, operands, rule, lowering, aten, spellings, ranges, forms[]");
   command->callback(

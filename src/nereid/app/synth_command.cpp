@@ -391,6 +391,10 @@ void add_synth_command(CLI::App& app, Chosen& chosen) {
       ->add_option("--free-sizes", options->free_sizes,
                    "The share of programs whose sizes are any numbers of their classes, not of the grid")
       ->check(CLI::Range(0.0, 1.0));
+  command
+      ->add_option("--free-forms", options->free_forms,
+                   "The share of programs whose windows and layers are any, not the few that are counted")
+      ->check(CLI::Range(0.0, 1.0));
   command->add_option("--held-out", options->held_out,
                       "The share of all graphs that is held out of training");
   command->add_option("--split", options->split, "Which side of the split to make")

@@ -68,7 +68,8 @@ synth::MakerConfig maker_config(const SynthOptions& options) {
   return {.level = options.level,
           .uniform = options.uniform == "programs" ? synth::Uniform::kPrograms : synth::Uniform::kSequences,
           .seed = options.seed,
-          .free_sizes = options.free_sizes};
+          .free_sizes = options.free_sizes,
+          .free_forms = options.free_forms};
 }
 
 bool on_my_side(const SynthOptions& options, const synth::Made& made) {

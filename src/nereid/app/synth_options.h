@@ -18,7 +18,7 @@ struct SynthOptions {
   std::vector<std::string> ops{};
   std::string uniform = "sequences", split = "all", output{}, max_elements{},
               max_work{};  // empty: by default
-  double held_out = 0, free_sizes = 0;
+  double held_out = 0, free_sizes = 0, free_forms = 0;
   int later_sizes = 0, threads = 0;
   bool pairs = false;
   int variants = 4, wordings = 4;

@@ -256,12 +256,13 @@ class PairRun {
 std::string made_by(const SynthOptions& o) {
   return fmt::format(
       "level={} seed={} ops={} uniform={} split={} held-out={} max-elements={} max-work={} later-sizes={} "
-      "variants={} wordings={}{} policy={}{}{}",
+      "variants={} wordings={}{} policy={}{}{}{}",
       o.level, o.seed, o.ops.empty() ? "all" : fmt::format("{}", fmt::join(o.ops, ",")), o.uniform, o.split,
       o.held_out, o.max_elements.empty() ? kMaxElementsOfPairs : o.max_elements,
       o.max_work.empty() ? kMaxWorkOfPairs : o.max_work, o.later_sizes, o.variants, o.wordings, o.brief ? " brief" : "", o.policy,
       o.judge_one_in != 1 ? fmt::format(" judge-one-in={}", o.judge_one_in) : "",
-      o.free_sizes > 0 ? fmt::format(" free-sizes={}", o.free_sizes) : "");
+      o.free_sizes > 0 ? fmt::format(" free-sizes={}", o.free_sizes) : "",
+      o.free_forms > 0 ? fmt::format(" free-forms={}", o.free_forms) : "");
 }
 
 }  // namespace

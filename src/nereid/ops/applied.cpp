@@ -5,22 +5,40 @@
 namespace nereid::ops {
 
 Applied apply(const Operator& op, const Form& form, const Shape& out,
-              const std::array<int32_t, kMaxBorn>& born) {
+              const std::array<int32_t, kMaxBorn>& born, const Details& details) {
   Applied applied{.op = &op, .form = &form, .out = out, .operands = {}, .born = born, .constants = {}};
   for (size_t s = 0; s < form.slots; ++s) applied.operands[s] = operand_shape(form.slot[s], out, born);
+  applied.bias = details.bias;
+  if (!has_window(op)) return applied;
+  Window& window = applied.window = details.window.given() ? details.window : window_of(form, op);
+  const bool transposed = is_transposed(op);
+  for (size_t d = 2; d < out.rank; ++d) {
+    int32_t& size = applied.operands[0].dims[d];
+    if (details.window.given()) size = operand_size(window, d - 2, transposed, out.dims[d]);
+    if (transposed) window.rest[d - 2] = static_cast<int8_t>(out.dims[d] - result_size(window, d - 2, true, size));
+  }
   return applied;
 }
 
 bool is_sound(const Applied& applied) {
   const Form& form = *applied.form;
   for (size_t d = 0; d < applied.out.rank; ++d)
-    if (applied.out.dims[d] < (form.low[d] > 0 ? 2 : 1)) return false;
+    if (applied.out.dims[d] < (form.low[d] > 0 ? 2 : 1) || (form.high[d] < 2 && applied.out.dims[d] > (form.high[d] == 0 ? 1 : 8)))
+      return false;
   for (size_t s = 0; s < form.slots; ++s)
     for (size_t d = 0; d < applied.operands[s].rank; ++d)
       if (applied.operands[s].dims[d] < 1) return false;
   if (applied.op->name == "avg_pool3d")  // PyTorch refuses a window larger than the input, padded or not
     for (size_t d = 2; d < kMaxRank; ++d)
-      if (applied.operands[0].dims[d] < form.kernel) return false;
+      if (applied.operands[0].dims[d] < applied.window.kernel[d - 2]) return false;
+  if (applied.op->lowering == Lowering::kConvolution && (applied.operands[0].dims[1] % groups_of(applied) != 0 || applied.out.dims[1] % groups_of(applied) != 0))
+    return false;
+  for (size_t d = 2; has_window(*applied.op) && d < applied.out.rank; ++d) {
+    const int32_t in = applied.operands[0].dims[d], out = applied.out.dims[d];
+    const bool transposed = is_transposed(*applied.op);
+    if (transposed && applied.window.rest[d - 2] < 0) return false;  // smaller than one window
+    if (in < 1 || !sees(applied.window, d - 2, transposed, in, out)) return false;
+  }
   return true;
 }
 
@@ -42,6 +60,10 @@ int group_count(const Applied& applied) {
   for (const int groups : {32, 16, 8, 4, 2})
     if (channels % groups == 0 && channels > groups) return groups;
   return 1;
+}
+
+int32_t groups_of(const Applied& convolution) {
+  return convolution.window.groups == 0 ? convolution.out.dims[1] : convolution.window.groups;
 }
 
 int64_t index_bound(const Applied& applied) {

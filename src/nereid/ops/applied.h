@@ -5,6 +5,7 @@
 
 #include "nereid/ops/form.h"
 #include "nereid/ops/operator.h"
+#include "nereid/ops/window.h"
 
 namespace nereid::ops {
 
@@ -15,18 +16,21 @@ struct Applied {
   std::array<Shape, kMaxSlots> operands;
   std::array<int32_t, kMaxBorn> born{};
   std::array<uint8_t, 2> constants{};  // which of the values that `a` and `b` may take
+  Window window{};  // of what has one
+  bool bias = true;
   // How axes of reductions, of what works along an axis and of transposes are told.
   enum Axes : uint8_t { kFromStart, kLastFromEnd, kFromEnd } axes = kFromStart;
 };
 // Axis `dim` of the first operand as it is told: -1 for the last one, where it is counted from the end.
 int told_axis(const Applied& applied, int dim);
 Applied apply(const Operator& op, const Form& form, const Shape& out,
-              const std::array<int32_t, kMaxBorn>& born);
+              const std::array<int32_t, kMaxBorn>& born, const Details& details = {});
 
 // Whether every size is at least 1, and 2 where the form needs that to mean something.
 bool is_sound(const Applied& applied);
 int operand_count(const Applied& applied);          // slots, but of `stack` as many as the new axis is long
 int group_count(const Applied& applied);            // of a group norm
+int32_t groups_of(const Applied& convolution);
 int64_t index_bound(const Applied& applied);        // operands that are indices lie in [0, this)
 int64_t contracted_length(const Applied& applied);  // what a product sums over; 1 of others
 int spatial_axes(const Applied& applied);

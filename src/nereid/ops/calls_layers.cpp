@@ -47,11 +47,14 @@ std::optional<Tensor> matmul(Calling& c) {
 }
 
 std::optional<Tensor> linear(Calling& c) {
-  const Tensor weight = c.own[0], bias = c.own[1];
-  if (c.laid().sizes.size() <= 2 || is_row_major(c.laid()))
-    return c.fresh("linear", {arg(c.x[0]), arg(weight), arg(bias)}, c.out());
+  const Tensor weight = c.own[0];
+  if (c.applied.bias && (c.laid().sizes.size() <= 2 || is_row_major(c.laid())))
+    return c.fresh("linear", {arg(c.x[0]), arg(weight), arg(c.own[1])}, c.out());
+  if (!c.applied.bias && (c.laid().sizes.size() <= 2 || is_row_major(c.laid())))
+    return c.fresh("linear", {arg(c.x[0]), arg(weight)}, c.out());
   const Tensor turned = c.transpose(weight, 0, 1, "t", {});
-  return c.elementwise("add.Tensor", {folded(c, c.x[0], turned), bias});
+  const Tensor product = folded(c, c.x[0], turned);
+  return c.applied.bias ? c.elementwise("add.Tensor", {product, c.own[1]}) : product;
 }
 
 // Row by row, or channels last where the input lies so.
@@ -59,31 +62,45 @@ Tensor as_input(Calling& c, const Sizes& sizes, DType type = DType::kF32) {
   return c.to.made({sizes, suggests_channels_last(c.laid()) ? channels_last(sizes) : row_major(sizes)}, type);
 }
 
+template <typename List>
+Arg by_axis(const Calling& c, const List& values) {
+  return integers({values.begin(), values.begin() + c.axes()});
+}
+
 std::optional<Tensor> convolution(Calling& c) {
-  const Form& form = *c.applied.form;
-  const bool transposed = c.applied.op->name.find("transpose") != std::string_view::npos;
-  Sizes further = c.each_axis(0);
-  for (size_t d = 0; transposed && form.stride != 1 && d < further.size(); ++d)
-    further[d] = c.applied.out.dims[d + 2] % 2 == 0 ? 1 : 0;
-  const int64_t groups = form.depthwise ? c.applied.out.dims[1] : 1;
+  const Window& window = c.applied.window;
+  const bool transposed = is_transposed(*c.applied.op);
   return c.to.call("convolution",
-                   {arg(c.x[0]), arg(c.own[0]), arg(c.own[1]), integers(c.each_axis(form.stride)),
-                    integers(c.each_axis(form.padding)), integers(c.each_axis(1)), arg(transposed),
-                    integers(further), arg(groups)},
+                   {arg(c.x[0]), arg(c.own[0]), c.applied.bias ? arg(c.own[1]) : none(), by_axis(c, window.stride),
+                    by_axis(c, window.padding), by_axis(c, window.dilation), arg(transposed),
+                    transposed ? by_axis(c, window.rest) : integers(c.each_axis(0)),
+                    arg(int64_t{groups_of(c.applied)})},
                    as_input(c, c.out()));
 }
 
-// Kernel, stride and padding, as far as they are written; defaults behind the last one are left out.
+// Kernel, stride, padding and so on, as far as they are written; defaults behind the last one are left out.
 std::vector<Arg> window(const Calling& c, Tensor x, bool stride_written, bool flat = false) {
-  const Form& form = *c.applied.form;
-  const auto axes = [&](int64_t value, int64_t other) {
-    Sizes all = c.each_axis(value);
+  const Window& window = c.applied.window;
+  const auto axes = [&](const Window::Each& values, int64_t other) {
+    Sizes all(values.begin(), values.begin() + c.axes());
     if (flat) all.insert(all.begin(), other);
-    return integers(all);
+    return all;
   };
-  std::vector<Arg> args = {arg(x), axes(form.kernel, 1)};
-  if (stride_written || form.stride != form.kernel) args.push_back(axes(form.stride, 1));
-  if (form.padding != 0) args.push_back(axes(form.padding, 0));
+  const bool maximum = c.applied.op->name.starts_with("max");
+  const Sizes kernel = axes(window.kernel, 1), stride = axes(window.stride, 1);
+  std::vector<Arg> args = {arg(x), integers(kernel)};
+  size_t written = args.size();
+  const auto add = [&](Arg value, bool usual) {
+    args.push_back(std::move(value));
+    if (!usual) written = args.size();
+  };
+  const bool of_its_own = stride_written || stride != kernel;
+  add(integers(of_its_own ? stride : Sizes()), !of_its_own);
+  add(integers(axes(window.padding, 0)), axes(window.padding, 0) == axes({}, 0));
+  if (maximum) add(integers(axes(window.dilation, 1)), axes(window.dilation, 1) == axes({1, 1, 1}, 1));
+  add(arg(window.ceil), !window.ceil);
+  if (!maximum) add(arg(window.counts_padding), window.counts_padding);
+  args.resize(written);
   return args;
 }
 

@@ -10,16 +10,18 @@ namespace {
 
 double elements(const Shape& shape) { return static_cast<double>(shape.elements()); }
 
-double window(const Applied& applied) { return std::pow(applied.form->kernel, spatial_axes(applied)); }
+double window(const Applied& applied) {
+  double elements = 1;
+  for (size_t d = 0; d < static_cast<size_t>(spatial_axes(applied)); ++d) elements *= applied.window.kernel[d];
+  return elements;
+}
 
 double convolution_weight(const Applied& applied) {
-  const double channels = applied.form->depthwise ? 1 : applied.operands[0].dims[1];
-  return applied.out.dims[1] * channels * window(applied);
+  return applied.out.dims[1] * (applied.operands[0].dims[1] / static_cast<double>(groups_of(applied))) * window(applied);
 }
 
 double convolution_flops(const Applied& applied) {
-  const bool transposed = applied.op->name.find("transpose") != std::string_view::npos;
-  const Shape& positions = transposed ? applied.operands[0] : applied.out;
+  const Shape& positions = is_transposed(*applied.op) ? applied.operands[0] : applied.out;
   return 2 * elements(positions) / positions.dims[1] * convolution_weight(applied);
 }
 
@@ -59,7 +61,7 @@ double flops_of(const Applied& applied) {
     case Lowering::kConvolution:
       return convolution_flops(applied);
     case Lowering::kPooling:
-      return applied.form->kernel == 0 ? n : window(applied) * out;
+      return applied.op->rule == Rule::kGlobalPool ? n : window(applied) * out;
     case Lowering::kNormalisation:
       return normalisation_operations(name) * n;
     case Lowering::kAttention: {
@@ -84,9 +86,10 @@ double bytes_each(Range range) { return range == Range::kIndex ? 8 : range == Ra
 
 double parameter_elements(const Applied& applied) {
   const Shape &x = applied.operands[0], &out = applied.out;
+  const double bias = applied.bias ? 1 : 0;
   switch (applied.op->rule) {
     case Rule::kLinear:
-      return out.dims[out.rank - 1U] * (applied.born[0] + 1.0);
+      return out.dims[out.rank - 1U] * (applied.born[0] + bias);
     case Rule::kEmbedding:
       return static_cast<double>(applied.born[0]) * out.dims[out.rank - 1U];
     case Rule::kBatchNorm:
@@ -99,7 +102,7 @@ double parameter_elements(const Applied& applied) {
     default:
       break;
   }
-  if (applied.op->lowering == Lowering::kConvolution) return convolution_weight(applied) + out.dims[1];
+  if (applied.op->lowering == Lowering::kConvolution) return convolution_weight(applied) + bias * out.dims[1];
   return 0;
 }
 

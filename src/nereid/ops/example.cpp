@@ -13,7 +13,15 @@ Applied example(const Operator& op, const Form& form, int variant) {
   for (size_t d = 0; d < out.rank; ++d) out.dims[d] = form.high[d] == 0 ? 1 : kOut[v][d];
   std::array<int32_t, kMaxBorn> born{};
   for (size_t i = 0; i < form.born; ++i) born[i] = kBorn[v][i];
-  return apply(op, form, out, born);
+  const Applied plain = apply(op, form, out, born);
+  const auto below = [state = static_cast<uint64_t>(variant)](uint32_t n) mutable {
+    state = state * 6364136223846793005U + 1442695040888963407U;  // Knuth's MMIX
+    return static_cast<uint32_t>((state >> 33) % n);
+  };
+  const std::function<uint32_t(uint32_t)> dice = below;
+  for (int tries = 0; variant >= static_cast<int>(std::size(kOut)) && tries < 20; ++tries)
+    if (const Applied free = apply(op, form, out, born, draw_details(dice, plain, false)); is_sound(free)) return free;
+  return plain;
 }
 
 Spellings spellings(const Applied& applied) {

@@ -218,11 +218,11 @@ Forms linear() {
   return made;
 }
 
-struct Window {
+struct Fixed {
   int kernel, stride, padding;
 };
 // [n, c, spatial...]; where `channels`, the operand's channels are born.
-Form windowed(int spatial, const Window& window, bool channels, Term::Kind scaled) {
+Form windowed(int spatial, const Fixed& window, bool channels, Term::Kind scaled) {
   Form form;
   form.out_rank = static_cast<uint8_t>(2 + spatial);
   form.slot[0] = whole(2 + spatial);
@@ -242,7 +242,7 @@ Form windowed(int spatial, const Window& window, bool channels, Term::Kind scale
 Forms convolution(int spatial, bool transposed) {
   Forms made;
   const Term::Kind scaled = transposed ? Term::kHalfUp : Term::kTwice;
-  for (const Window& window : {Window{3, 1, 1}, Window{1, 1, 0}, Window{5, 1, 2}, Window{3, 2, 1}}) {
+  for (const Fixed& window : {Fixed{3, 1, 1}, Fixed{1, 1, 0}, Fixed{5, 1, 2}, Fixed{3, 2, 1}}) {
     if (transposed && window.kernel == 1) continue;
     made.push_back(windowed(spatial, window, true, scaled));
   }
@@ -257,7 +257,7 @@ Forms convolution(int spatial, bool transposed) {
 }
 Forms pool(int spatial) {
   Forms made;
-  for (const Window& window : {Window{2, 2, 0}, Window{3, 2, 1}, Window{3, 1, 1}})
+  for (const Fixed& window : {Fixed{2, 2, 0}, Fixed{3, 2, 1}, Fixed{3, 1, 1}})
     made.push_back(windowed(spatial, window, false, Term::kTwice));
   return made;
 }

@@ -60,9 +60,10 @@ class Speller {
     };
     if (name == "dim") return put(told_axis(applied_, form.dim));
     if (name == "dim2") return put(told_axis(applied_, form.dim2));
-    if (name == "k") return put(form.kernel);
-    if (name == "s") return put(form.stride);
-    if (name == "p") return put(form.padding);
+    if (name == "k") {
+      if (applied_.window.named) to_ += "kernel_size=";
+      return each("", applied_.window.kernel), true;
+    }
     if (name == "groups") return put(group_count(applied_));
     if (name == "nd") return put(spatial_axes(applied_));
     if (name == "bd") return put(std::max(1, spatial_axes(applied_)));
@@ -87,9 +88,15 @@ class Speller {
       return list(names_.operands.size() - 1, [&](size_t i) { to_ += names_.operands[i + 1]; });
     if (name == "kk")
       return list(static_cast<size_t>(spatial_axes(applied_)),
-                  [&](size_t) { to_ += static_cast<char>('0' + applied_.form->kernel); });
-    if (name == "cin") return size(applied_.form->depthwise ? 1 : applied_.operands[0].dims[1]), true;
+                  [&](size_t d) { to_ += static_cast<char>('0' + applied_.window.kernel[d]); });
+    if (name == "cin") return size(applied_.operands[0].dims[1] / groups_of(applied_)), true;
+    if (name == "cout") return size(applied_.out.dims[1] / groups_of(applied_)), true;
     if (name == "conv") return convolution();
+    if (name == ",bias") {
+      if (applied_.bias) fmt::format_to(std::back_inserter(to_), ", {}bias", names_.weight_prefix);
+      return true;
+    }
+    if (name == "unbiased") return to_ += applied_.bias ? "" : ", bias=False", true;
     if (name == "pool") return pool();
     return false;
   }
@@ -125,24 +132,43 @@ class Speller {
     }
     return true;
   }
+  // One number for all axes, or a tuple.
+  template <typename List>
+  void each(std::string_view name, const List& values) {
+    const auto axes = static_cast<size_t>(spatial_axes(applied_));
+    const bool alike = std::all_of(values.begin(), values.begin() + axes, [&](auto value) { return value == values[0]; });
+    to_ += name;
+    if (alike && (!applied_.window.listed || axes == 1)) return void(fmt::format_to(std::back_inserter(to_), "{}", values[0]));
+    to_ += '(';
+    list(axes, [&](size_t d) { fmt::format_to(std::back_inserter(to_), "{}", values[d]); });
+    to_ += ')';
+  }
+  template <typename List>
+  void unless(int usual, std::string_view name, const List& values) {
+    for (int d = 0; d < spatial_axes(applied_); ++d)
+      if (values[static_cast<size_t>(d)] != usual) return each(name, values);
+  }
   bool convolution() {
-    const Form& form = *applied_.form;
-    if (form.stride != 1) fmt::format_to(std::back_inserter(to_), ", stride={}", form.stride);
-    if (form.padding != 0) fmt::format_to(std::back_inserter(to_), ", padding={}", form.padding);
-    if (form.depthwise) to_ += ", groups=", size(applied_.out.dims[1]);
-    const bool transposed = applied_.op->name.find("transpose") != std::string_view::npos;
-    if (!transposed || form.stride == 1) return true;
-    to_ += ", output_padding=";
-    const size_t axes = static_cast<size_t>(spatial_axes(applied_));
-    if (axes > 1) to_ += '(';
-    list(axes, [&](size_t d) { to_ += applied_.out.dims[d + 2] % 2 == 0 ? '1' : '0'; });
-    if (axes > 1) to_ += ')';
+    const Window& window = applied_.window;
+    unless(1, ", stride=", window.stride);
+    if (window.same) to_ += ", padding=\"same\"";
+    if (!window.same) unless(0, ", padding=", window.padding);
+    unless(1, ", dilation=", window.dilation);
+    const bool transposed = is_transposed(*applied_.op);
+    if (window.groups == 0) to_ += ", groups=", size(applied_.out.dims[1]);
+    if (window.groups > 1) fmt::format_to(std::back_inserter(to_), ", groups={}", window.groups);
+    if (transposed) unless(0, ", output_padding=", window.rest);
     return true;
   }
   bool pool() {
-    const Form& form = *applied_.form;
-    if (form.stride != form.kernel) fmt::format_to(std::back_inserter(to_), ", stride={}", form.stride);
-    if (form.padding != 0) fmt::format_to(std::back_inserter(to_), ", padding={}", form.padding);
+    const Window& window = applied_.window;
+    bool own = true;  // the stride is the window's size
+    for (int d = 0; d < spatial_axes(applied_); ++d) own &= window.stride[static_cast<size_t>(d)] == window.kernel[static_cast<size_t>(d)];
+    if (!own) each(", stride=", window.stride);
+    unless(0, ", padding=", window.padding);
+    unless(1, ", dilation=", window.dilation);
+    if (window.ceil) to_ += ", ceil_mode=True";
+    if (!window.counts_padding) to_ += ", count_include_pad=False";
     return true;
   }
 
@@ -211,14 +237,16 @@ std::string_view constant_of(const Applied& applied, char which) {
   return values.substr(0, values.find('|'));
 }
 
-std::vector<Weight> weights_of(const Operator& op) {
+std::vector<Weight> weights_of(const Applied& applied) {
+  const Operator& op = *applied.op;
   std::vector<Weight> weights;
   std::string_view rest = op.weights;
   while (!rest.empty()) {
     const size_t equals = rest.find('='), open = rest.find('['), close = rest.find(']');
     NEREID_CHECK(close != rest.npos, "name=maker[shape] in the weights of {}", op.name);
-    weights.push_back({rest.substr(0, equals), rest.substr(equals + 1, open - equals - 1),
-                       rest.substr(open + 1, close - open - 1)});
+    if (applied.bias || rest.substr(0, equals) != "bias")
+      weights.push_back({rest.substr(0, equals), rest.substr(equals + 1, open - equals - 1),
+                         rest.substr(open + 1, close - open - 1)});
     rest.remove_prefix(std::min(rest.size(), close + 2));
   }
   return weights;

@@ -39,7 +39,16 @@ class StepTeller {
       const auto* call = std::get_if<trace::Call>(&step);
       if (call == nullptr) continue;
       std::vector<std::string> given, made;
-      for (const auto& arg : call->args) tell(arg, given);
+      const bool pools = call->op.find("_pool") != call->op.npos, average = call->op.find("avg_pool") != call->op.npos;
+      for (size_t a = 0; a < call->args.size(); ++a) {
+        const auto* flag = std::get_if<bool>(&call->args[a].node);
+        if (flag != nullptr && pools) {
+          const bool divisor = average && a == 5;  // what it counts
+          if (*flag && !divisor) given.push_back("ceil_mode");
+          if (!*flag && divisor) given.push_back("count_include_pad=False");
+        }
+        tell(call->args[a], given);
+      }
       for (const auto& [name, arg] : call->kwargs) tell(arg, given);
       const auto results = trace::tensors_in(call->result);
       for (size_t r = 0; r < results.size(); ++r) {

@@ -84,9 +84,10 @@ class TracedTest : public testing::Test {
   static void TearDownTestSuite() { delete tracer_; }
 
   // So many programs of the level, from the seed on, made of these operators.
-  void compare(int level, uint64_t seed, size_t count, const std::vector<const ops::Operator*>& operators) {
+  void compare(int level, uint64_t seed, size_t count, const std::vector<const ops::Operator*>& operators,
+               double free_forms = 0) {
     const synth::Space space(operators, {.elements = 5, .work = 7});
-    synth::Maker maker(space, {.level = level, .seed = seed});
+    synth::Maker maker(space, {.level = level, .seed = seed, .free_forms = free_forms});
     if (maker.sampler().empty()) return;
     std::vector<synth::Made> all;
     for (uint64_t index = 0; all.size() < count && index < 4 * count; ++index) {
@@ -163,6 +164,17 @@ TEST_F(TracedTest, IsTheTracersOfWhatWorksElementByElementOnViews) {
   std::vector<const ops::Operator*> chosen;
   for (const char* name : kOnViews) chosen.push_back(ops::find(name));
   compare(4, times(), 100 * times(), chosen);
+}
+
+// Windows that no form has, layers without a bias.
+TEST_F(TracedTest, IsTheTracersOfFreeForms) {
+  std::vector<const ops::Operator*> chosen = {ops::find("linear"), ops::find("transpose")};
+  for (const ops::Operator& op : ops::catalogue())
+    if (ops::has_window(op)) {
+      compare(1, times(), 6 * times(), {&op}, 1);
+      chosen.push_back(&op);
+    }
+  compare(3, times(), 80 * times(), chosen, 1);
 }
 
 TEST_F(TracedTest, IsTheTracersOfLargerPrograms) {

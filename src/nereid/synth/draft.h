@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "nereid/ops/window.h"
 #include "nereid/synth/natural.h"
 #include "nereid/synth/space.h"
 
@@ -16,6 +17,7 @@ struct DraftStep {
   // both.
   uint8_t depth = 0;
   std::array<int32_t, ops::kMaxBorn> born{};
+  ops::Details details{};  // drawn apart (details.h)
   bool operator==(const DraftStep&) const = default;
 };
 // The step whose result step `i` takes as the current value: the one before it, or before the branch that it

@@ -332,7 +332,7 @@ class Emitter {
     const ops::Names sizes{.operands = {},
                            .size = [this, &body](std::string& to, int32_t size) { argument(body, to, size); },
                            .weight_prefix = {}};
-    for (const ops::Weight& weight : ops::weights_of(*applied.op)) {
+    for (const ops::Weight& weight : ops::weights_of(applied)) {
       format(body.init, "        self.{}{} = nn.Parameter(torch.{}(", prefix, weight.name, weight.maker);
       ops::spell(body.init, weight.shape, applied, sizes);
       body.init += ')';
@@ -345,8 +345,9 @@ class Emitter {
   static double fan_in(const ops::Applied& applied) {
     const ops::Shape& x = applied.operands[0];
     if (applied.op->lowering != ops::Lowering::kConvolution) return x.dims[x.rank - 1U];
-    const double channels = applied.form->depthwise ? 1 : x.dims[1];
-    return channels * std::pow(applied.form->kernel, ops::spatial_axes(applied));
+    double fan = x.dims[1] / static_cast<double>(ops::groups_of(applied));
+    for (size_t d = 0; d < static_cast<size_t>(ops::spatial_axes(applied)); ++d) fan *= applied.window.kernel[d];
+    return fan;
   }
 
   // The statement that gives a result its name.

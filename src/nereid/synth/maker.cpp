@@ -5,30 +5,68 @@
 #include <iterator>
 #include <map>
 
+#include "nereid/synth/details.h"
 #include "nereid/synth/size_class.h"
 #include "nereid/synth/values.h"
 
 namespace nereid::synth {
 namespace {
 
-constexpr uint32_t kMannerStream = 1, kFreeSizesStream = 2'000;
+constexpr uint32_t kMannerStream = 1, kFreeSizesStream = 2'000, kFreeFormsStream = 3'000;
+constexpr int kTries = 3;  // of details that fit
 
-// Every size of the grid becomes another one of its class, the same one wherever it stands: half of them any, half of them
-// as people choose them. What was of the highest class may be eight times as large.
+// 50000, 1700, 999, 7777, 1001, 5003, 100003: digits that repeat, and numbers beside powers of ten.
+int32_t with_repeated_digits(Dice& dice, int32_t low, int32_t high) {
+  const auto below = [&](int32_t n) { return static_cast<int32_t>(dice.below(static_cast<uint32_t>(n))); };
+  for (int tries = 0; tries < 8; ++tries) {
+    int digits = 1;
+    for (int32_t rest = low + below(high - low + 1); rest >= 10; rest /= 10) ++digits;
+    int32_t power = 1;
+    for (int d = 1; d < digits; ++d) power *= 10;
+    const int32_t digit = 1 + below(9);
+    int32_t made = digit * power;
+    switch (below(5)) {
+      case 0:
+        break;
+      case 1:
+        made += below(10) * (power / 10);
+        break;
+      case 2:
+        made = digit * ((10 * power - 1) / 9);
+        break;
+      case 3:
+        made = 10 * power + below(17) - 8;
+        break;
+      default:
+        made += 1 + below(9);
+    }
+    if (made >= low && made <= high) return made;
+  }
+  return low + below(high - low + 1);
+}
+
+// Every size of the grid becomes another one of its class, the same one wherever it stands: some any, some as people
+// choose them, some with repeated digits. What was of the highest class may be up to 64 times as large.
 void free_sizes(Dice& dice, Draft& draft) {
   std::map<int32_t, int32_t> chosen;
+  const bool repeated = dice.below(2) == 0;
   const auto set_free = [&](int32_t& size) {
     const int of = size_class_of(size);
     if (of < 2) return;  // the grid has all of them
     const auto [place, is_new] = chosen.try_emplace(size, size);
     if (is_new) {
       static constexpr int32_t kRound[] = {1, 1, 1, 1, 1, 1, 4, 8, 10, 16, 32, 50, 64, 100, 100, 1000, 1000, 10000};
-      const int32_t low = cap(of - 1) + 1, high = cap(of) * (of + 1 == kClasses && dice.below(2) == 0 ? 8 : 1);
-      const int32_t any = low + static_cast<int32_t>(dice.below(static_cast<uint32_t>(high - low + 1)));
-      const int32_t round = kRound[dice.below(std::size(kRound))], rounded = any / round * round;
-      static constexpr int32_t kBeside[] = {0, 0, 0, 0, -1, 1, 3};  // 999, 1001, 10003
-      const int32_t beside = rounded + (round > 1 ? kBeside[dice.below(std::size(kBeside))] : 0);
-      place->second = beside < low || beside > high ? any : beside;
+      static constexpr int32_t kBeyond[] = {1, 1, 1, 1, 8, 8, 8, 64};
+      const int32_t low = cap(of - 1) + 1, high = cap(of) * (of + 1 == kClasses ? kBeyond[dice.below(std::size(kBeyond))] : 1);
+      if (repeated && dice.below(3) != 0) {
+        place->second = with_repeated_digits(dice, low, high);
+      } else {
+        const int32_t any = low + static_cast<int32_t>(dice.below(static_cast<uint32_t>(high - low + 1)));
+        const int32_t round = kRound[dice.below(std::size(kRound))], rounded = any / round * round;
+        static constexpr int32_t kBeside[] = {0, 0, 0, 0, -1, 1, 3};  // 999, 1001, 10003
+        const int32_t beside = rounded + (round > 1 ? kBeside[dice.below(std::size(kBeside))] : 0);
+        place->second = beside < low || beside > high ? any : beside;
+      }
     }
     size = place->second;
   };
@@ -38,36 +76,60 @@ void free_sizes(Dice& dice, Draft& draft) {
     for (int32_t& born : step.born) set_free(born);
 }
 
+bool is_sound(const Program& program) {
+  return std::all_of(program.steps.begin(), program.steps.end(),
+                     [](const Step& step) { return ops::is_sound(step.applied); });
+}
+
+double largest(const Program& program) {
+  double most = 0;
+  for (const Step& step : program.steps) {
+    most = std::max(most, static_cast<double>(step.applied.out.elements()));
+    for (size_t slot = 0; slot < step.operands.size() && slot < ops::kMaxSlots; ++slot)
+      most = std::max(most, static_cast<double>(step.applied.operands[slot].elements()));
+  }
+  return most;
+}
+
 }  // namespace
 
 Maker::Maker(const Space& space, const MakerConfig& config)
     : space_(space), config_(config), sampler_(space, config.level, config.uniform) {}
 
+// Where nothing that was drawn fits, forms stay as they are.
+void Maker::free_forms(Dice& dice, double most, Program& program) {
+  for (int tries = 0; tries < kTries; ++tries) {
+    freed_ = draft_;
+    draw_details(dice, program, space_, freed_);
+    resolve(freed_, space_, freed_program_);
+    if (!is_sound(freed_program_) || largest(freed_program_) > most) continue;
+    std::swap(draft_, freed_), std::swap(program, freed_program_);
+    return;
+  }
+}
+
 void Maker::draw(uint64_t index, int sizes, Made& made) {
   made.index = index, made.sizes = sizes;
   sampler_.draw(config_.seed, index, draft_);
   if (sizes > 0) sampler_.draw_sizes(config_.seed, index, sizes, draft_);
+  for (DraftStep& step : draft_.steps) step.details = {};
   if (config_.free_sizes > 0) {
     Dice dice(config_.seed, index, kFreeSizesStream + static_cast<uint32_t>(sizes));
     if (dice.below(1U << 20) < config_.free_sizes * (1U << 20)) free_sizes(dice, draft_);
   }
   resolve(draft_, space_, made.program);
-  const auto& steps = made.program.steps;
   const double most = std::max(std::exp2(kBitsPerClass * space_.bounds().elements), 0x1p21);
-  const bool too_large = config_.free_sizes > 0 && std::any_of(steps.begin(), steps.end(), [&](const Step& step) {
-    double elements = static_cast<double>(step.applied.out.elements());
-    for (size_t slot = 0; slot < step.operands.size(); ++slot)
-      elements = std::max(elements, static_cast<double>(step.applied.operands[slot].elements()));
-    return elements > most;
-  });
-  if (too_large) {
+  if (config_.free_sizes > 0 && largest(made.program) > most) {
     made.outcome = Outcome::kNoSize;
     return;
   }
-  if (!std::all_of(steps.begin(), steps.end(),
-                   [](const Step& step) { return ops::is_sound(step.applied); })) {
+  if (!is_sound(made.program)) {
     made.outcome = Outcome::kNoSize;
     return;
+  }
+  if (config_.free_forms > 0) {
+    Dice dice(config_.seed, index, kFreeFormsStream);  // of later sizes as well
+    if (dice.below(1U << 20) < config_.free_forms * (1U << 20)) free_forms(dice, most, made.program);
   }
   if (is_degenerate(made.program)) {
     made.outcome = Outcome::kDegenerate;

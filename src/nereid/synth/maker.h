@@ -31,6 +31,7 @@ struct MakerConfig {
   Uniform uniform = Uniform::kSequences;
   uint64_t seed = 0;
   double free_sizes = 0;  // the share of programs whose sizes are any numbers of their classes, not the grid's
+  double free_forms = 0;  // the share of programs whose windows and layers are any that PyTorch has (details.h)
 };
 
 // (seed, index, sizes) decides everything, code included. One for each thread.
@@ -43,10 +44,13 @@ class Maker {
   void write(Made& made) const;
 
  private:
+  void free_forms(Dice& dice, double most, Program& program);
+
   const Space& space_;
   const MakerConfig config_;
   Sampler sampler_;
-  Draft draft_;
+  Draft draft_, freed_;
+  Program freed_program_;
 };
 
 // Whether a structure is on the held-out side, of which `share` (0 to 1) of all structures are. It depends on

@@ -52,6 +52,20 @@ uint64_t hash_of_form(const ops::Form& form) {
   return hasher.value();
 }
 
+// Of what was drawn apart, where anything was: others' hashes are as without.
+void add_details(const ops::Applied& applied, Hasher& hasher) {
+  if (!applied.bias) hasher.add(11);
+  if (!ops::has_window(*applied.op)) return;
+  const ops::Window &window = applied.window, plain = ops::window_of(*applied.form, *applied.op);
+  const bool same = window.kernel == plain.kernel && window.stride == plain.stride && window.padding == plain.padding &&
+                    window.dilation == plain.dilation && window.groups == plain.groups && window.ceil == plain.ceil &&
+                    window.counts_padding == plain.counts_padding;
+  if (same) return;
+  for (const auto* list : {&window.kernel, &window.stride, &window.padding, &window.dilation})
+    for (const uint8_t value : *list) hasher.add(value);
+  hasher.add(static_cast<uint64_t>(window.groups) * 4 + (window.ceil ? 2 : 0) + (window.counts_padding ? 1 : 0));
+}
+
 uint64_t known_hash_of(const ops::Form& form) {
   static const auto* all = [] {
     auto* made = new std::unordered_map<const ops::Form*, uint64_t>;
@@ -66,7 +80,7 @@ uint64_t known_hash_of(const ops::Form& form) {
 void resolve_steps(const Draft& draft, const Space& space, size_t last, ops::Shape shape, Program& program) {
   for (size_t i = last;; i = step_before(draft.steps, i)) {
     const DraftStep& step = draft.steps[i];
-    program.steps[i].applied = ops::apply(*step.op, space.form(step.way.form), shape, step.born);
+    program.steps[i].applied = ops::apply(*step.op, space.form(step.way.form), shape, step.born, step.details);
     const Feed feed = step.way.feed;
     if (feed.a < 0) return;
     const auto& operands = program.steps[i].applied.operands;
@@ -123,6 +137,7 @@ Hashes hashes_of(const Program& program) {
     Hasher whole(name), structure(name);
     const uint64_t form = known_hash_of(*step.applied.form);
     whole.add(form), structure.add(form);
+    add_details(step.applied, whole), add_details(step.applied, structure);
     whole.add(step.applied.out);
     std::array<Hashes, ops::kMaxSlots> operands;
     size_t count = 0;

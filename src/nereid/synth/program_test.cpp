@@ -206,6 +206,64 @@ TEST(FreeSizes, AreOfTheirClassAndKeepWhatIsEqual) {
   EXPECT_GT(seen.size(), 150u);  // the grid has 55
 }
 
+TEST(FreeSizes, HaveDigitsThatRepeat) {
+  const Space space({ops::find("relu")}, {});
+  Maker maker(space, {.level = 1, .seed = 6, .free_sizes = 1});
+  Made made;
+  int repeated = 0, round = 0, beside = 0, all = 0;
+  for (uint64_t i = 0; i < 2'000; ++i) {
+    maker.draw(i, 0, made);
+    const ops::Shape& out = made.program.steps.back().applied.out;
+    for (size_t d = 0; d < out.rank; ++d) {
+      const std::string text = std::to_string(out.dims[d]);
+      if (text.size() < 3) continue;
+      ++all;
+      repeated += text.find_first_not_of(text[0]) == text.npos ? 1 : 0;
+      round += text.find_first_not_of('0', 1) == text.npos ? 1 : 0;
+      beside += text.size() > 3 && text.substr(1, text.size() - 2).find_first_not_of('0') == std::string::npos && text.back() != '0' ? 1 : 0;
+    }
+  }
+  EXPECT_GT(repeated, all / 40);  // any size of three digits: 1 %
+  EXPECT_GT(round, all / 40);
+  EXPECT_GT(beside, all / 40);
+}
+
+TEST(FreeForms, HaveWindowsThatNoFormHas) {
+  std::vector<const ops::Operator*> windowed;
+  for (const ops::Operator& op : ops::catalogue())
+    if (ops::has_window(op)) windowed.push_back(&op);
+  EXPECT_EQ(windowed.size(), 12u);
+  const Space space(windowed, {});
+  Maker plain(space, {.level = 2, .seed = 6}), maker(space, {.level = 2, .seed = 6, .free_forms = 1});
+  Made made, before;
+  std::set<std::string> seen;
+  int same = 0, other = 0;
+  for (uint64_t i = 0; i < 3'000; ++i) {
+    maker.draw(i, 0, made), plain.draw(i, 0, before);
+    if (made.outcome != Outcome::kMade || before.outcome != Outcome::kMade) continue;
+    ++(made.hashes.structure == before.hashes.structure ? same : other);
+    maker.write(made);
+    for (const char* part :
+         {"stride=3", "stride=(", "padding=\"same\"", "padding=(", "dilation=2", "groups=2", "groups=4", "bias=False", "ceil_mode=True",
+          "count_include_pad=False", "output_padding=", "kernel_size=", "(3, 3)", "(1, 7)", "(5, 3)"})
+      if (made.code.find(part) != std::string::npos) seen.insert(part);
+    for (const Step& step : made.program.steps) {
+      const ops::Window& window = step.applied.window;
+      for (size_t d = 0; d + 2 < step.applied.out.rank; ++d) {
+        // As PyTorch reckons the result's size.
+        const int32_t in = step.applied.operands[0].dims[d + 2], out = step.applied.out.dims[d + 2];
+        const int32_t stride = window.stride[d], margin = 2 * window.padding[d] - window.dilation[d] * (window.kernel[d] - 1);
+        int32_t expected = (in + margin - 1 + (window.ceil ? stride - 1 : 0)) / stride + 1;
+        if (window.ceil && (expected - 1) * stride >= in + window.padding[d]) --expected;
+        if (ops::is_transposed(*step.applied.op)) expected = (in - 1) * stride - margin + window.rest[d] + 1;
+        ASSERT_EQ(out, expected) << made.code;
+      }
+    }
+  }
+  EXPECT_EQ(seen.size(), 15u);
+  EXPECT_GT(other, 20 * same);
+}
+
 TEST(Split, FollowsFromTheStructure) {
   int held = 0;
   const Space space(ops::every_operator(), {});

@@ -69,7 +69,7 @@ class Tracing {
       }
       const bool module = manner_.spelling[owner.index] == Spelling::kModule;
       const ops::Applied& applied = program_.steps[owner.index].applied;
-      for (const ops::Weight& weight : ops::weights_of(*applied.op)) {
+      for (const ops::Weight& weight : ops::weights_of(applied)) {
         std::string name = layout_.own[owner.index];
         name += module ? name_in_module(weight.name) : weight.name;
         own_[owner.index].push_back(kept(ops::shape_of(weight, applied), DType::kF32, std::move(name), true));

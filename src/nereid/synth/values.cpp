@@ -402,11 +402,12 @@ class Judge {
     const std::string_view name = applied.op->name;
     if (applied.op->rule == Rule::kGlobalPool)
       return reduced("mean", x, axes_from(2, 4), static_cast<double>(applied.born[0]) * applied.born[1]);
-    const double n = std::pow(applied.form->kernel, ops::spatial_axes(applied));
+    double n = 1;
+    for (size_t d = 0; d < static_cast<size_t>(ops::spatial_axes(applied)); ++d) n *= applied.window.kernel[d];
     if (name.starts_with("max")) return extreme(x, n, true, false);
     uint8_t covered = 0;  // axes that one window has all of
     for (int d = 2; d < applied.out.rank; ++d)
-      if (applied.operands[0].dims[static_cast<size_t>(d)] <= applied.form->kernel) covered |= axis_bit(d);
+      if (applied.operands[0].dims[static_cast<size_t>(d)] <= applied.window.reach(static_cast<size_t>(d) - 2)) covered |= axis_bit(d);
     if (within(x.fixed_sum, covered)) reason_ = "of what is fixed";
     Value made = x;
     made.forget(), made.same_as = -1;
