@@ -7,6 +7,7 @@ import http.server
 import json
 import os
 import pathlib
+import pty
 import re
 import signal
 import subprocess
@@ -170,9 +171,9 @@ def at_work(pid):
     raise AssertionError(f"{pid} does nothing")
 
 
-def started():
+def started(errors=subprocess.PIPE):
     process = subprocess.Popen([NEREID, "optimize", RELU, "-o", "nothing.py", "--device", "cpu", "--proposers", "model", "--model", garbage, "--samples", "200", "--every-sample"],
-                               cwd=root, env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                               cwd=root, env=ENV, stdout=subprocess.PIPE, stderr=errors, text=True)
     child = model_process(process.pid)
     at_work(child)
     return process, child
@@ -194,7 +195,22 @@ result = json.loads(out)
 assert process.returncode == 0 and (result["verdict"], result["proposer"]) == ("Verified", "compiler") and (root / "other.py").exists(), (process.returncode, out, errors)
 assert "nereid-lm) was killed by signal 9" in errors and {t["verdict"] for t in result["tried"] if t["proposer"] == "model"} <= {"Malformed"}, (out, errors)
 
-process, child = started()
+def drained(terminal):
+    try:
+        while os.read(terminal, 1 << 16):
+            pass
+    except OSError:  # nobody writes to it any more
+        pass
+
+
+# A terminal is told how much is written, and how fast.
+mine, its = pty.openpty()
+process, child = started(its)
+os.close(its)
+shown = ""
+while not re.search(r"asking model; model: [1-9]\d* tokens, [1-9]\d* a second", shown):
+    shown += os.read(mine, 1 << 16).decode()
+threading.Thread(target=drained, args=(mine,), daemon=True).start()
 begin = time.time()
 process.send_signal(signal.SIGINT)
 process.communicate(timeout=60)

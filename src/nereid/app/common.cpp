@@ -57,12 +57,12 @@ void add_judging_flags(CLI::App& command, JudgingFlags& flags) {
       ->capture_default_str();
 }
 
-Ticker::Ticker(Progress& progress)
-    : thread_([this, &progress](const std::stop_token& stop) {
+Ticker::Ticker(Progress& progress, std::function<std::string()> beside)
+    : thread_([this, &progress, beside = std::move(beside)](const std::stop_token& stop) {
         std::unique_lock lock(mutex_);
         while (!wake_.wait_for(lock, stop, std::chrono::milliseconds(200), [] { return false; }) &&
                !stop.stop_requested())
-          progress.advance(0);
+          beside ? progress.beside(beside()) : progress.advance(0);
       }) {}
 
 }  // namespace nereid::app

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -33,10 +34,10 @@ uint64_t fresh_seed();  // exact in a JSON reader's double
 // "auto", "cpu" or "cuda"; an error (blamed on the input) where there is no GPU and one was asked for.
 Result<replay::Device> device_from(const std::string& name);
 
-// Keeps a progress line moving while nothing else does.
+// Keeps a progress line moving while nothing else does; `beside`, where there is one, says what goes on besides.
 class Ticker {
  public:
-  explicit Ticker(Progress& progress);
+  explicit Ticker(Progress& progress, std::function<std::string()> beside = {});
 
  private:
   std::mutex mutex_;

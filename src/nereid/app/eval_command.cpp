@@ -69,7 +69,7 @@ Result<Answer> run(const EvalOptions& options, bool json) {
   Progress progress("eval " + options.tasks, std::ssize(tasks));
   Result<std::vector<eval::TaskResult>> results = Error{};
   {
-    const Ticker ticker(progress);
+    const Ticker ticker(progress, [&] { return setup->at_work(); });
     results = eval::evaluate(
         *setup->bench, tasks, setup->proposers,
         {.folder = options.output,

@@ -111,6 +111,8 @@ std::string result_text(const OptimizeOptions& options, const search::Task& task
   std::string text = fmt::format("Nothing was verified for {}; nothing is written.\n", options.reference);
   if (outcome.all_tried && !outcome.tried.empty())
     text += fmt::format("  All that there was to try was tried, in {:.0f} s of {}.\n", outcome.seconds, options.search.budget);
+  else if (!outcome.all_tried && !options.search.once)
+    text += fmt::format("  There was more to try when --budget {} was over.\n", options.search.budget);
   for (const auto& declined : outcome.declined)
     text += fmt::format("  {} has no proposal: {}\n", declined.proposer, declined.why);
   if (const auto* closest = search::furthest(outcome))
@@ -152,7 +154,7 @@ Result<Answer> run(const OptimizeOptions& options, bool json) {
   NEREID_TRY(const auto ways, ways_of(options.search, setup->bench->settings().device));
   const std::string name = std::filesystem::path(options.reference).filename().string();
   Progress progress("optimize " + name);
-  const Ticker ticker(progress);
+  const Ticker ticker(progress, [&] { return setup->at_work(); });
   NEREID_TRY(const auto task, setup->bench->trace(name, source, Deadline::after(std::max(budget, 60.0))));
   auto outcome = search::search(*setup->bench, *task, setup->proposers,
                                 {.deadline = Deadline::after(budget),

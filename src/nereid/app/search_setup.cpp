@@ -142,6 +142,14 @@ Result<std::vector<std::string>> ways_of(const SearchFlags& flags, replay::Devic
   return ways.empty() && flags.against_compile ? search::usual_ways(device) : ways;
 }
 
+std::string SearchSetup::at_work() const {
+  std::string all;
+  for (const auto* proposer : proposers)
+    if (const std::string what = proposer->at_work(); !what.empty())
+      all += fmt::format("{}{}: {}", all.empty() ? "" : "; ", proposer->name(), what);
+  return all;
+}
+
 Result<std::unique_ptr<SearchSetup>> SearchSetup::make(const SearchFlags& flags, int jobs) {
   auto setup = std::make_unique<SearchSetup>();
   NEREID_TRY(const auto device, device_from(flags.device));

@@ -36,6 +36,8 @@ struct SearchSetup {
   std::unique_ptr<verify::Workbench> workbench;
   std::vector<std::unique_ptr<policy::Proposer>> owned;
   std::vector<policy::Proposer*> proposers;
+  // What they do right now, for people who wait.
+  std::string at_work() const;
   std::unique_ptr<search::Bench> bench;
   std::string hardware, versions;
   // A language model of ours writes on a GPU: for more tasks at a time than can be judged.

@@ -26,6 +26,12 @@ void Progress::say(const std::string& note) {
   draw();
 }
 
+void Progress::beside(const std::string& what) {
+  std::lock_guard lock(mutex_);
+  beside_ = what;
+  draw();
+}
+
 void Progress::note(const std::string& line) {
   std::lock_guard lock(mutex_);
   fmt::print(stderr, "{}{}\n", shown_ ? "\r\033[K" : "", line);
@@ -44,6 +50,7 @@ void Progress::draw() {
     line += fmt::format(" {:.0f} s", started_.seconds());
   }
   if (!note_.empty()) line += ": " + note_;
+  if (!beside_.empty()) line += (note_.empty() ? ": " : "; ") + beside_;
   fmt::print(stderr, "\r\033[K{}", line);
   std::fflush(stderr);
   shown_ = true;

@@ -16,6 +16,8 @@ class Progress {
   ~Progress();
   void advance(int64_t by = 1);
   void say(const std::string& note);
+  // What goes on besides, behind the note.
+  void beside(const std::string& what);
   // A line of its own that stays, also where stderr is no terminal.
   void note(const std::string& line);
 
@@ -25,7 +27,7 @@ class Progress {
   const std::string what_;
   const int64_t total_;
   int64_t done_ = 0;
-  std::string note_;
+  std::string note_, beside_;
   Stopwatch started_, drawn_;
   const bool terminal_;
   bool shown_ = false;

@@ -13,6 +13,7 @@
 //                        `finish`: "length" where it was cut, "repeats" where it went round in circles and was broken off; `seconds` since the request came
 //   {"id": 3, "refused": "..."}    nothing is generated, for this reason
 //   {"id": 3, "over": true}        all was said
+//   {"written": 90, "seconds": 0.5}    every half second of work: so many tokens for all together since the last of these
 // What is no request ends the process, and so does the end of the input, at once: whoever asked is gone.
 #include <unistd.h>
 
@@ -38,6 +39,7 @@
 namespace nereid::lm {
 namespace {
 
+constexpr double kTellSeconds = 0.5;
 constexpr int64_t kMostSampleNumber = int64_t{1} << 40;
 constexpr int64_t kMostCacheBytesOnCpu = int64_t{768} << 20;  // it is written over once at the start
 constexpr size_t kMostLine = size_t{64} << 20;
@@ -113,9 +115,13 @@ class Proposing {
 
   Result<Answer> run(Lines& lines) {
     while (!interrupted()) {
-      for (const std::string& line : lines.take(holds_ || generation_.idle())) NEREID_TRY_STATUS(obey(line));
+      const bool waits = holds_ || generation_.idle();
+      if (waits) tell_pace();
+      for (const std::string& line : lines.take(waits)) NEREID_TRY_STATUS(obey(line));
+      if (waits) at_work_ = Stopwatch();
       if (holds_) continue;
       generation_.step([&](const engine::Token& token) { take(token); });
+      if (at_work_.seconds() >= kTellSeconds) tell_pace();
     }
     return Error{"interrupted", Blame::kInterrupted};
   }
@@ -187,7 +193,14 @@ class Proposing {
     return ok_status();
   }
 
+  void tell_pace() {
+    if (written_ > 0) say({{"written", written_}, {"seconds", at_work_.seconds()}});
+    written_ = 0;
+    at_work_ = Stopwatch();
+  }
+
   void take(const engine::Token& token) {
+    ++written_;
     const auto found = groups_.find(token.request);
     if (found == groups_.end()) return;
     AskedGroup& group = found->second;
@@ -219,6 +232,8 @@ class Proposing {
   engine::Generation& generation_;
   const int64_t most_tokens_;
   bool holds_;
+  int64_t written_ = 0;  // tokens, since what they were written in was told
+  Stopwatch at_work_;
   std::map<size_t, AskedGroup> groups_;  // by the engine's number
 };
 

@@ -128,6 +128,11 @@ Result<Question> ModelProposer::question(const Request& request, std::vector<int
   return question;
 }
 
+std::string ModelProposer::at_work() const {
+  const auto pace = process_->pace();
+  return pace.a_second > 0 ? fmt::format("{} tokens, {:.0f} a second", pace.tokens, pace.a_second) : "";
+}
+
 std::unique_ptr<Answers> ModelProposer::propose_several(Request request, std::vector<int> samples) {
   auto asked = question(request, std::move(samples));
   if (!asked.ok()) return std::make_unique<WrittenAnswers>(asked.error());

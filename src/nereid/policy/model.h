@@ -37,6 +37,7 @@ class ModelProposer : public Proposer {
   bool repairs() const override { return repairs_; }
   bool samples() const override { return true; }
   int most_operators() const override { return kMostOperators; }
+  std::string at_work() const override;
   Result<Answer> propose(const Request& request, Deadline deadline) override;
   std::unique_ptr<Answers> propose_several(Request request, std::vector<int> samples) override;
 

@@ -22,6 +22,7 @@ namespace nereid::policy {
 namespace {
 
 constexpr std::chrono::milliseconds kTurn(100);
+constexpr double kPaceSeconds = 2;  // after so long without a word nothing is being written
 constexpr size_t kMostLastWords = 2000, kMostModelLine = size_t{64} << 20, kMostModelText = size_t{16} << 20;
 
 std::string how_it_ended(int status) {
@@ -148,6 +149,16 @@ Status ModelProcess::take(const std::string& line) {
     changed_.notify_all();
     return ok_status();
   }
+  NEREID_TRY(const int64_t tokens, root.integer_at("written", 0, 0, INT64_MAX));
+  if (tokens > 0) {
+    NEREID_TRY(const auto took, root.at("seconds"));
+    NEREID_TRY(const double seconds, took.number());
+    const std::lock_guard lock(mutex_);
+    pace_.tokens += tokens;
+    pace_.a_second = static_cast<double>(tokens) / std::max(seconds, 1e-9);
+    paced_ = Stopwatch();
+    return ok_status();
+  }
   NEREID_TRY(const int64_t id, root.integer_at("id", -1, 0, INT64_MAX));
   NEREID_TRY(const bool over, root.boolean_at("over", false));
   Written written;
@@ -171,6 +182,12 @@ Status ModelProcess::take(const std::string& line) {
   found->second.over = last;
   changed_.notify_all();
   return ok_status();
+}
+
+ModelProcess::Pace ModelProcess::pace() const {
+  const std::lock_guard lock(mutex_);
+  const bool writes = !lost_ && asked() && paced_.seconds() < kPaceSeconds;
+  return {.tokens = pace_.tokens, .a_second = writes ? pace_.a_second : 0};
 }
 
 // An end of the process is the reader's to tell.

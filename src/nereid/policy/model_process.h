@@ -74,6 +74,13 @@ class ModelProcess {
 
   pid_t pid() const { return pid_; }
 
+  // What it writes right now, all questions together.
+  struct Pace {
+    int64_t tokens = 0;   // since it was started
+    double a_second = 0;  // of late; 0 where it writes nothing
+  };
+  Pace pace() const;
+
  private:
   struct Waiting {
     std::vector<Written> written{};  // that nobody has taken
@@ -91,11 +98,13 @@ class ModelProcess {
   const Fd talk_, errors_;
   std::string last_words_;  // the reader's
   std::mutex sending_;
-  std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::map<int64_t, Waiting> waiting_;
   int64_t next_id_ = 0;
   std::optional<Error> lost_;
+  Pace pace_;
+  Stopwatch paced_;
   bool holds_ = true, ends_ = false;  // of a process that has turns: it waits for the next
   const std::function<std::shared_ptr<void>()> turn_;
   std::thread reader_, turns_;

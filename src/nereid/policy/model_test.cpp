@@ -47,6 +47,21 @@ TEST(ModelProcess, SamplesComeAsTheyAreDone) {
   EXPECT_FALSE(*refused->next(kSoon));
 }
 
+// What is written is told while it is, and not when nobody waits for anything.
+TEST(ModelProcess, TellsItsPace) {
+  const auto process = scripted(R"(read -r question; echo '{"written": 90, "seconds": 0.5}'; echo '{"written": 30, "seconds": 0.25}'
+    echo '{"id": 0, "sample": 0, "text": "x", "finish": "end", "tokens": 120, "prompt_tokens": 5, "seconds": 0.75}'
+    read -r question; echo '{"id": 0, "over": true}'; read -r question)");
+  EXPECT_EQ(process->pace().a_second, 0);
+  const auto answers = process->ask(kQuestion);
+  ASSERT_TRUE(*answers->next(kSoon));  // what came before it was taken
+  EXPECT_EQ(process->pace().tokens, 120);
+  EXPECT_EQ(process->pace().a_second, 120);
+  const auto others = process->ask(kQuestion);
+  ASSERT_FALSE(*answers->next(kSoon));
+  EXPECT_EQ(process->pace().tokens, 120);
+}
+
 TEST(ModelProcess, SaysHowSamplesAreDrawn) {
   const auto folder = TemporaryFolder::create();
   const auto heard = folder->path() / "heard";
