@@ -146,9 +146,8 @@ trials = 1
     return rewards
 
 
-OBJECTIVES = {"grpo": 'objective = "grpo"', "drpo": 'objective = "drpo"'}
-if "--all" in sys.argv:  # what learns as grpo does where nothing is timed, and its other baseline: by default their arithmetic is tested (objective_test.py), and hrd's runs (rl_test.py)
-    OBJECTIVES["hrd"] = 'objective = "hrd"'
+OBJECTIVES = {name: f'objective = "{name}"' for name in ("grpo", "hrd", "drpo")}
+if "--all" in sys.argv:  # another baseline: by default its arithmetic is tested (objective_test.py)
     OBJECTIVES["leave_one_out"] = 'objective = "grpo"\nbaseline = "leave_one_out"'
 # Three steps draw nearly all of the 25 tasks once.
 for name, objective in OBJECTIVES.items():
