@@ -139,12 +139,28 @@ def folders_hold_what_they_say(nereid, folder):
     return [target / line["file"] for line in index]
 
 
+def bytes_have_bounds(nereid, folder):
+    """What lies within them, of what would be drawn without."""
+    def lines(name, *options):
+        synth(nereid, "--level", 2, "--seed", 3, "--max-elements", "2^24", "-o", folder / name, *options)
+        return [json.loads(line) for line in (folder / name).read_text().splitlines()]
+
+    bounded = lines("bounded.jsonl", "--count", 30, "--min-bytes", "2^22", "--max-bytes", 20_000_000)
+    every = {line["index"]: line for line in lines("every.jsonl", "--count", 2000)}
+    assert len(bounded) == 30 and all(2**22 <= line["bytes"] <= 20_000_000 for line in bounded), bounded
+    last = max(line["index"] for line in bounded if line["index"] in every)
+    assert last > 50 and {line["index"] for line in bounded if line["index"] <= last} == {i for i, line in every.items() if i <= last and 2**22 <= line["bytes"] <= 20_000_000}
+    assert all(every[line["index"]] == line for line in bounded if line["index"] <= last)
+
+
 def bad_usage_is_told(nereid, folder):
     for arguments, code, expected in (
             (["--level", 0], 2, "1"),
             (["--level", 2, "--ops", "sofmax"], 2, "did you mean 'softmax'"),
             (["--level", 2, "--uniform", "all"], 2, "sequences"),
             (["--level", 2, "--max-elements", "lots"], 2, "got 'lots'"),
+            (["--level", 2, "--min-bytes", "few"], 2, "--min-bytes: expected a number from 8 to 2^45, like 2^20, got 'few'"),
+            (["--level", 2, "--min-bytes", "2^20", "--max-bytes", "1000"], 2, "--max-bytes: expected at least --min-bytes (2^20), got 1000"),
             (["--level", 2, "--held-out", "1.5"], 2, "got 1.5"),
             (["--level", 2, "--split", "held-out"], 2, "--held-out"),
             (["--level", 3, "--ops", "argmax"], 2, "no program of level 3"),
@@ -195,6 +211,7 @@ def main():
         splits_part(arguments.nereid)
         later_sizes_are_the_same_program(arguments.nereid)
         chosen_operators_alone(arguments.nereid)
+        bytes_have_bounds(arguments.nereid, folder)
         bad_usage_is_told(arguments.nereid, folder)
         interrupts_lose_nothing(arguments.nereid, folder)
         files = folders_hold_what_they_say(arguments.nereid, folder)

@@ -140,7 +140,7 @@ class Sink {
 };
 
 struct Counts {
-  uint64_t made = 0, drawn = 0, duplicates = 0, other_split = 0, no_size = 0, degenerate = 0;
+  uint64_t made = 0, drawn = 0, duplicates = 0, other_split = 0, other_bytes = 0, no_size = 0, degenerate = 0;
   uint64_t degenerate_by_replay = 0, not_replayed = 0;
   bool exhausted = false, interrupted = false;
 };
@@ -207,7 +207,7 @@ class Run {
           synth::Maker& maker = *makers_[static_cast<size_t>(thread)];
           const auto place = static_cast<uint64_t>(i);
           maker.draw(next_ + place / per_index, static_cast<int>(place % per_index), made);
-          if (made.outcome == synth::Outcome::kMade && on_my_side(options_, made)) maker.write(made);
+          if (made.outcome == synth::Outcome::kMade && is_asked_for(made)) maker.write(made);
         },
         64);
     if (bench_) NEREID_TRY_STATUS(check_batch(size));
@@ -234,7 +234,7 @@ class Run {
     checked_.assign(size, {});
     std::vector<size_t> all;
     for (size_t i = 0; i < size; ++i)
-      if (batch_[i].outcome == synth::Outcome::kMade && on_my_side(options_, batch_[i])) all.push_back(i);
+      if (batch_[i].outcome == synth::Outcome::kMade && is_asked_for(batch_[i])) all.push_back(i);
     std::optional<Error> failure;
     std::mutex mutex;
     pool_.parallel_for(static_cast<int64_t>((all.size() + kCheckedTogether - 1) / kCheckedTogether),
@@ -260,10 +260,15 @@ class Run {
     return true;
   }
 
+  bool is_asked_for(const synth::Made& made) const {
+    return on_my_side(options_, made) && of_my_size(options_, made);
+  }
+
   bool is_wanted(const synth::Made& made) {
     if (made.outcome == synth::Outcome::kNoSize) return ++counts_.no_size, false;
     if (made.outcome == synth::Outcome::kDegenerate) return ++counts_.degenerate, false;
     if (!on_my_side(options_, made)) return ++counts_.other_split, false;
+    if (!of_my_size(options_, made)) return ++counts_.other_bytes, false;
     if (!seen_.insert(made.hashes.program).second) return ++counts_.duplicates, false;
     return true;
   }
@@ -297,7 +302,8 @@ Json report_of(const SynthOptions& options, const Counts& counts, const synth::C
             {"no_size", counts.no_size},
             {"degenerate_by_replay", counts.degenerate_by_replay},
             {"not_replayed", counts.not_replayed},
-            {"other_split", counts.other_split}}},
+            {"other_split", counts.other_split},
+            {"other_bytes", counts.other_bytes}}},
           {"exhausted", counts.exhausted},
           {"interrupted", counts.interrupted},
           {"seconds", seconds},
@@ -314,8 +320,9 @@ Status check(const SynthOptions& options) {
   return ok_status();
 }
 
-Result<Answer> run(const SynthOptions& options, bool json) {
+Result<Answer> run(SynthOptions options, bool json) {
   NEREID_TRY_STATUS(check(options));
+  NEREID_TRY_STATUS(read_bytes(options));
   if (options.pairs) return make_pairs(options, json);
   NEREID_TRY(const synth::Space space, space_of(options));
   NEREID_TRY(Sink sink, Sink::open(options, json));
@@ -383,6 +390,9 @@ void add_synth_command(CLI::App& app, Chosen& chosen) {
       fmt::format("No contraction or convolution has more multiply-adds, likewise (default: {}; of "
                   "pairs {})",
                   kMaxWork, kMaxWorkOfPairs));
+  command->add_option("--min-bytes", options->min_bytes,
+                      "Its steps, each run alone, read and write at least so many bytes, like 2^26");
+  command->add_option("--max-bytes", options->max_bytes, "... and at most so many");
   command
       ->add_option("--later-sizes", options->later_sizes,
                    "So many more files of each program, at other sizes")

@@ -8,8 +8,8 @@
 namespace nereid::app {
 namespace {
 
-// "2^20" or "1048576" as a bound of the space: the largest e with 8^e at most that.
-Result<int> size_bound(const std::string& option, const std::string& text) {
+// "2^20" or "1048576".
+Result<double> number_of(const std::string& option, const std::string& text) {
   double value = 0;
   try {
     size_t used = 0;
@@ -26,6 +26,12 @@ Result<int> size_bound(const std::string& option, const std::string& text) {
   }
   if (!(value >= 8 && value <= 0x1p45))
     return input_error("{}: expected a number from 8 to 2^45, like 2^20, got '{}'", option, text);
+  return value;
+}
+
+// As a bound of the space: the largest e with 8^e at most that.
+Result<int> size_bound(const std::string& option, const std::string& text) {
+  NEREID_TRY(const double value, number_of(option, text));
   return static_cast<int>(std::log2(value) / synth::kBitsPerClass + 1e-9);
 }
 
@@ -75,6 +81,24 @@ synth::MakerConfig maker_config(const SynthOptions& options) {
 bool on_my_side(const SynthOptions& options, const synth::Made& made) {
   return options.split == "all" ||
          synth::held_out(made.hashes.structure, options.held_out) == (options.split == "held-out");
+}
+
+Status read_bytes(SynthOptions& options) {
+  if (!options.min_bytes.empty()) {
+    NEREID_TRY(options.least_bytes, number_of("--min-bytes", options.min_bytes));
+  }
+  if (!options.max_bytes.empty()) {
+    NEREID_TRY(options.most_bytes, number_of("--max-bytes", options.max_bytes));
+  }
+  if (options.least_bytes > options.most_bytes)
+    return input_error("--max-bytes: expected at least --min-bytes ({}), got {}", options.min_bytes, options.max_bytes);
+  return ok_status();
+}
+
+bool of_my_size(const SynthOptions& options, const synth::Made& made) {
+  if (options.least_bytes == 0 && options.most_bytes == INFINITY) return true;
+  const double bytes = cost_of(made.program).bytes;
+  return bytes >= options.least_bytes && bytes <= options.most_bytes;
 }
 
 Json line_of(const SynthOptions& options, const synth::Made& made) {

@@ -1,6 +1,7 @@
 // What `nereid synth` is told, and what both of its ways (programs, pairs) make of it.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -17,7 +18,9 @@ struct SynthOptions {
   uint64_t count = 100, seed = 0;
   std::vector<std::string> ops{};
   std::string uniform = "sequences", split = "all", output{}, max_elements{},
-              max_work{};  // empty: by default
+              max_work{};                         // empty: by default
+  std::string min_bytes{}, max_bytes{};           // empty: any
+  double least_bytes = 0, most_bytes = INFINITY;  // these, read
   double held_out = 0, free_sizes = 0, free_forms = 0;
   int later_sizes = 0, threads = 0;
   bool pairs = false;
@@ -37,7 +40,10 @@ inline constexpr uint64_t kPatience = 200'000;
 
 Result<synth::Space> space_of(const SynthOptions& options);
 synth::MakerConfig maker_config(const SynthOptions& options);
+// Reads min_bytes and max_bytes.
+Status read_bytes(SynthOptions& options);
 bool on_my_side(const SynthOptions& options, const synth::Made& made);
+bool of_my_size(const SynthOptions& options, const synth::Made& made);
 // What is said of a program beside its text.
 Json line_of(const SynthOptions& options, const synth::Made& made);
 

@@ -62,6 +62,7 @@ class Drawer {
     if (made.outcome == synth::Outcome::kNoSize) return ++dropped_["no_size"], false;
     if (made.outcome == synth::Outcome::kDegenerate) return ++dropped_["degenerate"], false;
     if (!on_my_side(options_, made)) return ++dropped_["other_split"], false;
+    if (!of_my_size(options_, made)) return ++dropped_["other_bytes"], false;
     if (!seen_.insert(made.hashes.program).second) return ++dropped_["duplicates"], false;
     return true;
   }
@@ -71,7 +72,7 @@ class Drawer {
   std::unordered_set<uint64_t> seen_;
   uint64_t next_ = 0, in_vain_ = 0;
   std::map<std::string, uint64_t> dropped_{
-      {"no_size", 0}, {"degenerate", 0}, {"other_split", 0}, {"duplicates", 0}};
+      {"no_size", 0}, {"degenerate", 0}, {"other_split", 0}, {"other_bytes", 0}, {"duplicates", 0}};
 };
 
 struct PairGroup {
@@ -256,13 +257,15 @@ class PairRun {
 std::string made_by(const SynthOptions& o) {
   return fmt::format(
       "level={} seed={} ops={} uniform={} split={} held-out={} max-elements={} max-work={} later-sizes={} "
-      "variants={} wordings={}{} policy={}{}{}{}",
+      "variants={} wordings={}{} policy={}{}{}{}{}{}",
       o.level, o.seed, o.ops.empty() ? "all" : fmt::format("{}", fmt::join(o.ops, ",")), o.uniform, o.split,
       o.held_out, o.max_elements.empty() ? kMaxElementsOfPairs : o.max_elements,
       o.max_work.empty() ? kMaxWorkOfPairs : o.max_work, o.later_sizes, o.variants, o.wordings, o.brief ? " brief" : "", o.policy,
       o.judge_one_in != 1 ? fmt::format(" judge-one-in={}", o.judge_one_in) : "",
       o.free_sizes > 0 ? fmt::format(" free-sizes={}", o.free_sizes) : "",
-      o.free_forms > 0 ? fmt::format(" free-forms={}", o.free_forms) : "");
+      o.free_forms > 0 ? fmt::format(" free-forms={}", o.free_forms) : "",
+      !o.min_bytes.empty() ? fmt::format(" min-bytes={}", o.min_bytes) : "",
+      !o.max_bytes.empty() ? fmt::format(" max-bytes={}", o.max_bytes) : "");
 }
 
 }  // namespace
