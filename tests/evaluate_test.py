@@ -14,7 +14,7 @@ import json, os, sys
 command, rest = sys.argv[1], sys.argv[2:]
 told = {a: b for a, b in zip(rest, rest[1:])}
 if command == "synth":
-    open(told["-o"], "w").writelines(json.dumps({"code": f"task {i}"}) + "\\n" for i in range(int(told["--count"])))
+    open(told["-o"], "w").writelines(json.dumps({"code": f"task {i}" + " large" * ("--min-bytes" in told)}) + "\\n" for i in range(int(told["--count"])))
 elif command == "lower":
     open(told["-o"], "w").write("compiled " + open(rest[0]).read())
 elif command == "generate":
@@ -30,7 +30,9 @@ elif command == "verify":
             own = pair["candidate_source"].startswith("answer")
             word = "Mismatch" if own and number == 2 else "Unsafe" if own and number == 3 and timed else "Verified"
             assert not timed or pair["trace"] == pair["candidate_source"]
-            ms = 1 if own else (2, 0.5)[number % 2]
+            large = pair["reference_source"].endswith("large")
+            assert timed or ("--few-kinds" in rest) == large
+            ms = 0.5 if own and large else 1 if own else (2, 0.5)[number % 2]
             out.write(json.dumps({"id": pair["id"], "gpu": os.environ.get("CUDA_VISIBLE_DEVICES"), "verdict": word, "rule": None, "reason": "so", "trace": pair["candidate_source"],
                                   "times": {"candidate_ms": ms, "reference_ms": 4} if timed and word == "Verified" else None}) + "\\n")
 '''
@@ -68,6 +70,17 @@ with tempfile.TemporaryDirectory() as name:
     for lost in ("results.jsonl", "summary.json", "cuda.verdicts.jsonl"):
         (folder / "before" / lost).unlink()
     assert evaluated("before", "--samples", 3, "--go-on", command="judge.py") == (summary, text)
+    # Large tasks besides: their figures are apart, and those of the small ones are as they were.
+    both, text = evaluated("large", "--samples", 3, "--large", 4)
+    assert [both[way] for way in ("greedy", "drawn")] == [summary[way] for way in ("greedy", "drawn")]
+    for way, samples in (("greedy", 1), ("drawn", 3)):
+        one = both[f"{way}, large"]["5"]
+        assert one["samples"] == 4 * samples and one["verdicts"] == {"Verified": 2 * samples, "Mismatch": samples, "Unsafe": samples}, one
+        assert math.isclose(one["over_eager"]["geomean"], 8) and math.isclose(one["over_compiler"]["geomean"], 2), one
+        assert both[f"{way}, both sizes"]["all"]["samples"] == 24 * samples and both[f"{way}, both sizes"]["all"]["tasks_with_a_verified_answer"] == 16
+    assert "greedy, large, level 5: 50.0% of 4 Verified" in text and "drawn, both sizes, all: " in text, text
+    told = subprocess.run([sys.executable, ROOT / "bench/small_model/choices.py", folder / "large"], capture_output=True, text=True, check=True).stdout
+    assert [line.split(",")[0] for line in told.splitlines()] == ["level 1", "level 1", "level 5", "level 5", "all"] and "level 5, large, 4 groups: " in told, told
     # Beside results that took twice as long on the tasks that both have.
     rows = [json.loads(line) for line in open(folder / "before/results.jsonl")]
     (folder / "slow.jsonl").write_text("".join(json.dumps({**row, "ms": 2 * row["ms"]} if "ms" in row else row) + "\n" for row in rows if row["task"] != "L5_0007"))
@@ -92,5 +105,5 @@ with tempfile.TemporaryDirectory() as name:
         assert part in told, (part, told)
     # By hand: with logs l and 0, a mean of 2 l / 5 and a price of p, fused ones are 2 (3 l / 5) - p against 3 (-2 l / 5): nothing at p = 12 l / 5.
     assert f"nothing at a price of {12 / 5 * math.log(12) / 3:.2f}" in told, told
-    assert float(told.split("price 0 ")[1].split(";")[0]) > 2, told
+    assert float(told.split("price 0 ")[1].split(",")[0]) > 2 and float(told.split("best ")[1].split(";")[0]) > 2, told
 print("shares, times and comparisons are as they should be")

@@ -2,7 +2,7 @@
 
     python3 bench/small_model/choices.py FOLDER [--first STEP] [--behind STEP]
 
-FOLDER is a run of `nereid train rl` (rollouts*.jsonl or .jsonl.gz), or what evaluate.py left with --samples. Answers to a task are a group. By level (or class) and of all:
+FOLDER is a run of `nereid train rl` (rollouts*.jsonl or .jsonl.gz), or what evaluate.py left with --samples. Answers to a task are a group. By level (or class, or level and size) and of all:
 how many are fused, how often each kind is Verified, how much faster fused ones are where a group has both; how far right answers are apart (5 %: what the same program timed
 twice may be, 1.4 to 2.6 % each), how much faster the fastest is than the mean; and the push towards fused answers, sum of A (fused - share of fused), under several rewards, as a
 mean over groups in units of its standard error: what is below 2 either way is chance. "price" is wrong_price of docs/training.md: log speed beside the right ones' mean, and so
@@ -64,7 +64,7 @@ def of_evaluation(folder):
     for answer in read(folder / "drawn.jsonl"):
         row = results[names[answer["index"]]][f"drawn{answer['sample']}"]
         groups[row["task"]].append((kind_of(answer["text"]), row["verdict"] == "Verified", math.log(row["reference_ms"] / row["ms"]) if "ms" in row else 0.0))
-    return [(f"level {results[name]['greedy']['level']}", group) for name, group in groups.items()]
+    return [(f"level {results[name]['greedy']['level']}{', large' if '_large' in name else ''}", group) for name, group in groups.items()]
 
 
 def push(group, reward):

@@ -1,10 +1,12 @@
 """A language model on held-out programs: what share of its answers is right, and how fast they are beside eager PyTorch and beside what
 our compiler picks unmeasured (`nereid lower`).
 
-    python3 bench/small_model/evaluate.py MODEL OUT [--device cuda] [--levels 1,2,5,20] [--count 200] [--samples 4] [--beside OTHER/results.jsonl]
+    python3 bench/small_model/evaluate.py MODEL OUT [--device cuda] [--levels 1,2,5,20] [--count 200] [--large 50] [--samples 4] [--beside OTHER/results.jsonl]
 
 To each task it writes a greedy answer, and --samples more are drawn at --temperature; figures of both are apart. Tasks are `nereid synth --split held-out` of one seed (--tasks FOLDER keeps them, and what the
-compiler makes of them, for the next model); with MODEL "-" the compiler alone is looked at. Every answer is judged by a CPU's replays under `strict`, all kinds of
+compiler makes of them, for the next model); with MODEL "-" the compiler alone is looked at. Those of --count are small (--max-elements, --max-work): a GPU takes longer to begin than to compute them. Beside them
+--large tasks of each level read and write 100 to 400 MB if their operators run one by one; their figures are apart ("large", and "both sizes"), and they are judged on one draw of their own inputs and those
+kinds that find the most. Every answer is judged by a CPU's replays under `strict`, small tasks on all kinds of
 input; with --device cuda what is Verified is then timed (`nereid verify --time-only`: one clock for model and compiler, and one time of each
 reference), and only an answer that is Verified there too counts. Without a GPU there are no times. With --gpus N each of N GPUs (of CUDA_VISIBLE_DEVICES, where that names
 them) writes the answers to every N-th task and times them, beside the others; all cores judge.
@@ -27,6 +29,8 @@ import subprocess
 import sys
 import time
 
+# As in runs/small-rl-data.
+LARGE = ("--max-elements", "2^24", "--max-work", "2^27", "--min-bytes", "100000000", "--max-bytes", "400000000")
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 NEREID = os.environ.get("NEREID", str(ROOT / "nereid")).split()
 
@@ -73,12 +77,16 @@ def tasks_of(told):
     """[(id, level, source)]."""
     found = []
     for level in told.levels.split(","):
-        path = told.tasks / f"level{level}.jsonl"
-        if not path.exists() or len(lines(path)) < told.count:
-            run("synth", "--level", level, "--count", told.count, "--seed", told.seed, "--held-out", "0.05", "--split", "held-out", "--max-elements", told.max_elements,
-                "--max-work", told.max_work, "-o", path, "--json", stdout=subprocess.DEVNULL)
-        found += [(f"L{level}_{i:04}", level, row["code"]) for i, row in enumerate(lines(path)[:told.count])]
+        for end, count, bounds in (("", told.count, ("--max-elements", told.max_elements, "--max-work", told.max_work)), ("large", told.large, LARGE)):
+            path = told.tasks / f"level{level}{end and '-' + end}.jsonl"
+            if count and (not path.exists() or len(lines(path)) < count):
+                run("synth", "--level", level, "--count", count, "--seed", told.seed, "--held-out", "0.05", "--split", "held-out", *bounds, "-o", path, "--json", stdout=subprocess.DEVNULL)
+            found += [(f"L{level}_{end}{i:04}", level, row["code"]) for i, row in enumerate(lines(path)[:count] if count else [])]
     return found
+
+
+def is_large(name):
+    return "_large" in name
 
 
 def compiled(told, tasks):
@@ -143,6 +151,8 @@ def judged(told, name, pairs, *options):
     for pair in pairs:
         distinct.setdefault((pair["reference_source"], pair["candidate_source"]), pair["id"])
     once = [pair for pair in pairs if distinct[pair["reference_source"], pair["candidate_source"]] == pair["id"]]
+    if not once:
+        return {}
     parts = 1 if "cpu" in options else told.gpus
     order = {task: i for i, task in enumerate(sorted({pair["id"].rsplit(".", 1)[0] for pair in once}))}
     started = time.time()
@@ -153,8 +163,7 @@ def judged(told, name, pairs, *options):
         write_lines(asked, [pair for pair in once if order[pair["id"].rsplit(".", 1)[0]] % parts == number])
         if not told.go_on:
             said.unlink(missing_ok=True)
-        subprocess.run([*NEREID, "verify", "--batch", asked, "-o", said, "--policy", "strict", "--seed", str(told.seed), "--jobs", str(max(told.jobs // parts, 1)), "--time-limit",
-                        str(told.time_limit), *options], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=on_gpu(told, number) if parts > 1 else None)
+        subprocess.run([*NEREID, "verify", "--batch", asked, "-o", said, "--policy", "strict", "--seed", str(told.seed), "--jobs", str(max(told.jobs // parts, 1)), *options], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=on_gpu(told, number) if parts > 1 else None)
         return lines(said) if said.exists() else []
 
     found = on_each_gpu(told, of_gpu) if parts > 1 else [of_gpu(0)]
@@ -167,12 +176,16 @@ def results_of(told, tasks, answers, compiler):
     sources = {name: source for name, _, source in tasks}
     pairs = [{"id": f"{name}.{sample}", "reference_source": sources[name], "candidate_source": answer, "form": "answer"} for name, sample, answer in answers]
     pairs += [{"id": f"{name}.compiler", "reference_source": sources[name], "candidate_source": code, "form": "source"} for name, code in compiler.items()]
-    verdicts = judged(told, "cpu", pairs, "--device", "cpu", "--beyond-rules")
+    # Beside each other: whichever ends first leaves its cores to the other.
+    sizes = (("cpu", False, ("--time-limit", str(told.time_limit))), ("cpu-large", True, ("--time-limit", str(6 * told.time_limit), "--trials", "1", "--few-kinds")))
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        parts = [pool.submit(judged, told, name, [pair for pair in pairs if is_large(pair["id"]) == large], "--device", "cpu", "--beyond-rules", *options) for name, large, options in sizes]
+        verdicts = {name: verdict for part in parts for name, verdict in part.result().items()}
     times = {}
     if told.device == "cuda":
         right = [{**pair, "trace": verdicts[pair["id"]]["trace"]} for pair in pairs if verdicts[pair["id"]] and verdicts[pair["id"]]["verdict"] == "Verified"]
         random.Random(told.seed).shuffle(right)  # what the GPU's clock does in between hits model and compiler alike
-        times = judged(told, "cuda", right, "--device", "cuda", "--time-only", "--timing-seconds", str(told.timing_seconds))
+        times = judged(told, "cuda", right, "--device", "cuda", "--time-only", "--timing-seconds", str(told.timing_seconds), "--time-limit", str(told.time_limit))
     levels = {name: level for name, level, _ in tasks}
     rows = []
     for pair in pairs:
@@ -258,6 +271,7 @@ def main():
     parser.add_argument("--gpus", type=int, default=1)
     parser.add_argument("--levels", default="1,2,5,20")
     parser.add_argument("--count", type=int, default=200, help="of each level")
+    parser.add_argument("--large", type=int, default=0, help="of each level, besides, of 100 to 400 MB")
     parser.add_argument("--samples", type=int, default=0, help="of each task, besides the greedy one")
     parser.add_argument("--temperature", type=float, default=1.0)
     parser.add_argument("--tasks", type=pathlib.Path)
@@ -288,11 +302,12 @@ def main():
     beside = lines(told.beside) if told.beside else None
     summary = {"model": told.model, "device": told.device, "samples_of_each": told.samples}
     for way in ("greedy", "drawn") if told.samples else ("greedy",):
-        summary[way] = {}
-        for level in [*told.levels.split(","), "all"]:
-            some = [[row for row in of if level in (row["level"], "all")] for of in (rows, beside or [])]
-            one = summary[way][level] = summary_of(some[0], way, None if beside is None else some[1])
-            print(told_line(f"{way}, {'all' if level == 'all' else 'level ' + level}", one))
+        for size, kept in (("", lambda name: not is_large(name)), ("large", is_large), ("both sizes", lambda name: True)) if told.large else (("", lambda name: True),):
+            figures = summary[f"{way}, {size}" if size else way] = {}
+            for level in [*told.levels.split(","), "all"]:
+                some = [[row for row in of if level in (row["level"], "all") and kept(row["task"])] for of in (rows, beside or [])]
+                one = figures[level] = summary_of(some[0], way, None if beside is None else some[1])
+                print(told_line(f"{way}, {size + ', ' if size else ''}{'all' if level == 'all' else 'level ' + level}", one))
     write(told.out / "summary.json", json.dumps(summary, indent=1) + "\n")
 
 
