@@ -44,7 +44,8 @@ bool is_sound(const Applied& applied) {
 
 int told_axis(const Applied& applied, int dim) {
   const Rule rule = applied.op->rule;
-  const bool either = rule == Rule::kReduce || rule == Rule::kArgReduce || rule == Rule::kAxis || rule == Rule::kTranspose;
+  const bool either = rule == Rule::kReduce || rule == Rule::kArgReduce || rule == Rule::kAxis || rule == Rule::kTranspose || rule == Rule::kCat ||
+                      rule == Rule::kSlice;
   const int rank = applied.operands[0].rank;
   const bool from_end = either && (applied.axes == Applied::kFromEnd || (applied.axes == Applied::kLastFromEnd && dim == rank - 1));
   return from_end ? dim - rank : dim;

@@ -9,7 +9,7 @@ namespace nereid::ops {
 Arg Calling::constant(char which) const {
   const std::string_view text = constant_of(applied, which);
   const char* end = text.data() + text.size();
-  if (text.find('.') == text.npos) {
+  if (text.find_first_of(".e") == text.npos) {
     int64_t value = 0;
     std::from_chars(text.data(), end, value);
     return arg(value);

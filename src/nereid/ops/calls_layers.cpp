@@ -27,23 +27,38 @@ Tensor folded(Calling& c, Tensor batch, Tensor matrix) {
   return c.look_as("_unsafe_view", product, sizes);
 }
 
+// Batches of matrices, as a batch in three dimensions.
+Tensor batched(Calling& c, Tensor left, Tensor right, const Sizes& sizes) {
+  const Sizes batch(sizes.begin(), sizes.end() - 2);
+  const int64_t count = count_of(batch);
+  Tensor factors[2];
+  for (const size_t i : {0, 1}) {
+    const Tensor factor = i == 0 ? left : right;
+    const Sizes own = c.to.laid(factor).sizes;
+    Sizes wide = batch;
+    wide.insert(wide.end(), own.end() - 2, own.end());
+    factors[i] = c.reshape(c.expand(factor, wide), {count, wide[batch.size()], wide[batch.size() + 1]});
+  }
+  const Tensor product =
+      c.fresh("bmm", {arg(factors[0]), arg(factors[1])}, {count, sizes[sizes.size() - 2], sizes.back()});
+  return c.look_as("_unsafe_view", product, sizes);
+}
+
 std::optional<Tensor> matmul(Calling& c) {
   const Sizes a = c.laid(0).sizes, b = c.laid(1).sizes;
   if (b.size() == 1) return c.fresh("mv", {arg(c.x[0]), arg(c.x[1])}, c.out());
   if (a.size() == 2) return c.fresh("mm", {arg(c.x[0]), arg(c.x[1])}, c.out());
   if (b.size() == 2 && folds(c, c.x[0], c.x[1])) return folded(c, c.x[0], c.x[1]);
-  Sizes batch(a.begin(), a.end() - 2);
-  const int64_t count = count_of(batch);
-  Tensor factors[2];
-  for (const size_t i : {0, 1}) {
-    const Sizes own = c.laid(i).sizes;
-    Sizes wide = batch;
-    wide.insert(wide.end(), own.end() - 2, own.end());
-    factors[i] = c.reshape(c.expand(c.x[i], wide), {count, wide[batch.size()], wide[batch.size() + 1]});
-  }
-  const Tensor product =
-      c.fresh("bmm", {arg(factors[0]), arg(factors[1])}, {count, a[a.size() - 2], b.back()});
-  return c.look_as("_unsafe_view", product, c.out());
+  return batched(c, c.x[0], c.x[1], c.out());
+}
+
+std::optional<Tensor> attention_by_hand(Calling& c) {
+  const Tensor keys = c.transpose(c.x[1], 2, 3, "transpose.int", {arg(int64_t{-2}), arg(int64_t{-1})});
+  Sizes sizes = c.out();
+  sizes.back() = c.laid(1).sizes[2];
+  const Tensor scores = c.elementwise("mul.Tensor", {batched(c, c.x[0], keys, sizes)}, {c.constant('a')});
+  const Tensor shares = c.fresh("_softmax", {arg(scores), arg(int64_t{-1}), arg(false)}, sizes);
+  return batched(c, shares, c.x[2], c.out());
 }
 
 std::optional<Tensor> linear(Calling& c) {
@@ -162,8 +177,10 @@ std::optional<Tensor> batch_norm(Calling& c) {
                    c.out().size() == 2 ? c.to.made(elementwise(flat)) : as_input(c, c.out()));
 }
 std::optional<Tensor> instance_norm(Calling& c) {
+  const bool affine = !c.own.empty();
   return c.fresh("instance_norm",
-                 {arg(c.x[0]), none(), none(), none(), none(), arg(true), arg(0.1), arg(1e-5), arg(true)},
+                 {arg(c.x[0]), affine ? arg(c.own[0]) : none(), affine ? arg(c.own[1]) : none(), none(), none(), arg(true),
+                  arg(0.1), arg(1e-5), arg(true)},
                  c.out());
 }
 std::optional<Tensor> group_norm(Calling& c) {
@@ -183,7 +200,8 @@ std::optional<Tensor> layer_norm(Calling& c) {
   rows.back() = 1;
   const Tensor made = c.to.made(c.out()), mean = c.to.made(rows), scale = c.to.made(rows);
   c.to.call("native_layer_norm",
-            {arg(c.x[0]), integers({c.out().back()}), arg(c.own[0]), arg(c.own[1]), arg(1e-5)},
+            {arg(c.x[0]), integers({c.out().back()}), c.own.empty() ? none() : arg(c.own[0]),
+             c.own.empty() ? none() : arg(c.own[1]), c.applied.op->constants.empty() ? arg(1e-5) : c.constant('a')},
             tensors({made, mean, scale}, true));
   return made;
 }
@@ -195,12 +213,48 @@ std::optional<Tensor> rms_norm(Calling& c) {
   const Laid made = elementwise(weighted);
   const bool last = suggests_channels_last(c.laid());
   const bool copied = last ? !is_channels_last(made) : !is_row_major(made);
-  return c.to.call("rms_norm", {arg(c.x[0]), integers({c.out().back()}), arg(c.own[0])},
+  std::vector<Arg> args = {arg(c.x[0]), integers({c.out().back()}), arg(c.own[0])};
+  if (!c.applied.op->constants.empty()) args.push_back(c.constant('a'));
+  return c.to.call("rms_norm", std::move(args),
                    copied ? as_input(c, c.out()) : c.to.made(made));
 }
 
+// Of what the last axis has: its size taken out, kept one long.
+Tensor over_last(Calling& c, std::string_view op, std::vector<Arg> args, Recording::Named named = {}) {
+  Sizes rows = c.out();
+  rows.back() = 1;
+  return c.fresh(op, std::move(args), rows, std::move(named));
+}
+std::optional<Tensor> rms_by_hand(Calling& c) {
+  const Tensor squares = c.elementwise("pow.Tensor_Scalar", {c.x[0]}, {arg(int64_t{2})});
+  const Tensor mean = over_last(c, "mean.dim", {arg(squares), integers({-1}), arg(true)});
+  const Tensor more = c.elementwise("add.Tensor", {mean}, {c.constant('a')});
+  return c.elementwise("mul.Tensor", {c.x[0], c.elementwise("rsqrt", {more})});
+}
+std::optional<Tensor> layer_norm_by_hand(Calling& c) {
+  const Tensor mean = over_last(c, "mean.dim", {arg(c.x[0]), integers({-1}), arg(true)});
+  const Tensor apart = c.elementwise("sub.Tensor", {c.x[0], mean});
+  const Tensor variance = over_last(c, "var.correction", {arg(c.x[0]), integers({-1})},
+                                    {{"correction", arg(int64_t{0})}, {"keepdim", arg(true)}});
+  const Tensor more = c.elementwise("add.Tensor", {variance}, {c.constant('a')});
+  return c.elementwise("div.Tensor", {apart, c.elementwise("sqrt", {more})});
+}
+std::optional<Tensor> normalize(Calling& c) {
+  Sizes rows = c.out();
+  rows[static_cast<size_t>(c.dim())] = 1;
+  const Tensor length = c.fresh("linalg_vector_norm", {arg(c.x[0]), arg(2.0), integers({c.told_dim()}), arg(true)}, rows);
+  const Tensor least = c.elementwise("clamp_min", {length}, {arg(1e-12)});
+  return c.elementwise("div.Tensor", {c.x[0], c.expand(least, c.out())});
+}
+
 std::optional<Tensor> attention(Calling& c) {
-  return c.fresh("scaled_dot_product_attention", {arg(c.x[0]), arg(c.x[1]), arg(c.x[2])}, c.out());
+  const std::string_view name = c.applied.op->name;
+  std::vector<Arg> args = {arg(c.x[0]), arg(c.x[1]), arg(c.x[2])};
+  if (name == "masked_attention") args.insert(args.begin() + 2, arg(c.x[1]));
+  if (name.starts_with("causal")) args.insert(args.end(), {none(), arg(0.0), arg(true)});
+  Recording::Named named;
+  if (name.find("scaled_attention") != name.npos) named.emplace_back("scale", c.constant('a'));
+  return c.fresh("scaled_dot_product_attention", std::move(args), c.out(), std::move(named));
 }
 
 std::optional<Tensor> cell(Calling& c) {
@@ -223,7 +277,9 @@ void add_contraction_records(Records& records) {
   records["bmm"] = bmm, records["matmul"] = matmul, records["linear"] = linear;
   for (const Operator& op : catalogue())
     if (op.lowering == Lowering::kConvolution) records[op.name] = convolution;
-  records["scaled_dot_product_attention"] = attention;
+  for (const char* name : {"scaled_dot_product_attention", "causal_attention", "scaled_attention", "causal_scaled_attention", "masked_attention"})
+    records[name] = attention;
+  records["attention_by_hand"] = attention_by_hand;
 }
 
 void add_layer_records(Records& records) {
@@ -232,6 +288,9 @@ void add_layer_records(Records& records) {
   records["global_avg_pool"] = global_avg_pool;
   records["batch_norm"] = batch_norm, records["instance_norm"] = instance_norm;
   records["group_norm"] = group_norm, records["layer_norm"] = layer_norm, records["rms_norm"] = rms_norm;
+  records["instance_norm_affine"] = instance_norm, records["layer_norm_plain"] = records["layer_norm_eps"] = layer_norm;
+  records["rms_norm_eps"] = rms_norm, records["rms_norm_by_hand"] = rms_by_hand;
+  records["layer_norm_by_hand"] = layer_norm_by_hand, records["normalize"] = normalize;
   records["rnn_cell"] = records["gru_cell"] = cell, records["lstm_cell"] = lstm_cell;
 }
 

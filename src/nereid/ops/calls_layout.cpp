@@ -1,5 +1,6 @@
 // Views, and what copies elements to other places.
 #include <algorithm>
+#include <limits>
 
 #include "nereid/ops/calls_impl.h"
 
@@ -34,12 +35,12 @@ Tensor half(Calling& c, int64_t which) {
 std::optional<Tensor> slice(Calling& c) {
   const int64_t end = c.out()[static_cast<size_t>(c.dim())];
   return c.to.call(c.method() ? "slice.Tensor" : "narrow",
-                   {arg(c.x[0]), arg(c.dim()), arg(int64_t{0}), arg(end)}, half(c, 0));
+                   {arg(c.x[0]), arg(c.method() ? c.dim() : c.told_dim()), arg(int64_t{0}), arg(end)}, half(c, 0));
 }
 std::optional<Tensor> halves(Calling& c, std::string_view op, int64_t size, int64_t which) {
   const Tensor first = half(c, 0), second = half(c, 1);
   std::vector<Arg> args = {arg(c.x[0]), arg(size)};
-  if (c.dim() != 0) args.push_back(arg(c.dim()));
+  if (c.told_dim() != 0) args.push_back(arg(c.told_dim()));
   c.to.call(op, std::move(args), tensors({first, second}));
   return which == 0 ? first : second;
 }
@@ -48,13 +49,30 @@ std::optional<Tensor> split(Calling& c) {
 }
 std::optional<Tensor> chunk(Calling& c) { return halves(c, "chunk", 2, 0); }
 
+// The chunks of an operand, told twice: f of one times the other.
+std::optional<Tensor> gated(Calling& c, std::string_view op) {
+  const Tensor first = *halves(c, "chunk", 2, 0);
+  const Laid lies[] = {c.to.laid(first)};
+  const Tensor gate = c.to.call(op, {arg(first)}, c.to.made(elementwise(lies)));
+  return c.elementwise("mul.Tensor", {gate, *halves(c, "chunk", 2, 1)});
+}
+std::optional<Tensor> swiglu(Calling& c) { return gated(c, "silu"); }
+std::optional<Tensor> geglu(Calling& c) { return gated(c, "gelu"); }
+std::optional<Tensor> glu(Calling& c) {
+  std::vector<Arg> args = {arg(c.x[0])};
+  if (c.told_dim() != -1) args.push_back(arg(c.told_dim()));
+  const Laid lies[] = {c.to.laid(half(c, 0))};
+  return c.to.call("glu", std::move(args), c.to.made(elementwise(lies)));
+}
+
 // Of a concatenation: channels last where all operands look so.
 Sizes joined(const Sizes& sizes, std::span<const Laid> operands) {
   return std::ranges::all_of(operands, suggests_channels_last) ? channels_last(sizes) : row_major(sizes);
 }
 std::vector<Arg> listed(const Calling& c) {
   std::vector<Arg> args = {tensors({c.x.begin(), c.x.end()})};
-  if (c.dim() != 0) args.push_back(arg(c.dim()));
+  const int64_t told = c.told_dim();
+  if (told != 0) args.push_back(arg(told));
   return args;
 }
 std::optional<Tensor> cat(Calling& c) {
@@ -79,6 +97,28 @@ std::optional<Tensor> stack(Calling& c) {
   return c.to.call("stack", listed(c), c.to.made(std::move(made)));
 }
 
+// The second part of the last axis, negated, before the first.
+Tensor rotated(Calling& c) {
+  const auto last = static_cast<int64_t>(c.out().size()) - 1;
+  const int64_t size = c.out().back(), middle = size / 2;
+  const auto part = [&](int64_t from, int64_t to, int64_t told) {
+    Laid lies = c.laid();
+    lies.sizes.back() = to - from;
+    const int64_t further = from * lies.strides.back();
+    return c.to.call("slice.Tensor", {arg(c.x[0]), arg(last), arg(from), arg(told)}, c.to.look(c.x[0], std::move(lies), further));
+  };
+  const Tensor second = c.elementwise("neg", {part(middle, size, std::numeric_limits<int64_t>::max())});
+  const Tensor first = part(0, middle, middle);
+  const Laid lie[] = {c.to.laid(second), c.to.laid(first)};
+  return c.to.call("cat", {tensors({second, first}), arg(int64_t{-1})}, c.to.made({c.out(), joined(c.out(), lie)}));
+}
+std::optional<Tensor> rotate_half(Calling& c) { return rotated(c); }
+std::optional<Tensor> rope(Calling& c) {
+  const Tensor plain = c.elementwise("mul.Tensor", {c.x[0], c.x[1]});
+  const Tensor turned = c.elementwise("mul.Tensor", {rotated(c), c.x[2]});
+  return c.elementwise("add.Tensor", {plain, turned});
+}
+
 std::optional<Tensor> pad(Calling& c) {
   const Sizes from = c.laid().sizes, made = c.out();
   Sizes pads;
@@ -100,6 +140,8 @@ std::optional<Tensor> embedding(Calling& c) {
 }  // namespace
 
 void add_layout_records(Records& records) {
+  records["glu"] = glu, records["swiglu"] = swiglu, records["geglu"] = geglu;
+  records["rotate_half"] = rotate_half, records["rope"] = rope;
   records["transpose"] = transpose, records["permute"] = permute, records["view"] = view;
   records["slice"] = slice, records["split"] = split, records["chunk"] = chunk;
   records["cat"] = cat, records["stack"] = stack, records["pad"] = pad;

@@ -8,6 +8,33 @@ std::optional<Tensor> whole(Calling& c) {
   return c.fresh(c.applied.op->name, {arg(c.x[0]), arg(c.x[1])}, {});
 }
 
+// 1: the mean, which is the schema's own; 2: the sum.
+int64_t how(const Calling& c) { return c.applied.op->name.ends_with("sum") ? 2 : 1; }
+std::optional<Tensor> whole_with(Calling& c, double usual) {
+  std::vector<Arg> args = {arg(c.x[0]), arg(c.x[1])};
+  const bool told = !c.applied.op->constants.empty() && std::get<double>(c.constant('a').node) != usual;
+  if (how(c) != 1 || told) args.push_back(arg(how(c)));
+  if (told) args.push_back(c.constant('a'));
+  return c.fresh(c.applied.op->aten.substr(6), std::move(args), {});
+}
+std::optional<Tensor> whole_or_sum(Calling& c) { return whole_with(c, 1.0); }
+std::optional<Tensor> bce_with_logits(Calling& c) {
+  std::vector<Arg> args = {arg(c.x[0]), arg(c.x[1])};
+  if (how(c) != 1) args.insert(args.end(), {none(), none(), arg(how(c))});
+  return c.fresh("binary_cross_entropy_with_logits", std::move(args), {});
+}
+std::optional<Tensor> l1(Calling& c) {
+  const Tensor far = c.elementwise("abs", {c.elementwise("sub.Tensor", {c.x[0], c.x[1]})});
+  return c.fresh(how(c) == 1 ? "mean" : "sum", {arg(far)}, {});
+}
+std::optional<Tensor> mse_by_hand(Calling& c) {
+  const Tensor between = c.elementwise("sub.Tensor", {c.x[0], c.x[1]});
+  return c.fresh("mean", {arg(c.elementwise("pow.Tensor_Scalar", {between}, {arg(int64_t{2})}))}, {});
+}
+std::optional<Tensor> dot(Calling& c) {
+  return c.fresh("sum.dim_IntList", {arg(c.elementwise("mul.Tensor", {c.x[0], c.x[1]})), integers({-1})}, c.out());
+}
+
 std::optional<Tensor> kl_div(Calling& c) {
   const Tensor x = c.x[0], target = c.x[1];
   const Tensor product = c.elementwise("mul.Tensor", {target, x});
@@ -60,7 +87,8 @@ std::optional<Tensor> triplet(Calling& c) {
 }
 
 std::optional<Tensor> cosine(Calling& c) {
-  const Sizes rows = {c.laid().sizes[0], 1};
+  Sizes rows = c.out();
+  rows.push_back(1);
   Tensor lengths[2];
   for (const size_t i : {0, 1}) {
     const Tensor length = c.fresh(
@@ -81,6 +109,10 @@ std::optional<Tensor> cosine(Calling& c) {
 
 void add_loss_records(Records& records) {
   records["mse_loss"] = records["smooth_l1_loss"] = whole;
+  for (const char* name : {"mse_loss_sum", "huber_loss", "huber_loss_sum", "smooth_l1_beta"}) records[name] = whole_or_sum;
+  records["bce_with_logits"] = records["bce_with_logits_sum"] = bce_with_logits;
+  records["l1_loss"] = records["l1_loss_sum"] = records["l1_by_hand"] = l1;
+  records["mse_by_hand"] = mse_by_hand, records["dot"] = dot;
   records["kl_div"] = kl_div, records["hinge_embedding_loss"] = hinge;
   records["cross_entropy"] = cross_entropy, records["triplet_margin_loss"] = triplet;
   records["cosine_similarity"] = cosine;

@@ -31,7 +31,7 @@ std::optional<Tensor> relu(Calling& c) {
 }
 // where(x >= a | isnan(x), x, a), and of that the same with b, where there is one.
 std::optional<Tensor> clamp(Calling& c) {
-  const bool both = constant_count(*c.applied.op, 'b') > 0;
+  const bool both = constant_count(*c.applied.op, 'b') > 0 || c.applied.op->name == "relu6";
   Laid x = c.laid();
   for (int bound = 0; bound < (both ? 2 : 1); ++bound) {
     const Laid from[] = {x};
@@ -39,8 +39,14 @@ std::optional<Tensor> clamp(Calling& c) {
     const Laid chosen[] = {elementwise(compared), x, kNumber};
     x = elementwise(chosen);
   }
-  std::vector<Arg> args = {arg(c.x[0]), c.constant('a')};
-  if (both) args.push_back(c.constant('b'));
+  std::vector<Arg> args = {arg(c.x[0])};
+  if (c.applied.op->name == "relu6") {
+    for (const int64_t bound : {0, 6}) args.push_back(c.module() ? arg(static_cast<double>(bound)) : arg(bound));
+  } else {
+    if (c.applied.op->name == "clamp_max") args.push_back(none());
+    args.push_back(c.constant('a'));
+    if (both) args.push_back(c.constant('b'));
+  }
   return c.to.call(aten(c), std::move(args), c.to.made(x));
 }
 std::optional<Tensor> square(Calling& c) {
@@ -61,6 +67,27 @@ std::optional<Tensor> leaky_relu(Calling& c) {
   const bool usual = std::get<double>(slope.node) == 0.01;  // what is the schema's own is not passed on
   return c.elementwise("leaky_relu", {c.x[0]}, usual ? std::vector<Arg>() : std::vector<Arg>{slope});
 }
+std::optional<Tensor> gelu_tanh(Calling& c) {
+  const Laid from[] = {c.laid()};
+  const Laid first[] = {elementwise(from)};
+  return c.to.call("gelu", {arg(c.x[0])}, c.to.made(elementwise(first)), {{"approximate", Arg{trace::Text{"tanh"}}}});
+}
+std::optional<Tensor> prelu(Calling& c) {
+  Sizes sizes(c.out().size(), 1);
+  sizes[1] = count_of(c.to.laid(c.own[0]).sizes);
+  const Tensor weight = c.to.laid(c.own[0]).sizes == sizes ? c.own[0] : c.look_as("view", c.own[0], sizes);
+  return c.elementwise("_prelu_kernel", {c.x[0], weight});
+}
+// A loss for each element.
+std::optional<Tensor> each_loss(Calling& c, std::vector<Arg> more) { return c.elementwise(aten(c), {c.x[0], c.x[1]}, std::move(more)); }
+std::optional<Tensor> plain_each(Calling& c) { return each_loss(c, {arg(int64_t{0})}); }
+std::optional<Tensor> huber_each(Calling& c) {
+  const Arg delta = c.constant('a');
+  return std::get<double>(delta.node) == 1.0 ? each_loss(c, {arg(int64_t{0})}) : each_loss(c, {arg(int64_t{0}), delta});
+}
+std::optional<Tensor> bce_each(Calling& c) { return each_loss(c, {none(), none(), arg(int64_t{0})}); }
+std::optional<Tensor> l1_each(Calling& c) { return c.elementwise("abs", {c.elementwise("sub.Tensor", {c.x[0], c.x[1]})}); }
+
 std::optional<Tensor> unary_in_steps(Calling& c) { return in_steps(c, aten(c)); }
 std::optional<Tensor> elu(Calling& c) { return in_steps(c, "elu", {c.constant('a')}); }
 std::optional<Tensor> selu(Calling& c) {
@@ -99,10 +126,12 @@ std::optional<Tensor> norm(Calling& c) {
   return reduction(c, aten(c), aten(c), c.whole() ? std::vector<Arg>() : std::vector<Arg>{arg(int64_t{2})});
 }
 std::optional<Tensor> variance(Calling& c) {
-  if (c.whole()) return c.fresh("var.correction", {arg(c.x[0])}, {});
-  Recording::Named named = {{"correction", arg(int64_t{1})}};
+  const bool population = c.applied.op->name.ends_with("population");
+  Recording::Named named;
+  if (!c.whole() || population) named.emplace_back("correction", arg(int64_t{population ? 0 : 1}));
+  if (c.whole()) return c.fresh(aten(c), {arg(c.x[0])}, {}, std::move(named));
   if (c.applied.form->keep) named.emplace_back("keepdim", arg(true));
-  return c.fresh("var.correction", {arg(c.x[0]), integers(told_axes(c))}, c.out(), std::move(named));
+  return c.fresh(aten(c), {arg(c.x[0]), integers(told_axes(c))}, c.out(), std::move(named));
 }
 std::optional<Tensor> logsumexp(Calling& c) {
   if (!c.whole()) return reduction(c, "", "logsumexp");
@@ -112,6 +141,11 @@ std::optional<Tensor> logsumexp(Calling& c) {
 }
 std::optional<Tensor> place_of_extreme(Calling& c) {
   return c.fresh(aten(c), {arg(c.x[0]), arg(c.told_dim())}, c.out(), {}, DType::kI64);
+}
+std::optional<Tensor> value_of_extreme(Calling& c) {
+  const Tensor values = c.to.made(c.out()), places = c.to.made(c.out(), DType::kI64);
+  c.to.call(aten(c), {arg(c.x[0]), arg(c.told_dim())}, tensors({values, places}, true));
+  return values;
 }
 std::optional<Tensor> softmax(Calling& c) {
   return c.fresh(c.applied.op->name == "softmax" ? "_softmax" : "_log_softmax",
@@ -146,9 +180,12 @@ void add_pointwise_records(Records& records) {
   }
   for (const char* name : {"gelu", "hardswish", "hardsigmoid", "logsigmoid"}) records[name] = unary_in_steps;
   records["elu"] = elu;
-  for (const char* name : {"pow", "add_scalar", "sub_scalar", "mul_scalar", "div_scalar", "rsub"})
+  records["gelu_tanh"] = gelu_tanh, records["prelu"] = records["prelu_channels"] = prelu;
+  records["mse_loss_none"] = records["smooth_l1_none"] = plain_each, records["huber_loss_none"] = huber_each;
+  records["bce_with_logits_none"] = bce_each, records["l1_loss_none"] = l1_each;
+  for (const char* name : {"pow", "pow_positive", "add_scalar", "sub_scalar", "mul_scalar", "div_scalar", "rsub"})
     records[name] = with_constant;
-  for (const char* name : {"hardtanh", "clamp", "clamp_min"}) records[name] = clamp;
+  for (const char* name : {"hardtanh", "relu6", "clamp", "clamp_min", "clamp_max"}) records[name] = clamp;
   records["square"] = square;
   records["relu"] = relu;
   records["lerp"] = lerp;
@@ -163,7 +200,9 @@ void add_pointwise_records(Records& records) {
 void add_reduction_records(Records& records) {
   records["sum"] = sum, records["mean"] = mean;
   records["max"] = records["min"] = extreme;
-  records["var"] = variance, records["norm"] = norm, records["logsumexp"] = logsumexp;
+  for (const char* name : {"var", "var_population", "std", "std_population"}) records[name] = variance;
+  records["max_values"] = records["min_values"] = value_of_extreme;
+  records["norm"] = norm, records["logsumexp"] = logsumexp;
   records["argmax"] = records["argmin"] = place_of_extreme;
   records["softmax"] = records["log_softmax"] = softmax;
   records["cumsum"] = records["cumprod"] = scan;

@@ -30,17 +30,17 @@ double gates(const Applied& applied) {
 }
 
 double reduction_operations(std::string_view name) {
-  if (name == "var" || name == "logsumexp") return 4;
+  if (name.starts_with("var") || name.starts_with("std") || name == "logsumexp") return 4;
   return name == "norm" ? 2 : 1;
 }
 
 double normalisation_operations(std::string_view name) {
   if (name.find("softmax") != name.npos) return 5;
-  return name == "rms_norm" ? 4 : 8;
+  return name.starts_with("rms_norm") ? 4 : 8;
 }
 
 double loss_operations(std::string_view name) {
-  if (name == "mse_loss") return 3;
+  if (name.starts_with("mse")) return 3;
   return name == "cosine_similarity" ? 1 : 5;
 }
 
@@ -66,7 +66,8 @@ double flops_of(const Applied& applied) {
       return normalisation_operations(name) * n;
     case Lowering::kAttention: {
       const double rows = n / applied.operands[0].dims[3];
-      return 2 * rows * applied.born[0] * (applied.born[1] + applied.out.dims[3]);
+      const double keys = applied.operands[1].dims[2];
+      return 2 * rows * keys * (applied.operands[0].dims[3] + applied.out.dims[3]);
     }
     case Lowering::kLoss:
       return loss_operations(name) * n;
@@ -86,6 +87,11 @@ double bytes_each(Range range) { return range == Range::kIndex ? 8 : range == Ra
 
 double parameter_elements(const Applied& applied) {
   const Shape &x = applied.operands[0], &out = applied.out;
+  const std::string_view name = applied.op->name;
+  if (name == "prelu") return 1;
+  if (name == "prelu_channels") return x.dims[1];
+  if (name == "instance_norm_affine") return 2.0 * x.dims[1];
+  if (applied.op->weights.empty()) return 0;
   const double bias = applied.bias ? 1 : 0;
   switch (applied.op->rule) {
     case Rule::kLinear:
@@ -96,7 +102,7 @@ double parameter_elements(const Applied& applied) {
     case Rule::kGroupNorm:
       return 2.0 * x.dims[1];
     case Rule::kRowNorm:
-      return (applied.op->name == "rms_norm" ? 1.0 : 2.0) * x.dims[x.rank - 1U];
+      return (name.starts_with("rms_norm") ? 1.0 : 2.0) * x.dims[x.rank - 1U];
     case Rule::kCell:
       return gates(applied) * out.dims[1] * (applied.born[0] + out.dims[1] + 2.0);
     default:

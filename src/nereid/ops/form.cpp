@@ -385,7 +385,29 @@ Forms attention() {
   form.slot[2] = slot({out(0), out(1), born(0), out(3)});
   form.work_is_product = true;
   at_least_two(form, 2);
+  Form own = form;  // as many keys as queries
+  own.born = 1, own.high[2] = 3;
+  own.slot[0] = own.slot[1] = slot({out(0), out(1), out(2), born(0)}), own.slot[2] = whole(4);
+  return {form, own};
+}
+// The keys are the values; a number is added for each query and key.
+Forms masked_attention() {
+  Form form;
+  form.out_rank = 4, form.slots = 3, form.born = 1;
+  form.slot[0] = whole(4), form.slot[1] = slot({out(0), out(1), born(0), out(3)}), form.slot[2] = slot({out(2), born(0)});
+  form.preserving = true, form.work_is_product = true;
+  at_least_two(form, 2);
   return {form};
+}
+Forms rotary() {
+  Forms made;
+  for (int rank = 2; rank <= 4; ++rank) {
+    Form form = keeping(rank, 3);
+    form.slot[1] = form.slot[2] = slot({out(rank - 2), out(rank - 1)});
+    at_least_two(form, rank - 1);
+    made.push_back(form);
+  }
+  return made;
 }
 Form losing(int rank, int slots, int out_rank) {
   Form form;
@@ -492,14 +514,18 @@ Forms make(Rule rule) {
     case Rule::kTripletLoss:
       return {losing(2, 3, 0)};
     case Rule::kSimilarity:
-      return {losing(2, 2, 1)};
+      return {losing(2, 2, 1), losing(3, 2, 2)};
     case Rule::kCell:
       return cell();
+    case Rule::kRotary:
+      return rotary();
+    case Rule::kMaskedAttention:
+      return masked_attention();
   }
   return {};
 }
 
-constexpr size_t kRules = static_cast<size_t>(Rule::kCell) + 1;
+constexpr size_t kRules = static_cast<size_t>(Rule::kMaskedAttention) + 1;
 
 }  // namespace
 

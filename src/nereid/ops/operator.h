@@ -56,6 +56,8 @@ enum class Rule : uint8_t {
   kTripletLoss,  // three operands [n, d] to a scalar
   kSimilarity,   // two operands [n, d] to [n]
   kCell,         // [n, i] and a state [n, h] to [n, h]
+  kRotary,       // an operand and two of its last two axes
+  kMaskedAttention,
 };
 
 // Which family of kernels an operator is lowered to.

@@ -67,8 +67,11 @@ class Speller {
     if (name == "groups") return put(group_count(applied_));
     if (name == "nd") return put(spatial_axes(applied_));
     if (name == "bd") return put(std::max(1, spatial_axes(applied_)));
-    if (name == "over" || name == ",over") {
-      if (!form.all) to_ += name == "over" ? "" : ", ", over();
+    if (name == "over" || name == ",over" || name == "over,") {
+      if (form.all) return true;
+      if (name == ",over") to_ += ", ";
+      over();
+      if (name == "over,") to_ += ", ";
       return true;
     }
     return false;
@@ -82,6 +85,7 @@ class Speller {
     if (name == "shape") return list(applied_.out.rank, [&](size_t d) { size(applied_.out.dims[d]); });
     if (name == "split") return list(2, [&](size_t d) { size(applied_.out.dims[axis() + d]); });
     if (name == "half") return size(applied_.out.dims[axis()]), true;
+    if (name == "mid") return size(applied_.out.dims[applied_.out.rank - 1U] / 2), true;
     if (name == "index") return index();
     if (name == "pads") return pads();
     if (name == "rest")

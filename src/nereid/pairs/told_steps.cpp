@@ -39,17 +39,15 @@ class StepTeller {
       const auto* call = std::get_if<trace::Call>(&step);
       if (call == nullptr) continue;
       std::vector<std::string> given, made;
-      const bool pools = call->op.find("_pool") != call->op.npos, average = call->op.find("avg_pool") != call->op.npos;
       for (size_t a = 0; a < call->args.size(); ++a) {
-        const auto* flag = std::get_if<bool>(&call->args[a].node);
-        if (flag != nullptr && pools) {
-          const bool divisor = average && a == 5;  // what it counts
-          if (*flag && !divisor) given.push_back("ceil_mode");
-          if (!*flag && divisor) given.push_back("count_include_pad=False");
-        }
+        if (const auto flag = told_flag(call->op, a, call->args[a]); !flag.empty()) given.push_back(flag);
         tell(call->args[a], given);
       }
-      for (const auto& [name, arg] : call->kwargs) tell(arg, given);
+      for (const auto& [name, arg] : call->kwargs) {
+        const size_t before = given.size();
+        tell(arg, given);
+        if (name == "scale" && given.size() > before) given.back() = "scale=" + given.back();
+      }
       const auto results = trace::tensors_in(call->result);
       for (size_t r = 0; r < results.size(); ++r) {
         names_[results[r]] = r == 0 ? fmt::format("#{}", number) : fmt::format("#{}.{}", number, r + 1);
@@ -100,11 +98,24 @@ class StepTeller {
     return value.offset == 0;
   }
 
-  // Flags, types and what is not given say little.
+  // Flags without which a kernel would be another one, though sizes are the same.
+  static std::string told_flag(const std::string& op, size_t place, const trace::Arg& arg) {
+    const auto is = [&](const char* part) { return op.find(part) != op.npos; };
+    const auto* flag = std::get_if<bool>(&arg.node);
+    const bool on = flag != nullptr && *flag;
+    if (is("clamp") && place == 1 && std::holds_alternative<trace::None>(arg.node)) return "none";
+    if (is("scaled_dot_product_attention") && on) return "is_causal";
+    if (!is("_pool") || flag == nullptr) return {};
+    if (is("avg_pool") && place == 5) return on ? "" : "count_include_pad=False";
+    return on ? "ceil_mode" : "";
+  }
+
+  // Other flags, types and what is not given say little.
   void tell(const trace::Arg& arg, std::vector<std::string>& told) const {
     if (const auto* ref = std::get_if<trace::TensorRef>(&arg.node)) told.push_back(name_of(ref->value));
     if (const auto* whole = std::get_if<int64_t>(&arg.node)) told.push_back(std::to_string(*whole));
     if (const auto* real = std::get_if<double>(&arg.node)) told.push_back(fmt::format("{}", *real));
+    if (const auto* text = std::get_if<trace::Text>(&arg.node)) told.push_back(text->text);
     const auto* list = std::get_if<trace::List>(&arg.node);
     if (list == nullptr) return;
     std::vector<std::string> items;

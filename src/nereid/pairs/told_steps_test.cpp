@@ -53,5 +53,21 @@ TEST_F(ToldStepsTest, OnlyOfWhatLiesInOrder) {
   EXPECT_EQ(told(some), "#1 exp(constant) [8, 16, 20]\n#2 slice(#1, 2, 0, 2) [8, 16, 2]\nreturns #2\n");
 }
 
+TEST_F(ToldStepsTest, FlagsThatMakeAnotherKernel) {
+  const auto flag = [](bool on) { return trace::Arg{on}; };
+  const auto made = sketch_.tensor({8, 20, 8}), other = sketch_.tensor({8, 20, 8}), last = sketch_.tensor({8, 20, 16});
+  const trace::Arg two = {trace::List{.items = {whole(2)}, .tuple = false}}, none = {trace::None{}};
+  step("aten::avg_pool1d", {tensor_arg(x_), two, two, two, flag(true), flag(false)}, made);
+  step("aten::max_pool1d", {tensor_arg(x_), two, two, two, two, flag(true)}, other);
+  step("aten::clamp", {tensor_arg(other), none, whole(1)}, last);
+  step("aten::scaled_dot_product_attention", {tensor_arg(x_), tensor_arg(x_), tensor_arg(x_), none, whole(0), flag(true)}, last);
+  EXPECT_EQ(told(last),
+            "#1 avg_pool1d(constant, [2], [2], [2], ceil_mode, count_include_pad=False) [8, 20, 8]\n"
+            "#2 max_pool1d(constant, [2], [2], [2], [2], ceil_mode) [8, 20, 8]\n"
+            "#3 clamp(#2, none, 1) [8, 20, 16]\n"
+            "#4 scaled_dot_product_attention(constant, constant, constant, 0, is_causal) [8, 20, 16]\n"
+            "returns #4\n");
+}
+
 }  // namespace
 }  // namespace nereid::pairs

@@ -260,9 +260,10 @@ class Emitter {
         own_parameter(body, ref, step);
     const Spelling spelling = manner_.spelling[i];
     operands_.clear();
+    const bool infix = spelling == Spelling::kMethod || (spelling == Spelling::kFunctional && binds(op.functional));
     for (const Ref ref : step.operands) {
       const Written& written = ref.fresh ? body.inputs[ref.index] : body.steps[ref.index];
-      const bool wrap = spelling == Spelling::kMethod && !written.atomic;
+      const bool wrap = infix && !written.atomic;
       operands_.push_back(wrap ? "(" + written.text + ")" : written.text);
     }
     ops::Applied applied = step.applied;
@@ -288,10 +289,25 @@ class Emitter {
       names.weight_prefix = prefix;
     }
     const std::string_view pattern = spelling == Spelling::kMethod ? op.method : op.functional;
-    made.atomic = !pattern.starts_with("{x} ") && !pattern.starts_with("-{x}") && !pattern.starts_with("{a} ");
+    made.atomic = !pattern.starts_with("-{x}") && !is_infix(pattern);
     ops::spell(made.text, pattern, applied, names);
     if (manner_.kept_numbers && body.method) keep_numbers(body, applied, pattern, made.text);
     return made;
+  }
+
+  // Whether operators stand outside of all parentheses.
+  static bool is_infix(std::string_view pattern) {
+    int depth = 0;
+    for (const char c : pattern) {
+      depth += c == '(' || c == '[' ? 1 : c == ')' || c == ']' ? -1 : 0;
+      if (depth == 0 && c == ' ') return true;
+    }
+    return false;
+  }
+  // Whether operators or methods stand beside an operand.
+  static bool binds(std::string_view pattern) {
+    return std::ranges::any_of(std::array{"{x}.", "{x} ", "{x}[", "-{x}"},
+                               [&](const char* text) { return pattern.find(text) != pattern.npos; });
   }
 
   // Constants and an axis of a call become attributes: `torch.clamp(x, self.min_val, self.max_val)`.
@@ -303,7 +319,8 @@ class Emitter {
   void keep_numbers(Body& body, const ops::Applied& applied, std::string_view pattern, std::string& text) {
     // From the end, where no operand's own numbers are; what is before the operand is at the beginning.
     for (const char which : {'b', 'a'}) {
-      if (pattern.find(which == 'a' ? "{a}" : "{b}") == pattern.npos) continue;
+      const size_t place = pattern.find(which == 'a' ? "{a}" : "{b}");
+      if (place == pattern.npos || pattern.find("{z}", place) != pattern.npos) continue;
       const std::string value(ops::constant_of(applied, which));
       const size_t at = pattern.starts_with("{a}") ? 0 : text.rfind(value);
       keep(body, text, at, value, constant_name(*applied.op, which));

@@ -164,11 +164,21 @@ class Drawer {
       depth = made_.inlined[i] ? depth + 1 : 0;
     }
   }
-  // Whether the step's spelling has its first operand once, so that an expression may stand there.
+  // Whether an expression may stand where the step's spelling has an operand: once, and before all calls.
   bool mentioned_once(size_t i) const {
-    const std::string_view pattern =
-        made_.spelling[i] == Spelling::kMethod ? program_.steps[i].applied.op->method : std::string_view();
-    return pattern.find("{x}", pattern.find("{x}") + 1) == std::string_view::npos || pattern.empty();
+    const ops::Operator& op = *program_.steps[i].applied.op;
+    const std::string_view pattern = made_.spelling[i] == Spelling::kMethod       ? op.method
+                                     : made_.spelling[i] == Spelling::kFunctional ? op.functional
+                                                                                  : std::string_view();
+    if (pattern.empty()) return true;
+    if (pattern.find("{x}", pattern.find("{x}") + 1) != pattern.npos) return false;
+    // What stands behind a call of the pattern's would be computed after it.
+    const auto& operands = program_.steps[i].operands;
+    for (size_t s = 1; s < operands.size() && s < 3; ++s) {
+      const char name[] = {'{', static_cast<char>('x' + s), '}', '\0'};
+      if (!operands[s].fresh && operands[s].index + 1U == i && pattern.find(')') < pattern.find(name)) return false;
+    }
+    return true;
   }
 
   Dice& dice_;

@@ -77,7 +77,7 @@ class Tracing {
     }
     for (const Layout::Owner& owner : layout_.state)
       if (!owner.input && manner_.spelling[owner.index] == Spelling::kModule &&
-          program_.steps[owner.index].applied.op->rule == ops::Rule::kBatchNorm)
+          program_.steps[owner.index].applied.op->name == "batch_norm")
         statistics(owner.index);
   }
   void statistics(size_t step) {

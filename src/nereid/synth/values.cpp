@@ -79,6 +79,13 @@ constexpr Unary kUnaries[] = {
     {"reciprocal", [](double x) { return 1 / std::max(x, 1e-30); }, -1e30, 1e30, false},
     {"log1p", [](double x) { return std::log1p(std::max(x, 0.0)); }},
     {"clamp_min", [](double x) { return std::max(x, 0.1); }, 0.1},
+    {"clamp_max", [](double x) { return std::min(x, 1.0); }, -1e30, 0.5},
+    {"relu6", [](double x) { return std::clamp(x, 0.0, 6.0); }, 0, 6},
+    {"gelu_tanh", [](double x) { return 0.5 * x * (1 + std::erf(x * 0.70710678)); }, -1e30, 1e30, false, 0.03},
+    {"prelu", [](double x) { return x > 0 ? x : 0.5 * x; }},
+    {"prelu_channels", [](double x) { return x > 0 ? x : 0.5 * x; }},
+    {"glu", [](double x) { return 0.5 * x; }},
+    {"pow_positive", [](double x) { return std::sqrt(std::max(x, 0.0)); }},
     {"add_scalar", [](double x) { return x + 1; }},
     {"sub_scalar", [](double x) { return x - 1; }},
     {"mul_scalar", [](double x) { return 0.5 * x; }},
@@ -227,15 +234,36 @@ class Judge {
       case Rule::kSelect:
         return mixture(x, y);
       case Rule::kMasked:
+        if (name != "masked_fill") return each_loss(name, x, y);
         return mixture(x, {.mean = 0, .sd = 0.5});
       case Rule::kTriangle: {
         Value made = mixture(x, {.mean = 0, .sd = 0, .nonnegative = true});
         if (x.nonnegative) made.at_lowest = 0.5;
         return made;
       }
+      case Rule::kSlice:
+        if (name != "glu") return product(x, unary("silu", x));
+        return without_facts(unary(name, x));
+      case Rule::kRotary:
+        return without_facts(x);
+      case Rule::kBatchNorm:
+        return without_facts(unary(name, x));
       default:
-        return unary(name, x);
+        return name == "prelu" && !x.nonnegative ? without_facts(unary(name, x)) : unary(name, x);
     }
+  }
+  static Value without_facts(Value value) {
+    value.forget(), value.same_as = -1;
+    return value;
+  }
+  // A loss for each element: of a difference, or of a probability.
+  static Value each_loss(std::string_view name, const Value& x, const Value& y) {
+    const Value apart = {.mean = x.mean - y.mean, .sd = std::sqrt(x.sd * x.sd + y.sd * y.sd)};
+    Value made = name.starts_with("bce")   ? through(x, softplus)
+                 : name.starts_with("mse") ? through(apart, [](double d) { return d * d; })
+                                           : through(apart, [](double d) { return std::abs(d); });
+    made.nonnegative = true;
+    return made;
   }
 
   // One number, or one for each row, beside elements that differ far less: all of them give way to it.
@@ -282,7 +310,7 @@ class Judge {
     made.at_lowest = std::max({below(x, row->low), row->turning_low, row->rising ? x.at_lowest : 0});
     made.at_highest = std::max({1 - below(x, row->high), row->turning_high, row->rising ? x.at_highest : 0});
     const bool identity =
-        x.nonnegative && (name == "relu" || name == "leaky_relu" || name == "abs" || name == "elu");
+        x.nonnegative && (name == "relu" || name == "leaky_relu" || name == "abs" || name == "elu" || name.starts_with("prelu"));
     if (identity) return x;
     if (name == "exp") made.fixed_sum = x.fixed_exp;
     if (name == "pow" || name == "square") made.fixed_sum = x.fixed_square;
@@ -314,12 +342,13 @@ class Judge {
       const double scale = name == "sum" ? n : 1;
       made.mean = scale * x.mean, made.sd = scale * x.sd / std::sqrt(n), made.nonnegative = x.nonnegative;
       made.fixed_sum = without(static_cast<uint8_t>(x.fixed_sum & ~axes), axes);
-    } else if (name == "max" || name == "min" || name.starts_with("arg")) {
-      const bool highest = name == "max" || name == "argmax";
+    } else if (name.starts_with("max") || name.starts_with("min") || name.starts_with("arg")) {
+      const bool highest = name.starts_with("max") || name == "argmax";
       return extreme(x, n, highest, name.starts_with("arg"));
-    } else if (name == "var") {
+    } else if (name.starts_with("var") || name.starts_with("std")) {
       if (within(x.fixed_square, axes) && within(x.fixed_sum, axes)) reason_ = "of what is fixed";
-      made.mean = x.sd * x.sd, made.sd = made.mean * 2 * relative, made.nonnegative = true;
+      const bool root = name.starts_with("std");
+      made.mean = root ? x.sd : x.sd * x.sd, made.sd = made.mean * (root ? 1 : 2) * relative, made.nonnegative = true;
     } else if (name == "norm") {
       if (within(x.fixed_square, axes)) reason_ = "of what is fixed";
       made.mean = std::sqrt(n) * x.rms(), made.nonnegative = true;
@@ -433,16 +462,22 @@ class Judge {
       return made;
     }
     uint8_t axes = axis_bit(rank - 1);
+    if (name == "normalize") axes = axis_bit(applied.form->dim);
     if (name == "batch_norm") axes = static_cast<uint8_t>(axes_from(0, rank) & ~axis_bit(1));
-    if (name == "instance_norm") axes = axes_from(2, rank);
+    if (name.starts_with("instance_norm")) axes = axes_from(2, rank);
     if (name == "group_norm") axes = axes_from(1, rank);
     double n = 1;
     for (int d = 0; d < rank; ++d)
       if ((axes & axis_bit(d)) != 0) n *= applied.out.dims[static_cast<size_t>(d)];
     if (name == "group_norm") n /= ops::group_count(applied);
-    if (n < 4 && name != "rms_norm") reason_ = "over so few elements";
+    if (name == "normalize") {  // of length one
+      made.mean = x.mean / x.rms() / std::sqrt(n), made.sd = x.sd / x.rms() / std::sqrt(n), made.nonnegative = x.nonnegative;
+      made.fixed_square = axes;
+      return made;
+    }
+    if (n < 4 && !name.starts_with("rms_norm")) reason_ = "over so few elements";
     made.fixed_square = axes;
-    if (name == "rms_norm") {
+    if (name.starts_with("rms_norm")) {
       made.mean = x.mean / x.rms(), made.sd = x.sd / x.rms(), made.nonnegative = x.nonnegative;
       return made;
     }
@@ -452,8 +487,9 @@ class Judge {
   }
 
   Value attention(const Step& step, const Value& x, const Value& y) const {
-    const Value v = of(step.operands[2]);
-    const double keys = step.applied.born[0], logits = std::min(3.0, x.rms() * y.rms());
+    const bool masked = step.applied.op->rule == Rule::kMaskedAttention;
+    const Value v = masked ? y : of(step.operands[2]);
+    const double keys = step.applied.operands[1].dims[2], logits = std::min(3.0, x.rms() * y.rms());
     const double effective = std::max(1.0, keys / std::exp(logits * logits));
     return {.mean = v.mean, .sd = v.sd / std::sqrt(effective), .nonnegative = v.nonnegative};
   }
@@ -495,6 +531,8 @@ class Judge {
         return made;
       case Rule::kAxis:
         return made;  // flip
+      case Rule::kRowNorm:  // halves change places, one of them negated
+        return without_facts({.mean = 0, .sd = x.rms()});
       case Rule::kPad: {
         made = mixture(x, {.mean = 0, .sd = 0, .nonnegative = true});
         if (x.nonnegative) made.at_lowest = 0.3;
@@ -515,10 +553,17 @@ class Judge {
       const double cosine = x.mean * y.mean / std::max(1e-30, x.rms() * y.rms());
       return {.mean = cosine, .sd = std::max(1e-6, (1 - cosine * cosine) / std::sqrt(n))};
     }
-    if (name == "mse_loss") {
+    if (name == "dot") {
+      made = product(x, y);
+      made.mean *= n, made.sd *= std::sqrt(n), made.forget(), made.same_as = -1;
+      return made;
+    }
+    if (name.starts_with("mse")) {
       made = through(apart, [](double d) { return d * d; });
-    } else if (name == "smooth_l1_loss") {
+    } else if (name.starts_with("smooth_l1") || name.starts_with("huber") || name.starts_with("l1")) {
       made = through(apart, [](double d) { return std::abs(d) < 1 ? d * d / 2 : std::abs(d) - 0.5; });
+    } else if (name.starts_with("bce")) {
+      made = through(x, softplus);
     } else if (name == "cross_entropy") {
       made = {.mean = std::log(static_cast<double>(applied.born[1])) + x.sd * x.sd / 2, .sd = x.sd + 1e-6};
       n = applied.born[0];
@@ -537,6 +582,7 @@ class Judge {
       made = {.mean = x.mean / 2 + std::max(0.0, 1 - x.mean) / 2, .sd = x.sd};
     }
     made.sd /= std::sqrt(n);
+    if (name.ends_with("_sum")) made.mean *= n, made.sd *= n;
     return made;
   }
 

@@ -139,7 +139,12 @@ std::string_view constant_name(const ops::Operator& op, char which) {
   if (which == 'b') return op.name == "hardtanh" || op.name == "clamp" ? "max_val" : "beta";
   if (op.name == "leaky_relu") return "negative_slope";
   if (op.name == "elu") return "alpha";
-  if (op.name == "softplus") return "beta";
+  if (op.name == "softplus" || op.name == "smooth_l1_beta") return "beta";
+  if (op.name.find("norm") != op.name.npos) return "eps";
+  if (op.name.find("attention") != op.name.npos) return "scale";
+  if (op.name.starts_with("huber")) return "delta";
+  if (op.name == "clamp_max") return "max_val";
+  if (op.name == "pow_positive") return "exponent";
   if (op.name == "pow") return "exponent";
   if (op.name == "lerp") return "weight_of_second";
   if (op.name == "masked_fill") return "fill";
