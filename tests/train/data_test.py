@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -135,6 +136,7 @@ hidden_size = 32
 intermediate_size = 64
 num_hidden_layers = 2
 num_attention_heads = 4
+tokenizer = "tokenizer.json"
 [data]
 train = ["train"]
 held_out = ["held_out"]
@@ -148,6 +150,17 @@ precision = "float32"
 ran = nereid("train", "sft", "tiny.toml", "--device", "cpu", "--json", cwd=root, env={**os.environ, "OMP_NUM_THREADS": "1"})
 steps = [json.loads(line) for line in ran.stdout.splitlines()]
 assert [s["step"] for s in steps] == [0, 1, 2, 3] and steps[-1]["held_out_loss"] < steps[0]["loss"], steps
-assert (root / "training/tiny/checkpoints/step-00000004/model/model.safetensors").exists()
+model = root / "training/tiny/checkpoints/step-00000004/model"
+assert "held out" in ran.stderr and str(model.relative_to(root)) in ran.stderr, ran.stderr
+# Its checkpoint is asked as it is; a run that goes on from it keeps the tokenizer; one of another tokenizer is refused.
+assert (model / "tokenizer.json").read_bytes() == (root / "tokenizer.json").read_bytes()
+nereid("generate", "--model", model, "--chat", "--prompt", "x", "--max-tokens", 3, "--device", "cpu", cwd=root)
+tiny = (root / "tiny.toml").read_text()
+(root / "further.toml").write_text(re.sub(r"\[model\].*?\[data\]", f'[model]\nstart_from = "{model}"\n[data]', tiny, flags=re.S).replace("steps = 4", "steps = 1"))
+nereid("train", "sft", "further.toml", "--device", "cpu", cwd=root, env={**os.environ, "OMP_NUM_THREADS": "1"})
+assert (root / "training/further/checkpoints/step-00000001/model/tokenizer.json").exists()
+(root / "other.json").write_text((root / "tokenizer.json").read_text() + " ")
+(root / "wrong.toml").write_text(tiny.replace('"tokenizer.json"', '"other.json"'))
+assert "wrong.toml: model.tokenizer: expected what the data was made with" in nereid("train", "sft", "wrong.toml", "--device", "cpu", cwd=root, code=2).stderr
 assert "tiny" in nereid("runs", cwd=root).stdout
 print(f"shards hold what the lines say; killed {kills} times")

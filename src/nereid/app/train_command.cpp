@@ -15,12 +15,13 @@ namespace nereid::app {
 namespace {
 
 constexpr const char* kTrainExamples = R"(Examples:
-  nereid synth --level 3 --count 10000 --held-out 0.05 --pairs -o pairs.jsonl
-  nereid train data pairs.jsonl -o data/train --tokenizer Qwen3-0.6B/tokenizer.json --split train
-  nereid train data pairs.jsonl -o data/held_out --tokenizer Qwen3-0.6B/tokenizer.json --split held-out
-  nereid train sft runs/tiny.toml                  goes on from its last checkpoint when it is started again
+  nereid synth --level 1 --count 200 --held-out 0.1 --pairs --brief --max-elements 2^14 --max-work 2^18 -o pairs.jsonl
+  nereid train data pairs.jsonl -o data/tiny/train -t models/small/tokenizer.json --split train
+  nereid train data pairs.jsonl -o data/tiny/held_out -t models/small/tokenizer.json --split held-out
+  nereid train sft runs/tiny.toml                  on a CPU in minutes; goes on from its last checkpoint when it is started again
   nereid train sft runs/tiny.toml --json | jq .loss
-  nereid train rl runs/tiny_rl.toml                writes kernels, has them judged, learns from the verdicts
+  nereid train rl runs/tiny-rl.toml                writes kernels, has them judged, learns from the verdicts
+  nereid train sft runs/small-sft.toml --ranks 2   on two GPUs
   nereid runs page training/tiny -o tiny.html
 
 docs/training.md: run files, the lines that `data` reads, what a run leaves.)";

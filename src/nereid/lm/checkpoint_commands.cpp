@@ -30,11 +30,9 @@ Result<Answer> export_checkpoint(const Options& given) {
   }
   NEREID_TRY(const auto dtype, dtype_option(options.dtype));
   NEREID_TRY(const auto weights, model::load_weights(options.model, at::kCPU, dtype));
-  std::vector<std::filesystem::path> also;
-  for (const char* name : {"generation_config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json", "prompts"}) {
-    std::error_code absent;
-    if (const auto file = std::filesystem::path(options.model) / name; std::filesystem::exists(file, absent)) also.push_back(file);
-  }
+  auto also = model::tokenizer_files(options.model);
+  const auto generation = std::filesystem::path(options.model) / "generation_config.json";
+  if (std::error_code absent; std::filesystem::exists(generation, absent)) also.push_back(generation);
   NEREID_TRY_STATUS(model::save_weights(weights, options.output, {.most_shard_bytes = options.shard_bytes, .also = also}));
   fmt::print(stderr, "{}: {} parameters in {}, from {}\n", options.output, weights.config.parameter_count(), model::torch_name(weights.config.dtype), options.model);
   return Answer::kYes;

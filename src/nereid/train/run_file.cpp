@@ -49,11 +49,12 @@ model::Config read_shape(TomlTable& table) {
   return shape;
 }
 
-void read_model(TomlTable& root, ModelSettings& model) {
+void read_model(TomlTable& root, ModelSettings& model, bool own_data) {
   root.required("model", "a table [model]");
   auto table = root.table("model");
   if (!table) return;
   table->text("start_from", model.start_from);
+  if (!own_data) table->text("tokenizer", model.tokenizer);
   if (!table->has("start_from")) model.shape = read_shape(*table);
 }
 
@@ -156,7 +157,7 @@ Result<RunFile> parse_run_file(std::string_view text, const std::string& name,
       root.wrong("name", "a folder's name");
     root.integer("seed", run.seed, 0, INT64_MAX);
     root.integer("held_out_every", run.held_out_every, 1, kMostSteps);
-    read_model(root, run.model);
+    read_model(root, run.model, extension.own_data);
     read_data(root, run.data, extension.own_data);
     read_optimizer(root, run.optimizer);
     read_schedule(root, run.schedule, /*by_time=*/extension.own_data);

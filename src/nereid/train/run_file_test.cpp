@@ -77,7 +77,7 @@ TEST(RunFile, RefusesKeysThatNobodyReads) {
             "model, name, "
             "optimizer, schedule, seed");
   EXPECT_THAT(error_of(replaced("[model]", "[model]\nstart_from = \"m\"")),
-              testing::HasSubstr("x.toml:4: model has no key 'vocab_size'; it has start_from"));
+              testing::HasSubstr("x.toml:4: model has no key 'vocab_size'; it has start_from, tokenizer"));
   EXPECT_EQ(error_of(std::string(kSmall) + "[optimizer]\nmuon_momentum = 0.9\n"),
             "x.toml:19: optimizer has no key 'muon_momentum'; it has beta1, beta2, clip_norm, epsilon, kind, "
             "learning_rate, weight_decay");

@@ -80,6 +80,14 @@ Status load_weights_into(const std::filesystem::path& folder, Weights& weights) 
   return fill(checkpoint, weights);
 }
 
+std::vector<std::filesystem::path> tokenizer_files(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> found;
+  std::error_code absent;
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json", "prompts"})
+    if (std::filesystem::exists(folder / name, absent)) found.push_back(folder / name);
+  return found;
+}
+
 Status save_weights(const Weights& weights, const std::filesystem::path& folder, const SaveOptions& options) {
   const c10::NoGradGuard no_gradients;
   NEREID_TRY(auto staged, StagedFolder::create(folder));

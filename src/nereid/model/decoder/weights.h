@@ -59,6 +59,9 @@ Result<Weights> load_weights(const std::filesystem::path& folder, at::Device dev
 // Loads a checkpoint of the same model over these, in place: whoever captured their memory sees the new values.
 Status load_weights_into(const std::filesystem::path& folder, Weights& weights);
 
+// A checkpoint's folder's files that belong to its tokenizer: what it is asked with, too. Those that are there.
+std::vector<std::filesystem::path> tokenizer_files(const std::filesystem::path& folder);
+
 struct SaveOptions {
   std::optional<Dtype> dtype = {};  // the weights' own where absent
   uint64_t most_shard_bytes = 5'000'000'000;

@@ -123,7 +123,7 @@ class RlLoop {
       state_.data = rehearsal_->fingerprint();
     }
     learner_.emplace(told_, *trainer_, *ranks_, rehearsal_.get());
-    checkpoint_writer_.emplace(checkpoints(), run().checkpoints.keep, *ranks_);
+    checkpoint_writer_.emplace(checkpoints(), run().checkpoints.keep, *ranks_, std::filesystem::absolute(path).parent_path());
     NEREID_TRY(engine_, engine::open_engine_device(device_, *installation_));
     const int64_t answers = (rl().prompts_per_step + ranks_->count() - 1) / ranks_->count() * rl().samples;
     const auto asked_with =

@@ -183,7 +183,9 @@ Status CheckpointWriter::write(const RunState& state, const std::filesystem::pat
   NEREID_TRY_STATUS(writer.finish());
   if (ranks_->rank() != 0) return ok_status();
   weights_->flat.copy_(copy_.flat);
-  NEREID_TRY_STATUS(model::save_weights(*weights_, staged / "model"));
+  model::SaveOptions how;
+  if (!tokenizer_.empty()) how.also = model::tokenizer_files(tokenizer_);
+  NEREID_TRY_STATUS(model::save_weights(*weights_, staged / "model", how));
   return write_file_atomically(staged / kStateName,
                                state_json(state, ranks_->count(), optimizer_steps_).dump(1) + "\n");
 }

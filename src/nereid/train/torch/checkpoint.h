@@ -1,6 +1,6 @@
 // Checkpoints of a run: folders that appear whole, written by a thread while training goes on.
 //
-// FOLDER/step-00000500 holds `model/` (config.json and safetensors, as transformers reads them), an
+// FOLDER/step-00000500 holds `model/` (config.json, safetensors and tokenizer, as transformers reads them), an
 // `optimizer-R-of-N.safetensors` for each rank (`master`, `first`, `second`: float32; in its metadata the
 // range [begin, end) of the flat buffer), `state.json`, and, where a kind of run keeps more of a rank,
 // `kept-R-of-N.cbor`.
@@ -27,8 +27,9 @@ struct RunState {
 
 class CheckpointWriter {
  public:
-  CheckpointWriter(std::filesystem::path folder, int64_t keep, Ranks& ranks)
-      : folder_(std::move(folder)), keep_(keep), ranks_(&ranks) {}
+  // `tokenizer` is a folder: its tokenizer's files go into each checkpoint's model; empty: none.
+  CheckpointWriter(std::filesystem::path folder, int64_t keep, Ranks& ranks, std::filesystem::path tokenizer)
+      : folder_(std::move(folder)), keep_(keep), ranks_(&ranks), tokenizer_(std::move(tokenizer)) {}
   ~CheckpointWriter();
 
   // Waits for the one before, begins to copy what there is to the host, and writes it in a thread. The
@@ -46,6 +47,7 @@ class CheckpointWriter {
   std::filesystem::path folder_;
   int64_t keep_;
   Ranks* ranks_;
+  std::filesystem::path tokenizer_;
   std::optional<model::StagedFolder> staged_;  // rank 0's
   // The copy.
   HostState copy_;

@@ -4,6 +4,7 @@
 
 #include "nereid/base/deadline.h"
 #include "nereid/base/file.h"
+#include "nereid/base/hash.h"
 #include "nereid/base/interrupt.h"
 #include "nereid/base/progress.h"
 #include "nereid/train/batch.h"
@@ -77,7 +78,8 @@ class SftRun {
       NEREID_TRY(weights.operators, options_.operators(config, device_));
     }
     trainer_.emplace(run_, std::move(weights), *ranks_);
-    writer_.emplace(checkpoints(), run_.checkpoints.keep, *ranks_);
+    NEREID_TRY(const auto tokenizer, tokenizer_folder());
+    writer_.emplace(checkpoints(), run_.checkpoints.keep, *ranks_, tokenizer);
     state_.data = train_set_->fingerprint();
     NEREID_TRY(const auto latest, latest_checkpoint(checkpoints()));
     if (!latest) return ok_status();
@@ -87,6 +89,17 @@ class SftRun {
                          run_.data.train.front());
     state_ = state;
     return ok_status();
+  }
+
+  // Where the tokenizer lies that checkpoints are to have; a path where there is none is no error of one that was not named.
+  Result<std::filesystem::path> tokenizer_folder() const {
+    const std::string& named = run_.model.tokenizer;
+    if (named.empty()) return std::filesystem::path(run_.model.start_from);
+    NEREID_TRY(const std::string text, read_file(named));
+    if (const std::string digest = sha256_hex(text); digest != train_set_->tokenizer())
+      return input_error("{}: model.tokenizer: expected what the data was made with, a file of the SHA-256 {}, got {} of {}",
+                         options_.run_file, train_set_->tokenizer(), named, digest);
+    return std::filesystem::absolute(named).parent_path();
   }
 
   Status train() {
@@ -119,7 +132,11 @@ class SftRun {
       NEREID_TRY(const bool stop, anybody(interrupted()));
       if (stop && !last) return stop_early();
     }
-    return writer_->wait();
+    NEREID_TRY_STATUS(writer_->wait());
+    NEREID_TRY(const auto latest, latest_checkpoint(checkpoints()));
+    if (leads() && latest)
+      progress_->note(fmt::format("{}: all {} steps are done; {}", folder_.string(), state_.step, (*latest / "model").string()));
+    return ok_status();
   }
 
   Result<bool> anybody(bool mine) {
@@ -177,13 +194,16 @@ class SftRun {
     if (options_.tell) NEREID_TRY_STATUS(options_.tell(step, figures));
     average_seconds_ = average_seconds_ > 0 ? 0.9 * average_seconds_ + 0.1 * seconds : seconds;
     const std::map<std::string, double> named(figures.begin(), figures.end());
-    std::string line = fmt::format("step {}/{}, loss {:.4f}, {:.3g} tokens/s", step + 1, run_.schedule.steps,
+    std::string line = fmt::format("step {}/{}, loss {:.4f}, {:.0f} tokens/s", step + 1, run_.schedule.steps,
                                    named.at("loss"), named.at("tokens_per_s"));
     if (named.contains("mfu")) line += fmt::format(", MFU {:.1f} %", 100 * named.at("mfu"));
     line +=
         fmt::format(", {:.1f} GB, {}", named.at("memory_gb"),
                     time_left_text(average_seconds_ * static_cast<double>(run_.schedule.steps - step - 1)));
-    progress_->say(line);
+    if (const auto held_out = named.find("held_out_loss"); held_out != named.end())
+      progress_->note(fmt::format("{}; held out {:.4f}", line, held_out->second));
+    else
+      progress_->say(line);
     return ok_status();
   }
 

@@ -1,0 +1,78 @@
+"""The run files in runs/: each as it stands, but for a toy's sizes and paths, does its two steps on the CPU; so there is no key in them that nobody reads,
+and none that does not go with the others."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import tomllib
+
+NEREID, LM = (os.path.abspath(path) for path in sys.argv[1:3])
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+ENV = {**os.environ, "OMP_NUM_THREADS": "1", "NEREID_KEEP_WARM": "60", "CUDA_VISIBLE_DEVICES": ""}
+SHAPE = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}
+TASKS = [REPOSITORY / f"tests/tasks/{name}.py" for name in ("relu", "add_relu")]
+tokenizer = REPOSITORY / "models/small/tokenizer.json"
+VOCAB = 4096
+
+
+def text(value):
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {text(v)}" for key, v in value.items()) + "}"
+    return json.dumps(value)
+
+
+def written(path, tables):
+    top = "".join(f"{key} = {text(value)}\n" for key, value in tables.items() if not isinstance(value, dict))
+    rest = "".join(f"[{name}]\n" + "".join(f"{key} = {text(value)}\n" for key, value in table.items()) for name, table in tables.items() if isinstance(table, dict))
+    path.write_text(top + rest)
+
+
+def replace(table, **values):
+    """Those of these keys that are there."""
+    table.update({key: value for key, value in values.items() if key in table})
+
+
+def toy(tables, root):
+    """The same at toy size."""
+    replace(tables["model"], start_from="start", tokenizer=str(tokenizer), max_position_embeddings=2048, **SHAPE)
+    replace(tables["data"], train=["data"], held_out=["data"], sequence_length=2048 if "rl" in tables else 128, rows_per_step=2, rows_at_once=1)
+    schedule = tables["schedule"]
+    if schedule.pop("seconds", None):
+        schedule["steps"] = 2
+    replace(schedule, steps=2, warmup_steps=1, decay_steps=1)
+    replace(tables["machine"], precision="float32")  # without a GPU bfloat16 is slow
+    if "rehearsal" in tables:
+        replace(tables["rehearsal"], data=["data"], train=["data"], rows_per_step=1, rows=1)
+    if "rl" in tables:
+        rl = tables["rl"]
+        replace(rl, tokenizer=str(tokenizer), prompts_per_step=2, samples=2, most_tokens=24, held_out_tasks=1, sequences=4)
+        rl["judge_device"] = "cpu"
+        for key in ("tasks", "held_out"):
+            if key in rl:
+                rl[key] = ["tasks.jsonl"] * len(rl[key])
+    return tables
+
+
+with tempfile.TemporaryDirectory() as folder:
+    root = pathlib.Path(folder)
+    (root / "tasks.jsonl").write_text("".join(json.dumps({"code": task.read_text()}) + "\n" for task in TASKS))
+    (root / "lines.jsonl").write_text("".join(json.dumps({"prompt": f"x = {i}", "answer": f"y = x + {i}<|im_end|>"}) + "\n" for i in range(20)))
+    subprocess.run([NEREID, "train", "data", "lines.jsonl", "-o", "data", "-t", str(tokenizer)], cwd=root, env=ENV, check=True, stdout=subprocess.DEVNULL)
+    written(root / "start.toml", {"model": {**SHAPE, "vocab_size": VOCAB, "max_position_embeddings": 2048, "eos_token_id": 2},
+                                  "data": {"train": ["data"], "sequence_length": 128, "rows_per_step": 2}, "schedule": {"steps": 1}, "machine": {"precision": "float32"}})
+    subprocess.run([LM, "train-sft", "start.toml", "--device", "cpu"], cwd=root, env=ENV, check=True, capture_output=True)
+    (root / "training/start/checkpoints/step-00000001/model").rename(root / "start")
+    files = sorted((REPOSITORY / "runs").glob("*.toml"))
+    assert {"tiny.toml", "tiny-rl.toml", "small-sft.toml", "small-rl.toml"} <= {file.name for file in files}
+    for file in files:
+        tables = tomllib.loads(file.read_text())
+        written(root / file.name, toy(tables, root))
+        done = subprocess.run([NEREID, "train", "rl" if "rl" in tables else "sft", file.name, "--device", "cpu", "--json"], cwd=root, env=ENV, capture_output=True, text=True)
+        assert done.returncode == 0, (file.name, done.returncode, done.stderr, (root / file.name).read_text())
+        steps = [json.loads(line) for line in done.stdout.splitlines()]
+        assert [step["step"] for step in steps] == [0, 1] and all(step["loss"] is not None for step in steps), (file.name, steps)
+        model = root / "training" / file.stem / "checkpoints/step-00000002/model"
+        assert (model / "config.json").exists(), file.name
+        print(f"{file.name}: {[round(step['loss'], 4) for step in steps]}")
