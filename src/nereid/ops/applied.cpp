@@ -8,7 +8,23 @@ Applied apply(const Operator& op, const Form& form, const Shape& out,
               const std::array<int32_t, kMaxBorn>& born, const Details& details) {
   Applied applied{.op = &op, .form = &form, .out = out, .operands = {}, .born = born, .constants = {}};
   for (size_t s = 0; s < form.slots; ++s) applied.operands[s] = operand_shape(form.slot[s], out, born);
-  applied.bias = details.bias;
+  applied.bias = details.bias, applied.groups = details.groups;
+  if (op.rule == Rule::kSlice || op.rule == Rule::kCat || op.rule == Rule::kPad) {
+    const auto d = static_cast<size_t>(form.dim);
+    const int32_t size = out.dims[d];
+    Cut& cut = applied.cut = details.cut;
+    int32_t &first = applied.operands[0].dims[d], &second = applied.operands[1].dims[d];
+    if (!cut.given) {
+      cut.part = op.name == "split" ? 1 : 0, cut.before = op.rule == Rule::kCat ? first : 0;
+      cut.behind = op.rule == Rule::kPad ? size - first : size;
+    } else if (op.rule == Rule::kCat) {
+      first = cut.before, second = size - cut.before;
+    } else if (op.rule == Rule::kPad) {
+      first = size - cut.before - cut.behind;
+    } else {
+      first = op.name == "slice" ? cut.before + size + cut.behind : cut.parts * size;
+    }
+  }
   if (!has_window(op)) return applied;
   Window& window = applied.window = details.window.given() ? details.window : window_of(form, op);
   const bool transposed = is_transposed(op);
@@ -28,6 +44,7 @@ bool is_sound(const Applied& applied) {
   for (size_t s = 0; s < form.slots; ++s)
     for (size_t d = 0; d < applied.operands[s].rank; ++d)
       if (applied.operands[s].dims[d] < 1) return false;
+  if (applied.op->rule == Rule::kGroupNorm && applied.out.dims[1] % group_count(applied) != 0) return false;
   if (applied.op->name == "avg_pool3d")  // PyTorch refuses a window larger than the input, padded or not
     for (size_t d = 2; d < kMaxRank; ++d)
       if (applied.operands[0].dims[d] < applied.window.kernel[d - 2]) return false;
@@ -57,6 +74,7 @@ int operand_count(const Applied& applied) {
 }
 
 int group_count(const Applied& applied) {
+  if (applied.groups != 0) return applied.groups;
   const int channels = applied.out.dims[1];
   for (const int groups : {32, 16, 8, 4, 2})
     if (channels % groups == 0 && channels > groups) return groups;

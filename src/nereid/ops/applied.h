@@ -18,6 +18,8 @@ struct Applied {
   std::array<uint8_t, 2> constants{};  // which of the values that `a` and `b` may take
   Window window{};  // of what has one
   bool bias = true;
+  int32_t groups = 0;  // of a group norm
+  Cut cut{};           // of what takes part of an axis, or fills it
   // How axes of reductions, of what works along an axis and of transposes are told.
   enum Axes : uint8_t { kFromStart, kLastFromEnd, kFromEnd } axes = kFromStart;
 };

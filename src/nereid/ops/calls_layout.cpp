@@ -25,43 +25,50 @@ std::optional<Tensor> permute(Calling& c) {
 }
 std::optional<Tensor> view(Calling& c) { return c.reshape(c.x[0], c.out()); }
 
-Tensor half(Calling& c, int64_t which) {
+// As much of the axis as the result has.
+Tensor part(Calling& c, int64_t from) {
   Laid lies = c.laid();
   const auto axis = static_cast<size_t>(c.dim());
   lies.sizes[axis] = c.out()[axis];
-  const int64_t further = which * lies.sizes[axis] * lies.strides[axis];
+  const int64_t further = from * lies.strides[axis];
   return c.to.look(c.x[0], std::move(lies), further);
 }
 std::optional<Tensor> slice(Calling& c) {
-  const int64_t end = c.out()[static_cast<size_t>(c.dim())];
-  return c.to.call(c.method() ? "slice.Tensor" : "narrow",
-                   {arg(c.x[0]), arg(c.method() ? c.dim() : c.told_dim()), arg(int64_t{0}), arg(end)}, half(c, 0));
+  const Cut& cut = c.applied.cut;
+  const int64_t size = c.out()[static_cast<size_t>(c.dim())], begin = cut.before;
+  if (!c.method()) return c.to.call("narrow", {arg(c.x[0]), arg(c.told_dim()), arg(begin), arg(size)}, part(c, begin));
+  const int64_t end = begin != 0 && cut.behind == 0 ? std::numeric_limits<int64_t>::max() : begin + size;
+  return c.to.call("slice.Tensor", {arg(c.x[0]), arg(c.dim()), arg(begin), arg(end)}, part(c, begin));
 }
-std::optional<Tensor> halves(Calling& c, std::string_view op, int64_t size, int64_t which) {
-  const Tensor first = half(c, 0), second = half(c, 1);
-  std::vector<Arg> args = {arg(c.x[0]), arg(size)};
+std::optional<Tensor> parts(Calling& c, std::string_view op, int64_t told, int64_t count, int64_t which) {
+  const int64_t size = c.out()[static_cast<size_t>(c.dim())];
+  std::vector<Tensor> all;
+  for (int64_t i = 0; i < count; ++i) all.push_back(part(c, i * size));
+  std::vector<Arg> args = {arg(c.x[0]), arg(told)};
   if (c.told_dim() != 0) args.push_back(arg(c.told_dim()));
-  c.to.call(op, std::move(args), tensors({first, second}));
-  return which == 0 ? first : second;
+  c.to.call(op, std::move(args), tensors(all));
+  return all[static_cast<size_t>(which)];
 }
 std::optional<Tensor> split(Calling& c) {
-  return halves(c, "split.Tensor", c.out()[static_cast<size_t>(c.dim())], 1);
+  return parts(c, "split.Tensor", c.out()[static_cast<size_t>(c.dim())], c.applied.cut.parts, c.applied.cut.part);
 }
-std::optional<Tensor> chunk(Calling& c) { return halves(c, "chunk", 2, 0); }
+std::optional<Tensor> chunk(Calling& c) {
+  return parts(c, "chunk", c.applied.cut.parts, c.applied.cut.parts, c.applied.cut.part);
+}
 
 // The chunks of an operand, told twice: f of one times the other.
 std::optional<Tensor> gated(Calling& c, std::string_view op) {
-  const Tensor first = *halves(c, "chunk", 2, 0);
+  const Tensor first = *parts(c, "chunk", 2, 2, 0);
   const Laid lies[] = {c.to.laid(first)};
   const Tensor gate = c.to.call(op, {arg(first)}, c.to.made(elementwise(lies)));
-  return c.elementwise("mul.Tensor", {gate, *halves(c, "chunk", 2, 1)});
+  return c.elementwise("mul.Tensor", {gate, *parts(c, "chunk", 2, 2, 1)});
 }
 std::optional<Tensor> swiglu(Calling& c) { return gated(c, "silu"); }
 std::optional<Tensor> geglu(Calling& c) { return gated(c, "gelu"); }
 std::optional<Tensor> glu(Calling& c) {
   std::vector<Arg> args = {arg(c.x[0])};
   if (c.told_dim() != -1) args.push_back(arg(c.told_dim()));
-  const Laid lies[] = {c.to.laid(half(c, 0))};
+  const Laid lies[] = {c.to.laid(part(c, 0))};
   return c.to.call("glu", std::move(args), c.to.made(elementwise(lies)));
 }
 
@@ -101,14 +108,14 @@ std::optional<Tensor> stack(Calling& c) {
 Tensor rotated(Calling& c) {
   const auto last = static_cast<int64_t>(c.out().size()) - 1;
   const int64_t size = c.out().back(), middle = size / 2;
-  const auto part = [&](int64_t from, int64_t to, int64_t told) {
+  const auto between = [&](int64_t from, int64_t to, int64_t told) {
     Laid lies = c.laid();
     lies.sizes.back() = to - from;
     const int64_t further = from * lies.strides.back();
     return c.to.call("slice.Tensor", {arg(c.x[0]), arg(last), arg(from), arg(told)}, c.to.look(c.x[0], std::move(lies), further));
   };
-  const Tensor second = c.elementwise("neg", {part(middle, size, std::numeric_limits<int64_t>::max())});
-  const Tensor first = part(0, middle, middle);
+  const Tensor second = c.elementwise("neg", {between(middle, size, std::numeric_limits<int64_t>::max())});
+  const Tensor first = between(0, middle, middle);
   const Laid lie[] = {c.to.laid(second), c.to.laid(first)};
   return c.to.call("cat", {tensors({second, first}), arg(int64_t{-1})}, c.to.made({c.out(), joined(c.out(), lie)}));
 }
@@ -120,11 +127,12 @@ std::optional<Tensor> rope(Calling& c) {
 }
 
 std::optional<Tensor> pad(Calling& c) {
-  const Sizes from = c.laid().sizes, made = c.out();
+  const Sizes made = c.out();
   Sizes pads;
   for (size_t d = made.size(); d-- > static_cast<size_t>(c.dim());) {
-    pads.push_back(0);
-    pads.push_back(made[d] - from[d]);
+    const bool own = d == static_cast<size_t>(c.dim());
+    pads.push_back(own ? c.applied.cut.before : 0);
+    pads.push_back(own ? c.applied.cut.behind : 0);
   }
   const Laid lies{made, suggests_channels_last(c.laid()) ? channels_last(made) : row_major(made)};
   return c.to.call("constant_pad_nd", {arg(c.x[0]), integers(pads), arg(0.0)}, c.to.made(lies));

@@ -59,6 +59,9 @@ class Speller {
       return true;
     };
     if (name == "dim") return put(told_axis(applied_, form.dim));
+    if (name == "parts") return put(applied_.cut.parts);
+    if (name == "part") return put(applied_.cut.part);
+    if (name == "before") return put(applied_.cut.before);
     if (name == "dim2") return put(told_axis(applied_, form.dim2));
     if (name == "k") {
       if (applied_.window.named) to_ += "kernel_size=";
@@ -123,16 +126,21 @@ class Speller {
     to_ += ')';
     return true;
   }
-  bool index() {  // the first half of the axis
+  bool index() {  // of the axis; of those before it all
+    const Cut& cut = applied_.cut;
+    const int32_t own = applied_.out.dims[axis()];
     for (size_t d = 0; d < axis(); ++d) to_ += ":, ";
+    if (cut.before != 0) size(cut.before);
     to_ += ':';
-    size(applied_.out.dims[axis()]);
+    if (cut.behind != 0 || cut.before == 0) size(cut.before + own);
     return true;
   }
   bool pads() {  // from the last axis on, before and behind
     for (size_t d = applied_.out.rank; d-- > axis();) {
-      to_ += d + 1 == applied_.out.rank ? "0, " : ", 0, ";
-      size(applied_.out.dims[d] - applied_.operands[0].dims[d]);
+      if (d + 1 != applied_.out.rank) to_ += ", ";
+      size(d == axis() ? applied_.cut.before : 0);
+      to_ += ", ";
+      size(d == axis() ? applied_.cut.behind : 0);
     }
     return true;
   }

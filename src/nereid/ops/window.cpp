@@ -141,12 +141,48 @@ bool sees(const Window& window, size_t axis, bool transposed, int32_t in, int32_
   return true;
 }
 
+namespace {
+
+Cut draw_cut(const std::function<uint32_t(uint32_t)>& below, const Applied& plain) {
+  const int32_t size = plain.out.dims[static_cast<size_t>(plain.form->dim)];
+  const std::string_view name = plain.op->name;
+  Cut cut{.given = true};
+  const auto some = [&](uint32_t most) { return static_cast<int32_t>(below(most)); };
+  if (name == "chunk" || name == "split") {
+    cut.parts = 2 + some(3), cut.part = some(static_cast<uint32_t>(cut.parts));
+  } else if (name == "slice") {
+    const auto margin = [&] {
+      const uint32_t kind = below(5);
+      return kind < 2 ? 0 : kind == 2 ? 1 + some(3) : kind == 3 ? size : some(static_cast<uint32_t>(size) + 1);
+    };
+    cut.before = margin(), cut.behind = margin();
+    if (cut.before + cut.behind == 0) cut.before = 1;
+  } else if (name == "cat" && size > 1) {
+    cut.before = 1 + some(static_cast<uint32_t>(size) - 1);
+  } else if (name == "pad" && size > 8) {
+    cut.before = some(4), cut.behind = some(4);
+    if (cut.before + cut.behind == 0) cut.behind = 1;
+  } else {
+    cut.given = false;  // of a gate both halves are used
+  }
+  return cut;
+}
+
+}  // namespace
+
 Details draw_details(const std::function<uint32_t(uint32_t)>& below, const Applied& plain, bool keeps_shape) {
   const Operator& op = *plain.op;
   if (op.lowering == Lowering::kConvolution && !keeps_shape) return Drawer(below, plain).convolution();
   if (has_window(op) && !keeps_shape) return Drawer(below, plain).pool();
-  if (op.lowering == Lowering::kConvolution || op.rule == Rule::kLinear) return {.window = {}, .bias = below(3) != 0};
-  return {};
+  Details made;
+  if (op.lowering == Lowering::kConvolution || op.rule == Rule::kLinear) made.bias = below(3) != 0;
+  if (op.rule == Rule::kGroupNorm) {
+    const int32_t channels = plain.out.dims[1], wanted[] = {1, 2, 3, 4, 5, 6, 8, 10, 16, 32, channels, 0};
+    const int32_t groups = wanted[below(12)];
+    if (groups != 0 && channels % groups == 0) made.groups = groups;
+  }
+  if (op.rule == Rule::kSlice || op.rule == Rule::kCat || op.rule == Rule::kPad) made.cut = draw_cut(below, plain);
+  return made;
 }
 
 }  // namespace nereid::ops

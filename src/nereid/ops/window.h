@@ -30,10 +30,21 @@ struct Window {
   int reach(size_t axis) const { return dilation[axis] * (kernel[axis] - 1) + 1; }
 };
 
+// Which part of an axis is taken or filled.
+struct Cut {
+  // Of a chunk: which of how many. Of a slice and of padding: elements before and behind. Of a concatenation:
+  // what the first operand has.
+  int32_t parts = 2, part = 0, before = 0, behind = 0;
+  bool given = false;
+  bool operator==(const Cut&) const = default;
+};
+
 // What a form leaves open.
 struct Details {
-  Window window;  // not given: the form's
+  Window window{};  // not given: the form's
   bool bias = true;
+  int32_t groups = 0;  // of a group norm; 0: as many as its channels suggest
+  Cut cut{};
   bool operator==(const Details&) const = default;
 };
 

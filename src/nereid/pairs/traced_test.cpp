@@ -166,9 +166,13 @@ TEST_F(TracedTest, IsTheTracersOfWhatWorksElementByElementOnViews) {
   compare(4, times(), 100 * times(), chosen);
 }
 
-// Windows that no form has, layers without a bias.
+// Windows that no form has, layers without a bias, other parts of axes.
 TEST_F(TracedTest, IsTheTracersOfFreeForms) {
-  std::vector<const ops::Operator*> chosen = {ops::find("linear"), ops::find("transpose")};
+  std::vector<const ops::Operator*> chosen = {ops::find("transpose")};
+  for (const char* name : {"linear", "group_norm", "cat", "pad", "slice", "split", "chunk"}) {
+    chosen.push_back(ops::find(name));
+    compare(1, times(), 6 * times(), {chosen.back()}, 1);
+  }
   for (const ops::Operator& op : ops::catalogue())
     if (ops::has_window(op)) {
       compare(1, times(), 6 * times(), {&op}, 1);

@@ -53,8 +53,12 @@ uint64_t hash_of_form(const ops::Form& form) {
 }
 
 // Of what was drawn apart, where anything was: others' hashes are as without.
-void add_details(const ops::Applied& applied, Hasher& hasher) {
+void add_details(const ops::Applied& applied, bool sizes, Hasher& hasher) {
   if (!applied.bias) hasher.add(11);
+  if (sizes && applied.groups != 0) hasher.add(static_cast<uint64_t>(applied.groups));
+  if (const ops::Cut& cut = applied.cut; cut.given)
+    for (const int32_t value : {cut.parts, cut.part, cut.before, cut.behind})
+      hasher.add(static_cast<uint64_t>(sizes ? value : std::min(value, 1)));
   if (!ops::has_window(*applied.op)) return;
   const ops::Window &window = applied.window, plain = ops::window_of(*applied.form, *applied.op);
   const bool same = window.kernel == plain.kernel && window.stride == plain.stride && window.padding == plain.padding &&
@@ -137,7 +141,7 @@ Hashes hashes_of(const Program& program) {
     Hasher whole(name), structure(name);
     const uint64_t form = known_hash_of(*step.applied.form);
     whole.add(form), structure.add(form);
-    add_details(step.applied, whole), add_details(step.applied, structure);
+    add_details(step.applied, true, whole), add_details(step.applied, false, structure);
     whole.add(step.applied.out);
     std::array<Hashes, ops::kMaxSlots> operands;
     size_t count = 0;
