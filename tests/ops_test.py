@@ -87,6 +87,8 @@ def check(row, form, what):
     if form["module"]:
         module = eval(form["module"], dict(scope))
         parameters = list(module.parameters())
+        if any(name.startswith("running_") for name in weights):
+            parameters += [buffer for name, buffer in module.named_buffers() if name.startswith("running_")]
         expect(len(parameters) == len(weights) or not parameters, f"parameters of {form['module']}")
         with torch.no_grad():
             for parameter, name in zip(parameters, weights):

@@ -176,6 +176,13 @@ std::optional<Tensor> batch_norm(Calling& c) {
                     arg(true), arg(0.1), arg(1e-5), arg(true)},
                    c.out().size() == 2 ? c.to.made(elementwise(flat)) : as_input(c, c.out()));
 }
+std::optional<Tensor> batch_norm_eval(Calling& c) {
+  const Laid flat[] = {c.laid(), c.to.laid(c.own[0])};
+  return c.to.call("batch_norm",
+                   {arg(c.x[0]), arg(c.own[0]), arg(c.own[1]), arg(c.own[2]), arg(c.own[3]), arg(false), arg(0.1),
+                    arg(1e-5), arg(true)},
+                   c.out().size() == 2 ? c.to.made(elementwise(flat)) : as_input(c, c.out()));
+}
 std::optional<Tensor> instance_norm(Calling& c) {
   const bool affine = !c.own.empty();
   return c.fresh("instance_norm",
@@ -288,6 +295,7 @@ void add_layer_records(Records& records) {
   records["global_avg_pool"] = global_avg_pool;
   records["batch_norm"] = batch_norm, records["instance_norm"] = instance_norm;
   records["group_norm"] = group_norm, records["layer_norm"] = layer_norm, records["rms_norm"] = rms_norm;
+  records["batch_norm_eval"] = batch_norm_eval;
   records["instance_norm_affine"] = instance_norm, records["layer_norm_plain"] = records["layer_norm_eps"] = layer_norm;
   records["rms_norm_eps"] = rms_norm, records["rms_norm_by_hand"] = rms_by_hand;
   records["layer_norm_by_hand"] = layer_norm_by_hand, records["normalize"] = normalize;

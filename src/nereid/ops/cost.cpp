@@ -88,6 +88,7 @@ double bytes_each(Range range) { return range == Range::kIndex ? 8 : range == Ra
 double parameter_elements(const Applied& applied) {
   const Shape &x = applied.operands[0], &out = applied.out;
   const std::string_view name = applied.op->name;
+  if (name == "batch_norm_eval") return 4.0 * x.dims[1];
   if (name == "prelu") return 1;
   if (name == "prelu_channels") return x.dims[1];
   if (name == "instance_norm_affine") return 2.0 * x.dims[1];

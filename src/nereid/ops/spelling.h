@@ -43,6 +43,7 @@ std::string_view constant_of(const Applied& applied, char which);
 // pattern.
 struct Weight {
   std::string_view name, maker, shape;
+  bool buffer() const { return name.starts_with("running_"); }
 };
 std::vector<Weight> weights_of(const Applied& applied);
 // The sizes that a weight's shape says.

@@ -350,7 +350,10 @@ class Emitter {
                            .size = [this, &body](std::string& to, int32_t size) { argument(body, to, size); },
                            .weight_prefix = {}};
     for (const ops::Weight& weight : ops::weights_of(applied)) {
-      format(body.init, "        self.{}{} = nn.Parameter(torch.{}(", prefix, weight.name, weight.maker);
+      if (weight.buffer())
+        format(body.init, "        self.register_buffer(\"{}{}\", torch.{}(", prefix, weight.name, weight.maker);
+      else
+        format(body.init, "        self.{}{} = nn.Parameter(torch.{}(", prefix, weight.name, weight.maker);
       ops::spell(body.init, weight.shape, applied, sizes);
       body.init += ')';
       if (weight.maker == "randn" && applied.op->rule != ops::Rule::kEmbedding)

@@ -70,21 +70,25 @@ class Tracing {
       const bool module = manner_.spelling[owner.index] == Spelling::kModule;
       const ops::Applied& applied = program_.steps[owner.index].applied;
       for (const ops::Weight& weight : ops::weights_of(applied)) {
+        if (weight.buffer()) continue;
         std::string name = layout_.own[owner.index];
         name += module ? name_in_module(weight.name) : weight.name;
         own_[owner.index].push_back(kept(ops::shape_of(weight, applied), DType::kF32, std::move(name), true));
       }
     }
-    for (const Layout::Owner& owner : layout_.state)
-      if (!owner.input && manner_.spelling[owner.index] == Spelling::kModule &&
-          program_.steps[owner.index].applied.op->name == "batch_norm")
-        statistics(owner.index);
+    for (const Layout::Owner& owner : layout_.state) {
+      if (owner.input) continue;
+      const bool module = manner_.spelling[owner.index] == Spelling::kModule;
+      const std::string_view name = program_.steps[owner.index].applied.op->name;
+      if (name == "batch_norm_eval" || (name == "batch_norm" && module)) statistics(owner.index, module);
+    }
   }
-  void statistics(size_t step) {
+  void statistics(size_t step, bool module) {
     const ops::Sizes channels = {program_.steps[step].applied.out.dims[1]};
     const std::string& prefix = layout_.own[step];
     for (const char* name : {"running_mean", "running_var"})
       own_[step].push_back(kept(channels, DType::kF32, prefix + name, false));
+    if (!module) return;
     // Made of a number that the layer's constructor writes down.
     own_[step].push_back(kept({}, DType::kI64, prefix + "num_batches_tracked", false));
     trace::Storage& count = to_.storage(own_[step].back());

@@ -461,6 +461,7 @@ class Judge {
       }
       return made;
     }
+    if (name == "batch_norm_eval") return without_facts(x);
     uint8_t axes = axis_bit(rank - 1);
     if (name == "normalize") axes = axis_bit(applied.form->dim);
     if (name == "batch_norm") axes = static_cast<uint8_t>(axes_from(0, rank) & ~axis_bit(1));
