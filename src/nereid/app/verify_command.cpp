@@ -143,7 +143,8 @@ void add_options(CLI::App& command, VerifyOptions& options) {
   command.add_flag("--time", options.time, "Time candidate and reference (GPU only)");
   command.add_flag(
       "--few-kinds", options.few_kinds,
-      "Of other inputs than the task's own try those that find the most: huge, outliers, negative");
+      "Of other inputs than the task's own try those that find the most: huge, outliers, negative; with a task of more "
+      "than 256 MiB huge alone, and one draw of its own");
   command.add_flag(
       "--time-only", options.time_only,
       "Of --batch: all were Verified before and are only timed, each reference once; a line's `trace`, "

@@ -36,7 +36,9 @@ struct Settings {
   bool shrink = false;
   // Verdict::otherwise is told, too. What would harm whoever replays it is still not replayed.
   bool beyond_rules = false;
-  bool few_kinds = false;  // of other inputs: those that find the most
+  // Of other inputs those that find the most; of tasks that take more than 256 MiB of memory one alone, and one draw
+  // of their own.
+  bool few_kinds = false;
   int threads = 0;         // of one replay; 0: one for small tasks, else all cores
   replay::Tolerance tolerance{};
   Deadline deadline = Deadline::never();  // of the pair at hand

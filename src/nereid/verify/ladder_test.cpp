@@ -31,6 +31,7 @@ struct Script {
   replay::TimeReport times;
   std::vector<std::map<InputKind, double>> known;  // what timing was told of the reference
   int sessions = 0, timed = 0;
+  int64_t peak_bytes = 0;
   std::optional<Error> refuse;
   bool refuse_once = false;
 
@@ -58,7 +59,7 @@ struct Script {
 
 class FakeSession : public replay::Session {
  public:
-  explicit FakeSession(Script& script) : script_(script) {}
+  explicit FakeSession(Script& script) : script_(script) { facts_.peak_bytes = script.peak_bytes; }
   const replay::SessionFacts& facts() const override { return facts_; }
   Result<replay::TrialReport> trial(const replay::Trial& trial, const replay::Tolerance&, Deadline) override {
     script_.trials.push_back(trial);
@@ -189,6 +190,20 @@ TEST_F(Ladder, AnHonestCandidateIsVerified) {
   std::set<uint64_t> seeds;
   for (const auto& t : script_.trials) seeds.insert(t.seed);
   EXPECT_EQ(seeds.size(), script_.trials.size());
+}
+
+TEST_F(Ladder, FewKindsAreFewerWhereATaskIsLarge) {
+  const auto kinds = [&](int64_t megabytes, bool few) {
+    script_.trials.clear();
+    script_.peak_bytes = megabytes << 20;
+    EXPECT_EQ(judge({.trials = 2, .seed = 5, .few_kinds = few}).word, Word::kVerified);
+    std::vector<InputKind> found;
+    for (const auto& trial : script_.trials) found.push_back(trial.kind);
+    return found;
+  };
+  EXPECT_EQ(kinds(2000, false).size(), 13U);
+  EXPECT_THAT(kinds(256, true), ElementsAre(InputKind::kOwn, InputKind::kOwn, InputKind::kHuge, InputKind::kOutliers, InputKind::kNegative));
+  EXPECT_THAT(kinds(257, true), ElementsAre(InputKind::kOwn, InputKind::kHuge));
 }
 
 TEST_F(Ladder, TextThatTritonReadsAndWeDoNotIsOurFault) {

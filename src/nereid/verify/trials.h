@@ -55,7 +55,8 @@ class Trials {
   const RuleReport& rules_;
   const Settings& settings_;
   Verdict& verdict_;
-  const bool blind_;          // what one trial shows of the candidate's accesses, it shows for all
+  const bool blind_;  // what one trial shows of the candidate's accesses, it shows for all
+  const bool brief_;          // one draw of the task's own inputs, and one other kind
   double first_seconds_ = 0;  // of the first trial: later ones are spared where it was long
   double worst_ratio_ = -1;   // error over tolerance of what `verdict.errors` tells
   int judged_trials_ = 0, constant_trials_ = 0, insensitive_trials_ = 0;
