@@ -20,10 +20,11 @@ import xml.etree.ElementTree
 HERE = pathlib.Path(__file__).resolve().parents[1] / "bench" / "ablation"
 sys.path.insert(0, str(HERE))
 import words  # noqa: E402
+from ablation import task_files  # noqa: E402
 from arms import Evaluation, Wrong, read_table  # noqa: E402
 from curves import svg, ticks  # noqa: E402
 from intervals import Interval, difference, interval, mean_of, quantile  # noqa: E402
-from measures import from_answers  # noqa: E402
+from measures import MEASURES, from_answers  # noqa: E402
 
 # Trains a step in 20 ms and keeps a checkpoint each `every_steps`, at the end and when it is interrupted; what came after the last one is cut off.
 # A model's answers are words: right, wrong, cheat, and how fast; the compiler's are right, and twice as fast as eager.
@@ -261,10 +262,14 @@ class Outcomes(unittest.TestCase):
             return {"task": "L5_0001", "level": "5", "sample": sample, "verdict": verdict, **({"ms": ms, "reference_ms": 2.0} if ms else {})}
 
         rows = [row("greedy", "Verified", 1.0), row("drawn0", "Verified", 0.5), row("drawn1", "Disallowed"), row("drawn2", "Error")]
-        alone = Evaluation("e", "", "answers", "tasks", [5], 1, 3, "greedy", True, [])
+        alone = Evaluation("e", "", "answers", "tasks", [5], 1, 0, 3, "greedy", True, [])
         outcome = from_answers(rows, alone)["L5_0001"]
         self.assertEqual((outcome.level, outcome.verdict, outcome.speed), ("5", "Verified", math.log(2)))
         self.assertEqual((outcome.drawn, outcome.drawn_right, outcome.answers, outcome.refused), (2, 1, 3, 1))
+        # Of large tasks there is a measure of their own.
+        large = from_answers([{**line, "task": "L5_large0001"} for line in rows], alone)["L5_large0001"]
+        of_large = MEASURES["speed of large tasks, eager's where not Verified"]
+        self.assertEqual((of_large(large, None), of_large(outcome, None)[1]), ((math.log(2), 1), 0))
         best = dataclasses.replace(alone, answer="best")
         self.assertEqual(from_answers(rows, best)["L5_0001"].speed, math.log(4))
         self.assertEqual(from_answers([row("drawn0", "Mismatch"), row("drawn1", "Verified")], best)["L5_0001"].verdict, "Verified")
@@ -485,6 +490,7 @@ class Slices(unittest.TestCase):
                                   ('train = "none"', 'train = "ppo"', "expected one of rl, sft, none"),
                                   ('evaluations = ["alone", "search"]', 'evaluations = ["other"]', "expected one of alone, search, compiler"),
                                   ('program = "search"', 'program = "search"\nanswer = "greedy"', "a search's is its best"),
+                                  ('program = "search"', 'program = "search"\nlarge = 1', "large: a search is asked small tasks alone"),
                                   ('samples = 2', 'answer = "best"', "expected at least 1, of which the best is taken, got 0"),
                                   ('differences.rl', 'without = ["rl.clip"]\ndifferences.rl', "the base has no 'rl.clip'"),
                                   ('[["hrd", "start"]', '[["hrd", "stat"]', 'got "stat"'),
@@ -493,6 +499,21 @@ class Slices(unittest.TestCase):
             with self.assertRaises(Wrong) as caught:
                 read_table(self.root / "arms.toml")
             self.assertIn(message, str(caught.exception), (old, new))
+
+    def test_large_tasks_come_behind_the_small_ones_of_a_level(self):
+        self.arms(ARMS.replace("samples = 2", "samples = 2\nlarge = 2", 1))
+        alone = read_table(self.root / "arms.toml").arms[0].units[0].evaluations[0]
+        alone = dataclasses.replace(alone, tasks=str(self.root / "of_both"))
+        (self.root / "of_both").mkdir()
+        for level in alone.levels:
+            (self.root / "of_both" / f"level{level}.jsonl").write_text("".join(json.dumps({"code": f"task {i}"}) + "\n" for i in range(alone.count)))
+        with self.assertRaisesRegex(Wrong, r"-large.jsonl: expected 2 tasks, got 0: `ablation.py tasks` makes them"):
+            list(task_files(alone))
+        for level in alone.levels:
+            (self.root / "of_both" / f"level{level}-large.jsonl").write_text("".join(json.dumps({"code": f"large {i}"}) + "\n" for i in range(3)))
+        found = dict(task_files(alone))
+        self.assertEqual(len(found), len(alone.levels) * (alone.count + 2))
+        self.assertEqual((found[f"L{alone.levels[-1]}_0000"], found[f"L{alone.levels[-1]}_large0001"]), ("task 0", "large 1"))
 
     def test_another_objective_leaves_the_others_keys_out(self):
         base = BASE.replace('objective = "grpo"', 'objective = "hrd"\nalpha = 0.2\nclip = 0.1\nuniform_reward = true')
@@ -507,13 +528,16 @@ class Slices(unittest.TestCase):
         units = [arm.units[0] for arm in table.arms]
         self.assertEqual({str(unit.compute) for unit in units if unit.program == "rl"}, {"150 seconds"})
         self.assertEqual({(unit.run["schedule"]["kind"], unit.run["schedule"]["seconds"]) for unit in units if unit.program == "rl"}, {("cosine", 150)})
-        first = [unit.name for unit in table.units][:7]
-        self.assertEqual(first, [f"{arm}/seed-1" for arm in ("sft", "compiler", "priced", "small_rl", "grpo", "hrd", "drpo")])
+        first = [unit.name for unit in table.units][:8]
+        self.assertEqual(first, [f"{arm}/seed-1" for arm in ("sft", "compiler", "best", "best_alone", "hrd", "hrd_alone", "grpo", "drpo")])
         self.assertEqual({unit.run["schedule"]["steps"] for unit in units if unit.program == "sft"}, {1100})
         self.assertEqual({unit.run["data"]["rows_per_step"] * unit.run["data"]["sequence_length"] for unit in units if unit.program == "sft"}, {1 << 18})
         self.assertIn("rule_reward = false", next(unit for unit in units if unit.arm == "no_rules").run_file())
         self.assertEqual({unit.arm: set(unit.run["rl"]) & {"alpha", "baseline"} for unit in units if unit.arm in ("hrd", "grpo", "drpo")},
                          {"hrd": {"alpha", "baseline"}, "grpo": {"baseline"}, "drpo": set()})
+        self.assertEqual({unit.arm for unit in units if unit.program == "rl" and "rehearsal" not in unit.run}, {"best_alone", "hrd_alone", "no_rules"})
+        self.assertEqual({arm: unit.run["rl"]["objective"] for unit in units for arm in [unit.arm] if arm in ("best", "best_alone", "uniform", "levels")},
+                         {"best": "best", "best_alone": "best", "uniform": "hrd", "levels": "hrd"})
 
 
 if __name__ == "__main__":

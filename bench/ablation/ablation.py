@@ -83,11 +83,12 @@ def is_done(unit, folder):
 def task_files(evaluation):
     """(name, source) of an evaluation's tasks, named as evaluate.py does."""
     for level in evaluation.levels:
-        path = pathlib.Path(evaluation.tasks) / f"level{level}.jsonl"
-        found = lines_of(path)
-        if len(found) < evaluation.count:
-            raise Wrong(f"{path}: expected {evaluation.count} tasks, got {len(found)}: `ablation.py tasks` makes them")
-        yield from ((f"L{level}_{i:04}", task["code"]) for i, task in enumerate(found[:evaluation.count]))
+        for end, size, count in (("", "", evaluation.count), ("-large", "large", evaluation.large)):
+            path = pathlib.Path(evaluation.tasks) / f"level{level}{end}.jsonl"
+            found = lines_of(path)
+            if len(found) < count:
+                raise Wrong(f"{path}: expected {count} tasks, got {len(found)}: `ablation.py tasks` makes them")
+            yield from ((f"L{level}_{size}{i:04}", task["code"]) for i, task in enumerate(found[:count]))
 
 
 class Runner:
@@ -255,7 +256,7 @@ class Runner:
                        "--samples", evaluation.samples, "--policy", "strict", "--store", folder / "store.sqlite", "--device", self.device, *evaluation.options]
         else:
             command = [sys.executable, EVALUATE, asked, out, "--go-on", "--device", "cpu" if self.device == "cpu" else "cuda", "--tasks", evaluation.tasks,
-                       "--levels", ",".join(map(str, evaluation.levels)), "--count", evaluation.count, "--samples", evaluation.samples,
+                       "--levels", ",".join(map(str, evaluation.levels)), "--count", evaluation.count, "--samples", evaluation.samples, "--large", evaluation.large,
                        *(["--no-compiler"] if evaluation.model else []), *evaluation.options]
         process = self.start(log, command, env={**os.environ, "NEREID": shlex.join(self.nereid)})
         self.ended(unit, process, log, fine=(0, 1) if evaluation.program == "search" else (0,))  # 1: of some tasks there is no verdict
@@ -276,10 +277,10 @@ def make_tasks(told):
     table = read_table(told.arms)
     for tasks, evaluations in sorted(folders_of_tasks(table).items()):
         for level in sorted({level for e in evaluations for level in e.levels}):
-            count = max(e.count for e in evaluations if level in e.levels)
-            subprocess.run([sys.executable, EVALUATE, "-", tasks, "--only-tasks", "--tasks", tasks, "--levels", str(level), "--count", str(count)], check=True,
+            count, large = (max(getattr(e, key) for e in evaluations if level in e.levels) for key in ("count", "large"))
+            subprocess.run([sys.executable, EVALUATE, "-", tasks, "--only-tasks", "--tasks", tasks, "--levels", str(level), "--count", str(count), "--large", str(large)], check=True,
                            env={**os.environ, "NEREID": shlex.join(told.nereid)})
-            print(f"{tasks}: {count} of level {level}", flush=True)
+            print(f"{tasks}: {count} of level {level}" + f", {large} large ones" * (large > 0), flush=True)
     return 0
 
 

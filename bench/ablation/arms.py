@@ -19,6 +19,7 @@ class Evaluation:
     tasks: str     # the folder of level1.jsonl, ... and of the compiler's answers, which all units share
     levels: list
     count: int     # of each level, the first so many
+    large: int     # likewise, of level1-large.jsonl, ...; of answers alone
     samples: int
     answer: str    # what counts as a task's answer: "greedy", or "best" of the samples
     model: bool    # False: the compiler alone
@@ -127,7 +128,7 @@ def evaluations_of(path, tables):
     found = {}
     for name, table in tables.items():
         where = f"{path}: evaluations.{name}"
-        keys = keys_of(where, table, {"says": str, "program": str, "tasks": str, "levels": list, "count": int, "samples": int, "answer": str, "model": bool,
+        keys = keys_of(where, table, {"says": str, "program": str, "tasks": str, "levels": list, "count": int, "large": int, "samples": int, "answer": str, "model": bool,
                                       "options": list}, ["tasks", "levels", "count"])
         program = one_of(where, "program", keys["program"] or "answers", ["answers", "search"])
         answer = one_of(where, "answer", keys["answer"] or ("best" if program == "search" else "greedy"), ["greedy", "best"])
@@ -136,9 +137,12 @@ def evaluations_of(path, tables):
             raise Wrong(f"{where}: answer: a search's is its best")
         if answer == "best" and samples < 1:
             raise Wrong(f"{where}: samples: expected at least 1, of which the best is taken, got {samples}")
-        if keys["count"] < 1 or samples < 0:
-            raise Wrong(f"{where}: expected a count above 0 and samples that are not below it, got {keys['count']} and {samples}")
-        found[name] = Evaluation(name, keys["says"] or "", program, keys["tasks"], keys["levels"], keys["count"], samples, answer, keys["model"] is not False, keys["options"] or [])
+        large = keys["large"] or 0
+        if keys["count"] < 1 or samples < 0 or large < 0:
+            raise Wrong(f"{where}: expected a count above 0, samples and large that are not below it, got {keys['count']}, {samples} and {large}")
+        if program == "search" and large:
+            raise Wrong(f"{where}: large: a search is asked small tasks alone")
+        found[name] = Evaluation(name, keys["says"] or "", program, keys["tasks"], keys["levels"], keys["count"], large, samples, answer, keys["model"] is not False, keys["options"] or [])
     return found
 
 
@@ -153,7 +157,8 @@ def compute_of(where, table):
 
 
 # What [rl] has for one objective and not for another (docs/training.md).
-OWN = {"grpo": {"baseline", "clip"}, "hrd": {"baseline", "clip", "alpha", "uniform_reward", "speedup_limit", "wrong_price"}, "drpo": {"lambda", "tau", "beta", "delta"}}
+OWN = {"grpo": {"baseline", "clip"}, "hrd": {"baseline", "clip", "alpha", "uniform_reward", "speedup_limit", "wrong_price"}, "best": {"clip", "speedup_limit"},
+       "drpo": {"lambda", "tau", "beta", "delta"}}
 
 
 def changed(where, run, differences, without, where_there=False):

@@ -17,6 +17,7 @@ class Outcome:
     drawn_right: int = 0
     answers: int = 0         # of all kinds
     refused: int = 0         # by a rule
+    large: bool = False      # a task of evaluate.py's --large
 
 
 def log_speed(row):
@@ -38,7 +39,7 @@ def from_answers(rows, evaluation):
             answers = [row for row in rows if row["sample"] == ("greedy" if evaluation.model else "compiler")]
         if answers:
             found[task] = Outcome(rows[0]["level"], answers[0]["verdict"], log_speed(answers[0]), len(drawn), sum(row["verdict"] == "Verified" for row in drawn),
-                                  len(rows), sum(row["verdict"] == "Disallowed" for row in rows))
+                                  len(rows), sum(row["verdict"] == "Disallowed" for row in rows), "_large" in task)
     return found
 
 
@@ -58,9 +59,10 @@ MEASURES = {
     "refused by a rule": lambda o, _: (o.refused / o.answers if o.answers else 0.0, o.answers),
     "speed of the Verified": lambda o, _: (o.speed or 0.0, 0 if o.speed is None else 1),
     "speed, eager's where not Verified": lambda o, _: (o.speed or 0.0, 0 if right(o) and o.speed is None else 1),
+    "speed of large tasks, eager's where not Verified": lambda o, _: (o.speed or 0.0, 0 if not o.large or right(o) and o.speed is None else 1),
     "speed beside the compiler's": lambda o, compiler: (o.speed - compiler, 1) if None not in (o.speed, compiler) else (0.0, 0),
 }
-RATIOS = ("speed of the Verified", "speed, eager's where not Verified", "speed beside the compiler's")
+RATIOS = ("speed of the Verified", "speed, eager's where not Verified", "speed of large tasks, eager's where not Verified", "speed beside the compiler's")
 
 
 def number(measure, value, signed=False):

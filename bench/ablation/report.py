@@ -14,7 +14,7 @@ from measures import MEASURES, RATIOS, Evaluated, evaluation_of, told
 from rules import without_rules
 from training import plots, training
 
-COMPARED = ("Verified", "Verified as drawn", "speed, eager's where not Verified", "speed beside the compiler's")
+COMPARED = ("Verified", "Verified as drawn", "speed, eager's where not Verified", "speed of large tasks, eager's where not Verified", "speed beside the compiler's")
 
 
 def heading(measure, compared=False):

@@ -9,6 +9,7 @@ MORE = {
     "Verified as drawn": "right more often as it draws",
     "refused by a rule": "refused by a rule more often",
     "speed, eager's where not Verified": "faster",
+    "speed of large tasks, eager's where not Verified": "faster with large tasks",
     "speed beside the compiler's": "faster beside the compiler",
 }
 LESS = {
@@ -16,6 +17,7 @@ LESS = {
     "Verified as drawn": "right less often as it draws",
     "refused by a rule": "refused by a rule less often",
     "speed, eager's where not Verified": "slower",
+    "speed of large tasks, eager's where not Verified": "slower with large tasks",
     "speed beside the compiler's": "slower beside the compiler",
 }
 
@@ -54,6 +56,7 @@ AREA = {
     "Verified as drawn": "right answers as drawn",
     "refused by a rule": "what rules refuse",
     "speed, eager's where not Verified": "speed",
+    "speed of large tasks, eager's where not Verified": "speed of large tasks",
     "speed beside the compiler's": "speed beside the compiler",
 }
 
