@@ -141,6 +141,9 @@ class Test:
                             (("--prompt", "word " * 600), "expected fewer than 512, as many as the model's context has")]:
             done = self.run(*words, code=2)
             self.expect(said in done.stderr, f"told: {said!r}{'' if said in done.stderr else ', got ' + repr(done.stderr)}")
+        full = subprocess.run(["sh", "-c", 'exec "$@" > /dev/full', "sh", self.nereid, "generate", "--model", self.folder, "--device", self.device, "--prompt", "x", "--max-tokens", "4", "--json"],
+                              capture_output=True, text=True)
+        self.expect(full.returncode == 3 and "stdout: No space left on device" in full.stderr, f"a full disk is told: {full.stderr!r}")
         (self.folder / "broken.jsonl").write_text('{"prompt": "x"}\n{"prompt": 3}\n')
         done = self.run("--prompts", self.folder / "broken.jsonl", code=2)
         self.expect("broken.jsonl:2.prompt: expected text, got 3" in done.stderr, "the line of a broken prompt is told")

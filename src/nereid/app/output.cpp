@@ -4,22 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
 namespace nereid::app {
-
-Status stream_stdout(std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t wrote = ::write(STDOUT_FILENO, text.data(), text.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0 && errno == EPIPE) return Error{"stdout is closed", Blame::kInterrupted};
-    if (wrote < 0) return our_error("stdout: {}", std::strerror(errno));
-    text.remove_prefix(static_cast<size_t>(wrote));
-  }
-  return ok_status();
-}
 
 Status write_stdout(std::string_view text) {
   const Status written = stream_stdout(text);

@@ -1,4 +1,6 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -95,6 +97,19 @@ TEST(File, WritesAtomicallyAndNamesWhatIsMissing) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
   EXPECT_EQ(read_file(folder.path() / "y").error().message,
             (folder.path() / "y").string() + ": No such file or directory");
+}
+
+// `-o /dev/null` by the superuser leaves a device there.
+TEST(File, WhatIsNoFileIsWrittenTo) {
+  auto folder = TemporaryFolder::create().value();
+  const auto path = folder.path() / "pipe";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  const Fd reader(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  ASSERT_TRUE(write_file_atomically(path, "three").ok());
+  EXPECT_TRUE(std::filesystem::is_fifo(path));
+  char got[16];
+  EXPECT_EQ(::read(reader.get(), got, sizeof got), 5);
+  EXPECT_EQ(write_file_atomically("/dev/full", "x").error().message, "/dev/full: No space left on device");
 }
 
 TEST(ThreadPool, RunsEveryIndexOnce) {

@@ -33,8 +33,27 @@ Result<std::string> read_file(const std::filesystem::path& path, size_t max_byte
   }
 }
 
+namespace {
+
+Status write_all(int fd, std::string_view bytes, const std::filesystem::path& path) {
+  while (!bytes.empty()) {
+    const ssize_t wrote = ::write(fd, bytes.data(), bytes.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) return our_error("{}: {}", path.string(), std::strerror(errno));
+    bytes.remove_prefix(static_cast<size_t>(wrote));
+  }
+  return ok_status();
+}
+
+}  // namespace
+
 Status write_file_atomically(const std::filesystem::path& path, std::string_view bytes) {
   auto told = [&] { return our_error("{}: {}", path.string(), std::strerror(errno)); };
+  // A device or a pipe is written to; a file in its place would be its end.
+  if (struct stat there {}; ::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode)) {
+    const Fd device(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    return device.valid() ? write_all(device.get(), bytes, path) : told();
+  }
   std::string temporary;
   Fd fd;
   // Not by process id: folders are shared between machines and containers.
@@ -49,11 +68,9 @@ Status write_file_atomically(const std::filesystem::path& path, std::string_view
     ::unlink(temporary.c_str());
     return error;
   };
-  for (size_t at = 0; at < bytes.size();) {
-    const ssize_t wrote = ::write(fd.get(), bytes.data() + at, bytes.size() - at);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) return fail();
-    at += static_cast<size_t>(wrote);
+  if (Status written = write_all(fd.get(), bytes, path); !written.ok()) {
+    ::unlink(temporary.c_str());
+    return written;
   }
   if (::fsync(fd.get()) != 0) return fail();
   if (::rename(temporary.c_str(), path.c_str()) != 0) return fail();

@@ -1,13 +1,13 @@
 // `nereid generate`: continues prompts with a model.
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdio>
 
 #include "nereid/base/deadline.h"
 #include "nereid/base/file.h"
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json_field.h"
 #include "nereid/base/progress.h"
+#include "nereid/base/standard_output.h"
 #include "nereid/base/text.h"
 #include "nereid/engine/runner/generation.h"
 #include "nereid/engine/stop_matcher.h"
@@ -134,11 +134,6 @@ Result<std::vector<std::vector<int64_t>>> read_prompts(const GenerateOptions& op
   return prompts;
 }
 
-void write(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
-}
-
 // Hands out what is generated: as it comes where there is one sample, else sample by sample.
 class Answers {
  public:
@@ -166,10 +161,16 @@ class Answers {
     samples_.erase(key);
   }
 
+  // Whether all of it could be written so far.
+  const Status& written() const { return written_; }
   int64_t tokens() const { return tokens_; }
   double seconds() const { return watch_.seconds(); }
 
  private:
+  void write(std::string_view text) {
+    if (written_.ok()) written_ = stream_stdout(text);
+  }
+
   void finish(std::pair<size_t, int64_t> key, const Sample& sample, const char* reason) {
     progress_.advance();
     if (options_.json) {
@@ -197,6 +198,7 @@ class Answers {
   std::map<std::pair<size_t, int64_t>, Sample> samples_;
   int64_t tokens_ = 0;
   Stopwatch watch_;
+  Status written_ = ok_status();
 };
 
 engine::RunnerOptions cache_for(const GenerateOptions& options, const LoadedModel& loaded, const std::vector<std::vector<int64_t>>& prompts) {
@@ -237,6 +239,8 @@ Result<Answer> generate(const GenerateOptions& options) {
       const auto& ends = request.end_tokens;
       answers.take(token, std::find(ends.begin(), ends.end(), token.token) != ends.end());
     });
+    if (!answers.written().ok() && answers.written().error().blame == Blame::kInterrupted) return Answer::kYes;  // nobody reads any more
+    NEREID_TRY_STATUS(answers.written());
   }
   if (!options.json) fmt::print(stderr, "{} tokens, {:.1f} a second\n", answers.tokens(), static_cast<double>(answers.tokens()) / answers.seconds());
   return Answer::kYes;

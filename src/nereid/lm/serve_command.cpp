@@ -1,6 +1,7 @@
 // `nereid serve-model`: a model behind OpenAI's chat and text completions. lm/serve has the server.
 #include <CLI/CLI.hpp>
 
+#include "nereid/base/standard_output.h"
 #include "nereid/engine/runner/generation.h"
 #include "nereid/lm/command.h"
 #include "nereid/lm/engine_options.h"
@@ -31,8 +32,7 @@ Result<Answer> serve(const ServeOptions& options) {
   engine::Generation generation(*runner, {.most_sequences = options.sequences, .most_step_tokens = options.step_tokens});
   CompletionReader reader(tokenizer, loaded.said, model::read_chat_template(folder, *tokenizer), {.most_new = options.most_new, .thinking = !options.no_thinking});
   NEREID_TRY(auto connections, Connections::listen(options.address, options.port));
-  fmt::print("http://{}:{}/v1\n", options.address, connections.port());
-  std::fflush(stdout);
+  NEREID_TRY_STATUS(stream_stdout(fmt::format("http://{}:{}/v1\n", options.address, connections.port())));
   const ServerOptions server = {.name = folder.lexically_normal().filename().string(), .places = options.sequences, .queue = options.queue, .grace = options.grace};
   return Server(server, tokenizer, std::move(reader), generation, std::move(connections)).run();
 }

@@ -1,6 +1,7 @@
 // `nereid-lm train-sft`: what `nereid train sft` becomes.
 #include <CLI/CLI.hpp>
 
+#include "nereid/base/standard_output.h"
 #include "nereid/engine/runner/cuda/cuda_device.h"
 #include "nereid/engine/runner/training_operators.h"
 #include "nereid/lm/command.h"
@@ -18,8 +19,7 @@ struct TrainCommand {
 Status print_step(int64_t step, const train::Figures& figures) {
   nlohmann::ordered_json line = {{"step", step}};
   for (const auto& [name, value] : figures) line[name] = value;
-  fmt::print("{}\n", line.dump());
-  return std::fflush(stdout) == 0 ? ok_status() : Status(Error{"stdout is closed", Blame::kInterrupted});
+  return stream_stdout(line.dump() + "\n");
 }
 
 // Our kernels on a GPU. The devices, which the kernels are launched by, live as long as the answer.
