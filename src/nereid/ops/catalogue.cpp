@@ -222,7 +222,7 @@ constexpr Operator kRows[] = {
     unary("clamp_min", D::kKeep, "aten::clamp", "torch.clamp({x}, min={a})", "{x}.clamp(min={a})", "",
           "a=0.0|-0.5|0.1|-1.0|0|-1|1e-6|-10"),
     unary("clamp_max", D::kKeep, "aten::clamp", "torch.clamp({x}, max={a})", "{x}.clamp(max={a})", "",
-          "a=1.0|0.5|0.0|2.0|1|6|100"),
+          "a=1.0|0.5|0.1|2.0|1|6|100"),
     unary("relu6", D::kKeep, "aten::hardtanh", "F.relu6({x})", "", "nn.ReLU6()"),
     unary("gelu_tanh", D::kKeep, "aten::gelu", "F.gelu({x}, approximate=\"tanh\")", "", "nn.GELU(approximate=\"tanh\")"),
     {.name = "prelu",
