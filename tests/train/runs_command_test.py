@@ -40,6 +40,13 @@ with tempfile.TemporaryDirectory() as name:
     chosen = nereid("show", folder / "a", "--rollouts", "--step", 1, "--verdict", "Mismatch").stdout.splitlines()
     assert len(chosen) == 3 and "0/3" in chosen[1] and "output is wrong" in chosen[1], chosen
     assert "--rollouts" in nereid("show", folder / "a", "--step", 1, code=2).stderr
+    for words in (("--verdict", "Mismatched"), ("--step", 7)):
+        assert "a step from 0 to 1, and a verdict of Malformed, Mismatch, Verified" in nereid("show", folder / "a", "--rollouts", *words, code=2).stderr
+    assert "expected the folder of a run of `nereid train rl`" in nereid("show", folder / "deep/b", "--rollouts", code=2).stderr
+    # Who reads no further is no trouble.
+    cut = subprocess.run(["sh", "-c", 'i=0; while [ $i -lt 3000 ]; do cat "$2/a/rollouts.jsonl"; i=$((i+1)); done > "$2/deep/b/rollouts.jsonl"; "$1" runs show "$2/deep/b" --rollouts | head -1; rm "$2/deep/b/rollouts.jsonl"', "sh", NEREID, folder],
+                         capture_output=True, text=True)
+    assert cut.stdout.split()[:2] == ["step", "task"] and cut.stderr == "", cut
     nereid("page", folder / "a", folder / "deep/b", "-o", page)
     text = page.read_text().split("some answers of step 1", 1)[1]
     assert text.count("<details>") == 2 and text.index("good") < text.index("&lt;b&gt;text") and "old" not in text, text

@@ -1,11 +1,14 @@
 #include <algorithm>
 #include <chrono>
+#include <climits>
 #include <map>
+#include <set>
 
 #include "nereid/app/command_group.h"
 #include "nereid/app/output.h"
 #include "nereid/app/runs_page.h"
 #include "nereid/base/file.h"
+#include "nereid/base/interrupt.h"
 #include "nereid/base/json.h"
 
 namespace nereid::app {
@@ -108,29 +111,40 @@ Json rollout_json(const train::RolloutRecord& rollout) {
           {"reward", rollout.reward},
           {"speedup", or_null(rollout.speedup)},
           {"advantage", or_null(rollout.advantage)},
+          {"plan_advantage", or_null(rollout.plan_advantage)},
           {"tokens", rollout.tokens},
+          {"plan_tokens", rollout.plan_tokens},
           {"cut_off", rollout.cut_off},
           {"answer", rollout.answer}};
 }
 
 Result<Answer> show_rollouts(const RunsOptions& options, bool json) {
+  std::string head;
   if (!json)
-    NEREID_TRY_STATUS(write_stdout(fmt::format("{:>6}  {:>9}  {:>9}  {:12}  {:>6}  {:>9}  {:>8}  {:>6}  {}\n",
-                                               "step", "task", "answer", "verdict", "reward", "advantage",
-                                               "speed-up", "tokens", "reason")));
-  NEREID_TRY_STATUS(
-      train::read_rollouts(options.folders.front(), [&](const train::RolloutRecord& rollout) -> Status {
-        if (options.step && rollout.step != *options.step) return ok_status();
-        if (!options.verdict.empty() && rollout.verdict != options.verdict) return ok_status();
-        if (json) return stream_stdout(json_line(rollout_json(rollout)));
-        return stream_stdout(fmt::format("{:>6}  {:>9}  {:>9}  {:12}  {:>6}  {:>9}  {:>8}  {:>6}  {}\n",
-                                         rollout.step, fmt::format("{}/{}", rollout.of_class, rollout.task),
-                                         fmt::format("{}/{}", rollout.prompt, rollout.sample),
-                                         rollout.verdict, rollout.reward, number_text(rollout.advantage),
-                                         number_text(rollout.speedup), rollout.tokens,
-                                         rollout.reason.substr(0, rollout.reason.find('\n'))));
-      }));
-  return Answer::kYes;
+    head = fmt::format("{:>6}  {:>9}  {:>9}  {:12}  {:>6}  {:>9}  {:>8}  {:>6}  {}\n", "step", "task", "answer", "verdict",
+                       "reward", "advantage", "speed-up", "tokens", "reason");
+  const std::filesystem::path folder = options.folders.front();
+  std::set<std::string> verdicts;
+  int64_t first = INT64_MAX, last = -1, shown = 0;
+  const Status read = train::read_rollouts(folder, [&](const train::RolloutRecord& rollout) -> Status {
+    verdicts.insert(rollout.verdict);
+    first = std::min(first, rollout.step), last = std::max(last, rollout.step);
+    if (options.step && rollout.step != *options.step) return ok_status();
+    if (!options.verdict.empty() && rollout.verdict != options.verdict) return ok_status();
+    if (shown++ == 0) NEREID_TRY_STATUS(stream_stdout(head));
+    if (json) return stream_stdout(json_line(rollout_json(rollout)));
+    return stream_stdout(fmt::format("{:>6}  {:>9}  {:>9}  {:12}  {:>6}  {:>9}  {:>8}  {:>6}  {}\n", rollout.step,
+                                     fmt::format("{}/{}", rollout.of_class, rollout.task),
+                                     fmt::format("{}/{}", rollout.prompt, rollout.sample), rollout.verdict, rollout.reward,
+                                     number_text(rollout.advantage), number_text(rollout.speedup), rollout.tokens,
+                                     rollout.reason.substr(0, rollout.reason.find('\n'))));
+  });
+  if (!read.ok() && !interrupted() && read.error().blame == Blame::kInterrupted) return Answer::kYes;  // `| head` has enough
+  NEREID_TRY_STATUS(read);
+  if (shown > 0) return Answer::kYes;
+  if (last < 0) return input_error("{}: there is no rollout in it: expected the folder of a run of `nereid train rl`", folder.string());
+  return input_error("{}: no rollout is of that step and verdict: expected a step from {} to {}, and a verdict of {}", folder.string(),
+                     first, last, fmt::join(verdicts, ", "));
 }
 
 Result<Answer> show_run(const RunsOptions& options, bool json) {
