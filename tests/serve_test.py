@@ -160,6 +160,14 @@ def openai_package(test, server):
     test.expect(len(got) == len(expected) and all(abs(a - b) < 1e-4 for x, y in zip(got, expected) for a, b in zip(x, y)), "chat: the likeliest are transformers'")
     streamed = [c for chunk in client.chat.completions.create(model=model, messages=messages, temperature=0, logprobs=True, top_logprobs=2, stream=True) for c in chunk.choices]
     test.expect("".join(c.delta.content or "" for c in streamed) == chat.message.content and [t for c in streamed if c.logprobs for t in c.logprobs.content] == content, "chat: log-probabilities in a stream")
+    # As other clients put the same: parts of a text, members that are null.
+    parts = [{"role": "user", "content": [{"type": "text", "text": "Wh"}, {"type": "text", "text": "y?"}], "tool_calls": None}]
+    test.expect(client.chat.completions.create(model=model, messages=parts, temperature=0).choices[0].message.content == chat.message.content, "chat: a text in parts")
+    told, asked = ([{"role": role, "content": "Be brief."}, *messages] for role in ("system", "developer"))
+    test.expect(len({client.chat.completions.create(model=model, messages=m, temperature=0).choices[0].message.content for m in (told, asked)}) == 1, "chat: a developer's message is the system's")
+    more = client.chat.completions.create(model=model, messages=[*messages, chat.message, *messages], temperature=0, max_tokens=3)
+    test.expect(more.usage.prompt_tokens > len(content), "chat: an answer goes on in the next question")
+    test.expect(client.models.retrieve(model).id == model, "the model by its name")
     plain = client.chat.completions.create(model=model, messages=messages, n=2, seed=1)
     test.expect(plain.choices[0].logprobs is None and len(plain.choices) == 2, "chat: none where none are asked for")
 

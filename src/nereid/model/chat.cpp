@@ -154,6 +154,26 @@ Result<std::string> render_qwen3_chat(std::span<const ChatMessage> messages, con
   return render_chat({}, messages, options);
 }
 
+namespace {
+
+// A text, or its parts as OpenAI's clients send them: [{"type": "text", "text": "..."}, ...].
+Result<std::string> content_of(const JsonField& content) {
+  if (!content.json().is_array()) return content.text(kLongestMessage);
+  std::string text;
+  NEREID_TRY_STATUS(content.each(kMostMessages, [&](const JsonField& part) -> Status {
+    NEREID_TRY(const JsonField type, part.at("type"));
+    NEREID_TRY(const std::string kind, type.text());
+    if (kind != "text") return type.expected("text (images and sounds are not supported)");
+    NEREID_TRY(const JsonField said, part.at("text"));
+    NEREID_TRY(const std::string piece, said.text(kLongestMessage));
+    text += piece;
+    return ok_status();
+  }));
+  return text;
+}
+
+}  // namespace
+
 Result<std::vector<ChatMessage>> chat_messages(const Json& document, std::string_view what) {
   const JsonField root(document, what);
   std::vector<ChatMessage> messages;
@@ -161,6 +181,7 @@ Result<std::vector<ChatMessage>> chat_messages(const Json& document, std::string
     NEREID_TRY_STATUS(
         field.each_member(kMostMessages, [](const std::string& name, const JsonField& member) -> Status {
           if (name == "role" || name == "content" || name == "reasoning_content") return ok_status();
+          if (member.json().is_null()) return ok_status();
           return input_error(
               "{}: only role, content and reasoning_content are known here; tools are not supported",
               member.path());
@@ -168,10 +189,11 @@ Result<std::vector<ChatMessage>> chat_messages(const Json& document, std::string
     ChatMessage message;
     NEREID_TRY(const JsonField role, field.at("role"));
     NEREID_TRY(message.role, role.text());
+    if (message.role == "developer") message.role = "system";  // OpenAI's newer word
     if (message.role != "system" && message.role != "user" && message.role != "assistant")
       return role.expected("system, user or assistant (tools are not supported)");
     NEREID_TRY(const JsonField content, field.at("content"));
-    NEREID_TRY(message.content, content.text(kLongestMessage));
+    NEREID_TRY(message.content, content_of(content));
     NEREID_TRY(const auto reasoning, field.find("reasoning_content"));
     if (reasoning && !reasoning->json().is_null()) {
       NEREID_TRY(message.reasoning, reasoning->text(kLongestMessage));

@@ -40,6 +40,15 @@ TEST(Chat, EarlierThinkingIsLeftOutAndTheLastIsKept) {
             "<|im_start|>assistant\n<think>\n\n</think>\n\ny<|im_end|>\n");
 }
 
+// As OpenAI's clients put it.
+TEST(Chat, PartsOfATextAreOne) {
+  const Json json = Json::parse(R"([{"role": "developer", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "tool_calls": null}])");
+  const auto messages = chat_messages(json, "chat.json");
+  ASSERT_TRUE(messages.ok()) << messages.error().message;
+  EXPECT_EQ(messages->at(0).role, "system");
+  EXPECT_EQ(messages->at(0).content, "ab");
+}
+
 TEST(Chat, WhatIsRefused) {
   EXPECT_THAT(rendered({}), HasSubstr("without messages"));
   EXPECT_THAT(rendered({{"tool", "x"}}),
@@ -53,7 +62,9 @@ TEST(Chat, WhatIsRefused) {
   EXPECT_THAT(refusal(R"([{"role": "assistant", "content": "", "tool_calls": []}])"),
               HasSubstr("chat.json[0].tool_calls: only role"));
   EXPECT_THAT(refusal(R"([{"role": "user", "content": [{"type": "text"}]}])"),
-              HasSubstr("chat.json[0].content"));
+              HasSubstr("chat.json[0].content[0]: expected an object with 'text'"));
+  EXPECT_THAT(refusal(R"([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}])"),
+              HasSubstr("chat.json[0].content[0].type: expected text (images"));
   EXPECT_THAT(refusal(R"([{"role": "user"}])"), HasSubstr("chat.json[0]"));
   EXPECT_THAT(refusal(R"({"messages": []})"), HasSubstr("chat.json"));
 }

@@ -51,8 +51,9 @@ void Server::answer(ClientId client, const HttpRequest& request) {
   const bool gets = request.method == "GET", chats = request.path == "/v1/chat/completions";
   if (ending_) return fail(client, 503, "this server is ending", kComeAgain);
   if (request.path == "/health" && gets) return reply(client, 200, {{"status", "ok"}});
-  if (request.path == "/v1/models" && gets)
-    return reply(client, 200, {{"object", "list"}, {"data", {{{"id", options_.name}, {"object", "model"}, {"created", 0}, {"owned_by", "nereid"}}}}});
+  const Json model = {{"id", options_.name}, {"object", "model"}, {"created", 0}, {"owned_by", "nereid"}};
+  if (request.path == "/v1/models" && gets) return reply(client, 200, {{"object", "list"}, {"data", Json::array({model})}});
+  if (request.path == "/v1/models/" + options_.name && gets) return reply(client, 200, model);
   if (!chats && request.path != "/v1/completions")
     return fail(client, 404, fmt::format("{} {}: expected POST /v1/chat/completions, POST /v1/completions, GET /v1/models or GET /health", request.method, request.path));
   if (request.method != "POST") return fail(client, 405, fmt::format("{}: expected POST", request.method));
