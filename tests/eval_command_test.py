@@ -169,8 +169,11 @@ class Eval(unittest.TestCase):
         self.task("relu")
         (self.tasks / "bad.py").write_text("import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return x + nothing\n"
                                            "def get_inputs():\n    return [torch.randn(3)]\ndef get_init_inputs():\n    return []\n")
-        summary = json.loads(self.eval(self.tasks, "-o", self.out, "--proposer", "compiler", "--json", code=1).stdout)
+        (self.tasks / "broken.py").write_text("class Model\n")
+        done = self.eval(self.tasks, "-o", self.out, "--proposer", "compiler", "--json", code=1)
+        summary = json.loads(done.stdout)
         self.assertEqual((summary["errors"], summary["verified"]), (1, 1))
+        self.assertIn("1 file is no task, without class Model or get_inputs(): broken.py", done.stderr)
         self.assertIn("nothing", {r["id"]: r for r in summary["results"]}["bad"]["reason"])
 
 

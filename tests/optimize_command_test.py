@@ -158,7 +158,7 @@ class Optimize(unittest.TestCase):
         raising = self.folder / "raising.py"
         raising.write_text("import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return x + undefined\n"
                            "def get_inputs():\n    return [torch.randn(3)]\ndef get_init_inputs():\n    return []\n")
-        cases = [(["gone.py", "-o", out], "gone.py"), ([TASKS / "mlp.py"], "output"), ([raising, "-o", out], "raising.py:4"),
+        cases = [(["gone.py", "-o", out], "gone.py"), ([TASKS, "-o", out], "`nereid eval"), ([TASKS / "mlp.py"], "output"), ([raising, "-o", out], "raising.py:4"),
                  ([TASKS / "mlp.py", "-o", out, "--proposers", "oracle"], "oracle"),
                  ([TASKS / "mlp.py", "-o", out, "--proposers", ","], "nobody"),
                  ([TASKS / "mlp.py", "-o", out, "--budget", "soon"], "--budget"),

@@ -31,6 +31,7 @@ Exit code 0: every task was judged, whatever the verdicts; 1: some could not be 
 
 // PyTorch's times, of many tasks: a little of each way.
 constexpr double kBaselineSampling = 0.06, kBaselinePatience = 120;
+constexpr std::ptrdiff_t kMostNamed = 5;
 constexpr int64_t kNoted = 50;  // tasks between lines that stay
 
 struct EvalOptions {
@@ -52,7 +53,13 @@ std::string question_of(const SearchFlags& f, const SearchSetup& setup) {
 
 Result<Answer> run(const EvalOptions& options, bool json) {
   NEREID_TRY(const double budget, seconds_from(options.search.budget, "--budget"));
-  NEREID_TRY(const auto tasks, eval::find_tasks(options.tasks));
+  std::vector<std::string> others;
+  NEREID_TRY(const auto tasks, eval::find_tasks(options.tasks, &others));
+  if (!others.empty())
+    fmt::print(stderr, "{}: {} no task{}, without class Model or get_inputs(): {}{}\n", options.tasks,
+               others.size() == 1 ? "1 file is" : fmt::format("{} files are", others.size()), others.size() == 1 ? "" : "s",
+               fmt::join(others.begin(), others.begin() + std::min<std::ptrdiff_t>(std::ssize(others), kMostNamed), ", "),
+               std::ssize(others) > kMostNamed ? ", ..." : "");
   const int jobs =
       options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   NEREID_TRY(const auto setup, SearchSetup::make(options.search, jobs));

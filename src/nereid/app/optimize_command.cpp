@@ -147,6 +147,8 @@ Status writable(const char* option, const std::string& path) {
 
 Result<Answer> run(const OptimizeOptions& options, bool json) {
   NEREID_TRY(const double budget, seconds_from(options.search.budget, "--budget"));
+  if (std::filesystem::is_directory(options.reference))
+    return input_error("{}: is a folder, expected a file; `nereid eval {} -o RESULTS` does all of a folder's tasks", options.reference, options.reference);
   NEREID_TRY(const std::string source, read_file(options.reference, size_t{16} << 20));
   NEREID_TRY_STATUS(writable("-o", options.output));
   if (!options.report.empty()) NEREID_TRY_STATUS(writable("--report", options.report));

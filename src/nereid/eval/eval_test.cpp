@@ -69,8 +69,10 @@ TEST_F(Suite, TasksAreFoundInOrder) {
     write(name, task);
   write("helper.py", "x = 1\n");
   write("notes.txt", task);
-  const auto tasks = find_tasks(folder.path());
+  std::vector<std::string> others;
+  const auto tasks = find_tasks(folder.path(), &others);
   ASSERT_TRUE(tasks.ok()) << tasks.error().message;
+  EXPECT_THAT(others, ElementsAre("helper.py"));
   std::vector<std::string> ids;
   for (const auto& t : *tasks) ids.push_back(t.id);
   EXPECT_THAT(ids, ElementsAre("level1/2_a", "level1/10_b", "level2/1"));

@@ -42,7 +42,7 @@ bool natural_less(const std::string& a, const std::string& b) {
   return a.size() - i != b.size() - j ? a.size() - i < b.size() - j : a < b;
 }
 
-Result<std::vector<TaskFile>> find_tasks(const fs::path& folder) {
+Result<std::vector<TaskFile>> find_tasks(const fs::path& folder, std::vector<std::string>* others) {
   std::error_code failure;
   if (!fs::is_directory(folder, failure))
     return input_error("{}: expected a folder of tasks", folder.string());
@@ -55,14 +55,19 @@ Result<std::vector<TaskFile>> find_tasks(const fs::path& folder) {
       if (entry->is_directory()) entry.disable_recursion_pending();
       continue;
     }
-    if (entry->is_regular_file() && entry->path().extension() == ".py" && is_task(entry->path()))
-      tasks.push_back({entry->path().lexically_relative(folder).replace_extension().string(), entry->path()});
+    if (!entry->is_regular_file() || entry->path().extension() != ".py") continue;
+    const fs::path inside = entry->path().lexically_relative(folder);
+    if (is_task(entry->path()))
+      tasks.push_back({fs::path(inside).replace_extension().string(), entry->path()});
+    else if (others != nullptr)
+      others->push_back(inside.string());
   }
   if (failure) return input_error("{}: {}", folder.string(), failure.message());
   if (tasks.empty())
     return input_error("{}: no tasks: no Python file with class Model and get_inputs()", folder.string());
   std::sort(tasks.begin(), tasks.end(),
             [](const TaskFile& a, const TaskFile& b) { return natural_less(a.id, b.id); });
+  if (others != nullptr) std::sort(others->begin(), others->end());
   return tasks;
 }
 
