@@ -100,7 +100,7 @@ int64_t index_bound(const Applied& applied) {
 }
 
 int64_t contracted_length(const Applied& applied) {
-  const bool product = applied.op->rule == Rule::kMatmul || applied.op->rule == Rule::kBmm;
+  const bool product = applied.op->rule == Rule::kMatmul || applied.op->rule == Rule::kBmm || applied.op->rule == Rule::kMatmulTransposed;
   return product ? applied.born[0] : 1;
 }
 

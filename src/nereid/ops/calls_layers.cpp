@@ -52,6 +52,13 @@ std::optional<Tensor> matmul(Calling& c) {
   return batched(c, c.x[0], c.x[1], c.out());
 }
 
+std::optional<Tensor> matmul_transposed(Calling& c) {
+  const size_t last = c.out().size() - 1;
+  const Tensor turned = c.transpose(c.x[1], last - 1, last, "transpose.int", {arg(int64_t{-2}), arg(int64_t{-1})});
+  if (last == 1) return c.fresh("mm", {arg(c.x[0]), arg(turned)}, c.out());
+  return batched(c, c.x[0], turned, c.out());
+}
+
 std::optional<Tensor> attention_by_hand(Calling& c) {
   const Tensor keys = c.transpose(c.x[1], 2, 3, "transpose.int", {arg(int64_t{-2}), arg(int64_t{-1})});
   Sizes sizes = c.out();
@@ -281,7 +288,7 @@ std::optional<Tensor> lstm_cell(Calling& c) {
 }  // namespace
 
 void add_contraction_records(Records& records) {
-  records["bmm"] = bmm, records["matmul"] = matmul, records["linear"] = linear;
+  records["bmm"] = bmm, records["matmul"] = matmul, records["matmul_transposed"] = matmul_transposed, records["linear"] = linear;
   for (const Operator& op : catalogue())
     if (op.lowering == Lowering::kConvolution) records[op.name] = convolution;
   for (const char* name : {"scaled_dot_product_attention", "causal_attention", "scaled_attention", "causal_scaled_attention", "masked_attention"})

@@ -1,4 +1,6 @@
 // Element by element, and reductions and scans along axes.
+#include <limits>
+
 #include "nereid/ops/calls_impl.h"
 
 namespace nereid::ops {
@@ -159,6 +161,32 @@ std::optional<Tensor> scan_with_places(Calling& c) {
   c.to.call(aten(c), {arg(c.x[0]), arg(c.told_dim())}, tensors({values, places}, true));
   return values;
 }
+Tensor flipped(Calling& c, Tensor tensor) {
+  return c.elementwise("flip", {tensor}, {integers({c.told_dim()})});
+}
+Tensor summed_up(Calling& c, Tensor tensor) {
+  return c.fresh("cumsum", {arg(tensor), arg(c.told_dim())}, c.out());
+}
+std::optional<Tensor> cumsum_exclusive(Calling& c) {
+  return c.elementwise("sub.Tensor", {summed_up(c, c.x[0]), c.x[0]});
+}
+std::optional<Tensor> cumsum_reversed(Calling& c) { return flipped(c, summed_up(c, flipped(c, c.x[0]))); }
+std::optional<Tensor> where_positive(Calling& c) {
+  const Tensor positive = c.elementwise("gt.Scalar", {c.x[0]}, {arg(int64_t{0})}, DType::kBool);
+  const Tensor scaled = c.elementwise("mul.Tensor", {c.x[0]}, {c.constant('a')});
+  return c.elementwise("where.self", {positive, c.x[0], scaled});
+}
+std::optional<Tensor> causal_softmax(Calling& c) {
+  const Sizes sizes = c.out(), last(sizes.end() - 2, sizes.end());
+  const Tensor ones = c.fresh("ones", {integers(last)}, last,
+                              {{"dtype", named("dtype", "bool")}, {"device", named("device", "cuda")}, {"pin_memory", arg(false)}},
+                              DType::kBool);
+  const Tensor hidden = c.fresh("triu", {arg(ones), arg(int64_t{1})}, last, {}, DType::kBool);
+  const Laid lie[] = {c.to.laid(hidden), c.laid()};
+  const Tensor scores = c.to.call("masked_fill.Scalar", {arg(c.x[0]), arg(hidden), arg(-std::numeric_limits<double>::infinity())},
+                                  c.to.made(elementwise(lie)));
+  return c.fresh("_softmax", {arg(scores), arg(int64_t{-1}), arg(false)}, sizes);
+}
 std::optional<Tensor> flip(Calling& c) {
   return c.elementwise("flip", {c.x[0]}, {integers({c.told_dim()})});
 }
@@ -186,6 +214,7 @@ void add_pointwise_records(Records& records) {
   for (const char* name : {"pow", "pow_positive", "add_scalar", "sub_scalar", "mul_scalar", "div_scalar", "rsub"})
     records[name] = with_constant;
   for (const char* name : {"hardtanh", "relu6", "clamp", "clamp_min", "clamp_max"}) records[name] = clamp;
+  records["where_positive"] = where_positive;
   records["square"] = square;
   records["relu"] = relu;
   records["lerp"] = lerp;
@@ -207,6 +236,8 @@ void add_reduction_records(Records& records) {
   records["softmax"] = records["log_softmax"] = softmax;
   records["cumsum"] = records["cumprod"] = scan;
   records["cummax"] = records["cummin"] = scan_with_places;
+  records["cumsum_exclusive"] = cumsum_exclusive, records["cumsum_reversed"] = cumsum_reversed;
+  records["causal_softmax"] = causal_softmax;
   records["flip"] = flip;
 }
 

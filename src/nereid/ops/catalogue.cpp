@@ -202,7 +202,7 @@ constexpr Operator kRows[] = {
      .constants = "a=0.5|1.5|-0.5|-1|2.5|0.25|-2|-1.0|3|1.7",
      .ranges = {R::kPositive, R::kNormal, R::kNormal}},
     unary("square", D::kPower, "aten::square", "torch.square({x})", "{x}.square()"),
-    unary("neg", D::kKeep, "aten::neg", "torch.neg({x})", "-{x}"),
+    unary("neg", D::kAdd, "aten::neg", "torch.neg({x})", "-{x}"),
     {.name = "reciprocal",
      .rule = Rule::kUnary,
      .domain = D::kRoot,
@@ -241,6 +241,8 @@ constexpr Operator kRows[] = {
      .functional = "F.prelu({x}, {weight})",
      .module = "nn.PReLU({x.1})",
      .weights = "weight=rand[{x.1}]"},
+    unary("where_positive", D::kKeep, "aten::where.self", "torch.where({x} > 0, {x}, {x} * {a})", "", "",
+          "a=0.1|0.01|0.5|0.2|2.0"),
     // A value beside a gate.
     {.name = "glu",
      .rule = Rule::kSlice,
@@ -267,7 +269,7 @@ constexpr Operator kRows[] = {
     unary("sub_scalar", D::kAdd, "aten::sub.Tensor", "torch.sub({x}, {a})", "{x} - {a}", "",
           "a=1.0|0.5|2.0|0.1|0.25|1"),
     unary("mul_scalar", D::kKeep, "aten::mul.Tensor", "torch.mul({x}, {a})", "{x} * {a}", "",
-          "a=2.0|0.5|0.1|1.5|3.0|0.25|0.125|0.7|2|10|100|0.01|0.999|-1.0|1.111"),
+          "a=2.0|0.5|0.1|1.5|3.0|0.25|0.125|0.7|2|10|100|0.01|0.999|1.111"),
     unary("div_scalar", D::kKeep, "aten::div.Tensor", "torch.div({x}, {a})", "{x} / {a}", "",
           "a=2.0|4.0|3.0|8.0|1.5|0.5|10.0|2|100|1000.0|0.7"),
     unary("rsub", D::kAdd, "aten::rsub.Scalar", "torch.rsub({x}, {a})", "{a} - {x}", "",
@@ -324,6 +326,10 @@ constexpr Operator kRows[] = {
           "F.log_softmax({x}, dim={dim})", "{x}.log_softmax(dim={dim})", "nn.LogSoftmax(dim={dim})"),
     along("cumsum", D::kSum, L::kScan, "aten::cumsum", "torch.cumsum({x}, dim={dim})",
           "{x}.cumsum(dim={dim})"),
+    along("cumsum_exclusive", D::kWiden, L::kScan, "aten::cumsum", "torch.cumsum({x}, dim={dim}) - {x}",
+          "{x}.cumsum(dim={dim}) - {x}"),
+    along("cumsum_reversed", D::kSum, L::kScan, "aten::cumsum", "torch.flip(torch.cumsum(torch.flip({x}, [{dim}]), dim={dim}), [{dim}])",
+          "{x}.flip({dim}).cumsum({dim}).flip({dim})"),
     {.name = "cumprod",
      .rule = Rule::kAxis,
      .domain = D::kPower,
@@ -337,6 +343,13 @@ constexpr Operator kRows[] = {
     along("cummin", D::kKeep, L::kScan, "aten::cummin", "torch.cummin({x}, dim={dim}).values",
           "{x}.cummin(dim={dim}).values"),
     along("flip", D::kKeep, L::kLayout, "aten::flip", "torch.flip({x}, [{dim}])", "{x}.flip({dim})"),
+    {.name = "causal_softmax",
+     .rule = Rule::kTriangle,
+     .domain = D::kSoftmax,
+     .lowering = L::kNormalisation,
+     .aten = "aten::softmax.int",
+     .functional = "torch.softmax({x}.masked_fill(torch.ones({o.-2}, {o.-1}, dtype=torch.bool, device={x}.device).triu(1), "
+                   "float(\"-inf\")), dim=-1)"},
     // Contractions.
     {.name = "matmul",
      .rule = Rule::kMatmul,
@@ -347,6 +360,14 @@ constexpr Operator kRows[] = {
      .method = "{x} @ {y}",
      .ranges = {R::kNormal, R::kWeight, R::kNormal},
      .drtriton = true},
+    {.name = "matmul_transposed",
+     .rule = Rule::kMatmulTransposed,
+     .domain = D::kContract,
+     .lowering = L::kContraction,
+     .aten = "aten::mm",
+     .functional = "torch.matmul({x}, {y}.transpose(-2, -1))",
+     .method = "{x} @ {y}.transpose(-2, -1)",
+     .ranges = {R::kNormal, R::kWeight, R::kNormal}},
     {.name = "bmm",
      .rule = Rule::kBmm,
      .domain = D::kContract,
@@ -929,7 +950,8 @@ std::string_view to_string(Rule rule) {
                                                 "similarity",
                                                 "cell",
                                                 "rotary",
-                                                "masked_attention"};
+                                                "masked_attention",
+                                                "matmul_transposed"};
   return name_of(kNames, rule);
 }
 std::string_view to_string(Lowering lowering) {

@@ -115,13 +115,27 @@ Form reduction_of_two(int rank) {
   form.dim = static_cast<int8_t>(rank - 2), form.dim2 = static_cast<int8_t>(rank - 1);
   return form;
 }
+Form kept_reduction_of_two(int rank) {
+  Form form = reduction_of_two(rank);
+  form.out_rank = static_cast<uint8_t>(rank), form.keep = true;
+  form.high[static_cast<size_t>(rank) - 2] = form.high[static_cast<size_t>(rank) - 1] = 0;
+  return form;
+}
+// Over all but the channels: [n, c, l] to [c].
+Form reduction_to_channels() {
+  Form form;
+  form.out_rank = 1, form.born = 2, form.dim = 0, form.dim2 = 2;
+  form.slot[0] = slot({born(0), out(0), born(1)});
+  return form;
+}
 Forms reduce(bool arguments) {
   Forms made;
   for (int rank = 1; rank <= 4; ++rank) {
     for (int dim = 0; dim < rank; ++dim) made.push_back(reduction(rank, dim));
     if (arguments) continue;
     for (int dim = 0; rank > 1 && dim < rank; ++dim) made.push_back(kept_reduction(rank, dim));
-    if (rank > 2) made.push_back(reduction_of_two(rank));
+    if (rank > 2) made.push_back(reduction_of_two(rank)), made.push_back(kept_reduction_of_two(rank));
+    if (rank == 3) made.push_back(reduction_to_channels());
     Form all;
     all.all = true, all.born = static_cast<uint8_t>(rank);
     for (int d = 0; d < rank; ++d) all.slot[0].dims[all.slot[0].rank++] = born(d);
@@ -204,6 +218,13 @@ Forms matmul() {
           product(slot({out(0), out(1), born(0)}), slot({born(0), out(2)}), 3),
           product(slot({out(0), out(1), out(2), born(0)}), slot({out(0), out(1), born(0), out(3)}), 4),
           product(slot({out(0), born(0)}), slot({born(0)}), 1)};
+}
+
+// The second operand lies transposed.
+Forms matmul_transposed() {
+  return {product(slot({out(0), born(0)}), slot({out(1), born(0)}), 2),
+          product(slot({out(0), out(1), born(0)}), slot({out(0), out(2), born(0)}), 3),
+          product(slot({out(0), out(1), out(2), born(0)}), slot({out(0), out(1), out(3), born(0)}), 4)};
 }
 
 Forms linear() {
@@ -519,13 +540,15 @@ Forms make(Rule rule) {
       return cell();
     case Rule::kRotary:
       return rotary();
+    case Rule::kMatmulTransposed:
+      return matmul_transposed();
     case Rule::kMaskedAttention:
       return masked_attention();
   }
   return {};
 }
 
-constexpr size_t kRules = static_cast<size_t>(Rule::kMaskedAttention) + 1;
+constexpr size_t kRules = static_cast<size_t>(Rule::kMatmulTransposed) + 1;
 
 }  // namespace
 

@@ -58,6 +58,7 @@ enum class Rule : uint8_t {
   kCell,         // [n, i] and a state [n, h] to [n, h]
   kRotary,       // an operand and two of its last two axes
   kMaskedAttention,
+  kMatmulTransposed,  // by rows of both
 };
 
 // Which family of kernels an operator is lowered to.

@@ -79,6 +79,7 @@ constexpr Unary kUnaries[] = {
     {"reciprocal", [](double x) { return 1 / std::max(x, 1e-30); }, -1e30, 1e30, false},
     {"log1p", [](double x) { return std::log1p(std::max(x, 0.0)); }},
     {"clamp_min", [](double x) { return std::max(x, 0.1); }, 0.1},
+    {"where_positive", [](double x) { return x > 0 ? x : 0.1 * x; }},
     {"clamp_max", [](double x) { return std::min(x, 1.0); }, -1e30, 0.5},
     {"relu6", [](double x) { return std::clamp(x, 0.0, 6.0); }, 0, 6},
     {"gelu_tanh", [](double x) { return 0.5 * x * (1 + std::erf(x * 0.70710678)); }, -1e30, 1e30, false, 0.03},
@@ -310,7 +311,7 @@ class Judge {
     made.at_lowest = std::max({below(x, row->low), row->turning_low, row->rising ? x.at_lowest : 0});
     made.at_highest = std::max({1 - below(x, row->high), row->turning_high, row->rising ? x.at_highest : 0});
     const bool identity =
-        x.nonnegative && (name == "relu" || name == "leaky_relu" || name == "abs" || name == "elu" || name.starts_with("prelu"));
+        x.nonnegative && (name == "relu" || name == "leaky_relu" || name == "abs" || name == "elu" || name == "where_positive" || name.starts_with("prelu"));
     if (identity) return x;
     if (name == "exp") made.fixed_sum = x.fixed_exp;
     if (name == "pow" || name == "square") made.fixed_sum = x.fixed_square;
@@ -397,7 +398,7 @@ class Judge {
     const double n = applied.out.dims[static_cast<size_t>(applied.form->dim)];
     Value made = x;
     made.forget(), made.same_as = -1;
-    if (name == "cumsum") {
+    if (name.starts_with("cumsum")) {
       made.mean = x.mean * n / 2, made.sd = std::sqrt(x.sd * x.sd * n / 2 + n * n * x.mean * x.mean / 12);
       made.at_highest = made.at_lowest = 0;
     } else if (name == "cumprod") {
@@ -449,15 +450,16 @@ class Judge {
     const std::string_view name = applied.op->name;
     const int rank = applied.out.rank;
     Value made;
-    if (name == "softmax" || name == "log_softmax") {
-      const double n = applied.out.dims[static_cast<size_t>(applied.form->dim)], s = std::min(x.sd, 4.0);
-      if (name == "softmax") {
+    if (name.ends_with("softmax")) {
+      const int dim = name == "causal_softmax" ? rank - 1 : applied.form->dim;
+      const double n = applied.out.dims[static_cast<size_t>(dim)], s = std::min(x.sd, 4.0);
+      if (name != "log_softmax") {
         made.mean = 1 / n, made.sd = made.mean * std::min(std::sqrt(n), std::sqrt(std::expm1(s * s)));
-        made.nonnegative = true, made.fixed_sum = axis_bit(applied.form->dim);
+        made.nonnegative = true, made.fixed_sum = axis_bit(dim);
         if (x.sd > 20) made.at_lowest = 0.5;  // one element takes all
       } else {
         made.mean = -std::log(n) - s * s / 2, made.sd = x.sd;
-        made.fixed_exp = axis_bit(applied.form->dim);
+        made.fixed_exp = axis_bit(dim);
       }
       return made;
     }
