@@ -74,5 +74,6 @@ with tempfile.TemporaryDirectory() as folder:
         steps = [json.loads(line) for line in done.stdout.splitlines()]
         assert [step["step"] for step in steps] == [0, 1] and all(step["loss"] is not None for step in steps), (file.name, steps)
         model = root / "training" / file.stem / "checkpoints/step-00000002/model"
-        assert (model / "config.json").exists(), file.name
+        assert (model / "config.json").exists() and f"{file.stem}: all 2 steps are done" in done.stderr, (file.name, done.stderr)
+        assert (model / "tokenizer.json").exists() or "rl" not in tables, file.name
         print(f"{file.name}: {[round(step['loss'], 4) for step in steps]}")

@@ -214,7 +214,11 @@ class RlLoop {
       NEREID_TRY(const auto stop, gather_numbers<int>(*ranks_, {interrupted() ? 1 : 0}));
       if (!last_ && std::ranges::count(stop, 1) > 0) return stop_early();
     }
-    return checkpoint_writer_->wait();
+    NEREID_TRY_STATUS(checkpoint_writer_->wait());
+    NEREID_TRY(const auto latest, latest_checkpoint(checkpoints()));
+    if (leads() && latest)
+      progress_->note(fmt::format("{}: all {} steps are done; {}", folder_.string(), state_.step, (*latest / "model").string()));
+    return ok_status();
   }
 
   // Of a run that ends with its seconds the step behind which another would not be half done in time, if both took
@@ -378,6 +382,7 @@ class RlLoop {
       NEREID_TRY_STATUS(ranks_->sum(sums));
       const double rate = sums[1] > 0 ? sums[0] / sums[1] : 0;
       figures.emplace_back(fmt::format("pass_at_1/{}", c), rate);
+      if (leads()) progress_->note(fmt::format("step {}: pass@1 of class {}: {:.3f}", state_.step - 1, c, rate));
       if (curriculum_.looked(of_class, rate) && leads())
         progress_->note(fmt::format("step {}: pass@1 is {:.2f}: class {} now", state_.step - 1, rate, c + 1));
     }
