@@ -81,11 +81,10 @@ def over_its_error(values):
 
 def told(groups):
     answers = [answer for group in groups for answer in group]
-    lines, found = [], {}
+    lines = []
     for kind in ("fused", "one by one"):
         of = [right for k, right, _ in answers if k == kind]
-        found[kind] = sum(of) / len(of) if of else float("nan")
-        lines.append(f"{kind} {len(of) / len(answers):.0%} of answers, {found[kind]:.1%} of them Verified")
+        lines.append(f"{kind} {len(of) / len(answers):.0%} of answers" + (f", {sum(of) / len(of):.1%} of them Verified" if of else ""))
     logs = [[[x for k, right, x in group if right and k == kind] for kind in ("fused", "one by one")] for group in groups]
     beside = [statistics.fmean(a) - statistics.fmean(b) for a, b in logs if a and b]
     if beside:
