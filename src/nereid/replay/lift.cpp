@@ -77,7 +77,8 @@ constexpr std::string_view kDoubtful[] = {
     "convolution",      "_convolution",     "conv1d",   "conv2d", "conv3d", "conv_transpose1d",
     "conv_transpose2d", "conv_transpose3d", "conv_tbc", "mm",     "addmm",  "bmm",
     "baddbmm",          "linear",           "matmul",   "mv",     "addmv",  "dot",
-    "sum",              "mean",             "cumsum", "scaled_dot_product_attention"};
+    "sum",              "mean",             "cumsum", "scaled_dot_product_attention", "std", "var",
+    "linalg_vector_norm"};
 
 bool concerns(const trace::Trace& trace, const trace::Call& call, const Tf32& tf32) {
   static constexpr std::string_view kConvolutions[] = {

@@ -424,6 +424,14 @@ void CallFrame::spoil_doubtful(const torch::jit::Stack& arguments, at::Tensor& r
     return;
   }
   constexpr double kNearly = 0.99 * std::numeric_limits<float>::max();
+  // Squares are summed: PyTorch does so in float64 on the CPU and in float32 elsewhere.
+  if (name == "aten::std" || name == "aten::var" || name == "aten::linalg_vector_norm") {
+    auto squares = name == "aten::var" ? result : result.square();
+    if (name != "aten::linalg_vector_norm")
+      squares = squares.mul(static_cast<double>(argument(arguments, "self")->toTensor().numel()) / static_cast<double>(result.numel()));
+    result = result.masked_fill(squares.gt(kNearly).logical_and(result.isfinite()), kNan);
+    return;
+  }
   auto sizes = arguments;
   for (auto& each : sizes)
     if (each.isTensor() && each.toTensor().scalar_type() == c10::kDouble) each = each.toTensor().abs();

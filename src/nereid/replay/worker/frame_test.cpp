@@ -265,6 +265,15 @@ TEST_F(DoubtTest, SumsThatOverflowOnTheirWayAreNoNumbers) {
   EXPECT_EQ(odd(played("mm", {given(x), given(y)})), (std::vector<bool>{true, true, false, false}));
 }
 
+TEST_F(DoubtTest, SquaresThatOverflowOnTheirWayAreNoNumbers) {
+  const auto x = of({3e19, 1e19, -3e19, 1, 2, 3, 1e18, 2e18, 3e18}, {3, 3});
+  for (const char* op : {"std.dim", "var.dim", "linalg_vector_norm"}) {
+    std::vector<Arg> args = {given(x), numbers({1})};
+    if (op == std::string("linalg_vector_norm")) args.insert(args.begin() + 1, Arg{2.0});
+    EXPECT_EQ(odd(played(op, std::move(args))), (std::vector<bool>{true, false, false})) << op;
+  }
+}
+
 TEST_F(DoubtTest, WhatAQueryThatIsNoNumberFindsIsNone) {
   const auto numbers = at::ones({1, 1, 3, 2}, at::TensorOptions().dtype(c10::kDouble));
   const auto query = numbers.clone();
