@@ -25,6 +25,14 @@ Applied apply(const Operator& op, const Form& form, const Shape& out,
       first = op.name == "slice" ? cut.before + size + cut.behind : cut.parts * size;
     }
   }
+  if (op.rule == Rule::kFlatten && details.cut.given) {
+    applied.cut = details.cut;
+    Shape& x = applied.operands[0];
+    const bool three = x.rank > out.rank + 1;
+    x.dims[static_cast<size_t>(form.dim)] /= details.cut.before * details.cut.behind;
+    if (three) x.dims[x.rank - 2U] = details.cut.before;
+    x.dims[x.rank - 1U] = details.cut.behind;
+  }
   if (!has_window(op)) return applied;
   Window& window = applied.window = details.window.given() ? details.window : window_of(form, op);
   const bool transposed = is_transposed(op);
@@ -44,6 +52,7 @@ bool is_sound(const Applied& applied) {
   for (size_t s = 0; s < form.slots; ++s)
     for (size_t d = 0; d < applied.operands[s].rank; ++d)
       if (applied.operands[s].dims[d] < 1) return false;
+  if (applied.op->rule == Rule::kFlatten && applied.operands[0].elements() != applied.out.elements()) return false;
   if (applied.op->rule == Rule::kGroupNorm && applied.out.dims[1] % group_count(applied) != 0) return false;
   if (applied.op->name == "avg_pool3d")  // PyTorch refuses a window larger than the input, padded or not
     for (size_t d = 2; d < kMaxRank; ++d)

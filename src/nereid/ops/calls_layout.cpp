@@ -25,6 +25,19 @@ std::optional<Tensor> permute(Calling& c) {
 }
 std::optional<Tensor> view(Calling& c) { return c.reshape(c.x[0], c.out()); }
 
+std::optional<Tensor> unsqueeze(Calling& c) {
+  Laid lies = c.laid();
+  const auto d = static_cast<size_t>(c.dim());
+  const int64_t stride = d < lies.sizes.size() ? lies.sizes[d] * lies.strides[d] : 1;
+  lies.sizes.insert(lies.sizes.begin() + c.dim(), 1), lies.strides.insert(lies.strides.begin() + c.dim(), stride);
+  return c.to.call("unsqueeze", {arg(c.x[0]), arg(c.dim())}, c.to.look(c.x[0], std::move(lies)));
+}
+std::optional<Tensor> squeeze(Calling& c) {
+  Laid lies = c.laid();
+  lies.sizes.erase(lies.sizes.begin() + c.dim()), lies.strides.erase(lies.strides.begin() + c.dim());
+  return c.to.call("squeeze.dim", {arg(c.x[0]), arg(c.dim())}, c.to.look(c.x[0], std::move(lies)));
+}
+
 // As much of the axis as the result has.
 Tensor part(Calling& c, int64_t from) {
   Laid lies = c.laid();
@@ -148,6 +161,7 @@ std::optional<Tensor> embedding(Calling& c) {
 }  // namespace
 
 void add_layout_records(Records& records) {
+  records["flatten"] = records["merge"] = view, records["unsqueeze"] = unsqueeze, records["squeeze"] = squeeze;
   records["glu"] = glu, records["swiglu"] = swiglu, records["geglu"] = geglu;
   records["rotate_half"] = rotate_half, records["rope"] = rope;
   records["transpose"] = transpose, records["permute"] = permute, records["view"] = view;

@@ -87,7 +87,13 @@ std::optional<Tensor> huber_each(Calling& c) {
   const Arg delta = c.constant('a');
   return std::get<double>(delta.node) == 1.0 ? each_loss(c, {arg(int64_t{0})}) : each_loss(c, {arg(int64_t{0}), delta});
 }
-std::optional<Tensor> bce_each(Calling& c) { return each_loss(c, {none(), none(), arg(int64_t{0})}); }
+// (1 - target) x - logsigmoid(x): the target is laid out first.
+std::optional<Tensor> bce_each(Calling& c) {
+  const Laid target[] = {c.laid(1)}, x[] = {c.laid(0)};
+  const Laid factors[] = {elementwise(target), c.laid(0)};
+  const Laid terms[] = {elementwise(factors), elementwise(x)};
+  return c.to.call(aten(c), {arg(c.x[0]), arg(c.x[1]), none(), none(), arg(int64_t{0})}, c.to.made(elementwise(terms)));
+}
 std::optional<Tensor> l1_each(Calling& c) { return c.elementwise("abs", {c.elementwise("sub.Tensor", {c.x[0], c.x[1]})}); }
 
 std::optional<Tensor> unary_in_steps(Calling& c) { return in_steps(c, aten(c)); }
@@ -182,9 +188,8 @@ std::optional<Tensor> causal_softmax(Calling& c) {
                               {{"dtype", named("dtype", "bool")}, {"device", named("device", "cuda")}, {"pin_memory", arg(false)}},
                               DType::kBool);
   const Tensor hidden = c.fresh("triu", {arg(ones), arg(int64_t{1})}, last, {}, DType::kBool);
-  const Laid lie[] = {c.to.laid(hidden), c.laid()};
-  const Tensor scores = c.to.call("masked_fill.Scalar", {arg(c.x[0]), arg(hidden), arg(-std::numeric_limits<double>::infinity())},
-                                  c.to.made(elementwise(lie)));
+  const Tensor scores =
+      c.fresh("masked_fill.Scalar", {arg(c.x[0]), arg(hidden), arg(-std::numeric_limits<double>::infinity())}, sizes);
   return c.fresh("_softmax", {arg(scores), arg(int64_t{-1}), arg(false)}, sizes);
 }
 std::optional<Tensor> flip(Calling& c) {

@@ -418,6 +418,10 @@ constexpr Operator kRows[] = {
      .functional = "torch.stack([{x}, {rest}], dim={dim})"},
     layout("view", Rule::kView, "aten::unflatten.int", "torch.unflatten({x}, {dim}, ({split}))",
            "{x}.reshape({shape})", "nn.Unflatten({dim}, ({split}))"),
+    layout("flatten", Rule::kFlatten, "aten::flatten.using_ints", "torch.flatten({x}, {dim})", "{x}.flatten({dim})", "nn.Flatten({dim})"),
+    layout("merge", Rule::kFlatten, "aten::reshape", "torch.reshape({x}, ({shape},))", "{x}.reshape({shape})"),
+    layout("unsqueeze", Rule::kUnsqueeze, "aten::unsqueeze", "torch.unsqueeze({x}, {dim})", "{x}.unsqueeze({dim})"),
+    layout("squeeze", Rule::kSqueeze, "aten::squeeze.dim", "torch.squeeze({x}, {dim})", "{x}.squeeze({dim})"),
     layout("slice", Rule::kSlice, "aten::narrow", "torch.narrow({x}, {dim}, {before}, {half})", "{x}[{index}]"),
     layout("split", Rule::kSlice, "aten::split.Tensor", "torch.split({x}, {half}, dim={dim})[{part}]",
            "{x}.split({half}, dim={dim})[{part}]"),
@@ -951,7 +955,10 @@ std::string_view to_string(Rule rule) {
                                                 "cell",
                                                 "rotary",
                                                 "masked_attention",
-                                                "matmul_transposed"};
+                                                "matmul_transposed",
+                                                "flatten",
+                                                "unsqueeze",
+                                                "squeeze"};
   return name_of(kNames, rule);
 }
 std::string_view to_string(Lowering lowering) {

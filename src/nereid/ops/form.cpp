@@ -362,6 +362,44 @@ Forms view() {
     }
   return made;
 }
+// Axes of which all but the first are one long: `draw_details` gives them factors of it.
+Forms flatten() {
+  Forms made;
+  for (int rank = 1; rank <= 3; ++rank)
+    for (int more = 1; more <= 2 && rank + more <= 4; ++more) {
+      Form form;
+      form.out_rank = static_cast<uint8_t>(rank), form.dim = static_cast<int8_t>(rank - 1);
+      form.slot[0] = whole(rank);
+      for (int i = 0; i < more; ++i) form.slot[0].dims[form.slot[0].rank++] = kOne;
+      form.low[static_cast<size_t>(rank) - 1] = 1;
+      made.push_back(form);
+    }
+  return made;
+}
+Forms unsqueeze() {
+  Forms made;
+  for (int rank = 2; rank <= 4; ++rank)
+    for (int dim = 0; dim < rank; ++dim) {
+      Form form;
+      form.out_rank = static_cast<uint8_t>(rank), form.dim = static_cast<int8_t>(dim);
+      for (int d = 0; d < rank; ++d)
+        if (d != dim) form.slot[0].dims[form.slot[0].rank++] = out(d);
+      form.high[static_cast<size_t>(dim)] = 0;
+      made.push_back(form);
+    }
+  return made;
+}
+Forms squeeze() {
+  Forms made;
+  for (int rank = 1; rank <= 3; ++rank)
+    for (int dim = 0; dim <= rank; ++dim) {
+      Form form;
+      form.out_rank = static_cast<uint8_t>(rank), form.dim = static_cast<int8_t>(dim);
+      for (int d = 0; d <= rank; ++d) form.slot[0].dims[form.slot[0].rank++] = d == dim ? kOne : out(d < dim ? d : d - 1);
+      made.push_back(form);
+    }
+  return made;
+}
 Forms slice() {
   Forms made;
   for (int rank = 1; rank <= 4; ++rank)
@@ -542,13 +580,19 @@ Forms make(Rule rule) {
       return rotary();
     case Rule::kMatmulTransposed:
       return matmul_transposed();
+    case Rule::kFlatten:
+      return flatten();
+    case Rule::kUnsqueeze:
+      return unsqueeze();
+    case Rule::kSqueeze:
+      return squeeze();
     case Rule::kMaskedAttention:
       return masked_attention();
   }
   return {};
 }
 
-constexpr size_t kRules = static_cast<size_t>(Rule::kMatmulTransposed) + 1;
+constexpr size_t kRules = static_cast<size_t>(Rule::kSqueeze) + 1;
 
 }  // namespace
 

@@ -59,6 +59,9 @@ enum class Rule : uint8_t {
   kRotary,       // an operand and two of its last two axes
   kMaskedAttention,
   kMatmulTransposed,  // by rows of both
+  kFlatten,           // the last axes, or two before the last, to one
+  kUnsqueeze,
+  kSqueeze,
 };
 
 // Which family of kernels an operator is lowered to.

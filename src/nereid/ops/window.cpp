@@ -168,6 +168,23 @@ Cut draw_cut(const std::function<uint32_t(uint32_t)>& below, const Applied& plai
   return cut;
 }
 
+Cut draw_factors(const std::function<uint32_t(uint32_t)>& below, const Applied& plain) {
+  int32_t rest = plain.out.dims[static_cast<size_t>(plain.form->dim)];
+  const auto factor = [&] {
+    std::array<int32_t, 64> all{};
+    size_t count = 0;
+    for (int32_t f = 2; f <= 512 && f < rest && count < all.size(); ++f)
+      if (rest % f == 0) all[count++] = f;
+    const int32_t chosen = count == 0 ? 1 : all[below(static_cast<uint32_t>(count))];
+    rest /= chosen;
+    return chosen;
+  };
+  Cut cut{.given = true};
+  cut.before = plain.operands[0].rank > plain.out.rank + 1 ? factor() : 1;
+  cut.behind = factor();
+  return cut;
+}
+
 }  // namespace
 
 Details draw_details(const std::function<uint32_t(uint32_t)>& below, const Applied& plain, bool keeps_shape) {
@@ -181,6 +198,7 @@ Details draw_details(const std::function<uint32_t(uint32_t)>& below, const Appli
     const int32_t groups = wanted[below(12)];
     if (groups != 0 && channels % groups == 0) made.groups = groups;
   }
+  if (op.rule == Rule::kFlatten) made.cut = draw_factors(below, plain);
   if (op.rule == Rule::kSlice || op.rule == Rule::kCat || op.rule == Rule::kPad) made.cut = draw_cut(below, plain);
   return made;
 }

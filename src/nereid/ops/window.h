@@ -34,6 +34,7 @@ struct Window {
 struct Cut {
   // Of a chunk: which of how many. Of a slice and of padding: elements before and behind. Of a concatenation:
   // what the first operand has.
+  // Of a flattening: the last two axes' sizes.
   int32_t parts = 2, part = 0, before = 0, behind = 0;
   bool given = false;
   bool operator==(const Cut&) const = default;

@@ -69,7 +69,11 @@ class Teller {
     for (const auto& item : list.items) text += told(item) + ";";
     return text + (list.tuple ? ")" : "]");
   }
-  std::string told(const trace::Dict&) { return "dict"; }
+  std::string told(const trace::Dict& dict) {
+    std::string text = "{";
+    for (const auto& item : dict.items) text += item.first + ": " + told(item.second) + ";";
+    return text + "}";
+  }
   std::string told(const trace::Opaque& opaque) { return opaque.type; }
 
   const trace::Trace& trace_;
@@ -169,7 +173,7 @@ TEST_F(TracedTest, IsTheTracersOfWhatWorksElementByElementOnViews) {
 // Windows that no form has, layers without a bias, other parts of axes.
 TEST_F(TracedTest, IsTheTracersOfFreeForms) {
   std::vector<const ops::Operator*> chosen = {ops::find("transpose")};
-  for (const char* name : {"linear", "group_norm", "cat", "pad", "slice", "split", "chunk"}) {
+  for (const char* name : {"linear", "group_norm", "cat", "pad", "slice", "split", "chunk", "flatten", "merge"}) {
     chosen.push_back(ops::find(name));
     compare(1, times(), 6 * times(), {chosen.back()}, 1);
   }

@@ -306,7 +306,7 @@ class Emitter {
   }
   // Whether operators or methods stand beside an operand.
   static bool binds(std::string_view pattern) {
-    return std::ranges::any_of(std::array{"{x}.", "{x} ", "{x}[", "-{x}"},
+    return std::ranges::any_of(std::array{"{x}.", "{x} ", "{x}[", "-{x}", "{y}."},
                                [&](const char* text) { return pattern.find(text) != pattern.npos; });
   }
 
@@ -489,7 +489,14 @@ class Emitter {
     std::string& to = body.lines;
     const std::string& name = body.steps[static_cast<size_t>(last)].text;
     if (second_output >= 0) {
-      format(to, "{}return {}, {}\n", indent, name, body.steps[static_cast<size_t>(second_output)].text);
+      const std::string& other = body.steps[static_cast<size_t>(second_output)].text;
+      const auto keys = result_keys(manner_);
+      if (manner_.returned == Manner::kDict)
+        format(to, "{}return {{\"{}\": {}, \"{}\": {}}}\n", indent, keys[0], name, keys[1], other);
+      else if (manner_.returned == Manner::kList)
+        format(to, "{}return [{}, {}]\n", indent, name, other);
+      else
+        format(to, "{}return {}, {}\n", indent, name, other);
       return;
     }
     // `y = f(x)` and `return y` as `return f(x)`, as the author likes it

@@ -38,6 +38,8 @@ class Drawer {
     made_.kept_numbers = dice_.below(4) == 0, made_.defaults = dice_.below(5) == 0, made_.unpacked = dice_.below(5) == 0;
     made_.axes = static_cast<ops::Applied::Axes>(dice_.below(3));
     made_.bare = dice_.below(3) == 0, made_.assigned_input = dice_.below(2) == 0, made_.whole_paths = dice_.below(10) == 0, made_.more_imports = dice_.below(6) == 0;
+    static constexpr Manner::Returned kReturned[] = {Manner::kTuple, Manner::kTuple, Manner::kTuple, Manner::kList, Manner::kDict};
+    made_.returned = kReturned[dice_.below(5)];
     return std::move(made_);
   }
 
@@ -196,6 +198,11 @@ Uses uses_of(const Program& program) {
     for (const Ref ref : program.steps[i].operands)
       if (!ref.fresh) ++uses.count[ref.index], uses.last[ref.index] = static_cast<uint16_t>(i);
   return uses;
+}
+
+std::array<std::string_view, 2> result_keys(const Manner& manner) {
+  static constexpr std::array<std::string_view, 2> kKeys[] = {{"out", "aux"}, {"y", "z"}, {"result", "hidden"}, {"output", "state"}};
+  return kKeys[(manner.spoken + 2U * manner.input_names) % std::size(kKeys)];
 }
 
 Manner draw_manner(Dice& dice, const Program& program) { return Drawer(dice, program).draw(); }

@@ -29,6 +29,7 @@ struct Manner {
   std::vector<bool> parameter;  // of each input: a parameter of the module rather than an argument
   std::vector<Region> regions;  // in order, apart from each other
   int second_output = -1;       // a step whose result is returned too
+  enum Returned : uint8_t { kTuple, kList, kDict } returned = kTuple;  // two results
   Names names{};
   SizeStyle sizes{};
   uint8_t size_names = 0, input_names = 0, spoken = 0;  // which of several lists
@@ -54,6 +55,8 @@ struct Uses {
 };
 Uses uses_of(const Program& program);
 
+// The keys of two results in a dict.
+std::array<std::string_view, 2> result_keys(const Manner& manner);
 Manner draw_manner(Dice& dice, const Program& program);
 
 }  // namespace nereid::synth

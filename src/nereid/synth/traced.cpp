@@ -46,8 +46,14 @@ class Tracing {
     const ops::Arg result = ops::arg(results_.back());
     auto& output = trace_.phases.back().output;
     output = result;
-    if (manner_.second_output >= 0)
-      output = ops::tensors({results_.back(), results_[static_cast<size_t>(manner_.second_output)]}, true);
+    if (manner_.second_output < 0) return true;
+    const Tensor other = results_[static_cast<size_t>(manner_.second_output)];
+    if (manner_.returned == Manner::kDict) {
+      const auto keys = result_keys(manner_);
+      output = {trace::Dict{{{std::string(keys[0]), result}, {std::string(keys[1]), ops::arg(other)}}}};
+    } else {
+      output = ops::tensors({results_.back(), other}, manner_.returned == Manner::kTuple);
+    }
     return true;
   }
 

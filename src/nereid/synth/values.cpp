@@ -532,6 +532,10 @@ class Judge {
         for (uint8_t* fixed : {&made.fixed_sum, &made.fixed_square, &made.fixed_exp})
           if ((*fixed & axis_bit(form.dim)) != 0) *fixed = 0;
         return made;
+      case Rule::kFlatten:
+      case Rule::kUnsqueeze:
+      case Rule::kSqueeze:
+        return without_facts(made);
       case Rule::kAxis:
         return made;  // flip
       case Rule::kRowNorm:  // halves change places, one of them negated
