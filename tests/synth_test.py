@@ -43,7 +43,9 @@ def results(code, seed):
     model = scope["Model"](*scope["get_init_inputs"]())
     with torch.no_grad():
         made = model(*inputs)
-    return made if isinstance(made, tuple) else (made,)
+    if isinstance(made, dict):
+        made = list(made.values())
+    return tuple(made) if isinstance(made, (tuple, list)) else (made,)
 
 
 def trouble_of(code, seeds=(1, 2)):
