@@ -8,12 +8,19 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
 #include "nereid/replay/message.h"
 
 namespace nereid::replay {
 namespace {
+
+using namespace std::chrono_literals;
+
+// A user may have no more descriptors on their way than a process may have open, which is few in a jail, and all jails of a machine are one user's: where many workers answer at
+// once, each waits until others' answers are read. Only somebody who never reads makes that long.
+constexpr std::chrono::milliseconds kLongestWait = 60s;
 
 // Reads exactly `size` bytes; with `message`, descriptors that come along are kept.
 Status read_exactly(int socket, char* data, size_t size, Deadline deadline, Message* message,
@@ -68,6 +75,7 @@ Status send_message(int socket, const Json& document, const std::vector<int>& de
   const uint32_t length = bytes.size() - 4;
   for (int i = 0; i < 4; ++i) bytes[i] = static_cast<char>(length >> (8 * i));
   alignas(cmsghdr) char control[CMSG_SPACE(kMaxDescriptors * sizeof(int))] = {};
+  std::chrono::milliseconds slept{0};
   for (size_t done = 0; done < bytes.size();) {
     iovec piece{bytes.data() + done, bytes.size() - done};
     msghdr header{};
@@ -84,6 +92,10 @@ Status send_message(int socket, const Json& document, const std::vector<int>& de
     }
     const ssize_t sent = sendmsg(socket, &header, MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && errno == ETOOMANYREFS && slept < kLongestWait) {
+      ::usleep(1000), slept += 1ms;
+      continue;
+    }
     if (sent < 0) return our_error("the other side is gone ({})", strerror(errno));
     done += sent;
   }
