@@ -146,6 +146,30 @@ Result<std::string> fragment_text(const trace::Trace& trace, const trace::Phase&
       head, body, results.size() == 1 ? results[0] : fmt::format("({})", fmt::join(results, ", ")), samples);
 }
 
+const std::vector<std::string_view>& calls_of_cosine_similarity() {
+  static const std::vector<std::string_view> kCalls = {
+      "aten::linalg_vector_norm", "aten::clone", "aten::linalg_vector_norm", "aten::clone", "aten::scalar_tensor", "aten::clamp_min_.Tensor",
+      "aten::clamp_min_.Tensor", "aten::div.Tensor", "aten::div.Tensor", "aten::mul.Tensor", "aten::sum.dim_IntList"};
+  return kCalls;
+}
+
+size_t composite_at(const trace::Phase& forward, size_t step) {
+  const auto& calls = calls_of_cosine_similarity();
+  if (forward.steps.size() - step < calls.size()) return 0;
+  for (size_t i = 0; i < calls.size(); ++i)
+    if (const auto* call = std::get_if<trace::Call>(&forward.steps[step + i]); call == nullptr || call->op != calls[i]) return 0;
+  return calls.size();
+}
+
+// The dimension of a cosine similarity by its first call, where it is one with the usual epsilon.
+std::optional<int64_t> dimension_of_cosine(const trace::Call& norm, const trace::Call& epsilon) {
+  const auto* number = epsilon.args.empty() ? nullptr : std::get_if<double>(&epsilon.args[0].node);
+  const auto* list = norm.args.size() < 3 ? nullptr : std::get_if<trace::List>(&norm.args[2].node);
+  const auto* dim = list == nullptr || list->items.size() != 1 ? nullptr : std::get_if<int64_t>(&list->items[0].node);
+  if (number == nullptr || *number != 1e-8 || dim == nullptr) return std::nullopt;
+  return *dim;
+}
+
 std::optional<PlainText> plain_text(const trace::Trace& trace, const trace::Phase& forward,
                                     const std::vector<size_t>& steps,
                                     const std::vector<ValueId>& inputs,
@@ -167,7 +191,10 @@ std::optional<PlainText> plain_text(const trace::Trace& trace, const trace::Phas
   for (size_t i = 0; hinge && i < kHinge.size(); ++i) hinge = call(i).op == kHinge[i];
   const bool rows = steps.size() == 1 && call(0).op == "aten::embedding";
   const auto written = kWritten.find(call(0).op);
-  if (!classes && !rows && !hinge && (steps.size() != 1 || written == kWritten.end())) return std::nullopt;
+  std::optional<int64_t> cosine;  // its dimension
+  if (steps.size() == calls_of_cosine_similarity().size() && composite_at(forward, steps[0]) == steps.size() && steps.back() - steps[0] + 1 == steps.size() && inputs.size() == 2)
+    cosine = dimension_of_cosine(call(0), call(4));
+  if (!classes && !rows && !hinge && !cosine && (steps.size() != 1 || written == kWritten.end())) return std::nullopt;
   PlainText plain;
   std::map<ValueId, std::string> names;
   std::string list, samples;
@@ -200,6 +227,8 @@ std::optional<PlainText> plain_text(const trace::Trace& trace, const trace::Phas
     text = fmt::format("F.cross_entropy({})", list);
   } else if (hinge) {
     text = fmt::format("F.hinge_embedding_loss({})", list);
+  } else if (cosine) {
+    text = fmt::format("F.cosine_similarity({}, dim={})", list, *cosine);
   } else if (rows) {
     text = fmt::format("torch.index_select({}, 0, {})", names[inputs[0]], names[inputs[1]]);
   } else {

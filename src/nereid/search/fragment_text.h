@@ -27,7 +27,10 @@ Result<std::string> fragment_text(const trace::Trace& trace, const trace::Phase&
                                   const std::vector<size_t>& steps, const std::vector<trace::ValueId>& inputs,
                                   const std::vector<trace::ValueId>& outputs);
 
-// As people write it, where the steps are one operator by mask, by index or by signs; nothing where they are not. Its
+// How many steps from this one on are one operator to people, which PyTorch computes by several calls and partly in place: a cosine similarity. 0 where they are not.
+size_t composite_at(const trace::Phase& forward, size_t step);
+
+// As people write it, where the steps are one operator by mask, by index or by signs, or a composite; nothing where they are not. Its
 // inputs are the same in the same order, but indices have the sizes that it is told with. Small models know
 // such operators so.
 struct PlainText {

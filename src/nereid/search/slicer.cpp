@@ -113,6 +113,16 @@ Status Slicer::read() {
     for (const ValueId id : read_by(*call)) known.insert(id);
     const auto access = trace::access_of(trace, *call);
     if (access.random || access.seeds) return input_error("{} draws random numbers", call->op);
+    if (const size_t length = composite_at(*forward_, i); length > 0) {
+      nodes_.emplace_back();
+      for (const size_t end = i + length; i < end; ++i) {
+        node_of_[i] = nodes_.size() - 1, nodes_.back().push_back(i);
+        for (const ValueId id : read_by(this->call(i))) known.insert(id);
+        for (const ValueId id : trace::tensors_in(this->call(i).result)) maker_.emplace(value(id).storage, i);
+      }
+      --i;
+      continue;
+    }
     if (const auto written = trace::written_arguments(*call); !written.empty()) {
       NEREID_TRY_STATUS(join(i, written));
       continue;

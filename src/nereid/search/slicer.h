@@ -3,9 +3,10 @@
 //
 // A node is a step that computes or copies; views are not nodes, but are taken along by whoever needs them. A
 // fragment is a convex set of nodes (no way out of it leads back into it), so that a program of fragments can
-// be put in order. What writes in place is one node with what made it. What no output depends on is no part of
-// it: counters of calls, running statistics of what is normalised by its own. Programs that write what they
-// were given, draw random numbers or launch kernels of their own are not cut.
+// be put in order. What writes in place is one node with what made it, and so are the calls of
+// a composite (composite_at). What no output depends on is no part of it: counters of calls, running statistics
+// of what is normalised by its own. Programs that write what they were given, draw random numbers or launch
+// kernels of their own are not cut.
 #pragma once
 
 #include <bitset>

@@ -311,6 +311,37 @@ TEST(Slicer, WhatWritesInPlaceIsOneNodeWithWhatMadeIt) {
   EXPECT_THAT(*text, HasSubstr("t2 = torch.ops.aten.add.Tensor(t0, t1)"));
 }
 
+TEST(Slicer, ACosineSimilarityIsOneNode) {
+  // norm(x), clone, norm(w), clone, 1e-8, clamp_min_ of both clones, w / clone, x / clone, their product, its sum; relu of it
+  const auto task = program({{-1}, {0}, {-2}, {2}, {-1}, {1, 4}, {3, 4}, {-2, 6}, {-1, 5}, {8, 7}, {9}, {10}});
+  auto& trace = task->trace;
+  auto& steps = trace.phases.back().steps;
+  const auto call = [&](size_t step) -> trace::Call& { return std::get<trace::Call>(steps[step]); };
+  const auto result = [&](size_t step) { return trace::tensors_in(call(step).result)[0]; };
+  size_t step = 0;
+  for (const char* op : {"linalg_vector_norm", "clone", "linalg_vector_norm", "clone", "scalar_tensor", "clamp_min_.Tensor", "clamp_min_.Tensor", "div.Tensor", "div.Tensor",
+                         "mul.Tensor", "sum.dim_IntList"})
+    call(step++).op = fmt::format("aten::{}", op);
+  const trace::Arg dims{trace::List{{trace::Arg{int64_t{-1}}}}};
+  for (const size_t norm : {0, 2}) call(norm).args.insert(call(norm).args.end(), {trace::Arg{int64_t{2}}, dims, trace::Arg{true}});
+  call(10).args.push_back(dims);
+  call(4).args = {trace::Arg{1e-8}};
+  for (const size_t clone : {1, 3}) trace.values[static_cast<size_t>(result(clone == 1 ? 5 : 6))] = trace.values[static_cast<size_t>(result(clone))];
+  const auto slicer = Slicer::cut(*task);
+  ASSERT_TRUE(slicer.ok()) << slicer.error().message;
+  ASSERT_EQ(slicer->nodes(), 2U);
+  const Fragment cosine = slicer->alone(0);
+  EXPECT_THAT(cosine.source, HasSubstr("    def forward(self, x, b):\n        out = F.cosine_similarity(x, b, dim=-1)\n"));
+  EXPECT_THAT(cosine.outputs, ElementsAre(result(10)));
+  EXPECT_THAT(slicer->alone(1).source, HasSubstr("torch.ops.aten.relu.default(x0)"));
+  const auto otherwise = slicer->told_otherwise(cosine.nodes);
+  ASSERT_THAT(otherwise, Not(IsEmpty()));
+  EXPECT_THAT(otherwise.back().source, HasSubstr("torch.ops.aten.clamp_min_.Tensor(t1, t4)"));
+  // Another epsilon is told as the trace has it.
+  call(4).args = {trace::Arg{1e-6}};
+  EXPECT_THAT(Slicer::cut(*task)->alone(0).source, Not(HasSubstr("cosine")));
+}
+
 TEST(Slicer, WhatNoOutputDependsOnIsNoPart) {
   // 0: relu(x); 1: batch_norm(0, w, ...) by its own input; 2: w is counted up
   const auto task = program({{-1}, {0}, {-2}}, {1});
