@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,7 +29,7 @@ def ran(*arguments, code=0, program=NEREID, **options):
     return done
 
 
-weights, sums = MODEL / "model.safetensors", MODEL / "SHA256SUMS"
+weights, packed, sums = MODEL / "model.safetensors", MODEL / "weights.xz", MODEL / "SHA256SUMS"
 if not weights.exists() and not sums.exists():
     assert not (MODEL / "config.json").exists(), f"{MODEL} has a config.json and no weights: commands would take it for a model"
     told = ran("optimize", REPOSITORY / "tests/tasks/relu.py", "-o", "out.py", "--proposers", "model", code=2).stderr
@@ -39,7 +40,7 @@ if not weights.exists() and not sums.exists():
 # What lies there is what was written down.
 assert sums.exists(), f"{weights} is there and {sums} is not: tools/ship-model writes it"
 written = dict(reversed(line.split("  ", 1)) for line in sums.read_text().splitlines())
-for needed in ("config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "prompts/system.md", "prompts/task.md", "prompts/repair.md"):
+for needed in ("config.json", "generation_config.json", "model.safetensors", "weights.xz", "tokenizer.json", "prompts/system.md", "prompts/task.md", "prompts/repair.md"):
     assert needed in written, f"{sums} does not name {needed}: tools/ship-model writes it"
 made_by = [name for name in written if name.startswith("../../")]
 assert any(name.startswith("../../runs/") for name in made_by), f"{sums} names no run file: by what was it made?"
@@ -51,8 +52,15 @@ for name, digest in written.items():
     assert file.exists(), f"{file} is not there; {sums} names it"
     found = hashlib.sha256(file.read_bytes()).hexdigest()
     assert found == digest, f"{file}: expected the SHA-256 {digest} of {sums}, got {found}"
-size = weights.stat().st_size + (MODEL / "tokenizer.json").stat().st_size
+size = packed.stat().st_size + (MODEL / "tokenizer.json").stat().st_size
 assert size <= MOST_BYTES, f"weights and tokenizer have {size} bytes, expected at most {MOST_BYTES}"
+# Packed and unpacked they are the same to the bit; what is cut off is told.
+subprocess.run([REPOSITORY / "tools/weights", "unpack", shutil.copytree(MODEL, root / "unpacked", ignore=lambda _, names: {"model.safetensors"} & {*names})], check=True)
+assert (root / "unpacked/model.safetensors").read_bytes() == weights.read_bytes()
+(root / "unpacked/model.safetensors").unlink()
+(root / "unpacked/weights.xz").write_bytes(packed.read_bytes()[:1_000_000])
+cut = subprocess.run([REPOSITORY / "tools/weights", "unpack", root / "unpacked"], capture_output=True, text=True)
+assert cut.returncode == 1 and "weights.xz" in cut.stderr and not (root / "unpacked/model.safetensors").exists(), cut
 print(f"{size} bytes, as written down")
 
 # Exported, and in transformers: the same weights to the bit, and the same logits as far as float32 rounds.
