@@ -3,6 +3,7 @@ and none that does not go with the others."""
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -68,6 +69,10 @@ with tempfile.TemporaryDirectory() as folder:
     assert {"tiny.toml", "tiny-rl.toml", "small-sft.toml", "small-rl.toml"} <= {file.name for file in files}
     for file in files:
         tables = tomllib.loads(file.read_text())
+        # What begins with another file's model begins with its last checkpoint.
+        if behind := re.fullmatch(r"training/(.+)/checkpoints/step-0*(\d+)/model", tables["model"].get("start_from", "")):
+            before = tomllib.loads((REPOSITORY / f"runs/{behind[1]}.toml").read_text())
+            assert int(behind[2]) == before["schedule"]["steps"], (file.name, tables["model"]["start_from"], before["schedule"])
         written(root / file.name, toy(tables, root))
         done = subprocess.run([NEREID, "train", "rl" if "rl" in tables else "sft", file.name, "--device", "cpu", "--json"], cwd=root, env=ENV, capture_output=True, text=True)
         assert done.returncode == 0, (file.name, done.returncode, done.stderr, (root / file.name).read_text())
