@@ -5,7 +5,7 @@ our compiler picks unmeasured (`nereid lower`).
 
 To each task it writes a greedy answer, and --samples more are drawn at --temperature; figures of both are apart. Tasks are `nereid synth --split held-out` of one seed (--tasks FOLDER keeps them, and what the
 compiler makes of them, for the next model); with MODEL "-" the compiler alone is looked at. Those of --count are small (--max-elements, --max-work): a GPU takes longer to begin than to compute them. Beside them
---large tasks of each level read and write 64 to 400 MB if their operators run one by one; their figures are apart ("large", and "both sizes"), and they are judged on one draw of their own inputs and those
+--large tasks of each level read and write 24 to 80 MB if their operators run one by one; their figures are apart ("large", and "both sizes"), and they are judged on one draw of their own inputs and those
 kinds that find the most. Every answer is judged by a CPU's replays under `strict`, small tasks on all kinds of
 input; with --device cuda what is Verified is then timed (`nereid verify --time-only`: one clock for model and compiler, and one time of each
 reference), and only an answer that is Verified there too counts. Without a GPU there are no times. With --gpus N each of N GPUs (of CUDA_VISIBLE_DEVICES, where that names
@@ -30,7 +30,7 @@ import sys
 import time
 
 # As in runs/small-rl-data.
-LARGE = ("--max-elements", "2^24", "--max-work", "2^27", "--min-bytes", "64000000", "--max-bytes", "400000000")
+LARGE = ("--max-elements", "2^24", "--max-work", "2^27", "--min-bytes", "24000000", "--max-bytes", "80000000")
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 NEREID = os.environ.get("NEREID", str(ROOT / "nereid")).split()
 
@@ -271,7 +271,7 @@ def main():
     parser.add_argument("--gpus", type=int, default=1)
     parser.add_argument("--levels", default="1,2,5,20")
     parser.add_argument("--count", type=int, default=200, help="of each level")
-    parser.add_argument("--large", type=int, default=0, help="of each level, besides, of 64 to 400 MB")
+    parser.add_argument("--large", type=int, default=0, help="of each level, besides, of 24 to 80 MB")
     parser.add_argument("--samples", type=int, default=0, help="of each task, besides the greedy one")
     parser.add_argument("--temperature", type=float, default=1.0)
     parser.add_argument("--tasks", type=pathlib.Path)
