@@ -126,6 +126,58 @@ TEST(Fault, AChildThatIsKilledOnceIsTriedAgain) {
   }
 }
 
+// A worker on its way out refuses requests a while before its end is heard of: here it closes its ears once it
+// is warm, and ends only when the file is gone.
+TEST(Fault, AZygoteThatIsStillDyingIsNotMetAgain) {
+  WorstWorker worker;
+  const auto dying = worker.folder() / "dying";
+  std::ofstream(dying) << "yes";
+  std::ofstream(worker.folder() / "worst.py", std::ios::app) << fmt::format(R"(
+import atexit
+def warm():
+    if os.path.exists({0:?}):
+        socket.socket(fileno=os.dup(3)).shutdown(socket.SHUT_RD)
+        atexit.register(lambda: [time.sleep(0.01) for _ in iter(lambda: os.path.exists({0:?}), False)])
+    return {{}}
+)",
+                                                                            dying.string());
+  ASSERT_TRUE(worker.zygote().walls(Deadline::after(60)).ok());
+  const int first = worker.zygote().launcher_pid();
+  std::thread end([&] {
+    ::usleep(300000);
+    std::filesystem::remove(dying);
+  });
+  EXPECT_EQ(worker.result("result = 1"), 1);
+  end.join();
+  EXPECT_NE(worker.zygote().launcher_pid(), first);
+  EXPECT_TRUE(worker.only_these_soon(2));
+}
+
+// Whoever kills all of a worker's processes, one by one, takes the child first, and what comes in its place.
+TEST(Fault, AChildKilledAndThenItsZygoteIsOneLoss) {
+  WorstWorker worker;
+  EXPECT_EQ(worker.result("result = 1"), 1);
+  EXPECT_TRUE(worker.only_these_soon(2));  // none on its way out
+  const int zygote = zygote_of(worker);
+  std::atomic<bool> done{false};
+  int kills = 0;
+  std::thread killer([&] {
+    for (int last = 0; !done && kills < 2; ::usleep(20000)) {
+      const auto children = children_of_zygote(worker);
+      if (children.empty() || children[0] == last) continue;
+      ::usleep(200000);  // into its work
+      if (::kill(kills == 0 ? children[0] : zygote, SIGKILL) == 0) ++kills;
+      last = children[0];
+    }
+  });
+  const auto outcome = worker.run("time.sleep(0.5)\nresult = 7");
+  done = true;
+  killer.join();
+  EXPECT_EQ(kills, 2);
+  EXPECT_EQ(says(outcome), R"({"result": 7})");
+  EXPECT_TRUE(worker.only_these_soon(2));
+}
+
 TEST(Fault, AZygoteThatIsLostTwiceIsAnError) {
   WorstWorker worker;
   EXPECT_EQ(worker.result("result = 1"), 1);

@@ -11,6 +11,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "nereid/base/interrupt.h"
 #include "nereid/sandbox/channel.h"
@@ -130,7 +131,8 @@ class RealZygote : public Zygote {
   Result<Outcome> run_in_place(std::string_view request, double seconds, Deadline deadline) {
     NEREID_TRY(const Fd file, memory_file(request, "request"));
     std::string words;
-    for (int attempt = 0; attempt < 2; ++attempt) {
+    bool killed_before = false;  // apart from losses: whoever kills a child may be about to kill its zygote
+    for (int losses = 0; losses < 2;) {
       NEREID_TRY(auto process, living(deadline));
       const auto ready =
           process->wait_ready(Deadline::earlier(deadline, Deadline::after(options_.start_seconds)));
@@ -138,6 +140,7 @@ class RealZygote : public Zygote {
       if (!ready.ok() && !process->lost()) return ready.error();
       if (!ready.ok()) {
         words = ready.error().message;
+        ++losses;
         continue;
       }
       if (!ready->walls.enough() && !options_.accept_weak_walls)
@@ -145,9 +148,10 @@ class RealZygote : public Zygote {
                          describe(ready->walls));
       NEREID_TRY(auto outcome, ask(*process, file.get(), seconds, deadline));
       const auto* killed = outcome ? std::get_if<Killed>(&*outcome) : nullptr;
-      if (killed != nullptr && killed->by_force && attempt == 0) continue;
+      if (killed != nullptr && killed->by_force && !std::exchange(killed_before, true)) continue;
       if (outcome) return std::move(*outcome);
       words = process->last_words();
+      ++losses;
     }
     return our_error("the {} worker was lost twice: {}", options_.module, words);
   }

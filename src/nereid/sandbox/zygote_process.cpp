@@ -31,6 +31,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMostWords = 8192;
 constexpr double kSecondsToBeIdle = 0.5;  // before a worker that might be kept is given up
+constexpr auto kUntilLossIsHeardOf = std::chrono::seconds(10);  // of a worker that takes no more orders
 
 std::vector<std::string> readable_trees(const ZygoteOptions& options, const PythonHome& home) {
   auto trees = system_trees();
@@ -308,10 +309,15 @@ Result<ZygoteProcess::Ready> ZygoteProcess::wait_ready(Deadline deadline) {
 }
 
 std::optional<uint64_t> ZygoteProcess::submit(int request, int answer) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (lost_) return {};
   const Order order{Order::kRun, next_++};
-  if (!send_packet(control_.get(), bytes_of(order), {request, answer}).ok()) return {};
+  if (!send_packet(control_.get(), bytes_of(order), {request, answer}).ok()) {
+    // It is on its way out, and the listener has not heard of it. A caller that asked for a living one now
+    // would be given this one again.
+    changed_.wait_for(lock, kUntilLossIsHeardOf, [&] { return lost_; });
+    return {};
+  }
   requests_[order.child];
   return order.child;
 }

@@ -39,7 +39,7 @@ class ZygoteProcess {
   // Warm, or lost (an error with its last words), or past the deadline (an error), or Ctrl-C.
   Result<Ready> wait_ready(Deadline deadline);
 
-  // A child for a request; false when the zygote is lost.
+  // A child for a request; nothing when the zygote is lost, and then lost() says so.
   std::optional<uint64_t> submit(int request, int answer);
   void kill(uint64_t child);
   // How the child ended; nothing when the zygote is lost or `deadline` passes first.
