@@ -4,7 +4,7 @@
 
 FOLDER is a run of `nereid train rl` (rollouts*.jsonl or .jsonl.gz), or what evaluate.py left with --samples. Answers to a task are a group. By level (or class, or level and size) and of all:
 how many are fused, how often each kind is Verified, how much faster fused ones are where a group has both; how far right answers are apart (5 %: what the same program timed
-twice may be, 1.4 to 2.6 % each), how much faster the fastest is than the mean; and the push towards fused answers, sum of A (fused - share of fused), under several rewards, as a
+twice may be, 1.4 to 2.6 % each), how much faster the fastest is than the mean; and the push towards fused answers, simply or not, sum of A (fused - share of fused), under several rewards, as a
 mean over groups in units of its standard error: what is below 2 either way is chance. "price" is wrong_price of docs/training.md: log speed beside the right ones' mean, and so
 much less where wrong. Above the price at which the push is nothing the model learns to write one by one.
 """
@@ -26,6 +26,7 @@ REWARDS = {
     "price 0": lambda right, log: log_speed(right, log, 0),
     "best": lambda right, log: [max(x, 0) for x in log_speed(right, log, 0)],
 }
+KINDS = ("Fused", "Simply fused", "One by one")
 
 
 def log_speed(right, log, price):
@@ -36,7 +37,7 @@ def log_speed(right, log, price):
 
 def kind_of(answer):
     plan = answer.split("```", 1)[0]
-    return "fused" if "\nFused" in plan else "one by one" if "\nOne by one" in plan else "other"
+    return next((kind.lower() for kind in KINDS if f"\n{kind}: " in plan), "other")
 
 
 def read(path):
@@ -68,7 +69,7 @@ def of_evaluation(folder):
 
 
 def push(group, reward):
-    right, log, fused = [r for _, r, _ in group], [x for *_, x in group], [kind == "fused" for kind, *_ in group]
+    right, log, fused = [r for _, r, _ in group], [x for *_, x in group], ["fused" in kind for kind, *_ in group]
     worth, share = reward(right, log), sum(fused) / len(group)
     mean = statistics.fmean(worth)
     return sum((w - mean) * (f - share) for w, f in zip(worth, fused)) * len(group) / max(len(group) - 1, 1)
@@ -82,13 +83,15 @@ def over_its_error(values):
 def told(groups):
     answers = [answer for group in groups for answer in group]
     lines = []
-    for kind in ("fused", "one by one"):
+    for kind in map(str.lower, KINDS):
         of = [right for k, right, _ in answers if k == kind]
-        lines.append(f"{kind} {len(of) / len(answers):.0%} of answers" + (f", {sum(of) / len(of):.1%} of them Verified" if of else ""))
-    logs = [[[x for k, right, x in group if right and k == kind] for kind in ("fused", "one by one")] for group in groups]
-    beside = [statistics.fmean(a) - statistics.fmean(b) for a, b in logs if a and b]
-    if beside:
-        lines.append(f"fused over one by one {math.exp(statistics.fmean(beside)):.3f} ({len(beside)} groups with both)")
+        if of:
+            lines.append(f"{kind} {len(of) / len(answers):.0%} of answers, {sum(of) / len(of):.1%} of them Verified")
+    for kind in ("fused", "simply fused"):
+        logs = [[[x for k, right, x in group if right and k == which] for which in (kind, "one by one")] for group in groups]
+        beside = [statistics.fmean(a) - statistics.fmean(b) for a, b in logs if a and b]
+        if beside:
+            lines.append(f"{kind} over one by one {math.exp(statistics.fmean(beside)):.3f} ({len(beside)} groups with both)")
     right = [[x for _, r, x in group if r] for group in groups]
     apart = [max(x) - min(x) for x in right if len(x) > 1]
     if apart:

@@ -49,6 +49,9 @@ struct Choices {
   // Masks also where the blocks end with what there is of them (of powers of two everybody sees it): who
   // writes so need not divide.
   bool masked = false;
+  // Of two calls one kernel does only what goes element by element: where the later one reads what the earlier
+  // one made as it lies, without a view, a window or a gather between, and no factor of a product.
+  bool plain_fusion = false;
   // Steps of the traced forward: no kernel does one of them, or a later one, together with an earlier one.
   std::set<int> cuts = {};
   std::map<std::string, KernelChoice> kernels =

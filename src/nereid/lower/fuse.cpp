@@ -22,8 +22,8 @@ std::vector<Index> identity_map(size_t count) {
 // Puts nodes into kernels, one after the other.
 class Fuser {
  public:
-  Fuser(Graph& graph, const std::set<int>& cuts)
-      : graph_(graph), cuts_(cuts), made_in_(graph.nodes.size(), -1) {}
+  Fuser(Graph& graph, const std::set<int>& cuts, bool plain_fusion)
+      : graph_(graph), cuts_(cuts), plain_fusion_(plain_fusion), made_in_(graph.nodes.size(), -1) {}
 
   Fused run() {
     const std::vector<bool> live = live_nodes(graph_);
@@ -142,6 +142,7 @@ class Fuser {
     if (kernel.kept >= 0 || kernel.members.size() >= kMostMembers) return false;
     const Node& first = node(kernel.members.front().node);
     if (first.special() || part_of(first, cuts_) != part_of(node(id), cuts_)) return false;
+    if (plain_fusion_ && !joins_plainly(kernel, node(id))) return false;
     const auto map = mapping(kernel, k, id);
     if (!map) return false;
     // What the kernel makes is read back only where it was made.
@@ -160,6 +161,17 @@ class Fuser {
     if (!in_one_pass(kernel, made)) return false;
     kernel.members.push_back(std::move(made));
     return true;
+  }
+
+  // It is of a call that the kernel does already, or of one more, and plain.
+  bool joins_plainly(const TileKernel& kernel, const Node& each) {
+    std::set<int> steps = each.steps;
+    for (const Member& member : kernel.members) {
+      const Node& other = node(member.node);
+      if (of_one_call(other, each)) return true;
+      steps.insert(other.steps.begin(), other.steps.end());
+    }
+    return steps.size() <= kMostPlainSteps && is_plain(graph_, each);
   }
 
   // A program may go over its columns in turns, so what has an element for each column is gone when a
@@ -317,6 +329,7 @@ class Fuser {
 
   Graph& graph_;
   const std::set<int>& cuts_;
+  const bool plain_fusion_;
   Fused fused_;
   std::vector<int> made_in_;  // of each node: its kernel
 };
@@ -346,9 +359,10 @@ double identity(Reduction reduction) {
   }
 }
 
-Fused fuse(Graph& graph, const Target& target, bool split_sums, const std::set<int>& cuts) {
-  prepare(graph, target, split_sums, cuts);
-  return Fuser(graph, cuts).run();
+Fused fuse(Graph& graph, const Target& target, bool split_sums, const std::set<int>& cuts,
+           bool plain_fusion) {
+  prepare(graph, target, split_sums, cuts, plain_fusion);
+  return Fuser(graph, cuts, plain_fusion).run();
 }
 
 }  // namespace nereid::lower

@@ -72,6 +72,101 @@ TEST(Fuse, ACutEndsKernels) {
   EXPECT_EQ(kernels({10, 20}), 3);
 }
 
+// Each node is of a call of its own.
+class PlainFusion : public ::testing::Test {
+ protected:
+  Fused made(bool plain = true) {
+    for (size_t n = 0; n < s.graph.nodes.size(); ++n) s.graph.nodes[n].steps = {static_cast<int>(n)};
+    return fuse(s.graph, targets()[1], false, {}, plain);
+  }
+  size_t kernels(bool plain = true) { return made(plain).kernels.size(); }
+  Sketch s;
+  const TensorId x = s.leaf({8, 9});
+  const TensorId y = s.map({8, 9}, s.element(x) * 2);
+};
+
+TEST_F(PlainFusion, WhatGoesElementByElementIsOne) {
+  s.graph.outputs = {s.map({8, 9}, s.element(y) + 1)};
+  EXPECT_EQ(kernels(), 1);
+}
+
+TEST_F(PlainFusion, AReshapeGoesElementByElement) {
+  s.graph.outputs = {
+      s.map({2, 4, 9}, s.at(y, {Sketch::d(0) * 4 + Sketch::d(1), Sketch::d(2)}).apply(Fn::kExp))};
+  EXPECT_EQ(kernels(), 1);
+}
+
+TEST_F(PlainFusion, ATransposeDoesNot) {
+  s.graph.outputs = {s.map({9, 8}, s.at(y, {Sketch::d(1), Sketch::d(0)}).apply(Fn::kExp))};
+  EXPECT_EQ(kernels(), 2);
+}
+
+TEST_F(PlainFusion, AFlipDoesNot) {
+  s.graph.outputs = {s.map({8, 9}, s.at(y, {Sketch::d(0), Index(8) - Sketch::d(1)}) + 1)};
+  EXPECT_EQ(kernels(), 2);
+}
+
+TEST_F(PlainFusion, ASliceDoesNot) {
+  s.graph.outputs = {s.map({8, 4}, s.at(y, {Sketch::d(0), Sketch::d(1)}) + 1)};
+  EXPECT_EQ(kernels(), 2);
+}
+
+TEST_F(PlainFusion, AReductionTakesInWhatIsReducedAndHasWhatFollows) {
+  const TensorId sum = s.reduce({8}, {9}, s.at(y, {Sketch::d(0), Sketch::d(1)}));
+  s.graph.outputs = {s.map({8, 9}, s.element(x) / s.at(sum, {Sketch::d(0)}))};
+  EXPECT_EQ(kernels(), 1);
+}
+
+TEST_F(PlainFusion, AReductionOverTheFirstDimensionGoesElementByElement) {
+  s.graph.outputs = {s.reduce({9}, {8}, s.at(y, {Sketch::d(1), Sketch::d(0)}))};
+  EXPECT_EQ(kernels(), 1);
+}
+
+TEST_F(PlainFusion, AReductionTakesInNothingThatAsksWhereItStands) {
+  const auto sum = [&](bool plain) {
+    s = {};
+    const TensorId input = s.leaf({8, 9});
+    const Value inside(s.graph.exprs, s.graph.exprs.within(Sketch::d(1), 0, 4, {8, 9}));
+    const TensorId padded = s.map({8, 9}, inside.where(s.element(input), inside.constant(0)));
+    s.graph.outputs = {s.reduce({8}, {9}, s.at(padded, {Sketch::d(0), Sketch::d(1)}))};
+    return kernels(plain);
+  };
+  EXPECT_EQ(sum(true), 2);
+  EXPECT_EQ(sum(false), 1);
+}
+
+TEST_F(PlainFusion, AProductHasWhatFollowsAndTakesInNothing) {
+  const TensorId w = s.leaf({9, 16}), product = s.product(y, w, 8, 16, 9);
+  s.graph.outputs = {s.map({8, 16}, s.element(product) + 1)};
+  EXPECT_EQ(kernels(), 2);
+}
+
+TEST_F(PlainFusion, WhatIsReadThroughAViewAndWithoutOneIsComputedOnce) {
+  const TensorId left = s.map({8, 9}, s.element(y) + 1);
+  s.graph.outputs = {left, s.map({9, 8}, s.at(y, {Sketch::d(1), Sketch::d(0)}) + 1)};
+  const Fused fused = made();
+  EXPECT_EQ(fused.kernels.size(), 2);
+  EXPECT_TRUE(fused.stored[static_cast<size_t>(y)]);
+}
+
+TEST_F(PlainFusion, AKernelDoesSoManyCalls) {
+  const auto of_calls = [&](size_t calls) {
+    s = {};
+    TensorId last = s.leaf({8, 9});
+    for (size_t n = 0; n < calls; ++n) last = s.map({8, 9}, s.element(last) + 1);
+    s.graph.outputs = {last};
+    return kernels();
+  };
+  EXPECT_EQ(of_calls(kMostPlainSteps), 1);
+  EXPECT_EQ(of_calls(kMostPlainSteps + 1), 2);
+}
+
+TEST_F(PlainFusion, OneCallIsOneKernelWhateverItReads) {
+  s.graph.outputs = {s.map({8, 9}, s.at(y, {Sketch::d(0), Index(8) - Sketch::d(1)}) + 1)};
+  for (Node& node : s.graph.nodes) node.steps = {3};
+  EXPECT_EQ(fuse(s.graph, targets()[1], false, {}, true).kernels.size(), 1);
+}
+
 TEST(Fuse, MapsOfOneShapeShareALaunch) {
   Sketch s;
   const TensorId x = s.leaf({8, 9});

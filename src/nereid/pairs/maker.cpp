@@ -157,7 +157,7 @@ Status PairMaker::tell_as_fragment(Task& task) {
 
 Result<std::vector<Variant>> PairMaker::variants(const Task& task, const trace::Trace& trace) const {
   synth::Dice dice(options_.seed, number_of(*task.made), kVariantStream);
-  return (options_.brief ? variants_one_by_one : variants_of)(trace, task.source(), dice, options_.variants);
+  return (options_.brief ? variants_of_kinds : variants_of)(trace, task.source(), dice, options_.variants);
 }
 
 // Of a judged task: that the trace which others get in place of the tracer's would have given the same.

@@ -165,28 +165,40 @@ std::string to_string(const Choice& choice) {
 
 namespace {
 
+// Whether a product of sizes can be divided is no question for who learns from this.
+const lower::Choices kMasked{.masked = true};
+
+constexpr std::array kKinds = {Kind::kOneByOne, Kind::kSimplyFused, Kind::kFused};
+
+// The same operators in the same kernels, whatever their blocks.
+bool same_kernels(const std::vector<lower::LoweredKernel>& a, const std::vector<lower::LoweredKernel>& b) {
+  return std::ranges::equal(a, b, [](const auto& x, const auto& y) {
+    return x.name == y.name && x.covers == y.covers && x.rows == y.rows && x.columns == y.columns;
+  });
+}
+
 class VariantMaker {
  public:
   VariantMaker(const trace::Trace& trace, const std::string& source, synth::Dice& dice)
       : trace_(trace), task_(trace, source), dice_(dice), ways_(has_attention(trace)) {}
 
-  // As `base` has it.
-  Status add_own(const lower::Choices& base, bool one_by_one) {
-    if (added_[one_by_one]) return ok_status();
-    NEREID_TRY(auto own, lowered(task_, base));
-    added_[one_by_one] = true;
-    kernels_[one_by_one] = own.kernels;
-    add(std::move(own), {}, one_by_one);
+  // As the compiler has it.
+  Status add_own(Kind kind) {
+    const Kind easiest = this->easiest(kind);
+    if (added_[static_cast<size_t>(easiest)]) return ok_status();
+    NEREID_TRY(auto own, lowered(task_, base(easiest)));
+    added_[static_cast<size_t>(easiest)] = true;
+    add(std::move(own), {}, easiest);
     return ok_status();
   }
 
   // With one thing chosen otherwise, or two. What cannot be lowered so is left out.
-  void add_other(const lower::Choices& base) {
-    const auto* own = own_kernels(base, false);
+  void add_other() {
+    const auto* own = own_kernels(Kind::kFused);
     if (own == nullptr) return;
     const auto moves = moves_of(trace_, *own, ways_);
     if (moves.empty()) return;
-    lower::Choices choices = base;
+    lower::Choices choices = base(Kind::kFused);
     std::vector<Choice> chosen;
     make(moves, choices, chosen);
     // Another boundary makes other kernels, which may be cut otherwise too.
@@ -199,29 +211,17 @@ class VariantMaker {
         other = lowered(task_, choices);
       }
     }
-    if (other.ok()) add(*std::move(other), std::move(chosen), false);
+    if (other.ok()) add(*std::move(other), std::move(chosen), Kind::kFused);
   }
 
-  // With each kernel cut otherwise or not, as likely; where kernels may be told apart otherwise, one in four
-  // times so.
-  void add_recut(const lower::Choices& base, bool one_by_one) {
-    const auto* own = own_kernels(base, one_by_one);
+  // With each kernel cut otherwise or not, as likely.
+  void add_recut(Kind kind) {
+    const Kind easiest = this->easiest(kind);
+    const auto* own = own_kernels(easiest);
     if (own == nullptr) return;
-    lower::Choices choices = base;
+    lower::Choices choices = base(easiest);
     std::vector<Choice> chosen;
-    std::vector<lower::LoweredKernel> kernels = *own;
-    if (!one_by_one && dice_.below(4) == 0) {
-      std::vector<Move> boundaries;
-      for (const auto& kernel : kernels) add_boundaries(trace_, kernel, boundaries);
-      if (ways_) add_ways(boundaries);
-      if (!boundaries.empty()) {
-        make(boundaries, choices, chosen);
-        const auto other = lowered(task_, choices);
-        if (!other.ok()) return;
-        kernels = other->kernels;
-      }
-    }
-    for (const auto& kernel : kernels) {
+    for (const auto& kernel : *own) {
       if (dice_.below(2) == 0) continue;
       std::vector<Move> cuts;
       add_cuts(kernel, cuts);
@@ -229,18 +229,50 @@ class VariantMaker {
     }
     if (chosen.empty()) return;
     auto other = lowered(task_, choices);
-    if (other.ok()) add(*std::move(other), std::move(chosen), one_by_one);
+    if (other.ok()) add(*std::move(other), std::move(chosen), easiest);
+  }
+
+  // With attention as products.
+  void add_way() {
+    if (!ways_) return;
+    std::vector<Move> ways;
+    add_ways(ways);
+    lower::Choices choices = base(Kind::kFused);
+    std::vector<Choice> chosen;
+    make(ways, choices, chosen);
+    if (auto other = lowered(task_, choices); other.ok())
+      add(*std::move(other), std::move(chosen), Kind::kFused);
   }
 
   int count() const { return static_cast<int>(made_.size()); }
   std::vector<Variant> take() { return std::move(made_); }
 
  private:
-  // The compiler's own kernels with `base`; null where it cannot be lowered.
-  const std::vector<lower::LoweredKernel>* own_kernels(const lower::Choices& base, bool one_by_one) {
-    auto& kernels = kernels_[one_by_one];
+  const lower::Choices& base(Kind kind) {
+    auto& choices = bases_[static_cast<size_t>(kind)];
+    if (!choices)
+      choices = kind == Kind::kOneByOne      ? one_by_one(trace_)
+                : kind == Kind::kSimplyFused ? lower::Choices{.split_sums = false, .masked = true, .plain_fusion = true}
+                                             : kMasked;
+    return *choices;
+  }
+
+  // Of the kinds with the same kernels.
+  Kind easiest(Kind kind) {
+    const auto* own = own_kernels(kind);
+    for (const Kind easier : kKinds) {
+      if (easier >= kind || own == nullptr) break;
+      if (const auto* kernels = own_kernels(easier); kernels != nullptr && same_kernels(*kernels, *own))
+        return easier;
+    }
+    return kind;
+  }
+
+  // The compiler's own kernels; null where it cannot be lowered.
+  const std::vector<lower::LoweredKernel>* own_kernels(Kind kind) {
+    auto& kernels = kernels_[static_cast<size_t>(kind)];
     if (!kernels)
-      if (auto own = lowered(task_, base); own.ok()) kernels = std::move(own->kernels);
+      if (auto own = lowered(task_, base(kind)); own.ok()) kernels = std::move(own->kernels);
     return kernels ? &*kernels : nullptr;
   }
 
@@ -251,12 +283,12 @@ class VariantMaker {
     chosen.push_back(told(move));
   }
 
-  void add(lower::Module module, std::vector<Choice> choices, bool one_by_one) {
+  void add(lower::Module module, std::vector<Choice> choices, Kind kind) {
     for (Choice& choice : choices)  // as it came out
       for (const auto& kernel : module.kernels)
         if (choice.kind == Choice::Kind::kCut && kernel.name == choice.kernel)
           choice.text = lower::to_string(kernel.choice);
-    Variant variant{std::move(module), std::move(choices), {}, one_by_one};
+    Variant variant{std::move(module), std::move(choices), {}, kind};
     variant.normal_form = verify::normal_form(variant.module.text);
     for (const Variant& other : made_)
       if (other.normal_form == variant.normal_form) return;
@@ -267,40 +299,44 @@ class VariantMaker {
   lower::Lowering task_;
   synth::Dice& dice_;
   bool ways_;
-  std::array<std::optional<std::vector<lower::LoweredKernel>>, 2>
-      kernels_{};                // [one by one]: the compiler's own
-  std::array<bool, 2> added_{};  // likewise
+  // Of each kind:
+  std::array<std::optional<lower::Choices>, kKinds.size()> bases_{};
+  std::array<std::optional<std::vector<lower::LoweredKernel>>, kKinds.size()> kernels_{};  // the compiler's own
+  std::array<bool, kKinds.size()> added_{};
   std::vector<Variant> made_{};
 };
-
-// Whether a product of sizes can be divided is no question for who learns from this.
-const lower::Choices kMasked{.masked = true};
 
 }  // namespace
 
 Result<std::vector<Variant>> variants_of(const trace::Trace& trace, const std::string& source,
                                          synth::Dice& dice, int most) {
   VariantMaker maker(trace, source, dice);
-  NEREID_TRY_STATUS(maker.add_own(kMasked, false));
-  for (int left = kTries * most; left > 0 && maker.count() < most; --left) maker.add_other(kMasked);
+  NEREID_TRY_STATUS(maker.add_own(Kind::kFused));
+  for (int left = kTries * most; left > 0 && maker.count() < most; --left) maker.add_other();
   return maker.take();
 }
 
-Result<std::vector<Variant>> variants_one_by_one(const trace::Trace& trace, const std::string& source,
-                                                 synth::Dice& dice, int most) {
+Result<std::vector<Variant>> variants_of_kinds(const trace::Trace& trace, const std::string& source,
+                                               synth::Dice& dice, int most) {
   VariantMaker maker(trace, source, dice);
-  const lower::Choices plain = one_by_one(trace);
-  NEREID_TRY_STATUS(maker.add_own(plain, true));
-  for (int left = kTries * most; left > 0 && maker.count() < most; --left) {
-    // Most are one by one, which is easier to get right; fused ones are learnt as well, for a clock to choose.
-    const uint32_t way = dice.below(6);
-    if (way == 0)
-      maker.add_recut(plain, true);
-    else if (way < 4)
-      NEREID_TRY_STATUS(maker.add_own(kMasked, false));
+  std::array order = kKinds;
+  // Three of five as they stand.
+  if (const uint32_t way = dice.below(5); way == 3)
+    order = {Kind::kOneByOne, Kind::kFused, Kind::kSimplyFused};
+  else if (way == 4)
+    order = {Kind::kSimplyFused, Kind::kFused, Kind::kOneByOne};
+  NEREID_TRY_STATUS(maker.add_own(order[0]));
+  for (size_t k = 1; k < order.size() && maker.count() < most; ++k) {
+    // One in three with other cuts, or another way.
+    if (dice.below(3) != 0)
+      NEREID_TRY_STATUS(maker.add_own(order[k]));
+    else if (order[k] == Kind::kFused && dice.below(3) == 0)
+      maker.add_way();
     else
-      maker.add_recut(kMasked, false);
+      maker.add_recut(order[k]);
   }
+  for (int left = kTries * most; left > 0 && maker.count() < most; --left)
+    maker.add_recut(order[dice.below(kKinds.size())]);
   return maker.take();
 }
 

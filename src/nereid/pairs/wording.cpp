@@ -334,8 +334,9 @@ std::string named(const LoweredKernel& kernel, bool written) {
 
 Wording briefly(const std::string& steps, const Variant& variant) {
   const auto& kernels = variant.module.kernels;
-  std::string plan = steps + fmt::format("{}: {} kernel{}.\n", variant.one_by_one ? "One by one" : "Fused",
-                                 in_words(kernels.size()), kernels.size() == 1 ? "" : "s");
+  constexpr std::array kKinds = {"One by one", "Simply fused", "Fused"};
+  std::string plan = steps + fmt::format("{}: {} kernel{}.\n", kKinds[static_cast<size_t>(variant.kind)],
+                                         in_words(kernels.size()), kernels.size() == 1 ? "" : "s");
   for (const LoweredKernel& kernel : kernels) {
     const auto& c = kernel.choice;
     std::vector<std::string> covers;
