@@ -27,19 +27,10 @@ Result<std::string> fragment_text(const trace::Trace& trace, const trace::Phase&
                                   const std::vector<size_t>& steps, const std::vector<trace::ValueId>& inputs,
                                   const std::vector<trace::ValueId>& outputs);
 
-// How many steps from this one on are one operator to people, which PyTorch computes by several calls and partly in place: a cosine similarity. 0 where they are not.
-size_t composite_at(const trace::Phase& forward, size_t step);
+// What the steps take this value for an index into lies below this; nothing where none of them is known to take it for one.
+std::optional<int64_t> bound_of(const trace::Trace& trace, const trace::Phase& forward, const std::vector<size_t>& steps, const trace::Value& index);
 
-// As people write it, where the steps are one operator by mask, by index or by signs, or a composite; nothing where they are not. Its
-// inputs are the same in the same order, but indices have the sizes that it is told with. Small models know
-// such operators so.
-struct PlainText {
-  std::string source{};
-  std::vector<std::vector<int64_t>> sizes{};  // of the inputs
-};
-std::optional<PlainText> plain_text(const trace::Trace& trace, const trace::Phase& forward,
-                                    const std::vector<size_t>& steps,
-                                    const std::vector<trace::ValueId>& inputs,
-                                    const std::vector<trace::ValueId>& outputs);
+// Python for random data as an operator meets it where this value stood: what is never negative there is not here, indices lie below `bound`.
+std::string sample_python(const trace::Value& value, bool never_negative, std::optional<int64_t> bound);
 
 }  // namespace nereid::search

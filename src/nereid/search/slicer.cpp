@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "nereid/search/fragment_text.h"
+#include "nereid/search/plain_text.h"
 #include "nereid/search/python_text.h"
 #include "nereid/search/taught_steps.h"
 #include "nereid/trace/access.h"

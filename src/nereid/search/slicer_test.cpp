@@ -342,6 +342,56 @@ TEST(Slicer, ACosineSimilarityIsOneNode) {
   EXPECT_THAT(Slicer::cut(*task)->alone(0).source, Not(HasSubstr("cosine")));
 }
 
+TEST(Slicer, AHingeLossIsOneNode) {
+  // zeros_like(x), empty_like(x), fill_, sub_ x, clamp_min_ of it, w != 1, where, w != -1, where, their sum, its mean; relu of it
+  const auto task = program({{-1}, {-1}, {1}, {1, -1}, {1}, {-2}, {5, 1, 0}, {-2}, {7, -1, 0}, {6, 8}, {9}, {10}});
+  auto& trace = task->trace;
+  auto& steps = trace.phases.back().steps;
+  const auto call = [&](size_t step) -> trace::Call& { return std::get<trace::Call>(steps[step]); };
+  const auto result = [&](size_t step) { return trace::tensors_in(call(step).result)[0]; };
+  size_t step = 0;
+  for (const char* op : {"zeros_like", "empty_like", "fill_.Scalar", "sub_.Tensor", "clamp_min_", "ne.Scalar", "where.self", "ne.Scalar", "where.self", "add.Tensor", "mean"})
+    call(step++).op = fmt::format("aten::{}", op);
+  call(2).args.push_back(trace::Arg{1.0});
+  for (const size_t i : {2, 3, 4}) trace.values[static_cast<size_t>(result(i))] = trace.values[static_cast<size_t>(result(1))];
+  const auto slicer = Slicer::cut(*task);
+  ASSERT_TRUE(slicer.ok()) << slicer.error().message;
+  ASSERT_EQ(slicer->nodes(), 2U);
+  EXPECT_THAT(slicer->alone(0).source, HasSubstr("    def forward(self, x, target):\n        out = F.hinge_embedding_loss(x, target)\n"));
+  EXPECT_THAT(slicer->alone(0).source, HasSubstr("    target = torch.randint(0, 2, (8, 4)) * 2.0 - 1.0\n    return [x, target]\n"));
+  call(2).args.back() = trace::Arg{0.5};
+  EXPECT_THAT(Slicer::cut(*task)->alone(0).source, HasSubstr("F.hinge_embedding_loss(x, target, margin=0.5)"));
+}
+
+TEST(Slicer, APoolOverLinesIsToldAsSuch) {
+  const auto task = program({{-1}, {0}});
+  auto& trace = task->trace;
+  auto& pool = std::get<trace::Call>(trace.phases.back().steps[1]);
+  const auto ints = [](std::vector<int64_t> numbers) {
+    trace::List list;
+    for (const int64_t n : numbers) list.items.push_back({n});
+    return trace::Arg{list};
+  };
+  pool.op = "aten::avg_pool2d";
+  pool.args.insert(pool.args.end(), {ints({1, 3}), ints({1, 2}), ints({0, 1}), trace::Arg{true}, trace::Arg{false}});
+  auto& x = trace.values[static_cast<size_t>(std::get<trace::TensorRef>(pool.args[0].node).value)];
+  auto& y = trace.values[static_cast<size_t>(trace::tensors_in(pool.result)[0])];
+  x.sizes = {2, 4, 1, 4}, x.strides = {16, 4, 4, 1};
+  y.sizes = {2, 4, 1, 2}, y.strides = {8, 2, 2, 1};
+  const auto slicer = Slicer::cut(*task);
+  ASSERT_TRUE(slicer.ok()) << slicer.error().message;
+  const Fragment lines = slicer->alone(1), relu = slicer->alone(0);
+  EXPECT_THAT(lines.source, HasSubstr("        out = F.avg_pool1d(x, 3, stride=2, padding=1, ceil_mode=True, count_include_pad=False)\n"));
+  EXPECT_THAT(lines.source, HasSubstr("    x = torch.randn(2, 4, 4)\n"));
+  EXPECT_THAT(*slicer->compose({{&relu, "", ""}, {&lines, "class ModelNew:\n    pass\n", "model"}}),
+              HasSubstr("run(t0.contiguous().reshape(2, 4, 4))\n        t1 = t1.reshape([2, 4, 1, 2])\n"));
+  // The usual stride and padding are not said; a pool over pictures stays one.
+  pool.args[2] = ints({}), pool.args[3] = ints({0, 0}), pool.args.resize(4);
+  EXPECT_THAT(Slicer::cut(*task)->alone(1).source, HasSubstr("        out = F.avg_pool1d(x, 3)\n"));
+  pool.args[1] = ints({3, 3});
+  EXPECT_THAT(Slicer::cut(*task)->alone(1).source, HasSubstr("torch.ops.aten.avg_pool2d.default(x0, [3, 3]"));
+}
+
 TEST(Slicer, WhatNoOutputDependsOnIsNoPart) {
   // 0: relu(x); 1: batch_norm(0, w, ...) by its own input; 2: w is counted up
   const auto task = program({{-1}, {0}, {-2}}, {1});
