@@ -30,30 +30,7 @@ STEPS = 3
 
 
 def rl_file(name, objective):
-    (root / f"{name}.toml").write_text(f"""
-[model]
-start_from = "training/sft/checkpoints/step-00000140/model"
-[data]
-sequence_length = {told['length']}
-[optimizer]
-learning_rate = 0.0003
-[schedule]
-kind = "constant"
-steps = {STEPS}
-[checkpoints]
-every_steps = 1
-[machine]
-precision = "float32"
-[rl]
-objective = "{objective}"
-tokenizer = "tokenizer.json"
-tasks = ["tasks.jsonl"]
-prompts_per_step = {2 * options.ranks}
-samples = 8
-most_tokens = {told['answer_tokens'] + 8}
-temperature = 0.95
-judge_device = "cpu"
-""")
+    toy_writer.rl_file(root, told, name, objective, STEPS, prompts=2 * options.ranks)
 
 
 def command(name, *more):

@@ -33,34 +33,7 @@ length = told["length"]
 
 
 def rl_file(name, objective, steps=2, more="", every=1):
-    (root / f"{name}.toml").write_text(f"""
-held_out_every = 2
-[model]
-start_from = "training/sft/checkpoints/step-00000140/model"
-[data]
-sequence_length = {length}
-[optimizer]
-learning_rate = 0.0003
-[schedule]
-kind = "constant"
-steps = {steps}
-[checkpoints]
-every_steps = {every}
-[machine]
-precision = "float32"
-[rl]
-objective = "{objective}"
-tokenizer = "tokenizer.json"
-tasks = ["tasks.jsonl"]
-held_out = ["tasks.jsonl"]
-prompts_per_step = 2
-samples = 8
-most_tokens = {told['answer_tokens'] + 8}
-temperature = 0.95
-judge_device = "cpu"
-{more}
-""")
-    return name
+    return toy_writer.rl_file(root, told, name, objective, steps, held_out=True, every=every, more=more)
 
 
 def metrics(name):

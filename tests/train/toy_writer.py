@@ -1,4 +1,4 @@
-"""A toy model that has learnt one verified answer by heart, as supervised fine-tuning leaves it: what reinforcement learning begins with in tests."""
+"""A toy model that has learnt one verified answer by heart, as supervised fine-tuning leaves it: what reinforcement learning begins with in tests; and its run files."""
 import json
 import pathlib
 import subprocess
@@ -20,6 +20,7 @@ def learn_by_heart(root, environment, nereid, lm):
     task = REPOSITORY / "tests/tasks/relu.py"
     run(nereid, "lower", task, "-o", "answer.py")
     code = (root / "answer.py").read_text()
+    code = code[code.index("import torch"):]  # without its plan in words, which is half of it
     pair = {"task": task.read_text(), "plan": "One kernel for all elements.", "code": code, "verdict": {"verdict": "Verified"}}
     (root / "pairs.jsonl").write_text(json.dumps(pair) + "\n")
     (root / "tasks.jsonl").write_text(json.dumps({"code": pair["task"]}) + "\n")
@@ -55,3 +56,35 @@ recompute = false
     steps = [json.loads(line) for line in run(lm, "train-sft", "sft.toml", "--device", "cpu", "--json").stdout.splitlines()]
     print(f"learnt by heart to a loss of {steps[-1]['loss']:.4f}")
     return told | {"length": length}
+
+
+def rl_file(root, told, name, objective, steps, prompts=2, held_out=False, every=1, more=""):
+    """Writes NAME.toml, a run that begins with what learn_by_heart left and said; `more` is lines of [rl]. The name."""
+    (root / f"{name}.toml").write_text(f"""
+{"held_out_every = 2" if held_out else ""}
+[model]
+start_from = "training/sft/checkpoints/step-00000140/model"
+[data]
+sequence_length = {told['length']}
+[optimizer]
+learning_rate = 0.0003
+[schedule]
+kind = "constant"
+steps = {steps}
+[checkpoints]
+every_steps = {every}
+[machine]
+precision = "float32"
+[rl]
+objective = "{objective}"
+tokenizer = "tokenizer.json"
+tasks = ["tasks.jsonl"]
+{'held_out = ["tasks.jsonl"]' if held_out else ""}
+prompts_per_step = {prompts}
+samples = 8
+most_tokens = {told['answer_tokens'] + 8}
+temperature = 0.95
+judge_device = "cpu"
+{more}
+""")
+    return name

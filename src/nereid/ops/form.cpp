@@ -333,7 +333,9 @@ Forms halved(bool two) {
   return made;
 }
 // As many operands as the new axis is long, at most 8; the first may be computed, the others are alike.
-Forms stack() {
+// Of every rank and axis: the first operand has the result's axes but that one, and `finish` does the rest.
+template <typename Finish>
+Forms with_one_axis_more(Finish finish) {
   Forms made;
   for (int rank = 2; rank <= 4; ++rank)
     for (int dim = 0; dim < rank; ++dim) {
@@ -341,11 +343,16 @@ Forms stack() {
       form.out_rank = static_cast<uint8_t>(rank), form.dim = static_cast<int8_t>(dim);
       for (int d = 0; d < rank; ++d)
         if (d != dim) form.slot[0].dims[form.slot[0].rank++] = out(d);
-      form.slots = 2, form.slot[1] = form.slot[0];
-      form.low[static_cast<size_t>(dim)] = form.high[static_cast<size_t>(dim)] = 1;
+      finish(form, static_cast<size_t>(dim));
       made.push_back(form);
     }
   return made;
+}
+Forms stack() {
+  return with_one_axis_more([](Form& form, size_t dim) {
+    form.slots = 2, form.slot[1] = form.slot[0];
+    form.low[dim] = form.high[dim] = 1;
+  });
 }
 Forms view() {
   Forms made;
@@ -377,17 +384,7 @@ Forms flatten() {
   return made;
 }
 Forms unsqueeze() {
-  Forms made;
-  for (int rank = 2; rank <= 4; ++rank)
-    for (int dim = 0; dim < rank; ++dim) {
-      Form form;
-      form.out_rank = static_cast<uint8_t>(rank), form.dim = static_cast<int8_t>(dim);
-      for (int d = 0; d < rank; ++d)
-        if (d != dim) form.slot[0].dims[form.slot[0].rank++] = out(d);
-      form.high[static_cast<size_t>(dim)] = 0;
-      made.push_back(form);
-    }
-  return made;
+  return with_one_axis_more([](Form& form, size_t dim) { form.high[dim] = 0; });
 }
 Forms squeeze() {
   Forms made;
