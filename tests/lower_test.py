@@ -14,11 +14,51 @@ TASKS = """abs_sqrt add_relu argmax batch_norm_eval bmm clamp conv2d depthwise_c
     transpose_scale var_rows""".split()
 
 
+# What a window or a concatenation reads of a view is a plain sum: the program, and a line of what is written for it.
+LINES = {
+    "torch.cat([-x[..., 16:], x[..., :16]], dim=-1)": (
+        "[6, 31, 33]", "x_1 = tl.load(x_ptr + (i // 33) * 33 + w_1, mask=(i < 6 * 31 * 33) & (w_1 >= 0), other=0)"),
+    "torch.nn.functional.max_pool2d(x.view(8, 1, 40, 30), 3, 1, 1)": ("[8, 1200]", "w_1 = (i % 1200) - 30"),
+    "torch.nn.functional.pad(x.view(2, 5, 7, 4).transpose(1, 2)[:, 1:], (1, 1))": ("[70, 4]", "w = (i % 6) - 1"),
+    "x.flip(0)": ("[5, 7, 125]", "x = tl.load(x_ptr + -(i // (7 * 125)) * (7 * 125) + (i % (7 * 125)) + ((5 - 1) * 7 * 125), mask=i < 5 * 7 * 125, other=0)"),
+}
+PROGRAM = """import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return {}
+
+
+def get_inputs():
+    return [torch.randn({})]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def plain_sums(nereid, folder):
+    """Files of these programs; each has its line."""
+    files = []
+    for number, (program, (sizes, line)) in enumerate(LINES.items()):
+        file, written = folder / f"view{number}.py", folder / f"view{number}.new.py"
+        file.write_text(PROGRAM.format(program, sizes))
+        subprocess.run([nereid, "lower", file, "-o", written], check=True)
+        assert line in [each.strip() for each in written.read_text().splitlines()], (program, line, written.read_text())
+        files.append(str(file))
+    return files
+
+
 def main():
     nereid, tasks = sys.argv[1], sys.argv[2:] or TASKS
     files = [str(HERE / "tasks" / f"{task}.py") for task in tasks]
     with tempfile.TemporaryDirectory() as folder:
         written = pathlib.Path(folder) / "written"
+        if not sys.argv[2:]:
+            files += plain_sums(nereid, pathlib.Path(folder))
         one = files if len(files) > 1 else files * 2  # several files go to a folder
         lowered = subprocess.run([nereid, "lower", *one, "-o", str(written), "--json"], capture_output=True, text=True)
         assert lowered.returncode == 0, lowered.stderr

@@ -53,6 +53,56 @@ const trace::Phase* last_forward(const trace::Trace& trace) {
 
 bool is_integer_list(const trace::Arg& arg) { return std::holds_alternative<trace::List>(arg.node); }
 
+// Where the element `at` of a view lies in the tensor `of`. A dimension of the view that steps along one of the tensor's,
+// and stays in it, is a term there: so what a window or a concatenation asks for beside the view (and throws away) is
+// beside the tensor, or any element of it, and its place is still a simple sum. What other dimensions add is an address,
+// of which the tensor's dimensions are the digits, the widest stride first; so is all of it where both meet.
+std::vector<Index> seen_through(const trace::Value& view, const Tensor& of, const std::vector<Index>& at,
+                                const Extents& extents) {
+  std::vector<size_t> order;
+  for (size_t d = 0; d < of.sizes.size(); ++d)
+    if (of.sizes[d] > 1 && of.strides[d] != 0) order.push_back(d);
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return of.strides[a] > of.strides[b]; });
+  std::vector<Index> where(of.sizes.size());
+  std::vector<int64_t> last(of.sizes.size(), 0);  // the view's last element
+  int64_t offset = view.offset - of.offset;
+  for (const size_t along : order) {
+    last[along] = offset / of.strides[along];
+    offset %= of.strides[along];
+    where[along] = Index(last[along]);
+  }
+  Index address(offset), whole(view.offset - of.offset);
+  for (size_t d = 0; d < view.sizes.size(); ++d) {
+    if (view.sizes[d] <= 1) continue;
+    whole = whole + at[d] * view.strides[d];
+    const auto along = std::ranges::find_if(order, [&](size_t k) {
+      return view.strides[d] % of.strides[k] == 0 &&
+             last[k] + (view.sizes[d] - 1) * (view.strides[d] / of.strides[k]) < of.sizes[k];
+    });
+    if (along == order.end()) {
+      address = address + at[d] * view.strides[d];
+      continue;
+    }
+    const int64_t step = view.strides[d] / of.strides[*along];
+    last[*along] += (view.sizes[d] - 1) * step;
+    where[*along] = where[*along] + at[d] * step;
+  }
+  const auto digit = [&](Index& left, size_t along) {
+    Index first = quotient(left, of.strides[along], extents);
+    left = remainder(left, of.strides[along], extents);
+    return first;
+  };
+  for (const size_t along : order) {
+    const Index more = digit(address, along);
+    if (more != Index() && last[along] != 0) {
+      for (const size_t each : order) where[each] = digit(whole, each);
+      return where;
+    }
+    where[along] = where[along] + more;
+  }
+  return where;
+}
+
 }  // namespace
 
 std::vector<Index> dimensions(size_t count, size_t from) {
@@ -385,20 +435,7 @@ ExprId Importer::read(trace::ValueId id, const std::vector<Index>& at, const Ext
   const TensorId from = leaf_around(view, *tensor);
   if (made.sizes == view.sizes && made.strides == view.strides && made.offset == view.offset)
     return load(from, at);
-  // Through the address: the tensor's dimensions are its digits, the widest stride first.
-  Index address(view.offset - made.offset);
-  for (size_t d = 0; d < at.size(); ++d)
-    if (view.sizes[d] > 1) address = address + at[d] * view.strides[d];
-  std::vector<size_t> order(made.sizes.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return made.strides[a] > made.strides[b]; });
-  std::vector<Index> digits(made.sizes.size());
-  for (const size_t d : order) {
-    if (made.sizes[d] <= 1 || made.strides[d] == 0) continue;
-    digits[d] = quotient(address, made.strides[d], extents);
-    address = remainder(address, made.strides[d], extents);
-  }
-  return load(from, std::move(digits));
+  return load(from, seen_through(view, made, at, extents));
 }
 
 ExprId Importer::read(trace::ValueId id, const std::vector<Index>& at, std::vector<ExprId> further,

@@ -73,7 +73,14 @@ bool Index::is_of_longer_remainder(const Atom& quotient, const Atom& remainder) 
          *longer.of == *remainder.of;
 }
 
-// c * k * (x / k) + c * (x % k) is c * x.
+// Whether the digit is (x / k) % m, where the remainder is x % k.
+bool Index::is_of_quotient(const Atom& digit, const Atom& remainder) {
+  if (digit.kind != Atom::Kind::kRemainder) return false;
+  const Index& y = *digit.of;
+  return y.constant_ == 0 && y.terms_.size() == 1 && y.terms_[0].second == 1 && y.terms_[0].first == quotient_atom(remainder);
+}
+
+// c * k * (x / k) + c * (x % k) is c * x, and c * k * ((x / k) % m) + c * (x % k) is c * (x % (k m)).
 void Index::join_divisions() {
   for (bool joined = true; joined;) {
     joined = false;
@@ -83,9 +90,15 @@ void Index::join_divisions() {
       for (size_t j = 0; j < terms_.size() && !joined; ++j) {
         const auto& [quotient, by] = terms_[j];
         if (by != coefficient * remainder.by) continue;
-        const bool longer = is_of_longer_remainder(quotient, remainder);
-        if (!longer && !(quotient == quotient_atom(remainder))) continue;
-        const Index whole = *(longer ? quotient : remainder).of * coefficient;
+        Index whole;
+        if (is_of_longer_remainder(quotient, remainder))
+          whole = *quotient.of * coefficient;
+        else if (is_of_quotient(quotient, remainder))
+          whole = of_atom({.kind = Atom::Kind::kRemainder, .dimension = 0, .of = remainder.of, .by = remainder.by * quotient.by}) * coefficient;
+        else if (quotient == quotient_atom(remainder))
+          whole = *remainder.of * coefficient;
+        else
+          continue;
         terms_.erase(terms_.begin() + static_cast<ptrdiff_t>(std::max(i, j)));
         terms_.erase(terms_.begin() + static_cast<ptrdiff_t>(std::min(i, j)));
         constant_ += whole.constant_;

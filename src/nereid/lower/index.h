@@ -70,6 +70,7 @@ class Index {
   void normalise();
   static Atom quotient_atom(const Atom& remainder);
   static bool is_of_longer_remainder(const Atom& quotient, const Atom& remainder);
+  static bool is_of_quotient(const Atom& digit, const Atom& remainder);
   void join_divisions();
 
   int64_t constant_ = 0;

@@ -52,6 +52,14 @@ TEST(Index, ThreeDigitsOfANumberAreTheNumber) {
   EXPECT_EQ(quotient(inner, 7, extents) * 14 + remainder(x, 7, extents) * 2, inner * 2);
 }
 
+TEST(Index, TheLastDigitsOfANumberAreItsRemainder) {
+  const Extents extents{2000};
+  const Index x = d(0), middle = remainder(quotient(x, 5, extents), 7, extents);
+  EXPECT_EQ(middle * 10 + remainder(x, 5, extents) * 2, remainder(x, 35, extents) * 2);
+  // The first digit counted from its end.
+  EXPECT_EQ(text(quotient(x, 35, extents) * -35 + middle * 5 + remainder(x, 5, extents)), "-(i // 35) * 35 + (i % 35)");
+}
+
 TEST(Index, WhatTheExtentsSayIsUsed) {
   const Extents extents{6, 4};
   EXPECT_EQ(quotient(d(0) * 4 + d(1), 4, extents), d(0));

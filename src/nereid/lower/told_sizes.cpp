@@ -17,6 +17,7 @@ namespace nereid::lower {
 namespace {
 
 constexpr int64_t kSmallFactor = 3, kSmall = 9;  // read at a glance: as factors and bounds, elsewhere
+constexpr int64_t kSmallSum = 20;  // told as a sum it is harder to read
 constexpr int64_t kLargest = int64_t{1} << 40;
 constexpr int64_t kSmallDivisors = 64;      // of reciprocals: a window's elements
 
@@ -87,16 +88,8 @@ class SizeTeller::Numbers {
     if (const auto product = products_.find(number); product != products_.end())
       return inner ? "(" + product->second + ")" : product->second;
     if (number <= kSmall) return std::nullopt;
-    if (const auto last = lasts_.find(number); last != lasts_.end()) return "(" + last->second + ")";
-    for (const int step : {-1, 1, 2, 3, -2, -3}) {
-      const int64_t beside = number - step;
-      const char* sign = step < 0 ? "-" : "+";
-      const auto product = products_.find(beside);
-      if (!sizes_.contains(beside) && product == products_.end()) continue;
-      const std::string of = sizes_.contains(beside) ? std::to_string(beside) : product->second;
-      const std::string sum = fmt::format("{} {} {}", of, sign, std::abs(step));
-      return inner || after_sum ? "(" + sum + ")" : sum;
-    }
+    if (number > kSmallSum && !known_.contains(word))
+      if (auto sum = as_sum(number, inner || after_sum)) return sum;
     for (const int64_t times : {2, 3})  // gates lie beside each other
       if (number % times == 0 && sizes_.contains(number / times)) {
         const std::string product = fmt::format("{} * {}", times, number / times);
@@ -126,6 +119,20 @@ class SizeTeller::Numbers {
   }
 
  private:
+  // A last element's distance from the first, or a product or a size and what is beside it.
+  std::optional<std::string> as_sum(int64_t number, bool bracketed) const {
+    if (const auto last = lasts_.find(number); last != lasts_.end()) return "(" + last->second + ")";
+    for (const int step : {-1, 1, 2, 3, -2, -3}) {
+      const int64_t beside = number - step;
+      const auto product = products_.find(beside);
+      if (!sizes_.contains(beside) && product == products_.end()) continue;
+      const std::string of = sizes_.contains(beside) ? std::to_string(beside) : product->second;
+      const std::string sum = fmt::format("{} {} {}", of, step < 0 ? "-" : "+", std::abs(step));
+      return bracketed ? "(" + sum + ")" : sum;
+    }
+    return std::nullopt;
+  }
+
   void products_of(const Extents& shape) {
     Extents sizes;
     for (const int64_t size : shape)

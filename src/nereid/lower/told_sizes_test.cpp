@@ -25,7 +25,7 @@ TEST(ToldSizes, ProductsOfNeighbours) {
 }
 
 TEST(ToldSizes, WhatStaysAsItIs) {
-  for (const char* text : {"i < 640", "i * 96", "i + 8", "i < 11", "BLOCK=512", "x1536 + 7", "a.b1920", "\"480\" # 480",
+  for (const char* text : {"p + 19", "i < 640", "i * 96", "i + 8", "i < 11", "BLOCK=512", "x1536 + 7", "a.b1920", "\"480\" # 480",
                            "'''480'''", "0x480", "x * 0.07"})
     EXPECT_EQ(told(text), text);
 }
@@ -46,6 +46,7 @@ TEST(ToldSizes, BesideASize) {
   EXPECT_EQ(told("i < 97"), "i < 96 + 1");
   EXPECT_EQ(told("i * 97"), "i * (96 + 1)");
   EXPECT_EQ(told("p + 482"), "p + (5 * 96 + 2)");
+  EXPECT_EQ(told("p + 482", "x[482:]"), "p + 482");
 }
 
 TEST(ToldSizes, LastElementsGatesAndSmallFactors) {
