@@ -4,8 +4,8 @@ SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 PRESET ?= release
 BUILD := build/$(PRESET)
-# One test more than there are cores: some of them wait. So OpenMP's threads sleep where they would spin for a core that another test has.
-CTEST := OMP_WAIT_POLICY=passive ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j $(shell expr $(JOBS) + 1)
+# Two tests more than there are cores: some of them wait. So OpenMP's threads sleep where they would spin for a core that another test has.
+CTEST := OMP_WAIT_POLICY=passive ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j $(shell expr $(JOBS) + 2)
 
 .PHONY: setup setup-tests build demo test slow dist sanitize clean
 setup: ; @tools/setup
