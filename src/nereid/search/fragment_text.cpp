@@ -121,7 +121,7 @@ Result<std::string> fragment_text(const trace::Trace& trace, const trace::Phase&
     const auto maker = makers.find(v.storage);
     const auto& storage = trace.storages[static_cast<size_t>(v.storage)];
     const bool never_negative =
-        maker != makers.end() ? makes_no_negatives(maker->second->op) : storage.name.ends_with("var");
+        maker != makers.end() ? makes_no_negatives(maker->second->op) : storage.name.ends_with("var") || storage.name == kPositive;
     samples += fmt::format("        {},\n", sample_python(v, never_negative, bound));
     head += ", " + names[inputs[i]];
   }

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "nereid/base/result.h"
@@ -15,6 +16,9 @@ std::vector<trace::ValueId> read_by(const trace::Call& call);
 
 // Its elements lie one after another, the last dimension fastest.
 bool is_contiguous(const trace::Value& value);
+
+// The name of a storage that holds nothing below zero, like those whose names end in "var".
+inline constexpr std::string_view kPositive = "positive";
 
 // The line of a fragment's file that does its first step; the others follow, a line each.
 inline constexpr int kFirstStepLine = 6;

@@ -1,7 +1,9 @@
 #include "nereid/search/taught_steps.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -77,7 +79,7 @@ class Teller {
 
   void tell(const Call& call) {
     Call own = call;
-    if (reduced(own) || with_number(own) || larger_first(own) || with_bias(own)) {
+    if (in_parts(own) || reduced(own) || with_number(own) || larger_first(own) || with_bias(own)) {
       told_.changed = true;
       return;
     }
@@ -125,6 +127,7 @@ class Teller {
 
   Arg filled(double x, const Dims& sizes) {
     const Arg arg = made(sizes, trace::DType::kF32);
+    if (x > 0) told_.trace.storages.back().name = kPositive;  // what takes a root of it meets none below zero in its test, too
     told_.numbers.emplace_back(std::get<trace::TensorRef>(arg.node).value, x);
     return arg;
   }
@@ -166,6 +169,236 @@ class Teller {
     };
     told_.changed |= list ? std::ranges::any_of(std::get<trace::List>(at.node).items, negative) : negative(at);
     at = after;
+  }
+
+  // What an operator is made of, where that is taught and it is not: its parts are told as any call is. False where this is none of them.
+  bool in_parts(const Call& call) {
+    static const std::map<std::string_view, bool (Teller::*)(const Call&)> kParts = {
+        {"aten::_prelu_kernel", &Teller::prelu},
+        {"aten::glu", &Teller::gated},
+        {"aten::huber_loss", &Teller::far_or_near},
+        {"aten::smooth_l1_loss", &Teller::far_or_near},
+        {"aten::mse_loss", &Teller::squares},
+        {"aten::softplus", &Teller::softplus},
+        {"aten::binary_cross_entropy_with_logits", &Teller::cross_entropy_of_logits},
+        {"aten::std.correction", &Teller::variance},
+        {"aten::var.correction", &Teller::variance},
+        {"aten::max.dim", &Teller::extremum},
+        {"aten::min.dim", &Teller::extremum},
+        {"aten::masked_fill.Scalar", &Teller::chosen},
+        {"aten::instance_norm", &Teller::weighed_after},
+        {"aten::batch_norm", &Teller::by_running_statistics},
+        {"aten::native_layer_norm", &Teller::with_weights},
+        {"aten::rms_norm", &Teller::with_weights}};
+    const auto found = kParts.find(call.op);
+    const auto* x = tensor(call, 0);
+    return found != kParts.end() && x != nullptr && value(x->value).dtype == trace::DType::kF32 && !value(x->value).sizes.empty() && (this->*found->second)(call);
+  }
+
+  const Dims& sizes_of(const Arg& arg) const { return value(std::get<trace::TensorRef>(arg.node).value).sizes; }
+  // A part with a result of its own, or that of the whole.
+  void part(std::string op, std::vector<Arg> args, Arg result, const Call& of) {
+    tell({.op = std::move(op), .args = std::move(args), .kwargs = {}, .result = std::move(result), .parts = {}, .place = of.place});
+  }
+  Arg part(std::string op, std::vector<Arg> args, const Call& of) {
+    Arg result = made(Dims(sizes_of(args[0])), trace::DType::kF32);
+    part(std::move(op), std::move(args), result, of);
+    return result;
+  }
+  Arg one(double x) { return filled(x, {1}); }
+  // What has a number for each channel of x (its dimension 1), as x's broadcast reads it.
+  Arg by_channels(const Arg& of, const Dims& x, const Call& call) {
+    Dims sizes(x.size() - 1, 1);
+    sizes[0] = x[1];
+    return sizes_of(of) == sizes ? of : viewed(of, sizes, call);
+  }
+
+  // relu(x) + w (x - relu(x))
+  bool prelu(const Call& call) {
+    const auto& x = call.args[0];
+    Arg w = call.args[1];
+    if (trace::element_count(value(tensor(call, 1)->value)) == 1) w = viewed(w, {1}, call);
+    const Arg above = part("aten::relu", {x}, call), below = part("aten::sub.Tensor", {x, above}, call);
+    part("aten::add.Tensor", {above, part("aten::mul.Tensor", {below, w}, call)}, call.result, call);
+    return true;
+  }
+
+  // The first half along a dimension times the second's sigmoid.
+  bool gated(const Call& call) {
+    const auto& x = value(tensor(call, 0)->value);
+    const auto dims = call.args.size() > 1 ? dims_of(call.args[1], x.sizes.size()) : Dims{std::ssize(x.sizes) - 1};
+    if (!dims || dims->size() != 1) return false;
+    Dims sizes = x.sizes;
+    auto& size = sizes[static_cast<size_t>(dims->front())];
+    size /= 2;
+    const auto storage = x.storage;
+    const Arg first = made(sizes, trace::DType::kF32, storage), second = made(sizes, trace::DType::kF32, storage);
+    trace::List halves;
+    halves.items = {first, second};
+    part("aten::split.Tensor", {call.args[0], {size}, {dims->front()}}, {std::move(halves)}, call);
+    part("aten::mul.Tensor", {first, part("aten::sigmoid", {second}, call)}, call.result, call);
+    return true;
+  }
+
+  // The mean, the sum, or what it is of: a loss's reduction (1, 2, 0).
+  void as_reduced(const Arg& of, int64_t how, const std::function<void(Arg)>& each, const Call& call) {
+    if (how == 0) return each(call.result);
+    each(of);
+    part(how == 1 ? "aten::mean" : "aten::sum", {of}, call.result, call);
+  }
+  static int64_t reduction_of(const Call& call, size_t at) {
+    const auto* how = at < call.args.size() ? std::get_if<int64_t>(&call.args[at].node) : nullptr;
+    return how == nullptr ? 1 : *how;
+  }
+
+  // m (|x - y| - m / 2), m = min(|x - y|, delta): Huber's loss, and beta times the smooth one. One that is both, as the smooth one.
+  bool far_or_near(const Call& call) {
+    const int64_t how = reduction_of(call, 2);
+    const Number told = number(call.args, 3);
+    const double delta = told.there ? told.is : 1;
+    const bool huber = call.op == "aten::huber_loss";
+    if (delta <= 0 || (!huber && how == 1 && delta == 1)) return false;
+    if (how == 1 && delta == 1) {
+      part("aten::smooth_l1_loss", {call.args[0], call.args[1]}, call.result, call);
+      return true;
+    }
+    const Arg away = part("aten::abs", {part("aten::sub.Tensor", {call.args[0], call.args[1]}, call)}, call);
+    const Arg near = part("aten::minimum", {away, one(delta)}, call);
+    const Arg left = part("aten::sub.Tensor", {away, part("aten::mul.Tensor", {near, one(0.5)}, call)}, call);
+    const bool scaled = !huber && delta != 1;
+    const Arg last = scaled ? part("aten::mul.Tensor", {near, one(1 / delta)}, call) : near;
+    as_reduced(made(Dims(sizes_of(near)), trace::DType::kF32), how, [&](Arg each) { part("aten::mul.Tensor", {left, last}, std::move(each), call); }, call);
+    return true;
+  }
+
+  // The squares of the differences, summed or one by one; their mean is taught.
+  bool squares(const Call& call) {
+    const int64_t how = reduction_of(call, 2);
+    if (how == 1) return false;
+    const Arg apart = part("aten::sub.Tensor", {call.args[0], call.args[1]}, call);
+    as_reduced(made(Dims(sizes_of(apart)), trace::DType::kF32), how, [&](Arg each) { part("aten::pow.Tensor_Scalar", {apart, {int64_t{2}}}, std::move(each), call); }, call);
+    return true;
+  }
+
+  // Its slope is always said.
+  bool softplus(const Call& call) {
+    if (call.args.size() != 1) return false;
+    part("aten::softplus", {call.args[0], {1.0}}, call.result, call);
+    return true;
+  }
+
+  // softplus(x) - x y
+  bool cross_entropy_of_logits(const Call& call) {
+    for (size_t weight = 2; weight < 4 && weight < call.args.size(); ++weight)
+      if (!is_none(call.args[weight])) return false;
+    const Arg plus = part("aten::softplus", {call.args[0], {1.0}}, call), product = part("aten::mul.Tensor", {call.args[0], call.args[1]}, call);
+    as_reduced(made(Dims(sizes_of(plus)), trace::DType::kF32), reduction_of(call, 4), [&](Arg each) { part("aten::sub.Tensor", {plus, product}, std::move(each), call); }, call);
+    return true;
+  }
+
+  // A variance is corrected by one; a deviation is its root.
+  bool variance(const Call& call) {
+    const auto& x = value(tensor(call, 0)->value);
+    const bool root = call.op == "aten::std.correction";
+    const auto correction = std::ranges::find(call.kwargs, "correction", &std::pair<std::string, Arg>::first);
+    const double by = correction == call.kwargs.end() || is_none(correction->second) ? 1 : number({correction->second}, 0).is;
+    if ((!root && by == 1) || call.args.size() < 2) return false;
+    Dims dims(x.sizes.size());
+    std::iota(dims.begin(), dims.end(), 0);
+    if (!is_none(call.args[1])) {
+      const auto some = dims_of(call.args[1], x.sizes.size());
+      if (!some) return false;
+      if (!some->empty()) dims = *some;
+    }
+    double count = 1;
+    for (const int64_t d : dims) count *= static_cast<double>(x.sizes[static_cast<size_t>(d)]);
+    if (by != 1 && (count <= 1 || count <= by)) return false;
+    const auto& result = value(std::get<trace::TensorRef>(call.result.node).value);
+    const Dims sizes = result.sizes;
+    Call own = call;
+    own.op = "aten::var.correction";
+    std::erase_if(own.kwargs, [](const auto& item) { return item.first == "correction"; });
+    own.kwargs.insert(own.kwargs.begin(), {"correction", {int64_t{1}}});
+    own.result = made(sizes, trace::DType::kF32);
+    const Arg corrected = own.result;
+    tell(std::move(own));
+    const bool scaled = by != 1;
+    const Arg scale = scaled ? one((count - 1) / (count - by)) : Arg();
+    if (!root) part("aten::mul.Tensor", {corrected, scale}, call.result, call);
+    else part("aten::sqrt", {scaled ? part("aten::mul.Tensor", {corrected, scale}, call) : corrected}, call.result, call);
+    return true;
+  }
+
+  // The values alone, where nobody reads where they are.
+  bool extremum(const Call& call) {
+    const auto results = trace::tensors_in(call.result);
+    if (results.size() != 2 || call.args.size() < 2) return false;
+    const auto places = value(results[1]).storage;
+    const auto reads = [&](ValueId id) { return value(id).storage == places; };
+    for (const auto& step : told_.forward.steps)
+      if (const auto* other = std::get_if<Call>(&step); other != nullptr && std::ranges::any_of(read_by(*other), reads)) return false;
+    if (std::ranges::any_of(trace::tensors_in(told_.forward.output), reads)) return false;
+    Call own = call;
+    own.op = call.op == "aten::max.dim" ? "aten::amax" : "aten::amin";
+    own.args[1] = list_of({std::get<int64_t>(call.args[1].node)});
+    own.result = {trace::TensorRef{results[0]}};
+    tell(std::move(own));
+    return true;
+  }
+
+  // One of two, by the mask: the number as a tensor.
+  bool chosen(const Call& call) {
+    const Number with = number(call.args, 2);
+    if (!with.there) return false;
+    const Dims sizes = sizes_of(call.args[0]);
+    part("aten::where.self", {call.args[1], filled(with.is, sizes), call.args[0]}, call.result, call);
+    return true;
+  }
+
+  // An instance norm without weights, then these.
+  bool weighed_after(const Call& call) {
+    if (call.args.size() < 3 || is_none(call.args[1]) || is_none(call.args[2])) return false;
+    const Dims sizes = sizes_of(call.args[0]);
+    auto args = call.args;
+    args[1] = args[2] = {trace::None{}};
+    const Arg norm = part("aten::instance_norm", std::move(args), call);
+    const Arg scaled = part("aten::mul.Tensor", {norm, by_channels(call.args[1], sizes, call)}, call);
+    part("aten::add.Tensor", {scaled, by_channels(call.args[2], sizes, call)}, call.result, call);
+    return true;
+  }
+
+  // (x - mean) / sqrt(variance + epsilon), then the weights.
+  bool by_running_statistics(const Call& call) {
+    const auto* by_input = call.args.size() < 8 ? nullptr : std::get_if<bool>(&call.args[5].node);
+    const Dims sizes = sizes_of(call.args[0]);
+    if (by_input == nullptr || *by_input || tensor(call, 3) == nullptr || tensor(call, 4) == nullptr || sizes.size() < 2) return false;
+    const Arg root = part("aten::rsqrt", {part("aten::add.Tensor", {call.args[4], one(number(call.args, 7).is)}, call)}, call);
+    const Arg apart = part("aten::sub.Tensor", {call.args[0], by_channels(call.args[3], sizes, call)}, call);
+    const bool weights = tensor(call, 1) != nullptr, bias = tensor(call, 2) != nullptr;
+    const Arg scale = weights ? part("aten::mul.Tensor", {root, call.args[1]}, call) : root;
+    const Arg told = bias ? made(sizes, trace::DType::kF32) : call.result;
+    part("aten::mul.Tensor", {apart, by_channels(scale, sizes, call)}, told, call);
+    if (bias) part("aten::add.Tensor", {told, by_channels(call.args[2], sizes, call)}, call.result, call);
+    return true;
+  }
+
+  // Weights of ones and a bias of zeros, where a norm of rows has none.
+  bool with_weights(const Call& call) {
+    const auto dims = call.args.size() < 3 ? nullptr : std::get_if<trace::List>(&call.args[1].node);
+    if (dims == nullptr) return false;
+    Dims sizes;
+    for (const auto& item : dims->items) {
+      const auto* size = std::get_if<int64_t>(&item.node);
+      if (size == nullptr) return false;
+      sizes.push_back(*size);
+    }
+    Call own = call;
+    const bool biased = call.op == "aten::native_layer_norm";
+    if (!is_none(own.args[2]) && (!biased || own.args.size() < 4 || !is_none(own.args[3]))) return false;
+    if (is_none(own.args[2])) own.args[2] = filled(1, sizes);
+    if (biased && own.args.size() > 3 && is_none(own.args[3])) own.args[3] = filled(0, sizes);
+    add(std::move(own));
+    return true;
   }
 
   // A reduction over several dimensions, with `keepdim`, or over one counted from the end.

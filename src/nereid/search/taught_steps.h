@@ -1,6 +1,7 @@
 // Steps of a trace as a small language model knows them. What our models are taught is what `nereid synth` samples: dimensions counted from the
 // front, reductions over one dimension or over all, results without what was reduced, tensors as operands, the larger one first, a bias wherever there may
-// be one. Others write x * 2.0, mean(dim=(2, 3)), amax(-1, keepdim=True), gate * x: the same computed in other words, which are put in their place here.
+// be one. Others write x * 2.0, mean(dim=(2, 3)), amax(-1, keepdim=True), gate * x: the same computed in other words, which are put in their place here. Operators that few are taught are told as what they are made of (prelu as
+// relu(x) + w (x - relu(x)), Huber's loss, deviations, halves that gate each other, norms by running statistics): each part is one that was taught.
 #pragma once
 
 #include <utility>

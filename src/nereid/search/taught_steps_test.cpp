@@ -130,5 +130,88 @@ TEST(TaughtSteps, ABiasIsThere) {
   EXPECT_THAT(convolution(true).text, HasSubstr("        torch.randn(12),\n    ]"));
 }
 
+// Operators that are not taught, by what they are made of: one line a part.
+std::string parts_of(const std::string& text) {
+  std::string parts;
+  for (size_t at = text.find("torch.ops.aten."); at != text.npos; at = text.find("torch.ops.aten.", at + 1)) {
+    const size_t begin = at + std::string_view("torch.ops.aten.").size();
+    parts += text.substr(begin, text.find_first_of('\n', begin) - begin) + "\n";
+  }
+  return parts;
+}
+
+TEST(TaughtSteps, PartsOfWhatIsNotTaught) {
+  EXPECT_EQ(parts_of(OfTwo("aten::_prelu_kernel", {2, 3, 4}, {1, 3, 1}, {}, {2, 3, 4}).text),
+            "relu.default(x0)\nsub.Tensor(x0, t0)\nmul.Tensor(t1, x1)\nadd.Tensor(t0, t2)\n");
+  EXPECT_EQ(parts_of(OfTwo("aten::_prelu_kernel", {2, 3, 4}, {1, 1, 1}, {}, {2, 3, 4}).text),
+            "view.default(x1, [1])\nrelu.default(x0)\nsub.Tensor(x0, t1)\nmul.Tensor(t2, t0)\nadd.Tensor(t1, t3)\n");
+  EXPECT_EQ(parts_of(Told("aten::glu", {4, 6, 2}, {{int64_t{-2}}}, {4, 3, 2}).text), "split.Tensor(x0, 3, 1)\nsigmoid.default(t1)\nmul.Tensor(t0, t2)\n");
+  EXPECT_EQ(parts_of(OfTwo("aten::huber_loss", {4, 6}, {4, 6}, {}, {}).text), "smooth_l1_loss.default(x0, x1)\n");
+  const std::string far = "sub.Tensor(x0, x1)\nabs.default(t0)\nminimum.default(t1, x2)\nmul.Tensor(t2, x3)\nsub.Tensor(t1, t3)\n";
+  EXPECT_EQ(parts_of(OfTwo("aten::huber_loss", {4, 6}, {4, 6}, {{int64_t{0}}, {2.0}}, {4, 6}).text), far + "mul.Tensor(t4, t2)\n");
+  const OfTwo smooth("aten::smooth_l1_loss", {4, 6}, {4, 6}, {{int64_t{2}}, {4.0}}, {});
+  EXPECT_EQ(parts_of(smooth.text), far + "mul.Tensor(t2, x4)\nmul.Tensor(t4, t5)\nsum.default(t6)\n");
+  ASSERT_EQ(smooth.told.numbers.size(), 3U);
+  EXPECT_EQ(smooth.told.numbers[0].second, 4);
+  EXPECT_EQ(smooth.told.numbers[2].second, 0.25);
+  EXPECT_FALSE(OfTwo("aten::smooth_l1_loss", {4, 6}, {4, 6}, {}, {}).told.changed);
+  EXPECT_EQ(parts_of(OfTwo("aten::mse_loss", {4, 6}, {4, 6}, {{int64_t{0}}}, {4, 6}).text), "sub.Tensor(x0, x1)\npow.Tensor_Scalar(t0, 2)\n");
+  EXPECT_FALSE(OfTwo("aten::mse_loss", {4, 6}, {4, 6}, {}, {}).told.changed);
+  EXPECT_EQ(parts_of(OfTwo("aten::binary_cross_entropy_with_logits", {4, 6}, {4, 6}, {}, {}).text),
+            "softplus.default(x0, 1.0)\nmul.Tensor(x0, x1)\nsub.Tensor(t0, t1)\nmean.default(t2)\n");
+  EXPECT_EQ(parts_of(OfTwo("aten::masked_fill.Scalar", {4, 6}, {4, 6}, {{-INFINITY}}, {4, 6}).text), "where.self(x1, x2, x0)\n");
+  EXPECT_EQ(parts_of(Told("aten::rms_norm", {4, 6}, {ints({6}), {trace::None{}}, {1e-5}}, {4, 6}).text), "rms_norm.default(x0, [6], x1, 1e-05)\n");
+}
+
+TEST(TaughtSteps, ANumberAboveZeroIsDrawnSo) {
+  EXPECT_THAT(OfTwo("aten::huber_loss", {4, 6}, {4, 6}, {{int64_t{0}}, {2.0}}, {4, 6}).text, HasSubstr("        torch.rand(1),\n"));
+  EXPECT_THAT(OfTwo("aten::linear", {4, 6}, {8, 6}, {}, {4, 8}).text, HasSubstr("        torch.randn(8),\n"));
+}
+
+TEST(TaughtSteps, PartsOfDeviations) {
+  const auto with = [](double correction) { return std::vector<std::pair<std::string, Arg>>{{"correction", {correction}}, {"keepdim", {true}}}; };
+  EXPECT_EQ(parts_of(Told("aten::std.correction", {4, 6}, {ints({-1})}, {4, 1}, with(1)).text),
+            "var.correction(x0, [1], correction=1)\nview.default(t0, [4, 1])\nsqrt.default(t1)\n");
+  const Told population("aten::std.correction", {4, 6}, {ints({0, 1})}, {}, {{"correction", {int64_t{0}}}});
+  EXPECT_EQ(parts_of(population.text), "var.correction(x0)\nmul.Tensor(t0, x1)\nsqrt.default(t1)\n");
+  ASSERT_EQ(population.told.numbers.size(), 1U);
+  EXPECT_DOUBLE_EQ(population.told.numbers[0].second, 23.0 / 24);
+  EXPECT_EQ(parts_of(Told("aten::var.correction", {4, 6}, {ints({1})}, {4}, {{"correction", {0.0}}}).text), "var.correction(x0, [1], correction=1)\nmul.Tensor(t0, x1)\n");
+  EXPECT_FALSE(Told("aten::var.correction", {4, 1}, {ints({1})}, {4}, {{"correction", {int64_t{0}}}}).told.changed);  // corrected, it is of nothing
+  EXPECT_FALSE(Told("aten::var.correction", {4, 6}, {ints({1})}, {4}, {{"correction", {int64_t{1}}}}).told.changed);
+}
+
+TEST(TaughtSteps, PartsOfNorms) {
+  const OfTwo norm("aten::instance_norm", {2, 3, 4}, {3}, {{trace::None{}}, {trace::None{}}, {trace::None{}}, {true}, {0.1}, {1e-5}, {true}}, {2, 3, 4});
+  EXPECT_FALSE(norm.told.changed);  // no bias
+  OfTwo eval("aten::batch_norm", {2, 3, 4}, {3}, {{trace::None{}}, {trace::None{}}, {trace::None{}}, {false}, {0.1}, {1e-5}, {true}}, {2, 3, 4});
+  auto& call = std::get<trace::Call>(eval.forward.steps[0]);
+  call.args[3] = call.args[4] = call.args[2] = call.args[1];
+  const auto told = taught_steps(eval.trace, eval.forward, {0});
+  std::vector<std::string> ops;
+  for (const size_t step : told.steps) ops.push_back(std::get<trace::Call>(told.forward.steps[step]).op);
+  EXPECT_THAT(ops, testing::ElementsAre("aten::add.Tensor", "aten::rsqrt", "aten::view", "aten::sub.Tensor", "aten::mul.Tensor", "aten::view", "aten::mul.Tensor", "aten::view", "aten::add.Tensor"));
+  call.op = "aten::instance_norm";
+  call.args[5] = {true};
+  const auto weighed = taught_steps(eval.trace, eval.forward, {0});
+  ops.clear();
+  for (const size_t step : weighed.steps) ops.push_back(std::get<trace::Call>(weighed.forward.steps[step]).op);
+  EXPECT_THAT(ops, testing::ElementsAre("aten::instance_norm", "aten::view", "aten::mul.Tensor", "aten::view", "aten::add.Tensor"));
+}
+
+TEST(TaughtSteps, AnExtremumIsItsValueWhereNobodyReadsItsPlace) {
+  Told told("aten::relu", {4, 6}, {}, {4});
+  auto& call = std::get<trace::Call>(told.forward.steps[0]);
+  const auto places = told.value({4});
+  call.op = "aten::max.dim", call.args.push_back({int64_t{-1}});
+  trace::List both;
+  both.items = {{trace::TensorRef{told.output}}, {trace::TensorRef{places}}};
+  call.result = {both};
+  const auto op = [&] { return std::get<trace::Call>(taught_steps(told.trace, told.forward, {0}).forward.steps.back()).op; };
+  EXPECT_EQ(op(), "aten::amax");
+  told.forward.output = {trace::TensorRef{places}};
+  EXPECT_EQ(op(), "aten::max.dim");
+}
+
 }  // namespace
 }  // namespace nereid::search
