@@ -6,7 +6,7 @@ FOLDER is a run of `nereid train rl` (rollouts*.jsonl or .jsonl.gz), or what eva
 how many are fused, how often each kind is Verified, how much faster fused ones are where a group has both; how far right answers are apart (5 %: what the same program timed
 twice may be, 1.4 to 2.6 % each), how much faster the fastest is than the mean; and the push towards fused answers, simply or not, sum of A (fused - share of fused), under several rewards, as a
 mean over groups in units of its standard error: what is below 2 either way is chance. "price" is wrong_price of docs/training.md: log speed beside the right ones' mean, and so
-much less where wrong. Above the price at which the push is nothing the model learns to write one by one.
+much less where wrong. "best" is the objective of that name. Above the price at which the push is nothing the model learns to write one by one.
 """
 import argparse
 import collections
@@ -24,7 +24,9 @@ REWARDS = {
     "price 0.5": lambda right, log: log_speed(right, log, 0.5),
     "price 0.25": lambda right, log: log_speed(right, log, 0.25),
     "price 0": lambda right, log: log_speed(right, log, 0),
-    "best": lambda right, log: [max(x, 0) for x in log_speed(right, log, 0)],
+    "best": lambda right, log: best(right, log, 0),
+    "best at a price of 0.1": lambda right, log: best(right, log, 0.1),
+    "best at a price of 1": lambda right, log: best(right, log, 1),
 }
 KINDS = ("Fused", "Simply fused", "One by one")
 
@@ -33,6 +35,10 @@ def log_speed(right, log, price):
     fine = [x for r, x in zip(right, log) if r]
     mean = statistics.fmean(fine) if fine else 0
     return [0.0] * len(log) if not fine else [x - mean if r else -price for r, x in zip(right, log)]
+
+
+def best(right, log, price):
+    return [max(x, 0) if r else x for r, x in zip(right, log_speed(right, log, price))]
 
 
 def kind_of(answer):
@@ -99,9 +105,10 @@ def told(groups):
         lines.append(f"the fastest over the mean {math.exp(statistics.fmean(max(x) - statistics.fmean(x) for x in right if len(x) > 1)):.3f}")
     lines.append("push to fused: " + ", ".join(f"{name} {over_its_error([push(group, reward) for group in groups]):+.1f}" for name, reward in REWARDS.items()))
     # The push is linear in the price.
-    free, one = (statistics.fmean(push(group, REWARDS[name]) for group in groups) for name in ("price 0", "price 1"))
-    if free > max(one, 0):
-        lines.append(f"nothing at a price of {free / (free - one):.2f}")
+    for of, names in (("", ("price 0", "price 1")), (" of best", ("best", "best at a price of 1"))):
+        free, one = (statistics.fmean(push(group, REWARDS[name]) for group in groups) for name in names)
+        if free > max(one, 0):
+            lines.append(f"nothing at a price{of} of {free / (free - one):.2f}")
     return lines
 
 

@@ -46,10 +46,11 @@ std::vector<double> log_speed_rewards(std::span<const Judged> group, double spee
   return found;
 }
 
-std::vector<double> best_advantages(std::span<const Judged> group, double speedup_limit) {
-  auto found = log_speed_rewards(group, speedup_limit, 0);
+std::vector<double> best_advantages(std::span<const Judged> group, double speedup_limit, double wrong_price) {
+  auto found = log_speed_rewards(group, speedup_limit, wrong_price);
   // Not what rounding leaves of equal speeds: advantages are divided by their sum.
-  for (double& advantage : found) advantage = advantage > 1e-9 ? advantage : 0;
+  for (size_t i = 0; i < group.size(); ++i)
+    if (binary_reward(group[i]) > 0 && found[i] <= 1e-9) found[i] = 0;
   return found;
 }
 

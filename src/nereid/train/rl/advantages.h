@@ -36,7 +36,8 @@ SplitReward split_reward(const Judged& judged, double speedup_limit = 2);
 std::vector<double> log_speed_rewards(std::span<const Judged> group, double speedup_limit,
                                       double wrong_price);
 // Ours, of a group's answers, plan and code: the same where a right one is faster than the right ones' mean, 0
-// for all others. What was slow or wrong is not pushed away, so nothing is learnt but to write what was right.
-std::vector<double> best_advantages(std::span<const Judged> group, double speedup_limit);
+// for other right ones, so that nothing slow is pushed away, and -wrong_price for wrong ones where one is right:
+// at a price of 0 nothing is learnt but to write what was right.
+std::vector<double> best_advantages(std::span<const Judged> group, double speedup_limit, double wrong_price = 0);
 
 }  // namespace nereid::train

@@ -116,18 +116,18 @@ class Evaluation {
     }
   }
 
-  // The mean over the tokens of what is copied, where an answer's weigh its advantage: as supervised examples
-  // would be learnt from, so the loss stands in one scale with that of rehearsed ones.
+  // The mean over the tokens of what is copied (or pushed away), where an answer's weigh its advantage's size: as
+  // supervised examples would be learnt from, so the loss stands in one scale with that of rehearsed ones.
   void best() {
     std::vector<double> worth;
     double weights = 0;
     for (size_t g = 0; g + 1 < groups_.size(); ++g)
       for (const double advantage : code_advantages(settings_, judged(g))) {
-        weights += advantage * static_cast<double>(rollouts_[worth.size()].log_probabilities.size());
+        weights += std::abs(advantage) * static_cast<double>(rollouts_[worth.size()].log_probabilities.size());
         worth.push_back(advantage);
       }
     for (size_t i = 0; i < worth.size(); ++i)
-      if (worth[i] > 0) add_clipped(i, 0, rollouts_[i].log_probabilities.size(), worth[i], 1 / weights);
+      if (worth[i] != 0) add_clipped(i, 0, rollouts_[i].log_probabilities.size(), worth[i], 1 / weights);
   }
 
   // The mean over groups of tau * log mean exp(s / tau) over the incorrect less the weighted mean of s over
@@ -216,12 +216,14 @@ std::vector<double> code_rewards(const ObjectiveSettings& settings, std::span<co
 }
 
 std::vector<double> plan_advantages(const ObjectiveSettings& settings, std::span<const Judged> group) {
-  if (settings.kind == ObjectiveSettings::Kind::kBest) return best_advantages(group, settings.speedup_limit);
+  if (settings.kind == ObjectiveSettings::Kind::kBest)
+    return best_advantages(group, settings.speedup_limit, settings.wrong_price.value_or(0));
   return advantages(plan_rewards(settings, group), settings.baseline);
 }
 
 std::vector<double> code_advantages(const ObjectiveSettings& settings, std::span<const Judged> group) {
-  if (settings.kind == ObjectiveSettings::Kind::kBest) return best_advantages(group, settings.speedup_limit);
+  if (settings.kind == ObjectiveSettings::Kind::kBest)
+    return best_advantages(group, settings.speedup_limit, settings.wrong_price.value_or(0));
   return advantages(code_rewards(settings, group), settings.baseline);
 }
 

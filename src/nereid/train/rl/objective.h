@@ -20,7 +20,8 @@ struct ObjectiveSettings {
     kGrpo,  // AutoTriton: binary reward, clipped ratios, each rollout's mean over its tokens
     kHrd,   // TritonRL: plan and code with rewards, baselines and means of their own; L = alpha * L_plan +
             // L_code
-    kBest,  // ours: what was right and faster than the right ones' mean is copied; nothing else weighs
+    kBest,  // ours: what was right and faster than the right ones' mean is copied; what was wrong is pushed away,
+            // if it has a price; nothing else weighs
     kDrpo,  // DRTriton: correct ones by softmax of their speed, incorrect ones by a soft maximum, KL beyond
             // delta
   };
@@ -30,7 +31,7 @@ struct ObjectiveSettings {
   double alpha = 0.1;                         // kHrd
   bool uniform_reward = false;                // kHrd: the code's tokens get the plan's reward
   double speedup_limit = 2;                   // kHrd: a plan earns no more; kBest: its logarithm, an answer
-  std::optional<double> wrong_price{};        // kHrd: plans earn log_speed_rewards
+  std::optional<double> wrong_price{};        // kHrd: plans earn log_speed_rewards; kBest: a wrong answer's, 0 without
   double lambda = 0.1;                        // kDrpo: temperature of log speed-ups
   double tau = 5;                             // kDrpo: temperature of incorrect ones
   double beta = 1000, delta = 1e-4;           // kDrpo: beta * max(KL - delta, 0)^2

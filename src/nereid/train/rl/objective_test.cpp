@@ -80,6 +80,11 @@ TEST(Advantages, OfTheBestAreOfWhatIsFasterThanTheRightOnesMean) {
   EXPECT_THAT(best_advantages(std::vector{right(3), wrong}, 2), testing::Each(0.0));
   EXPECT_THAT(best_advantages(std::vector{right(1.1), right(1.1), right(1.1)}, 2), testing::Each(0.0));
   EXPECT_THAT(best_advantages(std::vector{wrong, wrong}, 2), testing::Each(0.0));
+  // With a price what is wrong is pushed away where one is right; what is slow is not.
+  EXPECT_THAT(best_advantages(std::vector{right(1), wrong, right(2), against_a_rule}, 4, 0.1),
+              testing::Pointwise(testing::DoubleNear(1e-12), {0.0, -0.1, std::log(2.0) / 2, -0.1}));
+  EXPECT_THAT(best_advantages(std::vector{right(3), wrong}, 2, 0.1), testing::ElementsAre(0.0, -0.1));
+  EXPECT_THAT(best_advantages(std::vector{wrong, wrong}, 2, 0.1), testing::Each(0.0));
 }
 
 // A plan is judged by its speed, code by being right, unless both have one reward.
@@ -119,7 +124,7 @@ TEST(Objective, GradientsAreSlopes) {
       for (uint32_t seed = 0; seed < 10; ++seed) {
         auto rollouts = drawn(seed, 9, 0.8);
         const std::vector<size_t> groups{0, 4, 4, 9};
-        const ObjectiveSettings settings{.kind = kind, .baseline = baseline, .beta = 3, .delta = 1e-3};
+        const ObjectiveSettings settings{.kind = kind, .baseline = baseline, .wrong_price = seed % 2 == 0 ? std::optional<double>() : 0.3, .beta = 3, .delta = 1e-3};
         const auto value = evaluate_objective(settings, rollouts, groups);
         for (size_t i = 0; i < rollouts.size(); ++i)
           for (size_t t = 0; t < rollouts[i].log_probabilities.size(); ++t) {
@@ -217,6 +222,12 @@ TEST(Objective, BestCopiesWhatWasRightAndFast) {
   EXPECT_THAT(value.gradients[0], testing::Each(testing::FloatNear(static_cast<float>(-0.1 / weights), 1e-6F)));
   EXPECT_THAT(value.gradients[4], testing::Each(testing::FloatNear(static_cast<float>(-0.05 / weights), 1e-6F)));
   for (const size_t i : {1, 2, 3, 5}) EXPECT_THAT(value.gradients[i], testing::Each(0.0F)) << i;
+  const auto priced = evaluate_objective({.kind = By::kBest, .wrong_price = 0.2}, rollouts, std::vector<size_t>{0, 3, 5, 6});
+  const double all = weights + 0.2 * 3;
+  EXPECT_NEAR(priced.loss, -(weights - 0.2 * 3) / all, 1e-9);
+  EXPECT_THAT(priced.gradients[0], testing::Each(testing::FloatNear(static_cast<float>(-0.1 / all), 1e-6F)));
+  EXPECT_THAT(priced.gradients[2], testing::Each(testing::FloatNear(static_cast<float>(0.2 / all), 1e-6F)));
+  for (const size_t i : {1, 3, 5}) EXPECT_THAT(priced.gradients[i], testing::Each(0.0F)) << i;
 }
 
 TEST(Objective, DrpoLeavesGroupsWithoutACorrectOneAlone) {

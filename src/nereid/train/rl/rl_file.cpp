@@ -26,13 +26,14 @@ void read_rl(TomlTable& root, RlSettings& rl) {
                                {"leave_one_out", Baseline::kLeaveOneOut}});
     table->real("clip", objective.clip, {.lowest = 0, .highest = 1, .above = true, .below = true});
   }
-  if (objective.kind == Kind::kHrd || objective.kind == Kind::kBest)
+  if (objective.kind == Kind::kHrd || objective.kind == Kind::kBest) {
     table->real("speedup_limit", objective.speedup_limit, {.lowest = 1, .highest = 1e6});
+    if (table->has("wrong_price"))
+      table->real("wrong_price", objective.wrong_price.emplace(0), {.lowest = 0, .highest = 1e3});
+  }
   if (objective.kind == Kind::kHrd) {
     table->real("alpha", objective.alpha, {.lowest = 0, .highest = 1e3});
     table->boolean("uniform_reward", objective.uniform_reward);
-    if (table->has("wrong_price"))
-      table->real("wrong_price", objective.wrong_price.emplace(0), {.lowest = 0, .highest = 1e3});
   }
   table->text("tokenizer", rl.tokenizer);
   table->required("tasks", "an array of files of tasks, one for each class");

@@ -57,6 +57,11 @@ TEST(RlFile, ReadsWhatAnAblationLeavesOut) {
   text.replace(text.find("\"hrd\""), 5, "\"grpo\"");
   EXPECT_THAT(parse_rl_file(text, "r.toml").error().message,
               testing::HasSubstr("rl has no key 'uniform_reward'"));
+  text = kRlFile;
+  text.replace(text.find("\"hrd\""), 5, "\"best\"\nwrong_price = 0.1");
+  const auto best = parse_rl_file(text, "r.toml");
+  ASSERT_TRUE(best.ok()) << best.error().message;
+  EXPECT_EQ(best->rl.objective.wrong_price, 0.1);
 }
 
 TEST(RlFile, ReadsWhatIsRehearsed) {
