@@ -105,5 +105,7 @@ with tempfile.TemporaryDirectory() as name:
         assert part in told, (part, told)
     # By hand: with logs l and 0, a mean of 2 l / 5 and a price of p, fused ones are 2 (3 l / 5) - p against 3 (-2 l / 5): nothing at p = 12 l / 5.
     assert f"nothing at a price of {12 / 5 * math.log(12) / 3:.2f}" in told, told
-    assert float(told.split("price 0 ")[1].split(",")[0]) > 2 and float(told.split("best ")[1].split(";")[0]) > 2, told
+    # Of best, whose slow ones weigh nothing: 2 (3 l / 5) - p against 0.
+    assert f"nothing at a price of best of {6 / 5 * math.log(12) / 3:.2f}" in told, told
+    assert float(told.split("price 0 ")[1].split(",")[0]) > 2 and float(told.split("best ")[1].split(",")[0]) > 2, told
 print("shares, times and comparisons are as they should be")
