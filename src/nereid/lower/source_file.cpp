@@ -8,7 +8,7 @@ namespace {
 
 struct Block {
   std::vector<std::string> lines;
-  std::string name;  // of a def or class
+  std::string name;  // of a def or class, or a constant
   bool import = false;
 
   std::string text() const {
@@ -99,6 +99,18 @@ class Nesting {
   bool continued_ = false;
 };
 
+// "N" of "N = 2 * M": a number, of other names or not, which nothing but its name brings in.
+std::string_view constant_name(const Block& block) {
+  if (block.lines.size() != 1 || block.import) return {};
+  const std::string_view line = block.lines.front(), name = word_at(line, 0);
+  size_t at = past_spaces(line, name.size());
+  if (name.empty() || at >= line.size() || line[at] != '=' || line.substr(at).starts_with("==")) return {};
+  for (++at; at < line.size() && line[at] != '#'; ++at)
+    if (!in_name(line[at]) && !is_space(line[at]) && std::string_view(".+-*/").find(line[at]) == std::string_view::npos)
+      return {};
+  return name;
+}
+
 // Statements at one indentation, each with what is indented below it; decorators belong to what they
 // decorate.
 std::vector<Block> blocks_of(const std::vector<std::string>& lines, size_t indent) {
@@ -129,13 +141,13 @@ std::vector<Block> blocks_of(const std::vector<std::string>& lines, size_t inden
 
 bool mentions(std::string_view text, std::string_view name) { return find_word(text, name) != text.npos; }
 
-// The blocks that `text` names, and those that they name.
-std::vector<bool> needed_by(const std::vector<Block>& blocks, std::string text) {
+// The blocks that `text` names, and those that they name; `model` is taken over otherwise.
+std::vector<bool> needed_by(const std::vector<Block>& blocks, std::string text, const Block* model = nullptr) {
   std::vector<bool> needed(blocks.size(), false);
   for (bool more = true; more;) {
     more = false;
     for (size_t i = 0; i < blocks.size(); ++i)
-      if (!needed[i] && !blocks[i].name.empty() && mentions(text, blocks[i].name)) {
+      if (!needed[i] && &blocks[i] != model && !blocks[i].name.empty() && mentions(text, blocks[i].name)) {
         needed[i] = more = true;
         text += blocks[i].text();
       }
@@ -267,7 +279,7 @@ std::vector<std::string> assigned_names(const std::string& source) {
 
 Result<SourceFile> read_source(const std::string& file, const std::string& source,
                                const std::string& class_name, const std::string& new_name) {
-  const std::vector<Block> blocks = blocks_of(lines_of(source), 0);
+  std::vector<Block> blocks = blocks_of(lines_of(source), 0);
   const Block* model = named(blocks, class_name);
   if (model == nullptr) return input_error("{}: there is no class {}", file, class_name);
   const ClassText own = class_text(*model);
@@ -278,6 +290,8 @@ Result<SourceFile> read_source(const std::string& file, const std::string& sourc
     forward = named(base.members, "forward");
   }
   if (forward == nullptr) return input_error("{}: class {} has no forward of its own", file, class_name);
+  for (Block& block : blocks)
+    if (block.name.empty()) block.name = constant_name(block);
   SourceFile made;
   made.bases = own.bases;
   NEREID_TRY(made.signature, signature_of(file, *forward));
@@ -293,7 +307,7 @@ Result<SourceFile> read_source(const std::string& file, const std::string& sourc
       text += (text.empty() ? "" : "\n") + members[i].text();
   made.members = renamed(text, class_name, new_name);
   made.members = with_plain_super(made.members, new_name);
-  // At top level: constants, and the functions and classes that these name.
+  // At top level: what runs, and the constants, functions and classes that it and the class name.
   std::string wanted = text + "\n" + made.bases + "\n" + made.signature + "\n";
   const auto free_code = [&](const Block& b) {
     const bool says_nothing = b.lines.front().starts_with("\"\"\"") || b.lines.front().starts_with("'''") ||
@@ -302,14 +316,15 @@ Result<SourceFile> read_source(const std::string& file, const std::string& sourc
   };
   for (const Block& block : blocks)
     if (free_code(block)) wanted += block.text();
-  const std::vector<bool> needed = needed_by(blocks, wanted);
+  const std::vector<bool> needed = needed_by(blocks, wanted, model);
   for (size_t i = 0; i < blocks.size(); ++i) {
     if (blocks[i].import) {
       made.imports.push_back(blocks[i].text());
       continue;
     }
     if (&blocks[i] == model || !(free_code(blocks[i]) || needed[i])) continue;
-    made.needed += (made.needed.empty() || blocks[i].name.empty() ? "" : "\n\n") +
+    const bool apart = !blocks[i].name.empty() && constant_name(blocks[i]).empty();
+    made.needed += (made.needed.empty() || !apart ? "" : "\n\n") +
                    renamed(blocks[i].text(), class_name, new_name);
   }
   return made;

@@ -10,6 +10,9 @@ import torch
 import torch.nn as nn
 
 WIDTH = 4
+UNUSED = 2 * WIDTH
+HALF = WIDTH / 2  # of it
+torch.manual_seed(1)
 
 
 class Block(nn.Module):
@@ -33,7 +36,7 @@ class Model(nn.Module):
     """What it is:
 class Model in a string
 """
-    scale = 2
+    scale = 2 * HALF
 
     def __init__(self, depth=2):
         super(Model, self).__init__()
@@ -45,7 +48,7 @@ class Model in a string
         return nn.ModuleList([Block(WIDTH) for _ in range(depth)])
 
     def only_in_forward(self, x):
-        return x
+        return unused(x)
 
     @torch.no_grad()
     def forward(
@@ -70,12 +73,12 @@ TEST(SourceFile, TakesWhatTheConstructorNeeds) {
   ASSERT_EQ(file.imports.size(), 2);
   EXPECT_NE(file.members.find("super().__init__()"), std::string::npos) << file.members;
   EXPECT_NE(file.members.find("def _make"), std::string::npos);
-  EXPECT_NE(file.members.find("scale = 2"), std::string::npos);
+  EXPECT_NE(file.members.find("scale = 2 * HALF"), std::string::npos);
   EXPECT_EQ(file.members.find("only_in_forward"), std::string::npos);
   EXPECT_EQ(file.members.find("def forward"), std::string::npos);
-  for (const char* name : {"WIDTH = 4", "class Block", "def helper"})
+  for (const char* name : {"WIDTH = 4", "HALF = WIDTH / 2", "torch.manual_seed(1)", "class Block", "def helper"})
     EXPECT_NE(file.needed.find(name), std::string::npos) << name;
-  for (const char* name : {"def unused", "get_inputs", "__main__", "A module"})
+  for (const char* name : {"def unused", "UNUSED", "get_inputs", "__main__", "A module"})
     EXPECT_EQ(file.needed.find(name), std::string::npos) << name;
 }
 
