@@ -76,11 +76,10 @@ class ModuleWriter {
 
   Result<Module> run() {
     NEREID_TRY_STATUS(write_kernels());
+    for (const Tensor& tensor : graph_.tensors) all_shapes_.push_back(tensor.sizes);
     for (size_t k = 0; k < texts_.size(); ++k) tell_sizes(fused_.kernels[k], texts_[k]);
-    std::vector<Extents> shapes;
-    for (const Tensor& tensor : graph_.tensors) shapes.push_back(tensor.sizes);
     NEREID_TRY(std::string forward, forward_text(trace_, graph_, fused_, texts_, file_));
-    forward = SizeTeller(shapes, known_).told(forward);
+    forward = SizeTeller(all_shapes_, known_).told(forward);
     module_.plan = plan_text(trace_, graph_, fused_, module_, target_);
     module_.text = "\"\"\"" + module_.plan + "\"\"\"\n" + imports(file_) + "\n";
     if (!file_.needed.empty()) module_.text += file_.needed + "\n\n";
@@ -116,6 +115,7 @@ class ModuleWriter {
       module_.kernels.push_back({name, text.comment, text.choice, alternatives(kernel, text, target_), cost,
                                  text.programs, text.steps, {}});
       module_.kernels.back().rows = kernel.rows, module_.kernels.back().columns = kernel.columns;
+      module_.kernels.back().work = step_words_of(graph_, kernel);
       module_.kernels.back().reduces = std::ranges::any_of(
           kernel.members, [](const Member& m) { return m.reduction != Reduction::kNone; });
       for (const auto& pointer : text.pointers)
@@ -138,7 +138,7 @@ class ModuleWriter {
         shapes.push_back(whole);
         shapes.back().erase(shapes.back().begin() + static_cast<std::ptrdiff_t>(d));
       }
-    const SizeTeller sizes(shapes, known_);
+    const SizeTeller sizes(shapes, known_, &all_shapes_);
     text.text = sizes.told(text.text);
     text.grid = sizes.told(text.grid);
     for (auto& each : text.constants) each.covers = sizes.told(each.covers);
@@ -181,6 +181,7 @@ class ModuleWriter {
   const Target& target_;
   Graph graph_;
   const Fused& fused_;
+  std::vector<Extents> all_shapes_;  // of tensors
   std::vector<KernelText> texts_;  // of each kernel; empty for an operator that stays PyTorch's
   Module module_;
 };

@@ -113,7 +113,8 @@ class Reducer {
     // Of an infinite element the distance is no number.
     made.mean = map(axes, rough.apply(Fn::kIsInf).where(rough, rough + rest).id(), "mean");
     const Value all(exprs_, kept(squares, axes));
-    const Value left = maximum(all - rest * (axes.count() * divided) * rest, 0);
+    const double over = axes.count() / std::max(axes.count() - correction, 0.0);
+    const Value left = maximum(all - rest * over * rest, 0);
     made.variance = map(axes, all.apply(Fn::kIsInf).where(all, left).id(), "variance");
     return made;
   }

@@ -70,7 +70,8 @@ struct Word {
 
 class SizeTeller::Numbers {
  public:
-  Numbers(const std::vector<Extents>& shapes, const std::set<std::string>& known) : known_(known) {
+  Numbers(const std::vector<Extents>& shapes, const std::set<std::string>& known, const std::vector<Extents>* elsewhere)
+      : known_(known), elsewhere_(elsewhere) {
     for (const Extents& shape : shapes)
       for (const int64_t size : shape)
         if (sizes_.insert(size).second) in_order_.push_back(size);
@@ -104,18 +105,12 @@ class SizeTeller::Numbers {
       if (const auto product = products_.find(std::atoll(text.c_str())); product != products_.end())
         if (!sizes_.contains(product->first) && product->first > kSmall) return "(" + product->second + ")";
     const Word word{text, std::strtod(text.c_str(), nullptr)};
-    for (const int64_t n : in_order_) {
-      if (auto told = as_power(word, n)) return told;
-      const auto number = static_cast<double>(n);
-      if (n < 3 || !is(word, number / (number - 1.0))) continue;  // of unbiased variances
-      const auto product = products_.find(n);
-      const std::string of = sizes_.contains(n) || product == products_.end() ? std::to_string(n) : product->second;
-      return fmt::format("({} / ({} - 1))", of, of);
-    }
+    for (const int64_t n : in_order_)
+      if (auto told = of_size(word, n)) return told;
     for (int64_t n = 3; n <= kSmallDivisors; ++n)  // no powers of two: formulas have those
       if ((n & (n - 1)) != 0)
         if (auto told = as_power(word, n)) return told;
-    return std::nullopt;
+    return elsewhere(word);
   }
 
  private:
@@ -131,6 +126,39 @@ class SizeTeller::Numbers {
       return bracketed ? "(" + sum + ")" : sum;
     }
     return std::nullopt;
+  }
+
+  // What a mean over n elements, or a variance, is multiplied by.
+  std::optional<std::string> of_size(const Word& word, int64_t n) const {
+    if (auto told = as_power(word, n)) return told;
+    const auto number = static_cast<double>(n);
+    if (n < 3) return std::nullopt;
+    const bool less = n != 3 && n != 5 && n != 9 && is(word, 1.0 / (number - 1.0));  // halves are formulas'
+    if (!less && !is(word, number / (number - 1.0))) return std::nullopt;
+    const std::string of = told(n);
+    return less ? fmt::format("(1 / ({} - 1))", of) : fmt::format("({} / ({} - 1))", of, of);
+  }
+
+  // The same with a number of elements of another shape.
+  std::optional<std::string> elsewhere(const Word& word) const {
+    constexpr double kLeast = 1e-9;
+    if (elsewhere_ == nullptr || word.value < kLeast || word.value > 1.5) return std::nullopt;
+    if (others_ == nullptr) {
+      static const std::set<std::string> none;
+      others_ = std::make_unique<Numbers>(*elsewhere_, none, nullptr);
+    }
+    const double inverse = 1 / word.value;
+    const int64_t n = std::llround(inverse);
+    const double of_ratio = word.value > 1 ? 1 / (1 - inverse) : 0;  // the n of n / (n - 1)
+    for (const int64_t each : {n, n + 1, int64_t{std::llround(inverse * inverse)}, int64_t{std::llround(of_ratio)}})
+      if (each > kSmall && (others_->sizes_.contains(each) || others_->products_.contains(each)))
+        if (auto told = others_->of_size(word, each)) return told;
+    return std::nullopt;
+  }
+
+  std::string told(int64_t n) const {
+    const auto product = products_.find(n);
+    return sizes_.contains(n) || product == products_.end() ? std::to_string(n) : product->second;
   }
 
   void products_of(const Extents& shape) {
@@ -168,13 +196,13 @@ class SizeTeller::Numbers {
     const auto number = static_cast<double>(n), root = std::sqrt(number);
     const bool reciprocal = is(word, 1.0 / number);
     if (!reciprocal && (root == std::floor(root) || !is(word, 1.0 / std::pow(number, 0.5)))) return std::nullopt;
-    const auto product = products_.find(n);
-    const bool told = !sizes_.contains(n) && product != products_.end();
-    const std::string of = told ? "(" + product->second + ")" : std::to_string(n);
+    const std::string plain = told(n), of = plain.find('*') == plain.npos ? plain : "(" + plain + ")";
     return reciprocal ? fmt::format("(1 / {})", of) : fmt::format("(1 / {} ** 0.5)", of);
   }
 
   const std::set<std::string>& known_;
+  const std::vector<Extents>* elsewhere_;
+  mutable std::unique_ptr<const Numbers> others_{};  // of those, once they are asked for
   std::set<int64_t> sizes_;
   std::vector<int64_t> in_order_;
   std::map<int64_t, std::string> products_, lasts_;
@@ -197,8 +225,9 @@ bool is_block(const std::string& text, size_t begin, char left, char right) {
 
 }  // namespace
 
-SizeTeller::SizeTeller(const std::vector<Extents>& shapes, const std::set<std::string>& known)
-    : numbers_(std::make_unique<Numbers>(shapes, known)) {}
+SizeTeller::SizeTeller(const std::vector<Extents>& shapes, const std::set<std::string>& known,
+                       const std::vector<Extents>* elsewhere)
+    : numbers_(std::make_unique<Numbers>(shapes, known, elsewhere)) {}
 SizeTeller::~SizeTeller() = default;
 
 std::set<std::string> numbers_in(const std::string& source) {

@@ -13,12 +13,15 @@ namespace nereid::lower {
 // Of Python text: an integer that is no size itself, but a product of sizes that lie beside each other in one of `shapes`
 // (the first that fits, the fewest factors), is written as that product; else, where it is larger than 20 and not among
 // `known`, the task's own numbers, as the distance of a dimension's last element from its first, one beside a product or
-// a size (up to three away) as a sum, and two or three times a size so; 1 / n and 1 / n ** 0.5 likewise, where the number
-// is exactly that and not among `known` (which is referred to). Blocks' sizes and small numbers stay as they are, and so
-// do strings and comments. Values are the same: Python and Triton's front end compute them from constants.
+// a size (up to three away) as a sum, and two or three times a size so; 1 / n, 1 / n ** 0.5, 1 / (n - 1) and n / (n - 1)
+// likewise, where the number is exactly that and not among `known`, with n of `elsewhere` where it is of none of `shapes`
+// (both are referred to): what is summed in two steps is divided by what the second goes over no more. Blocks' sizes and
+// small numbers stay as they are, and so do strings and comments. Values are the same: Python and Triton's front end
+// compute them from constants.
 class SizeTeller {
  public:
-  SizeTeller(const std::vector<Extents>& shapes, const std::set<std::string>& known);
+  SizeTeller(const std::vector<Extents>& shapes, const std::set<std::string>& known,
+             const std::vector<Extents>* elsewhere = nullptr);
   ~SizeTeller();
   std::string told(const std::string& text) const;
 

@@ -56,6 +56,17 @@ TEST(ToldSizes, LastElementsGatesAndSmallFactors) {
   EXPECT_EQ(told_sizes("i // 6 + 6 < 6", {{2, 3}}, ""), "i // (2 * 3) + 6 < 2 * 3");
 }
 
+TEST(ToldSizes, OfAnotherShape) {
+  const std::vector<Extents> shapes = {{256}}, elsewhere = {{7, 99, 31}};
+  const std::set<std::string> known;
+  const SizeTeller teller(shapes, known, &elsewhere);
+  EXPECT_EQ(teller.told("x * 4.654843364520784e-05"), "x * (1 / (7 * 99 * 31))");
+  EXPECT_EQ(teller.told("x * 0.006822641251392883"), "x * (1 / (7 * 99 * 31) ** 0.5)");
+  EXPECT_EQ(teller.told("x * 1.0000465506005027"), "x * (7 * 99 * 31 / (7 * 99 * 31 - 1))");
+  EXPECT_EQ(teller.told("x * 4.6550600502746487e-05"), "x * (1 / (7 * 99 * 31 - 1))");
+  EXPECT_EQ(teller.told("x * 0.003 + 21483"), "x * 0.003 + 21483");
+}
+
 TEST(ToldSizes, ReciprocalsAndRoots) {
   EXPECT_EQ(told("x * 0.0006510416666666666"), "x * (1 / (3 * 512))");
   EXPECT_EQ(told("x * 0.0015625"), "x * (1 / 640)");
@@ -65,6 +76,7 @@ TEST(ToldSizes, ReciprocalsAndRoots) {
   EXPECT_EQ(told("x * 0.001953125 * 0.5 * 0.0625"), "x * (1 / 512) * 0.5 * 0.0625");
   EXPECT_EQ(told("x * 0.044194173824159216 * 0.5"), "x * (1 / 512 ** 0.5) * 0.5");
   EXPECT_EQ(told("x * 1.0006514657980456"), "x * (3 * 512 / (3 * 512 - 1))");
+  EXPECT_EQ(told("x * 0.0006514657980456026"), "x * (1 / (3 * 512 - 1))");
   EXPECT_EQ(told("x + 1e-05"), "x + 1e-05");
   EXPECT_EQ(told("x * 0.2", "leaky_relu(x, 0.2)"), "x * 0.2");
 }

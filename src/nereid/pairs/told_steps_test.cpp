@@ -31,15 +31,18 @@ TEST_F(ToldStepsTest, ViewsSayWhereTheirElementsLie) {
   const auto some = sketch_.view(x_, {8, 3, 16}, {320, 16, 1}, 32);
   const auto flat = sketch_.view(x_, {160, 16}, {16, 1});
   const auto one = sketch_.view(x_, {8, 1, 16}, {320, 320, 1}, 16);
+  const auto last = sketch_.view(x_, {4, 10, 8}, {320, 16, 1}, 4 * 320 + 10 * 16 + 8);
   step("aten::transpose.int", {tensor_arg(x_), whole(1), whole(2)}, turned);
   step("aten::slice.Tensor", {tensor_arg(x_), whole(1), whole(2), whole(5)}, some);
   step("aten::view", {tensor_arg(x_)}, flat);
   step("aten::slice.Tensor", {tensor_arg(x_), whole(1), whole(1), whole(2)}, one);
+  step("aten::slice.Tensor", {tensor_arg(x_), whole(2), whole(8)}, last);
   EXPECT_EQ(told(one),
             "#1 transpose(constant, 1, 2) [8, 16, 20] strides 20 * 16, 1, 16\n"
             "#2 slice(constant, 1, 2, 5) [8, 3, 16] strides 20 * 16, 16, 1 from 2 * 16\n"
             "#3 view(constant) [160, 16]\n"
             "#4 slice(constant, 1, 1, 2) [8, 1, 16] strides 20 * 16, 0, 1 from 16\n"
+            "#5 slice(constant, 2, 8) [4, 10, 8] strides 20 * 16, 16, 1 from 4 * 20 * 16 + 10 * 16 + 8\n"
             "returns #4\n");
 }
 
