@@ -146,7 +146,10 @@ def briefly(nereid, folder):
         assert re.match(r"(One by one|Simply fused|Fused): ", plan[0]) and claimed_kernels(plan[0]) == len(launched(line["code"])), plan[0]
         for i, kernel in enumerate(line["kernels"]):
             name, data, shape = plan[3 * i + 1 : 3 * i + 4]
-            assert re.fullmatch(rf"{kernel['name']}:( #\d+)* {re.escape(kernel['does'])}", name) and " -> " in data, (kernel, name, data)
+            work = name.removeprefix(kernel["name"] + ": ")
+            assert list(dict.fromkeys(re.sub(r"#\d+ ?", "", work).strip().split(", "))) == kernel["does"].split(", ") and " -> " in data, (kernel, name, data)
+            numbers = [int(n) for n in re.findall(r"#(\d+)", work)]
+            assert numbers == sorted(set(numbers)) and f"    # {work}\n" in line["code"], (work, line["code"])
             assert shape.startswith("over [") and shape.endswith(f". {kernel['choice']}"), (kernel, shape)
         assert len(plan) == 1 + 3 * len(line["kernels"])
     # Some tasks are told as fragments of a program are.

@@ -323,16 +323,24 @@ std::string product_text(const std::vector<std::string>& factors) {
   return text.empty() ? "1" : text;
 }
 
-std::vector<std::string> words_of(const Graph& graph, const TileKernel& kernel) {
-  std::vector<std::string> words;
-  const auto add = [&](const std::string& word) {
-    if (std::ranges::find(words, word) == words.end()) words.push_back(word);
+std::vector<StepWord> step_words_of(const Graph& graph, const TileKernel& kernel) {
+  std::vector<StepWord> work;
+  const auto add = [&](const StepWord& word) {
+    if (std::ranges::find(work, word) == work.end()) work.push_back(word);
   };
   for (const Member& member : kernel.members) {
     const Node& node = graph.nodes[static_cast<size_t>(member.node)];
     for (const auto& word : node.before) add(word);
-    add(node.name);
+    add(node.word());
   }
+  std::ranges::stable_sort(work, {}, &StepWord::step);
+  return work;
+}
+
+std::vector<std::string> words_of(const Graph& graph, const TileKernel& kernel) {
+  std::vector<std::string> words;
+  for (const auto& [step, word] : step_words_of(graph, kernel))
+    if (std::ranges::find(words, word) == words.end()) words.push_back(word);
   return words;
 }
 

@@ -86,5 +86,6 @@ void close_kernel(KernelText& kernel, const Graph& graph, const KernelNames& nam
 Result<KernelText> emit(Graph& graph, const Fused& fused, const TileKernel& kernel, const std::string& name,
                         const KernelChoice& choice = {}, const Target& target = targets()[1]);
 // What its members compute, in their order: "linear, gelu".
-std::vector<std::string> words_of(const Graph& graph, const TileKernel& kernel);
+std::vector<StepWord> step_words_of(const Graph& graph, const TileKernel& kernel);  // in the order of the steps
+std::vector<std::string> words_of(const Graph& graph, const TileKernel& kernel);  // of it, each once
 }  // namespace nereid::lower

@@ -59,6 +59,13 @@ struct Recurrence {
   bool backwards = false;    // step s is at time steps - 1 - s
 };
 
+// What is done, and of which step of the traced forward it is; -1: of none.
+struct StepWord {
+  int step = -1;
+  std::string text;
+  bool operator==(const StepWord&) const = default;
+};
+
 // result[d] = the reduction over r of body(d, r); a map where there are no reduced dimensions. A scan's
 // result has an element for each r, the reduction over all up to it.
 struct Node {
@@ -72,7 +79,7 @@ struct Node {
   // lies beyond the tensor is not stored.
   std::vector<Index> at = {};
   std::string name = {};                 // of the operator it came from: "softmax"
-  std::vector<std::string> before = {};  // names of the maps that it has taken in, in their order
+  std::vector<StepWord> before = {};         // of the maps that it has taken in, in their order
   trace::Place place = {};
   std::set<int> steps = {};  // of the traced forward: what it does, with what it has taken in
   bool tf32 = false;         // a contraction of float32 that PyTorch's flags let round its factors to TF32
@@ -96,6 +103,8 @@ struct Node {
   Extents extents() const;  // sizes, then reduced
   // Neither a map nor a reduction nor a scan.
   bool special() const { return call != nullptr || flash || recurrence; }
+  // Of the call that it came from; what it has taken in was before.
+  StepWord word() const { return {steps.empty() ? -1 : *steps.rbegin(), name}; }
 };
 
 // What forward leaves in an input, a parameter or a buffer.

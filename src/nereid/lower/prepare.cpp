@@ -246,9 +246,9 @@ class Inliner {
         const auto body = graph_.inlined(copy, extents);
         if (body) {
           const Node taken = *graph_.maker(copy.tensor);
-          for (const auto& name : taken.before) remember(node, name);
+          for (const auto& word : taken.before) remember(node, word);
           node.steps.insert(taken.steps.begin(), taken.steps.end());
-          remember(node, taken.name);
+          remember(node, taken.word());
           return rounded(*body, copy);
         }
       }
@@ -256,9 +256,9 @@ class Inliner {
     });
   }
 
-  static void remember(Node& node, const std::string& name) {
-    if (name != "copy" && std::ranges::find(node.before, name) == node.before.end())
-      node.before.push_back(name);
+  static void remember(Node& node, const StepWord& word) {
+    if (word.text != "copy" && std::ranges::find(node.before, word) == node.before.end())
+      node.before.push_back(word);
   }
 
   // As what is loaded would be: an integer that is stored in a narrower type wraps.

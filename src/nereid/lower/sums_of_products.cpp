@@ -525,8 +525,8 @@ class SumPusher {
     steps_.insert(maker.steps.begin(), maker.steps.end());
     merged.steps = steps_;
     merged.window = false;
-    if (std::ranges::find(merged.before, maker.name) == merged.before.end() && maker.name != node.name)
-      merged.before.push_back(maker.name);
+    if (std::ranges::find(merged.before, maker.word()) == merged.before.end() && maker.name != node.name)
+      merged.before.push_back(maker.word());
     graph_.rewrites.push_back(fmt::format("{} after {} (line {}): one reduction over both", node.name,
                                           maker.name, node.place.line));
     append(graph_, std::move(merged));

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <numeric>
 #include <set>
 
+#include "nereid/lower/told_sizes.h"
 #include "nereid/trace/cost.h"
 
 namespace nereid::pairs {
@@ -319,8 +322,51 @@ bool is_contiguous(const lower::KernelArgument& argument) {
 
 std::string named(const lower::KernelArgument& argument) {
   std::string text = fmt::format("{} [{}]", argument.name, fmt::join(argument.sizes, ", "));
-  if (!is_contiguous(argument)) text += fmt::format(" strides [{}]", fmt::join(argument.strides, ", "));
+  if (is_contiguous(argument)) return text;
+  // Products of sizes as they lie in memory: nobody should have to multiply.
+  std::vector<size_t> order(argument.sizes.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, std::greater{}, [&](size_t d) { return argument.strides[d]; });
+  lower::Extents sizes;
+  lower::Extents strides = argument.strides;
+  for (const size_t d : order) {
+    sizes.push_back(argument.sizes[d]);
+    if (argument.sizes[d] == 1) strides[d] = 0;  // any would do, as in told_steps.h
+  }
+  return text + lower::SizeTeller({sizes}, {}).told(fmt::format(" strides [{}]", fmt::join(strides, ", ")));
+}
+
+// "#1 relu, #2 #3 mean, mean_rest, variance": what is done, behind the step that it is of, or the steps.
+std::string work_text(const LoweredKernel& kernel) {
+  std::string text;
+  const auto number = [&](auto from, auto to) {
+    for (; from != to; ++from) text += fmt::format("#{} ", *from + 1);
+  };
+  auto next = kernel.covers.begin();
+  for (const auto& [step, word] : kernel.work) {
+    if (!text.empty()) text += ", ";
+    const auto own = kernel.covers.upper_bound(step);
+    if (std::distance(kernel.covers.begin(), next) < std::distance(kernel.covers.begin(), own)) {
+      number(next, own);
+      next = own;
+    }
+    text += word;
+  }
+  if (next != kernel.covers.end()) text += " ";
+  number(next, kernel.covers.end());
+  while (text.ends_with(' ')) text.pop_back();
   return text;
+}
+
+// With that in place of the words at the top of each kernel, where they are wanted next.
+std::string with_work(std::string code, const lower::Module& module) {
+  for (const LoweredKernel& kernel : module.kernels) {
+    const std::string words = fmt::format("    # {}\n", kernel.does);
+    const size_t def = code.find(fmt::format("def {}(", kernel.name));
+    if (const size_t at = code.find(words, def); at != code.npos)
+      code.replace(at, words.size(), fmt::format("    # {}\n", work_text(kernel)));
+  }
+  return code;
 }
 
 std::string named(const LoweredKernel& kernel, bool written) {
@@ -339,14 +385,12 @@ Wording briefly(const std::string& steps, const Variant& variant) {
                                          in_words(kernels.size()), kernels.size() == 1 ? "" : "s");
   for (const LoweredKernel& kernel : kernels) {
     const auto& c = kernel.choice;
-    std::vector<std::string> covers;
-    for (const int step : kernel.covers) covers.push_back(fmt::format("#{} ", step + 1));
-    plan += fmt::format("{}: {}{}\n{} -> {}\nover [{}]", kernel.name, fmt::join(covers, ""), kernel.does, named(kernel, false),
+    plan += fmt::format("{}: {}\n{} -> {}\nover [{}]", kernel.name, work_text(kernel), named(kernel, false),
                         named(kernel, true), fmt::join(kernel.rows, ", "));
     if (!kernel.columns.empty()) plan += fmt::format(" by [{}]", fmt::join(kernel.columns, ", "));
     plan += fmt::format(". {}\n", lower::to_string(c));
   }
-  return {.plan = plan, .code = without_plan(variant.module)};
+  return {.plan = plan, .code = with_work(without_plan(variant.module), variant.module)};
 }
 
 Wording worded(const TaskFacts& task, const Variant& variant, int number, synth::Dice& dice) {
