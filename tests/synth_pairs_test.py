@@ -131,10 +131,19 @@ def a_few(nereid, folder):
     assert other.returncode == 2 and "other options" in other.stderr
 
 
+def same_names(code):
+    """What forward calls a tensor is what the kernel's parameter is called, and so what the plan says."""
+    tree = ast.parse(code)
+    parameters = {f.name: [a.arg for a in f.args.args] for f in tree.body if isinstance(f, ast.FunctionDef)}
+    launches = [call for call in ast.walk(tree) if isinstance(call, ast.Call) and isinstance(call.func, ast.Subscript) and getattr(call.func.value, "id", "") in parameters]
+    named = [(arg.id + "_ptr", name) for call in launches for arg, name in zip(call.args, parameters[call.func.value.id]) if isinstance(arg, ast.Name)]
+    assert named and all(given == name for given, name in named if given != "step_ptr"), (named, code)
+
+
 def briefly(nereid, folder):
     """One short plan each, true of the code, without figures that only the cost model knows."""
     path = folder / "brief.jsonl"
-    pairs(nereid, path, "--level", 2, "--count", 5, "--variants", 2, "--brief", "--seed", 8)
+    pairs(nereid, path, "--level", 3, "--count", 6, "--variants", 3, "--brief", "--seed", 8)
     lines = lines_of(path)
     assert len({(line["task"], line["code"]) for line in lines}) == len(lines) >= 8
     for line in lines:
@@ -152,6 +161,7 @@ def briefly(nereid, folder):
             assert numbers == sorted(set(numbers)) and f"    # {work}\n" in line["code"], (work, line["code"])
             assert shape.startswith("over [") and shape.endswith(f". {kernel['choice']}"), (kernel, shape)
         assert len(plan) == 1 + 3 * len(line["kernels"])
+        same_names(line["code"])
     # Some tasks are told as fragments of a program are.
     pairs(nereid, folder / "fragments.jsonl", "--level", 3, "--count", 24, "--variants", 1, "--brief", "--seed", 13, "--judge-one-in", 2)
     fragments = [line for line in lines_of(folder / "fragments.jsonl") if "torch.ops.aten." in line["task"]]

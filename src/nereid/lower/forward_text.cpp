@@ -19,8 +19,7 @@ class ForwardWriter {
   ForwardWriter(const trace::Trace& trace, const Graph& graph, const Fused& fused,
                 const std::vector<KernelText>& texts, const SourceFile& source)
       : trace_(trace), graph_(graph), fused_(fused), texts_(texts), source_(source) {
-    taken_ = {"self", "device", "step", "torch", "triton", "tl", "libdevice"};
-    for (const auto& parameter : source.parameters) taken_.insert(parameter.name);
+    taken_ = names_of_forward(source);
     for (const auto& text : texts) taken_.insert(text.name);
   }
 
@@ -52,11 +51,7 @@ class ForwardWriter {
   const Tensor& tensor(TensorId id) const { return graph_.tensors[static_cast<size_t>(id)]; }
   const trace::Value& value(trace::ValueId id) const { return trace_.values[static_cast<size_t>(id)]; }
 
-  std::string fresh(const std::string& wish) {
-    std::string name = identifier(wish);
-    for (int n = 2; !taken_.insert(name).second; ++n) name = fmt::format("{}_{}", identifier(wish), n);
-    return name;
-  }
+  std::string fresh(const std::string& wish) { return unique_name(identifier(wish), taken_); }
 
   // Of the first tensor that is given or kept.
   Result<std::string> device() {
@@ -237,6 +232,18 @@ class ForwardWriter {
 Result<std::string> forward_text(const trace::Trace& trace, const Graph& graph, const Fused& fused,
                                  const std::vector<KernelText>& texts, const SourceFile& source) {
   return ForwardWriter(trace, graph, fused, texts, source).run();
+}
+
+std::set<std::string> names_of_forward(const SourceFile& source) {
+  std::set<std::string> names = {"self", "device", "step", "torch", "triton", "tl", "libdevice"};
+  for (const auto& parameter : source.parameters) names.insert(parameter.name);
+  return names;
+}
+
+std::string unique_name(const std::string& wish, std::set<std::string>& taken) {
+  std::string name = wish;
+  for (int n = 2; !taken.insert(name).second; ++n) name = fmt::format("{}_{}", wish, n);
+  return name;
 }
 
 }  // namespace nereid::lower

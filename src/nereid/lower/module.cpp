@@ -44,10 +44,7 @@ std::string kernel_name(const Graph& graph, const TileKernel& kernel, std::set<s
     if (!name.empty() && name.size() + word.size() > kLongName + 16) break;
     name += (name.empty() ? "" : "_") + word;
   }
-  name += "_kernel";
-  std::string unique = name;
-  for (int n = 2; !taken.insert(unique).second; ++n) unique = fmt::format("{}_{}", name, n);
-  return unique;
+  return unique_name(name + "_kernel", taken);
 }
 
 // As forward calls them.
@@ -75,6 +72,7 @@ class ModuleWriter {
         fused_(fused) {}
 
   Result<Module> run() {
+    name_apart();
     NEREID_TRY_STATUS(write_kernels());
     for (const Tensor& tensor : graph_.tensors) all_shapes_.push_back(tensor.sizes);
     for (size_t k = 0; k < texts_.size(); ++k) tell_sizes(fused_.kernels[k], texts_[k]);
@@ -95,6 +93,22 @@ class ModuleWriter {
   }
 
  private:
+  // What kernels make has one name in all of them and in forward: "neg", then "neg_2".
+  void name_apart() {
+    std::set<std::string> taken = names_of_forward(file_);
+    for (const Tensor& tensor : graph_.tensors)
+      if (tensor.leaf >= 0) taken.insert(identifier(tensor.name));
+    const auto name = [&](TensorId id) {
+      Tensor& tensor = graph_.tensors[static_cast<size_t>(id)];
+      if (tensor.leaf < 0 && tensor.into < 0 && fused_.stored[static_cast<size_t>(id)])
+        tensor.name = unique_name(identifier(tensor.name), taken);
+    };
+    for (const TileKernel& kernel : fused_.kernels) {
+      if (kernel.kept >= 0) std::ranges::for_each(graph_.nodes[static_cast<size_t>(kernel.kept)].outs, name);
+      for (const Member& member : kernel.members) name(graph_.nodes[static_cast<size_t>(member.node)].out);
+    }
+  }
+
   Status write_kernels() {
     std::set<std::string> names;
     for (const auto& kernel : fused_.kernels) {
