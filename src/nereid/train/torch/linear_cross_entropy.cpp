@@ -18,10 +18,12 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-constexpr int64_t kLogitsAtOnce = int64_t{1} << 27, kRowsInStep = 64;
+// PyTorch's operators make float32 of the logits, and several copies. Ours work in place, on bfloat16: 1 GB; and for each chunk the sum of the head's gradients is
+// read and written, which is more than the logits where there are many words and few rows.
+constexpr int64_t kLogitsAtOnce = int64_t{1} << 27, kLogitsAtOnceInPlace = int64_t{1} << 29, kRowsInStep = 64;
 
-int64_t chunk_of(const at::Tensor& weight, int64_t chunk) {
-  return chunk > 0 ? chunk : rows_at_once(weight.size(0));
+int64_t chunk_of(const at::Tensor& weight, int64_t chunk, bool in_place = false) {
+  return chunk > 0 ? chunk : rows_at_once(weight.size(0), in_place);
 }
 
 // The rows that have a target, and those targets.
@@ -168,8 +170,8 @@ void check_shapes(const at::Tensor& hidden, const at::Tensor& weight, const at::
 
 }  // namespace
 
-int64_t rows_at_once(int64_t vocab) {
-  return std::max<int64_t>(kLogitsAtOnce / vocab / kRowsInStep, 1) * kRowsInStep;
+int64_t rows_at_once(int64_t vocab, bool in_place) {
+  return std::max<int64_t>((in_place ? kLogitsAtOnceInPlace : kLogitsAtOnce) / vocab / kRowsInStep, 1) * kRowsInStep;
 }
 
 at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets,
@@ -177,7 +179,7 @@ at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& weig
   check_shapes(hidden, weight, targets);
   const bool want_gradients =
       c10::GradMode::is_enabled() && (hidden.requires_grad() || weight.requires_grad());
-  return CrossEntropy::apply(hidden, weight, targets, scale, chunk_of(weight, chunk), want_gradients,
+  return CrossEntropy::apply(hidden, weight, targets, scale, chunk_of(weight, chunk, operators != nullptr), want_gradients,
                              reinterpret_cast<int64_t>(operators));
 }
 

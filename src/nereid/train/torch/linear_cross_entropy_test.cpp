@@ -11,7 +11,8 @@ TEST(LinearCrossEntropy, ChunksBeginWhereKernelsMayRead) {
     EXPECT_EQ(rows * static_cast<int64_t>(sizeof(int64_t)) % 16, 0) << vocab;  // of the targets
     EXPECT_GE(rows, 1) << vocab;
   }
-  EXPECT_EQ(rows_at_once(151'936), 832);  // 883 make 2^27 logits
+  EXPECT_EQ(rows_at_once(151'936), 832);         // 883 make 2^27 logits
+  EXPECT_EQ(rows_at_once(151'936, true), 3'520);  // 3,533 make 2^29
 }
 
 }  // namespace
