@@ -186,8 +186,8 @@ class VariantMaker {
   Status add_own(Kind kind) {
     const Kind easiest = this->easiest(kind);
     if (added_[static_cast<size_t>(easiest)]) return ok_status();
-    NEREID_TRY(auto own, lowered(task_, base(easiest)));
     added_[static_cast<size_t>(easiest)] = true;
+    NEREID_TRY(lower::Module own, this->own(easiest));
     add(std::move(own), {}, easiest);
     return ok_status();
   }
@@ -270,10 +270,14 @@ class VariantMaker {
 
   // The compiler's own kernels; null where it cannot be lowered.
   const std::vector<lower::LoweredKernel>* own_kernels(Kind kind) {
-    auto& kernels = kernels_[static_cast<size_t>(kind)];
-    if (!kernels)
-      if (auto own = lowered(task_, base(kind)); own.ok()) kernels = std::move(own->kernels);
-    return kernels ? &*kernels : nullptr;
+    const auto& own = this->own(kind);
+    return own.ok() ? &own->kernels : nullptr;
+  }
+
+  const Result<lower::Module>& own(Kind kind) {
+    auto& own = own_[static_cast<size_t>(kind)];
+    if (!own) own = std::make_unique<Result<lower::Module>>(lowered(task_, base(kind)));
+    return *own;
   }
 
   // One of the moves.
@@ -301,7 +305,7 @@ class VariantMaker {
   bool ways_;
   // Of each kind:
   std::array<std::optional<lower::Choices>, kKinds.size()> bases_{};
-  std::array<std::optional<std::vector<lower::LoweredKernel>>, kKinds.size()> kernels_{};  // the compiler's own
+  std::array<std::unique_ptr<const Result<lower::Module>>, kKinds.size()> own_{};  // once it was asked for
   std::array<bool, kKinds.size()> added_{};
   std::vector<Variant> made_{};
 };
