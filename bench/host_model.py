@@ -1,6 +1,6 @@
 """How fast a small model writes on a CPU: a Qwen 3 of 12.5 million random parameters, asked as `nereid optimize` asks it.
 
-    bench/host_model.py NEREID NEREID_LM [--folder DIR]
+    bench/host_model.py NEREID NEREID_LM [--folder DIR] [--most TOKENS]
 """
 import argparse
 import json
@@ -39,29 +39,35 @@ def measure(lm, folder, samples, most, *arguments):
         process.stdin.flush()
         begin, tokens = time.perf_counter(), 0
         while "over" not in (line := json.loads(process.stdout.readline())):
-            tokens += line["tokens"]
+            tokens += line.get("tokens", 0)  # or what an answer has so far
         return tokens, time.perf_counter() - begin
 
+    def used():
+        return sum(map(int, pathlib.Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13])) / os.sysconf("SC_CLK_TCK")
+
     ask(0, 1)
+    before = used()
     tokens, seconds = ask(1, most)
+    processor = used() - before
     process.stdin.close()
     process.wait()
-    print(f"{samples:3} samples {' '.join(arguments):12} {tokens:6} tokens in {seconds:6.2f} s: {tokens / seconds:7.1f} a second", flush=True)
+    print(f"{samples:3} samples {' '.join(arguments):12} {tokens:6} tokens in {seconds:6.2f} s: {tokens / seconds:7.1f} a second, {tokens / max(processor, 0.01):7.1f} a second of processor time", flush=True)
 
 
 parser = argparse.ArgumentParser()
 parser.add_argument("nereid", type=pathlib.Path)
 parser.add_argument("lm", type=pathlib.Path)
-parser.add_argument("--folder", type=pathlib.Path)
+parser.add_argument("--folder", type=pathlib.Path, help="a model of one's own, or where the random one goes")
+parser.add_argument("--most", type=int, help="tokens of 16 samples, and nothing else")
 given = parser.parse_args()
 with tempfile.TemporaryDirectory() as temporary:
     folder = given.folder or pathlib.Path(temporary)
     if not (folder / "config.json").exists():
         make(given.nereid, folder)
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
-    for samples, most in ((1, 600), (16, 200), (64, 100)):
+    for samples, most in [(16, given.most)] if given.most else ((1, 600), (16, 200), (64, 100)):
         measure(given.lm, folder, samples, most)
-    for samples, most in ((1, 200), (16, 50)):
+    for samples, most in () if given.most else ((1, 200), (16, 50)):
         measure(given.lm, folder, samples, most, "--plain")
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     print(f"{used.ru_utime + used.ru_stime:.1f} s of CPU time in all, load {os.getloadavg()[0]:.1f}")

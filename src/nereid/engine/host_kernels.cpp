@@ -9,6 +9,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "nereid/engine/host_kernels.cpp"
 #include <hwy/foreach_target.h>
+#include <hwy/cache_control.h>
 #include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
@@ -152,34 +153,102 @@ void Rotate(float* x, const float* cosines, const float* sines, size_t half) {
   }
 }
 
-HWY_INLINE const float* place(const HostBlocks& in, size_t t) {
-  return in.base + static_cast<size_t>(in.blocks[t / in.block_size]) * in.block_stride + t % in.block_size * in.stride;
+// Calls f(t, what lies there) for each of the keys in order, a block at a time. Sequences beside each other are more than a cache holds, so
+// that time is what memory takes to answer: the next block's numbers are asked for while this one's are read.
+template <class F>
+HWY_INLINE void each_in(const HostBlocks& in, size_t keys, size_t dim, F f) {
+  constexpr size_t kLine = 64 / sizeof(float);
+  for (size_t first = 0, block = 0; first < keys; first += in.block_size, ++block) {
+    const float* from = in.base + static_cast<size_t>(in.blocks[block]) * in.block_stride;
+    const size_t end = std::min(keys, first + in.block_size);
+    const float* next = end < keys ? in.base + static_cast<size_t>(in.blocks[block + 1]) * in.block_stride : from;
+    for (size_t t = first; t < end; ++t, from += in.stride, next += in.stride) {
+      for (size_t i = 0; i < dim; i += kLine) hwy::Prefetch(next + i);
+      f(t, from);
+    }
+  }
 }
 
-void Attend(const float* query, size_t dim, size_t keys, const HostBlocks& key, const HostBlocks& value,
-            float scale, float* scores, float* out) {
-  float largest = -INFINITY;
-  for (size_t t = 0; t < keys; ++t) {
-    scores[t] = dot(query, place(key, t), dim) * scale;
-    largest = std::max(largest, scores[t]);
-  }
+// scores[h * keys + t] = query h times key t. A key is read once for all H.
+template <size_t H>
+HWY_INLINE void score(const float* queries, size_t dim, size_t keys, const HostBlocks& key, float scale, float* scores) {
+  const size_t lanes = hn::Lanes(D()), whole = dim / lanes * lanes;
+  each_in(key, keys, dim, [&](size_t t, const float* from) {
+    V sums[H];
+    for (size_t h = 0; h < H; ++h) sums[h] = hn::Zero(D());
+    for (size_t i = 0; i < whole; i += lanes) {
+      const V own = load(from + i);
+      for (size_t h = 0; h < H; ++h) sums[h] = hn::MulAdd(load(queries + h * dim + i), own, sums[h]);
+    }
+    for (size_t h = 0; h < H; ++h) {
+      float total = sum(sums[h]);
+      for (size_t i = whole; i < dim; ++i) total += queries[h * dim + i] * from[i];
+      scores[h * keys + t] = total * scale;
+    }
+  });
+}
+
+// scores[t] = exp(scores[t] - the largest); returns their sum.
+HWY_INLINE float weigh(float* scores, size_t keys) {
   const size_t lanes = hn::Lanes(D());
-  const V shift = hn::Set(D(), largest);
+  const V shift = hn::Set(D(), *std::max_element(scores, scores + keys));
+  V sums = hn::Zero(D());
   size_t t = 0;
-  for (; t + lanes <= keys; t += lanes)
-    hn::StoreU(hn::Exp(D(), hn::Sub(load(scores + t), shift)), D(), scores + t);
-  for (; t < keys; ++t) scores[t] = std::exp(scores[t] - largest);
-  float total = 0;
-  for (t = 0; t < keys; ++t) total += scores[t];
-  std::memset(out, 0, dim * sizeof(float));
-  for (t = 0; t < keys; ++t) {
-    const float* from = place(value, t);
-    const V weight = hn::Set(D(), scores[t]);
-    size_t i = 0;
-    for (; i + lanes <= dim; i += lanes) hn::StoreU(hn::MulAdd(weight, load(from + i), load(out + i)), D(), out + i);
-    for (; i < dim; ++i) out[i] += scores[t] * from[i];
+  for (; t + lanes <= keys; t += lanes) {
+    const V weight = hn::Exp(D(), hn::Sub(load(scores + t), shift));
+    hn::StoreU(weight, D(), scores + t);
+    sums = hn::Add(sums, weight);
   }
-  for (size_t i = 0; i < dim; ++i) out[i] /= total;
+  float total = sum(sums);
+  for (; t < keys; ++t) total += scores[t] = std::exp(scores[t] - hn::GetLane(shift));
+  return total;
+}
+
+// out[h * dim + i] = sum over t of scores[h * keys + t] * value t's i, for C vectors of i; what is added up stays in registers.
+template <size_t H, size_t C>
+HWY_INLINE void mix(const float* scores, size_t dim, size_t keys, const HostBlocks& value, size_t i, float* out) {
+  const size_t lanes = hn::Lanes(D());
+  V sums[H][C];
+  for (size_t h = 0; h < H; ++h)
+    for (size_t c = 0; c < C; ++c) sums[h][c] = hn::Zero(D());
+  each_in(value, keys, i == 0 ? dim : 0, [&](size_t t, const float* from) {
+    V own[C];
+    for (size_t c = 0; c < C; ++c) own[c] = load(from + i + c * lanes);
+    for (size_t h = 0; h < H; ++h) {
+      const V weight = hn::Set(D(), scores[h * keys + t]);
+      for (size_t c = 0; c < C; ++c) sums[h][c] = hn::MulAdd(weight, own[c], sums[h][c]);
+    }
+  });
+  for (size_t h = 0; h < H; ++h)
+    for (size_t c = 0; c < C; ++c) hn::StoreU(sums[h][c], D(), out + h * dim + i + c * lanes);
+}
+
+template <size_t H>
+void attend(const float* queries, size_t dim, size_t keys, const HostBlocks& key, const HostBlocks& value, float scale, float* scores, float* out) {
+  constexpr size_t kColumns = HWY_TARGET == HWY_AVX3 ? 4 : 2;
+  const size_t lanes = hn::Lanes(D());
+  score<H>(queries, dim, keys, key, scale, scores);
+  float totals[H];
+  for (size_t h = 0; h < H; ++h) totals[h] = weigh(scores + h * keys, keys);
+  size_t i = 0;
+  for (; i + kColumns * lanes <= dim; i += kColumns * lanes) mix<H, kColumns>(scores, dim, keys, value, i, out);
+  for (; i + lanes <= dim; i += lanes) mix<H, 1>(scores, dim, keys, value, i, out);
+  if (i < dim) {
+    for (size_t h = 0; h < H; ++h) std::fill(out + h * dim + i, out + (h + 1) * dim, 0.0f);
+    each_in(value, keys, 0, [&](size_t t, const float* from) {
+      for (size_t h = 0; h < H; ++h)
+        for (size_t rest = i; rest < dim; ++rest) out[h * dim + rest] += scores[h * keys + t] * from[rest];
+    });
+  }
+  for (size_t h = 0; h < H; ++h)
+    for (size_t each = 0; each < dim; ++each) out[h * dim + each] /= totals[h];
+}
+
+void Attend(const float* queries, size_t heads, size_t dim, size_t keys, const HostBlocks& key, const HostBlocks& value,
+            float scale, float* scores, float* out) {
+  size_t h = 0;
+  for (; h + 4 <= heads; h += 4) attend<4>(queries + h * dim, dim, keys, key, value, scale, scores, out + h * dim);
+  for (; h < heads; ++h) attend<1>(queries + h * dim, dim, keys, key, value, scale, scores, out + h * dim);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -212,9 +281,9 @@ void host_gate(const float* gate, const float* up, size_t size, float* to) {
 void host_rotate(float* x, const float* cosines, const float* sines, size_t half) {
   HWY_DYNAMIC_DISPATCH(Rotate)(x, cosines, sines, half);
 }
-void host_attend(const float* query, size_t dim, size_t keys, const HostBlocks& key, const HostBlocks& value,
+void host_attend(const float* queries, size_t heads, size_t dim, size_t keys, const HostBlocks& key, const HostBlocks& value,
                  float scale, float* scores, float* out) {
-  HWY_DYNAMIC_DISPATCH(Attend)(query, dim, keys, key, value, scale, scores, out);
+  HWY_DYNAMIC_DISPATCH(Attend)(queries, heads, dim, keys, key, value, scale, scores, out);
 }
 
 }  // namespace nereid::engine

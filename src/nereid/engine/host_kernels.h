@@ -41,15 +41,15 @@ void host_gate(const float* gate, const float* up, size_t size, float* to);
 // The rotation of each pair (i, i + half) of x by an angle's cosine and sine, in place. x: [2 * half].
 void host_rotate(float* x, const float* cosines, const float* sines, size_t half);
 
-// Attention of one query over `keys` keys and values, which lie in blocks: those of key t at
-// base[blocks[t / block_size] * block_stride + t % block_size * stride], `dim` numbers each. `scores` has room
-// for `keys` numbers. out: [dim].
+// Attention of some heads' queries of one token over the `keys` (at least one) keys and values that they share, which lie in blocks: those of
+// key t at base[blocks[t / block_size] * block_stride + t % block_size * stride], `dim` numbers each. queries, out:
+// [heads, dim]. `scores` has room for 4 * `keys` numbers.
 struct HostBlocks {
   const float* base = nullptr;
   const int32_t* blocks = nullptr;
   size_t block_size = 0, block_stride = 0, stride = 0;
 };
-void host_attend(const float* query, size_t dim, size_t keys, const HostBlocks& key, const HostBlocks& value,
+void host_attend(const float* queries, size_t heads, size_t dim, size_t keys, const HostBlocks& key, const HostBlocks& value,
                  float scale, float* scores, float* out);
 
 }  // namespace nereid::engine

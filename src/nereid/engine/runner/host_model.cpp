@@ -88,13 +88,14 @@ void HostModel::attend(const Step& step, int64_t index, KvCache& cache) {
     const size_t behind = static_cast<size_t>(step.starts[s + 1]) - 1 - t;  // tokens of its sequence that it does not see
     const size_t seen = static_cast<size_t>(step.lengths[s]) - behind;
     Floats& scores = scores_[static_cast<size_t>(thread)];
-    if (scores.size() < seen) scores.resize(seen + 256);
-    for (size_t h = 0; h < heads; ++h) {
-      const size_t offset = h / (heads / shared) * dim;
+    if (scores.size() < 4 * seen) scores.resize(4 * (seen + 256));
+    const size_t group = heads / shared;
+    for (size_t g = 0; g < shared; ++g) {
+      const size_t offset = g * dim;
       const HostBlocks key{keys + offset, step.blocks[s].data(), block_size, block_size * place, place};
       const HostBlocks value{values + offset, step.blocks[s].data(), block_size, block_size * place, place};
-      host_attend(heads_.data() + t * width + h * dim, dim, seen, key, value, 1 / std::sqrt(static_cast<float>(dim)), scores.data(),
-                  seen_.data() + (t * heads + h) * dim);
+      host_attend(heads_.data() + t * width + g * group * dim, group, dim, seen, key, value, 1 / std::sqrt(static_cast<float>(dim)), scores.data(),
+                  seen_.data() + (t * heads + g * group) * dim);
     }
   };
   const auto most_seen = static_cast<size_t>(*std::max_element(step.lengths.begin(), step.lengths.end()));
