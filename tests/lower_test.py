@@ -14,12 +14,16 @@ TASKS = """abs_sqrt add_relu argmax batch_norm_eval bmm clamp conv2d depthwise_c
     transpose_scale var_rows""".split()
 
 
-# What a window or a concatenation reads of a view is a plain sum: the program, and a line of what is written for it.
+# What a window or a concatenation reads of a view is a plain sum, and where it reads nothing is said by the load's mask: the program, and a line of what is written for it.
 LINES = {
     "torch.cat([-x[..., 16:], x[..., :16]], dim=-1)": (
         "[6, 31, 33]", "x_1 = tl.load(x_ptr + (i // 33) * 33 + w_1, mask=(i < 6 * 31 * 33) & (w_1 >= 0), other=0)"),
-    "torch.nn.functional.max_pool2d(x.view(8, 1, 40, 30), 3, 1, 1)": ("[8, 1200]", "w_1 = (i % 1200) - 30"),
-    "torch.nn.functional.pad(x.view(2, 5, 7, 4).transpose(1, 2)[:, 1:], (1, 1))": ("[70, 4]", "w = (i % 6) - 1"),
+    "torch.nn.functional.max_pool2d(x.view(8, 1, 40, 30), 3, 1, 1)": (
+        "[8, 1200]", 'x = tl.load(x_ptr + (i // 1200) * 1200 + w, mask=(i < 8 * 40 * 30) & and_1 & (w >= 0), other=float("-inf"))'),
+    "torch.nn.functional.max_pool2d(x, 3, 2, 1)": (
+        "[2, 3, 41, 30]", 'x_1 = tl.load(x_ptr + (i // (21 * 15)) * (41 * 30) + (i % 15) * 2 + h * 30, mask=(i < 2 * 3 * 21 * 15) & (h >= 0), other=float("-inf"))'),
+    "torch.nn.functional.pad(x.view(2, 5, 7, 4).transpose(1, 2)[:, 1:], (1, 1))": (
+        "[70, 4]", "pad = tl.load(x_ptr + (i // (6 * 5 * 6)) * (5 * 7 * 4) + ((i // 6) % 5) * (7 * 4) + ((i // (5 * 6)) % 6) * 4 + 4 + w, mask=(i < 2 * 6 * 5 * 6) & (w >= 0) & (w < 4), other=0)"),
     "x.flip(0)": ("[5, 7, 125]", "x = tl.load(x_ptr + -(i // (7 * 125)) * (7 * 125) + (i % (7 * 125)) + ((5 - 1) * 7 * 125), mask=i < 5 * 7 * 125, other=0)"),
 }
 PROGRAM = """import torch

@@ -108,7 +108,7 @@ class TileEmitter {
     std::string place = write_.place(names_.pointer(graph_, id), at);
     if (has_columns_ && tile_.rows > 1 && !member.whole && !at.uses(kRow))
       place += " + tl.zeros([BLOCK_ROWS, 1], tl.int32)";
-    const std::string where = write_.mask_of(dimensions, write_.beyond(id, member.at));
+    const std::string where = write_.mask_of(dimensions, {write_.beyond(id, member.at)});
     write_.line(where.empty() ? fmt::format("tl.store({}, {})", place, text)
                               : fmt::format("tl.store({}, {}, mask={})", place, text, where));
   }

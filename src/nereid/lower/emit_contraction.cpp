@@ -402,7 +402,7 @@ class ContractionEmitter {
       std::vector<Index> at;
       for (const Index& index : member.at) at.push_back(substitute(index, by, write.extents()));
       const std::string where =
-          write.mask_of(column ? std::vector<int>{kM} : std::vector<int>{kM, kN}, write.beyond(node.out, at));
+          write.mask_of(column ? std::vector<int>{kM} : std::vector<int>{kM, kN}, {write.beyond(node.out, at)});
       const std::string place =
           fmt::format("{} + tl.zeros([BLOCK_M, {}], tl.int32)",
                       write.place(names_.pointer(graph_, node.out), write.address(node.out, at)),

@@ -12,7 +12,7 @@ namespace {
 std::string both(const std::vector<std::string>& conditions) {
   if (conditions.size() == 1) return conditions[0];
   std::vector<std::string> parts;
-  for (const auto& each : conditions) parts.push_back(each.front() == '(' ? each : "(" + each + ")");
+  for (const auto& each : conditions) parts.push_back(each.front() == '(' || each.find(' ') == each.npos ? each : "(" + each + ")");
   return fmt::format("{}", fmt::join(parts, " & "));
 }
 
@@ -188,20 +188,20 @@ std::string ExprWriter::place(const std::string& pointer, const Index& address) 
   return address == Index() ? pointer : fmt::format("{} + {}", pointer, text(address));
 }
 
-std::string ExprWriter::mask(const Index& address, const std::string& also) const {
+std::string ExprWriter::mask(const Index& address, const std::vector<std::string>& also) const {
   std::vector<int> used;
   for (size_t d = 0; d < dimensions_.size(); ++d)
     if (address.uses(static_cast<int>(d))) used.push_back(static_cast<int>(d));
   return mask_of(used, also);
 }
 
-std::string ExprWriter::mask_of(const std::vector<int>& dimensions, const std::string& also) const {
+std::string ExprWriter::mask_of(const std::vector<int>& dimensions, const std::vector<std::string>& also) const {
   std::vector<std::string> parts;
   for (const int d : dimensions) {
     const BlockDimension& each = dimensions_[static_cast<size_t>(d)];
     if (!each.exact) parts.push_back(fmt::format("{} < {}", each.name, each.extent));
   }
-  if (!also.empty()) parts.push_back(also);
+  std::ranges::copy_if(also, std::back_inserter(parts), [](const std::string& each) { return !each.empty(); });
   return parts.empty() ? "" : both(parts);
 }
 
@@ -217,19 +217,55 @@ std::string ExprWriter::beyond(TensorId tensor, const std::vector<Index>& at) co
   return fmt::format("{}", fmt::join(parts, " & "));
 }
 
-std::string ExprWriter::load(const Expr& expr) {
+std::optional<std::string> ExprWriter::padded_load(ExprId id, const Expr& expr) {
+  const Expr load = graph_.exprs[expr.args[1]], other = graph_.exprs[expr.args[2]];
+  if (load.kind != Expr::Kind::kLoad || !load.args.empty() || other.kind != Expr::Kind::kConstant ||
+      load.type != other.type || known_.contains(expr.args[1]) || results_.contains(load.tensor))
+    return std::nullopt;
+  // A mask has no more dimensions than what it is for.
+  const Index at = address(load.tensor, load.at);
+  for (size_t d = 0; d < dimensions_.size(); ++d)
+    if (const auto dimension = static_cast<int>(d);
+        graph_.exprs.uses(expr.args[0], dimension) && !at.uses(dimension))
+      return std::nullopt;
+  const std::vector<int64_t> sizes = graph_.tensors[static_cast<size_t>(load.tensor)].sizes;
+  Given given;
+  bool implied = true;  // by the load's own mask
+  for (const ExprId under : graph_.exprs.below(expr.args[0])) {
+    const Expr& condition = graph_.exprs[under];
+    if (condition.kind == Expr::Kind::kApply && condition.fn == Fn::kAnd) continue;
+    if (condition.kind != Expr::Kind::kWithin) return std::nullopt;
+    given.within.push_back(under);
+    bool same = false;
+    for (size_t d = 0; d < sizes.size(); ++d)
+      same = same || (load.at[d] == condition.index && condition.low <= 0 && condition.high >= sizes[d]);
+    implied = implied && same;
+  }
+  given = implied ? Given{} : Given{value(expr.args[0]), std::move(given.within)};
+  const std::string own = graph_.exprs.name_of(id), otherwise = make(expr.args[2]);
+  const bool nothing = other.number == 0 && other.integer == 0 && !std::signbit(other.number);
+  return this->load(load, given, nothing ? "0" : otherwise, own.empty() ? "" : identifier(own));
+}
+
+std::string ExprWriter::load(const Expr& expr, const Given& given, const std::string& other, const std::string& wish) {
   const auto made_here = results_.find(expr.tensor);
   if (made_here != results_.end()) return made_here->second;
   const std::string pointer = names_.pointer(graph_, expr.tensor);
   const Tensor& from = graph_.tensors[static_cast<size_t>(expr.tensor)];
   const Index at = address(expr.tensor, expr.at);
+  const auto is_given = [&](size_t d) {
+    return std::ranges::any_of(given.within, [&](ExprId id) {
+      const Expr& within = graph_.exprs[id];
+      return within.index == expr.at[d] && within.low >= 0 && within.high <= from.sizes[d];
+    });
+  };
   Index rest(from.shift);
   std::string further, within_reach;
   for (size_t d = 0; d < expr.at.size(); ++d) {
     const Bounds bounds = expr.at[d].bounds(extents_);
     const bool moved = d < expr.args.size() && (graph_.exprs[expr.args[d]].kind != Expr::Kind::kConstant ||
                                                 graph_.exprs[expr.args[d]].integer != 0);
-    const bool checked = !moved && (bounds.low < 0 || bounds.high >= from.sizes[d]);
+    const bool checked = !moved && !is_given(d) && (bounds.low < 0 || bounds.high >= from.sizes[d]);
     if (checked) coordinate(expr.at[d], expr.at.size() - 1 - d);
     if (!checked || !places_.contains(expr.at[d]))
       rest = rest + expr.at[d] * from.strides[d];
@@ -258,20 +294,21 @@ std::string ExprWriter::load(const Expr& expr) {
           fmt::format("{0}({1} >= 0) & ({1} < {2})", within_reach.empty() ? "" : " & ", place, from.sizes[d]);
     }
   }
-  std::vector<Index> known = expr.at;  // what only the kernel knows is not looked at
-  for (size_t d = 0; d < expr.args.size(); ++d)
-    if (const Expr& each = graph_.exprs[expr.args[d]];
-        each.kind != Expr::Kind::kConstant || each.integer != 0)
-      known[d] = Index();
-  std::string inside = beyond(expr.tensor, known);
-  if (!within_reach.empty()) inside += (inside.empty() ? "" : " & ") + within_reach;
-  const std::string where = mask_of(used, inside);
-  return let(pointer.substr(0, pointer.size() - 4),
+  std::vector<Index> known = expr.at;  // what only the kernel knows, or all know, is not looked at
+  for (size_t d = 0; d < expr.at.size(); ++d) {
+    const Expr* each = d < expr.args.size() ? &graph_.exprs[expr.args[d]] : nullptr;
+    const bool moved = each != nullptr && (each->kind != Expr::Kind::kConstant || each->integer != 0);
+    if (moved || is_given(d)) known[d] = Index();
+  }
+  const std::string where = mask_of(used, {given.text, beyond(expr.tensor, known), within_reach});
+  return let(wish.empty() ? pointer.substr(0, pointer.size() - 4) : wish,
              fmt::format("tl.load({}{}{})", place(pointer, rest), further,
-                         where.empty() ? "" : fmt::format(", mask={}, other=0", where)));
+                         where.empty() ? "" : fmt::format(", mask={}, other={}", where, other)));
 }
 
 std::string ExprWriter::apply(ExprId id, const Expr& expr) {
+  if (expr.fn == Fn::kWhere)
+    if (auto padded = padded_load(id, expr)) return *padded;
   std::vector<std::string> args;
   for (const ExprId arg : expr.args) args.push_back(value(arg));
   const std::string own = graph_.exprs.name_of(id);

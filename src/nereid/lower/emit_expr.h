@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -47,10 +48,10 @@ class ExprWriter {
   void end_loop(const std::string& header);
 
   std::string text(const Index& index) const;
-  // Pointer and mask of an address; the mask is empty where everything exists. `also`: a condition besides.
+  // Pointer and mask of an address; the mask is empty where everything exists. `also`: conditions besides.
   std::string place(const std::string& pointer, const Index& address) const;
-  std::string mask(const Index& address, const std::string& also = "") const;
-  std::string mask_of(const std::vector<int>& dimensions, const std::string& also = "") const;
+  std::string mask(const Index& address, const std::vector<std::string>& also = {}) const;
+  std::string mask_of(const std::vector<int>& dimensions, const std::vector<std::string>& also = {}) const;
   // The condition under which an index lies in its tensor; empty where it always does.
   std::string beyond(TensorId tensor, const std::vector<Index>& at) const;
   Index address(TensorId tensor, const std::vector<Index>& at) const;
@@ -59,7 +60,15 @@ class ExprWriter {
 
  private:
   std::string make(ExprId id);
-  std::string load(const Expr& expr);
+  std::string load(const Expr& expr) { return load(expr, {}, "0", ""); }
+  // As far as `given` holds, coordinates are in their tensor; elsewhere, and beyond the tensor, it is `other`.
+  struct Given {
+    std::string text;             // empty: nothing
+    std::vector<ExprId> within;   // what it says of coordinates
+  };
+  std::string load(const Expr& expr, const Given& given, const std::string& other, const std::string& wish);
+  // where(it lies in something, a load, a number) is a load whose mask says so.
+  std::optional<std::string> padded_load(ExprId id, const Expr& expr);
   // A name for a coordinate that is checked against its tensor's size: it is written once. `from_end`: which
   // of the tensor's dimensions.
   std::string coordinate(const Index& index, size_t from_end);

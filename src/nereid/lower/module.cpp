@@ -142,7 +142,7 @@ class ModuleWriter {
     return ok_status();
   }
 
-  // By what the kernel goes over and by what it is given.
+  // By what the kernel goes over and by what it is given, as the program sees it, too.
   void tell_sizes(const TileKernel& kernel, KernelText& text) const {
     std::vector<Extents> shapes = {kernel.rows, kernel.columns};
     for (const auto& pointer : text.pointers)
@@ -152,6 +152,12 @@ class ModuleWriter {
         shapes.push_back(whole);
         shapes.back().erase(shapes.back().begin() + static_cast<std::ptrdiff_t>(d));
       }
+    for (const auto& pointer : text.pointers) {
+      const trace::ValueId leaf = graph_.tensors[static_cast<size_t>(pointer.tensor)].leaf;
+      if (leaf < 0) continue;
+      for (const trace::Value& view : trace_.values)
+        if (view.storage == trace_.values[static_cast<size_t>(leaf)].storage) shapes.push_back(view.sizes);
+    }
     const SizeTeller sizes(shapes, known_, &all_shapes_);
     text.text = sizes.told(text.text);
     text.grid = sizes.told(text.grid);
