@@ -283,13 +283,23 @@ Result<Fragment> Slicer::describe(const Nodes& set, Telling telling) const {
   if (fragment.outputs.empty()) return input_error("nobody needs it");
   if (fragment.inputs.empty()) return input_error("it has no inputs");
 
+  std::optional<TaughtSteps> taught;
+  if (telling.taught) {
+    taught = taught_steps(task_->trace, *forward_, steps);
+    // Named in the order in which they are read now, as the usual telling has them.
+    std::vector<ValueId> read;
+    for (const size_t step : taught->steps)
+      for (const ValueId id : read_by(std::get<trace::Call>(taught->forward.steps[step])))
+        if (std::ranges::find(fragment.inputs, id) != fragment.inputs.end()) add_once(read, id);
+    for (const ValueId id : fragment.inputs) add_once(read, id);
+    fragment.inputs = std::move(read);
+  }
   for (const ValueId id : fragment.inputs)
     fragment.sizes.push_back(value(id).sizes.empty() ? std::vector<int64_t>{1} : value(id).sizes);
-  if (telling.taught) {
-    const TaughtSteps taught = taught_steps(task_->trace, *forward_, steps);
+  if (taught) {
     auto inputs = fragment.inputs;
-    for (const auto& [id, number] : taught.numbers) inputs.push_back(id), fragment.numbers.emplace_back(taught.trace.values[static_cast<size_t>(id)].sizes, number);
-    NEREID_TRY(fragment.source, fragment_text(taught.trace, taught.forward, taught.steps, inputs, fragment.outputs));
+    for (const auto& [id, number] : taught->numbers) inputs.push_back(id), fragment.numbers.emplace_back(taught->trace.values[static_cast<size_t>(id)].sizes, number);
+    NEREID_TRY(fragment.source, fragment_text(taught->trace, taught->forward, taught->steps, inputs, fragment.outputs));
   } else if (auto plain = telling.plain ? plain_text(task_->trace, *forward_, steps, fragment.inputs, fragment.outputs) : std::nullopt) {
     fragment.source = std::move(plain->source), fragment.sizes = std::move(plain->sizes);
   } else {

@@ -224,7 +224,9 @@ TEST(Slicer, MasksAndIndicesAreDrawn) {
   EXPECT_THAT(slicer->alone(1).source, HasSubstr("    def forward(self, x, mask):\n        out = torch.masked_fill(x, mask, 0.0)\n"));
   const auto otherwise = slicer->told_otherwise(slicer->alone(1).nodes);
   ASSERT_THAT(otherwise, SizeIs(2));
-  EXPECT_THAT(otherwise[0].source, HasSubstr("t0 = torch.ops.aten.where.self(x1, x2, x0)"));
+  EXPECT_THAT(otherwise[0].source, HasSubstr("t0 = torch.ops.aten.where.self(x0, x2, x1)"));  // named as they are read
+  EXPECT_THAT(otherwise[0].inputs, ElementsAre(slicer->alone(1).inputs[1], slicer->alone(1).inputs[0]));
+  ASSERT_THAT(otherwise[0].numbers, SizeIs(1));
   EXPECT_THAT(otherwise[1].source, HasSubstr("t0 = torch.ops.aten.masked_fill.Scalar(x0, x1, 0.0)"));
   EXPECT_THAT(slicer->alone(1).source, HasSubstr("    mask = torch.rand(8, 4) < 0.5\n    return [x, mask]\n"));
   EXPECT_THAT(slicer->alone(2).source, HasSubstr("        out = torch.index_select(x, -1, idx)\n"));
