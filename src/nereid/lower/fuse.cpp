@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 
+#include "nereid/lower/plain_fusion.h"
 #include "nereid/lower/prepare.h"
 
 namespace nereid::lower {

@@ -7,6 +7,7 @@
 #include "nereid/lower/emit.h"
 #include "nereid/lower/estimate.h"
 #include "nereid/lower/import.h"
+#include "nereid/lower/plain_fusion.h"
 #include "nereid/lower/prepare.h"
 #include "nereid/lower/update_in_place.h"
 

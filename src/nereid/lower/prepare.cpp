@@ -8,6 +8,7 @@
 #include "nereid/lower/flash.h"
 #include "nereid/lower/fuse.h"
 #include "nereid/lower/import.h"
+#include "nereid/lower/plain_fusion.h"
 #include "nereid/lower/split_scan.h"
 #include "nereid/lower/split_sum.h"
 #include "nereid/lower/value.h"
@@ -81,7 +82,9 @@ void unroll(Graph& graph, Node& node) {
 class Inliner {
  public:
   Inliner(Graph& graph, const std::set<int>& cuts, bool plain_fusion)
-      : graph_(graph), cuts_(cuts), plain_fusion_(plain_fusion), places_(graph.tensors.size()), readers_(graph.tensors.size()) {}
+      : graph_(graph), cuts_(cuts), places_(graph.tensors.size()) {
+    if (plain_fusion) plain_.emplace(graph, live_nodes(graph));
+  }
 
   void run() {
     count();
@@ -91,7 +94,7 @@ class Inliner {
         inline_into_factors(node);
       else
         node.body = inlined(node, node.body);
-      if (plain_fusion_ && !node.flash) look_at(node);
+      if (plain_ && !node.flash) plain_->look_at(node);
     }
   }
 
@@ -101,15 +104,6 @@ class Inliner {
     size_t most = 0;         // indices at which one node does
     bool elsewhere = false;  // one that is no map of the same size, element by element
   };
-
-  void look_at(const Node& node) {
-    if (node.reduction == Reduction::kNone && is_kept(node)) kept_.insert(node.out);
-    const int64_t count = element_count(node.sizes);
-    if (node.reduction != Reduction::kNone || std::ranges::any_of(graph_.reads(node), [&](TensorId read) {
-          return of_rows_.contains(read) && element_count(graph_.tensors[static_cast<size_t>(read)].sizes) == count;
-        }))
-      of_rows_.insert(node.out);
-  }
 
   static bool same_element(const Expr& load) {
     for (size_t d = 0; d < load.at.size(); ++d)
@@ -122,7 +116,6 @@ class Inliner {
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       const Node& node = graph_.nodes[n];
       if (!live[n]) continue;
-      for (const TensorId read : graph_.reads(node)) readers_[static_cast<size_t>(read)].push_back(static_cast<NodeId>(n));
       if (node.call != nullptr) {
         for (const auto& [value, tensor] : node.inputs) ++places_[static_cast<size_t>(tensor)].nodes;
         continue;
@@ -175,50 +168,12 @@ class Inliner {
     return loads <= 2 && work <= 2;
   }
 
-  // Where fusion is plain: every element of the map is one of the reader's, in the same order. A reduction
-  // takes in only what is itself plain.
-  bool goes_along(const Node& reader, const Node& made) const {
-    if (of_one_call(reader, made)) return true;
-    if (element_count(made.sizes) == 1 && graph_.reads(made).size() <= 1) return true;  // a number
-    std::set<int> steps = reader.steps;
-    steps.insert(made.steps.begin(), made.steps.end());
-    if (reader.reduction != Reduction::kNone && !is_plain(graph_, made)) return false;
-    return reader.call == nullptr && !reader.special() && !is_contraction(graph_, reader) &&
-           steps.size() <= kMostPlainSteps &&
-           element_count(made.sizes) == element_count(reader.extents()) &&
-           std::ranges::all_of(graph_.exprs.below(reader.body), [&](ExprId id) {
-             const Expr& expr = graph_.exprs[id];
-             return expr.kind != Expr::Kind::kLoad || expr.tensor != made.out ||
-                    reads_in_order(graph_, reader, expr);
-           });
-  }
-
-  // Where fusion is plain, of a map that has taken in what it does: it is computed once, unless all who read it
-  // may do it. What ends a reduction over rows, as a norm does, is taken in by one who goes on element by
-  // element, and what is not plain by one.
-  bool is_kept(const Node& made) const {
-    const auto of_rows = [&](TensorId read) {
-      const int64_t count = element_count(graph_.tensors[static_cast<size_t>(read)].sizes);
-      return of_rows_.contains(read) && count > 1 && count < element_count(made.sizes);
-    };
-    const bool ends_reduction = std::ranges::any_of(graph_.reads(made), of_rows);
-    std::set<int> calls;
-    for (const NodeId id : readers_[static_cast<size_t>(made.out)]) {
-      const Node& reader = graph_.nodes[static_cast<size_t>(id)];
-      if (!goes_along(reader, made)) return true;
-      if (of_one_call(reader, made)) continue;
-      if (ends_reduction && reader.reduction != Reduction::kNone) return true;
-      if (!reader.steps.empty()) calls.insert(*reader.steps.rbegin());
-    }
-    return calls.size() > 1 && (ends_reduction || !is_plain(graph_, made));
-  }
-
   bool stays(const Node& reader, TensorId tensor) const {
     const Node* made = graph_.maker(tensor);
     if (made == nullptr || made->special() || made->reduction != Reduction::kNone || made->whole ||
         !made->at.empty() || part_of(*made, cuts_) != part_of(reader, cuts_))
       return true;
-    if (plain_fusion_ && (kept_.contains(tensor) || !goes_along(reader, *made))) return true;
+    if (plain_ && !plain_->takes(reader, *made)) return true;
     const Places& places = places_[static_cast<size_t>(tensor)];
     const size_t length = graph_.exprs.below(made->body).size();
     // What is written anyway is read, where that is less than to compute it again.
@@ -266,11 +221,8 @@ class Inliner {
 
   Graph& graph_;
   const std::set<int>& cuts_;
-  const bool plain_fusion_;
-  std::vector<Places> places_;                 // of each tensor
-  std::vector<std::vector<NodeId>> readers_;  // likewise
-  std::set<TensorId> kept_ = {};              // where fusion is plain: maps that are not taken in
-  std::set<TensorId> of_rows_ = {};           // likewise: made by reductions, or of that element by element
+  std::optional<PlainFusion> plain_;
+  std::vector<Places> places_;  // of each tensor
   const std::vector<TensorId> results_ = graph_.results();
 };
 
@@ -493,41 +445,6 @@ bool may_be_by_taps(const Graph& graph, const Node& node) {
 int part_of(const Node& node, const std::set<int>& cuts) {
   if (node.steps.empty()) return 0;
   return static_cast<int>(std::distance(cuts.begin(), cuts.upper_bound(*node.steps.rbegin())));
-}
-
-bool reads_in_order(const Graph& graph, const Node& node, const Expr& load) {
-  const Extents extents = node.extents(), &sizes = graph.tensors[static_cast<size_t>(load.tensor)].sizes;
-  const std::vector<int64_t> strides = row_major(sizes);
-  Index address;
-  for (size_t d = 0; d < sizes.size(); ++d) address = address + load.at[d] * strides[d];
-  if (address.constant() != 0 || !load.args.empty()) return false;
-  std::vector<std::pair<int64_t, int>> steps;  // strides, dimensions
-  for (const auto& [atom, stride] : address.terms()) {
-    if (atom.kind != Atom::Kind::kDimension) return false;
-    if (extents[static_cast<size_t>(atom.dimension)] > 1) steps.emplace_back(stride, atom.dimension);
-  }
-  std::ranges::sort(steps);
-  int64_t next = 1;
-  int row = static_cast<int>(node.sizes.size()), column = static_cast<int>(extents.size());
-  for (const auto& [stride, dimension] : steps) {
-    int& last = static_cast<size_t>(dimension) < node.sizes.size() ? row : column;
-    if (stride != next || dimension >= last) return false;
-    next *= extents[static_cast<size_t>(dimension)];
-    last = dimension;
-  }
-  return true;
-}
-
-bool is_plain(const Graph& graph, const Node& node) {
-  return std::ranges::all_of(graph.exprs.below(node.body), [&](ExprId id) {
-    const Expr& expr = graph.exprs[id];
-    return expr.kind != Expr::Kind::kIndex && expr.kind != Expr::Kind::kWithin &&
-           (expr.kind != Expr::Kind::kLoad || reads_in_order(graph, node, expr));
-  });
-}
-
-bool of_one_call(const Node& a, const Node& b) {
-  return !a.steps.empty() && !b.steps.empty() && *a.steps.rbegin() == *b.steps.rbegin();
 }
 
 void prepare(Graph& graph, const Target& target, bool split_sums, const std::set<int>& cuts,
