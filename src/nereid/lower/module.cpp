@@ -155,8 +155,13 @@ class ModuleWriter {
     for (const auto& pointer : text.pointers) {
       const trace::ValueId leaf = graph_.tensors[static_cast<size_t>(pointer.tensor)].leaf;
       if (leaf < 0) continue;
-      for (const trace::Value& view : trace_.values)
-        if (view.storage == trace_.values[static_cast<size_t>(leaf)].storage) shapes.push_back(view.sizes);
+      // What forward's calls give; a trace may have more values or fewer, of which nothing here may depend.
+      for (const auto& step : trace_.phases.back().steps)
+        if (const auto* call = std::get_if<trace::Call>(&step))
+          for (const trace::ValueId id : trace::tensors_in(call->result)) {
+            const trace::Value& view = trace_.values[static_cast<size_t>(id)];
+            if (view.storage == trace_.values[static_cast<size_t>(leaf)].storage) shapes.push_back(view.sizes);
+          }
     }
     const SizeTeller sizes(shapes, known_, &all_shapes_);
     text.text = sizes.told(text.text);
