@@ -83,6 +83,14 @@ assert curve("further", "loss")[0][0] < 0.3
 
 # Bad input, and what it leaves.
 refused("another run file", start("plain", optimizer={"learning_rate": 0.02}), "was begun with another run file", "plain/run.toml", code=2)
+run_file("busy")
+process = subprocess.Popen(command("busy", "--json"), stdout=subprocess.PIPE, text=True, env=ENV)
+process.stdout.readline()
+process.send_signal(signal.SIGSTOP)  # it is in the middle of its steps for as long as is needed
+refused("a folder that another run writes", subprocess.run(command("busy"), capture_output=True, text=True, env=ENV), "runs/busy: another run is writing there", code=2)
+process.send_signal(signal.SIGCONT)
+process.communicate()
+assert process.returncode == 0 and curve("busy", *EXACT) == curve("kept", *EXACT)
 refused("a key of nobody", start("wrong", schedule={"stepz": 1}), "wrong.toml:", "schedule has no key 'stepz'", code=2)
 refused("no such data", start("nowhere", data={"train": ["/nowhere"]}), "/nowhere/tokens.json: No such file", code=2)
 refused("a small vocabulary", start("small", model={"vocab_size": 50}), "the data has ids up to 60, the model a vocabulary of 50", code=2)

@@ -33,7 +33,9 @@ class RlLoop {
 
   Status go() {
     folder_ = options_.folder.empty() ? std::filesystem::path("training") / run().name : options_.folder;
-    if (leads()) NEREID_TRY_STATUS(open_run_folder(folder_, options_.run_file));
+    if (leads()) {
+      NEREID_TRY(lock_, open_run_folder(folder_, options_.run_file));
+    }
     std::vector<double> everybody = {1};
     NEREID_TRY_STATUS(ranks_->sum(everybody));  // the folder is there
     NEREID_TRY(installation_, Installation::locate());
@@ -394,6 +396,7 @@ class RlLoop {
   Ranks* ranks_;
   at::Device device_;
   std::filesystem::path folder_;
+  Fd lock_;  // of the folder
   std::optional<Installation> installation_;
   std::optional<TaskSource> tasks_, held_out_;
   bool judge_waits_ = false;  // until the engine has written all: it would measure the engine

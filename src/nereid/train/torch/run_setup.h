@@ -3,15 +3,16 @@
 
 #include <functional>
 
+#include "nereid/base/file.h"
 #include "nereid/model/decoder/weights.h"
 #include "nereid/train/run_file.h"
 #include "nereid/train/torch/ranks.h"
 
 namespace nereid::train {
 
-// Makes the run's folder and keeps a copy of the run file there. A folder belongs to one run file: another is
-// an error (blamed on the input).
-Status open_run_folder(const std::filesystem::path& folder, const std::string& run_file);
+// Makes the run's folder and keeps a copy of the run file there. A folder belongs to one run file, and to one run of it at a time, for as
+// long as the result is held: another is an error (blamed on the input).
+Result<Fd> open_run_folder(const std::filesystem::path& folder, const std::string& run_file);
 
 // The model that the run begins with, in its precision: read, or drawn by the run's seed.
 Result<model::Weights> first_weights(const RunFile& run, at::Device device);

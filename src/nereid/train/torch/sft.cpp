@@ -45,7 +45,8 @@ class SftRun {
   Status open_folder() {
     folder_ = options_.folder.empty() ? std::filesystem::path("training") / run_.name : options_.folder;
     if (!leads()) return ok_status();
-    return open_run_folder(folder_, options_.run_file);
+    NEREID_TRY(lock_, open_run_folder(folder_, options_.run_file));
+    return ok_status();
   }
 
   Status open_data() {
@@ -241,6 +242,7 @@ class SftRun {
   at::Device device_;
   std::string device_name_ = device_name(device_);
   std::filesystem::path folder_;
+  Fd lock_;  // of the folder
   std::optional<TokenSet> train_set_, held_out_set_;
   std::optional<Trainer> trainer_;
   std::optional<CheckpointWriter> writer_;
