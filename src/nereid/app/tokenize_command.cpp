@@ -37,6 +37,7 @@ struct TokenizeOptions {
   model::ChatTemplate chat_template;
   model::ChatOptions chat_options;
   model::TrainerOptions trainer;
+  std::string phrase_words;
   std::string like = "qwen", output;
 };
 
@@ -113,6 +114,12 @@ Result<Answer> train(const TokenizeOptions& options, bool json) {
   how.family = options.like == "qwen"     ? model::TokenizerFamily::kQwen
                : options.like == "llama3" ? model::TokenizerFamily::kLlama3
                                           : model::TokenizerFamily::kCode;
+  if (how.phrases > 0) {
+    if (options.like != "code") return input_error("--phrases needs --like code");
+    NEREID_TRY(const std::string words, read_input(options.phrase_words));
+    std::istringstream each(words);
+    how.phrase_words = {std::istream_iterator<std::string>(each), {}};
+  }
   model::Trainer trainer(how);
   for (const std::string& file : options.files)
     NEREID_TRY_STATUS(each_text(file, options.nul, [&](std::string_view text) -> Status {
@@ -190,6 +197,13 @@ void add_tokenize_command(CLI::App& app, Chosen& chosen) {
       ->add_option("--min-frequency", options->trainer.min_frequency,
                    "Pairs that are less common are not merged")
       ->needs(training);
+  auto* phrase_words =
+      command->add_option("--phrase-words", options->phrase_words, "A file with the names that are of phrases, apart by white space");
+  command
+      ->add_option("--phrases", options->trainer.phrases,
+                   "So many tokens are of several words, as \" = tl.load(\": the names in them are of --phrase-words")
+      ->needs(training)
+      ->needs(phrase_words);
   command->add_option("--like", options->like, "Whose way of cutting text; code: names with their underscores are words")
       ->check(CLI::IsMember({"qwen", "llama3", "code"}))
       ->needs(training)

@@ -81,6 +81,7 @@ LearnedVocabulary PairMerger::learn(size_t vocabulary, uint64_t min_frequency) {
   }
   queue_noted();
   std::vector<Pair> merges;
+  std::vector<uint64_t> seen;
   while (tokens_.size() < vocabulary && !queue_.empty()) {
     std::ranges::pop_heap(queue_, kLater);
     Candidate top = queue_.back();
@@ -96,6 +97,7 @@ LearnedVocabulary PairMerger::learn(size_t vocabulary, uint64_t min_frequency) {
     const auto [known, fresh] = ids.emplace(token, static_cast<uint32_t>(tokens_.size()));
     if (fresh) tokens_.push_back(token);
     merges.push_back(top.pair);
+    seen.push_back(static_cast<uint64_t>(top.count));
     for (const uint32_t word : std::exchange(places_[top.places], {}))
       merge_in(word, top.pair, known->second);
     queue_noted();
@@ -105,8 +107,10 @@ LearnedVocabulary PairMerger::learn(size_t vocabulary, uint64_t min_frequency) {
   std::unordered_map<Pair, size_t, PairHash> last;
   for (size_t i = 0; i < merges.size(); ++i) last[merges[i]] = i;
   for (size_t i = 0; i < merges.size(); ++i)
-    if (last[merges[i]] == i)
+    if (last[merges[i]] == i) {
       learned.merges.emplace_back(static_cast<uint32_t>(merges[i] >> 32), static_cast<uint32_t>(merges[i]));
+      learned.seen.push_back(seen[i]);
+    }
   learned.tokens = std::move(tokens_);
   return learned;
 }

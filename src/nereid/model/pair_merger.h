@@ -13,6 +13,7 @@ namespace nereid::model {
 struct LearnedVocabulary {
   std::vector<std::string> tokens;                    // by id, spelled
   std::vector<std::pair<uint32_t, uint32_t>> merges;  // in order, each once
+  std::vector<uint64_t> seen;                         // how often each of them was, when it was merged
 };
 
 class PairMerger {

@@ -1,6 +1,8 @@
 #include "nereid/model/trainer.h"
 
 #include <algorithm>
+#include <cctype>
+#include <functional>
 #include <set>
 
 #include "nereid/base/json.h"
@@ -12,7 +14,7 @@
 namespace nereid::model {
 namespace {
 
-Json file_without_model(const TrainerOptions& options) {
+Json file_without_model(const TrainerOptions& options, const std::vector<std::string>& phrases, size_t first_phrase) {
   const bool qwen = options.family == TokenizerFamily::kQwen;
   const std::string_view pattern =
       qwen ? kQwenPattern : options.family == TokenizerFamily::kLlama3 ? kLlama3Pattern : kCodePattern;
@@ -23,14 +25,17 @@ Json file_without_model(const TrainerOptions& options) {
                       {"behavior", "Isolated"},
                       {"invert", false}};
   Json added = Json::array();
-  for (size_t i = 0; i < options.special.size(); ++i)
-    added.push_back({{"id", i},
-                     {"content", options.special[i]},
+  const auto add = [&](size_t id, const std::string& content, bool special) {
+    added.push_back({{"id", id},
+                     {"content", content},
                      {"single_word", false},
                      {"lstrip", false},
                      {"rstrip", false},
                      {"normalized", false},
-                     {"special", true}});
+                     {"special", special}});
+  };
+  for (size_t i = 0; i < options.special.size(); ++i) add(i, options.special[i], true);
+  for (size_t i = 0; i < phrases.size(); ++i) add(first_phrase + i, phrases[i], false);
   return {{"version", "1.0"},
           {"truncation", nullptr},
           {"padding", nullptr},
@@ -82,8 +87,12 @@ void Trainer::add(std::string_view text) {
     text = normalized_;
   }
   if (by_pattern_) {
-    const auto done = PreTokenizerRun(*by_pattern_).words(text, [&](std::string_view word) { count(word); });
+    const auto done = PreTokenizerRun(*by_pattern_).words(text, [&](std::string_view word) {
+      count(word);
+      if (options_.phrases > 0) join(word);
+    });
     NEREID_CHECK(done.ok(), "this expression never goes back");
+    end_phrase();
     return;
   }
   for (WordScanner scanner(text, qwen ? 1 : 3); !scanner.done();) count(scanner.next());
@@ -98,7 +107,52 @@ void Trainer::count(std::string_view word) {
   }
 }
 
+// A nought is of phrases, too, but within: tl.program_id(0).
+void Trainer::join(std::string_view word) {
+  const std::string_view name = word.substr(word.starts_with(' ') || word.starts_with('.') ? 1 : 0);
+  const bool named = !name.empty() && (std::isalnum(static_cast<unsigned char>(name[0])) != 0 || name[0] == '_' ||
+                                       (static_cast<unsigned char>(name[0]) & 0x80) != 0);
+  if (named && word != "0" && !options_.phrase_words.contains(std::string(name))) return end_phrase();
+  auto found = joined_.find(word);
+  if (found == joined_.end()) found = joined_.emplace(word, static_cast<uint32_t>(joined_.size())).first;
+  phrase_.push_back(found->second);
+}
+
+void Trainer::end_phrase() {
+  if (phrase_.size() > 1) ++seen_phrases_[phrase_];
+  phrase_.clear();
+}
+
+std::vector<std::string> Trainer::phrases() const {
+  std::vector<std::string> tokens(joined_.size());
+  for (const auto& [word, id] : joined_) tokens[id] = word;
+  const size_t words = tokens.size(), merges = options_.phrases * 3 / 2;
+  PairMerger merger(std::move(tokens));
+  for (const auto& [symbols, count] : seen_phrases_) merger.add(symbols, count);
+  // More than there are to be: many are parts of longer ones and spare little.
+  const LearnedVocabulary learned = merger.learn(words + merges, 2);
+  std::unordered_map<std::string, uint64_t> length;
+  for (size_t id = 0; id < learned.tokens.size(); ++id) length[learned.tokens[id]] = 1;
+  std::map<std::string, uint64_t> spared;
+  for (size_t i = 0; i < learned.merges.size(); ++i) {
+    const std::string &left = learned.tokens[learned.merges[i].first], &right = learned.tokens[learned.merges[i].second];
+    const std::string text = left + right;
+    length[text] = length[left] + length[right];
+    if (text.front() == '0' || text.back() == '0') continue;
+    uint64_t& most = spared[text];
+    most = std::max(most, learned.seen[i] * (length[text] - 1));
+  }
+  std::vector<std::pair<uint64_t, std::string>> best;
+  for (const auto& [text, tokens_spared] : spared) best.emplace_back(tokens_spared, text);
+  std::ranges::stable_sort(best, std::greater<>(), &std::pair<uint64_t, std::string>::first);
+  best.resize(std::min(best.size(), options_.phrases));
+  std::vector<std::string> made;
+  for (auto& each : best) made.push_back(std::move(each.second));
+  return made;
+}
+
 Result<std::string> Trainer::train() const {
+  const std::vector<std::string> phrases = this->phrases();
   // The symbols of bytes have the ids behind the special tokens, in the order of their code points.
   std::vector<std::string> tokens = options_.special;
   std::array<uint16_t, 256> symbols = byte_symbols();
@@ -108,9 +162,9 @@ Result<std::string> Trainer::train() const {
     if (token.empty() || std::ranges::count(tokens, token) > 1)
       return input_error(
           "special token '{}': expected one that is not empty, given once, and no byte's symbol", token);
-  if (options_.vocabulary < tokens.size())
-    return input_error("a vocabulary of {} tokens: expected at least {}, for 256 bytes and {} special tokens",
-                       options_.vocabulary, tokens.size(), options_.special.size());
+  if (options_.vocabulary < tokens.size() + phrases.size())
+    return input_error("a vocabulary of {} tokens: expected at least {}, for 256 bytes, {} special tokens and {} phrases",
+                       options_.vocabulary, tokens.size() + phrases.size(), options_.special.size(), phrases.size());
 
   std::array<uint32_t, 256> byte_tokens{};
   for (uint32_t id = 0; id < 256; ++id) {
@@ -124,9 +178,9 @@ Result<std::string> Trainer::train() const {
     for (const char byte : word) symbols_of_word.push_back(byte_tokens[static_cast<unsigned char>(byte)]);
     merger.add(symbols_of_word, count);
   }
-  const LearnedVocabulary learned = merger.learn(options_.vocabulary, options_.min_frequency);
+  const LearnedVocabulary learned = merger.learn(options_.vocabulary - phrases.size(), options_.min_frequency);
 
-  std::string text = file_without_model(options_).dump();
+  std::string text = file_without_model(options_, phrases, learned.tokens.size()).dump();
   text.pop_back();
   return text + ",\"model\":" + model_text(learned) + "}\n";
 }

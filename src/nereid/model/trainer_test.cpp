@@ -58,6 +58,31 @@ TEST(Trainer, NamesOfCodeAreWords) {
   EXPECT_EQ(trainer.distinct_words(), 13u);
 }
 
+TEST(Trainer, PhrasesAreTokensAndNamesAreCutAlike) {
+  const std::string line = "    gate = tl.load(gate_ptr + i, mask=i < 480, other=0)\n";
+  Trainer trainer({.family = TokenizerFamily::kCode, .vocabulary = 400, .special = {"<|end|>"}, .phrases = 16,
+                   .phrase_words = {"tl", "load", "mask", "other", "i"}});
+  for (int i = 0; i < 9; ++i) trainer.add(line + line);
+  const auto text = trainer.train();
+  ASSERT_TRUE(text.ok());
+  const auto tokenizer = Tokenizer::parse(*text, "trained");
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message;
+  const auto encoded = [&](const std::string& of) {
+    std::vector<TokenId> ids;
+    EXPECT_TRUE(Encoder(*tokenizer).encode(of, {}, ids).ok());
+    EXPECT_EQ((*tokenizer)->decode(ids), of);
+    return ids;
+  };
+  for (const char* phrase : {" = tl.load(", " + i, mask=i < "}) {
+    ASSERT_EQ(encoded(phrase).size(), 1u) << phrase;
+    EXPECT_FALSE((*tokenizer)->special(encoded(phrase)[0])) << phrase;
+  }
+  EXPECT_GT(encoded(", other=0").size(), 1u);  // it would end with a digit
+  EXPECT_GT(encoded("gate = ").size(), 1u);    // a name is of none
+  EXPECT_EQ(encoded("x = tl.load(gate_ptr + i, mask=i < 7, other=0)\n    <|end|>").back(), 0);
+  EXPECT_EQ(*trainer.train(), *text);
+}
+
 TEST(Trainer, StopsWhereTextsGiveOut) {
   Trainer trainer({.vocabulary = 100'000, .min_frequency = 2});
   trainer.add("aaaa bb aaaa");
