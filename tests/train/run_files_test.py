@@ -1,5 +1,5 @@
 """The run files in runs/: each as it stands, but for a toy's sizes and paths, does its two steps on the CPU; so there is no key in them that nobody reads,
-and none that does not go with the others."""
+and none that does not go with the others. The scripts beside them make what the files read: pairs, a tokenizer learnt from them, tasks."""
 import json
 import os
 import pathlib
@@ -82,3 +82,17 @@ with tempfile.TemporaryDirectory() as folder:
         assert (model / "config.json").exists() and f"{file.stem}: all 2 steps are done" in done.stderr, (file.name, done.stderr)
         assert (model / "tokenizer.json").exists() or "rl" not in tables, file.name
         print(f"{file.name}: {[round(step['loss'], 4) for step in steps]}")
+
+    # 20 programs' pairs for 12,000, 4 tasks of each level for 3,000.
+    scripts = {**ENV, "NEREID": NEREID, "JOBS": "2"}
+    subprocess.run([REPOSITORY / "runs/small-tokenizer", root / "pairs", root / "learnt.json", "20"], cwd=REPOSITORY, env=scripts, check=True, stdout=subprocess.DEVNULL)
+    learnt = json.loads((root / "learnt.json").read_text())
+    phrases = [token["content"] for token in learnt["added_tokens"] if not token["special"]]
+    assert len(phrases) == 500 and any(" + tl.arange(0, BLOCK)" in phrase for phrase in phrases), phrases[:20]
+    pair = json.loads((root / "pairs/train-2-small.jsonl").read_text().splitlines()[0])
+    counted = json.loads(subprocess.run([NEREID, "tokenize", "-t", root / "learnt.json", "--count", "--json", "-"], input=pair["code"], capture_output=True, text=True, check=True).stdout)["tokens"]
+    assert counted < len(pair["code"]) / 5, (counted, len(pair["code"]))
+    subprocess.run([REPOSITORY / "runs/small-rl-data", root / "rl", "4"], cwd=REPOSITORY, env=scripts, check=True, capture_output=True)
+    tasks = sorted((root / "rl").glob("train*.jsonl"))
+    assert [len(path.read_text().splitlines()) for path in tasks] == [2] * 6, tasks
+    print(f"small-tokenizer: {len(pair['code'])} characters in {counted} tokens; small-rl-data: {len(tasks)} lists")
