@@ -157,7 +157,7 @@ def compute_of(where, table):
 
 
 # What [rl] has for one objective and not for another (docs/training.md).
-OWN = {"grpo": {"baseline", "clip"}, "hrd": {"baseline", "clip", "alpha", "uniform_reward", "speedup_limit", "wrong_price"}, "best": {"clip", "speedup_limit"},
+OWN = {"grpo": {"baseline", "clip"}, "hrd": {"baseline", "clip", "alpha", "uniform_reward", "speedup_limit", "wrong_price"}, "best": {"clip", "speedup_limit", "wrong_price", "plan_price"},
        "drpo": {"lambda", "tau", "beta", "delta"}}
 
 

@@ -45,14 +45,18 @@ def hrd(new, old, plans, valid, correct, speedup, groups, baseline, beta, delta,
     return loss
 
 
-def best(new, old, plans, valid, correct, speedup, groups, baseline, beta, delta, price=0):
+def best(new, old, plans, valid, correct, speedup, groups, baseline, beta, delta, price=0, apart=False):
     right, worth = (valid * correct).bool(), torch.zeros_like(speedup)
     for a, b in groups:
         logs = speedup[a:b].log()
         if right[a:b].any():
             worth[a:b] = torch.where(right[a:b], (logs - logs[right[a:b]].mean()).clamp(0, math.log(2)), -price)
-    tokens = torch.cat([torch.full_like(n, abs(w.item())) for n, w in zip(new, worth)])
-    return -torch.cat([ppo(n, o, w) for n, o, w in zip(new, old, worth)]).sum() / tokens.sum()
+    of_plan = worth
+    if apart:  # plans by what such a choice is worth, codes copied
+        rewards = log_speed(right.double(), speedup, groups)
+        of_plan = torch.cat([rewards[a:b] - rewards[a:b].mean() for a, b in groups])
+    pushed = [torch.where(torch.arange(len(n)) < p, v, w) for n, p, v, w in zip(new, plans, of_plan, worth)]
+    return -torch.cat([ppo(n, o, w) for n, o, w in zip(new, old, pushed)]).sum() / torch.cat(pushed).abs().sum()
 
 
 def drpo(new, old, plans, valid, correct, speedup, groups, baseline, beta, delta):
@@ -77,6 +81,10 @@ def priced_best(*told):
     return best(*told, price=0.3)
 
 
+def planned_best(*told):
+    return best(*told, apart=True)
+
+
 count = 0
 for seed in range(4):
     torch.manual_seed(seed)
@@ -92,9 +100,9 @@ for seed in range(4):
     flat = -3 * torch.rand(int(lengths.sum()))
     old = flat + (torch.rand(len(flat)) - 0.5) * (0.9 if seed % 2 else 0.2)
     offsets = [0, *lengths.cumsum(0).tolist()]
-    for kind in (grpo, hrd, log_hrd, best, priced_best, drpo):
+    for kind in (grpo, hrd, log_hrd, best, priced_best, planned_best, drpo):
         # Each looks at a baseline, or at beta and delta.
-        for baseline in ("normalized",) if kind in (best, priced_best, drpo) else ("normalized", "mean", "leave_one_out"):
+        for baseline in ("normalized",) if kind in (best, priced_best, planned_best, drpo) else ("normalized", "mean", "leave_one_out"):
             for beta, delta in ((1000, 1e-4), (3, 0.05)) if kind is drpo else ((0, 0),):
                 leaf = flat.double().requires_grad_()
                 cut = lambda x: [x[a:b] for a, b in zip(offsets, offsets[1:])]
@@ -102,7 +110,7 @@ for seed in range(4):
                 loss.backward()
                 ours = check("objective", {"new": flat, "old": old, "lengths": lengths, "plans": plans, "judged": torch.stack([valid, correct, speedup], 1),
                               "groups": torch.tensor([0, 4, 9, 12])}, kind=kind.__name__.split("_")[-1], baseline=baseline,
-                             wrong_price=0.3 if kind in (log_hrd, priced_best) else -1, beta=beta, delta=delta)
+                             wrong_price=0.3 if kind in (log_hrd, priced_best) else -1, plan_price=0.3 if kind is planned_best else -1, beta=beta, delta=delta)
                 told = (kind.__name__, baseline, seed, beta)
                 assert abs(ours["loss"] - loss.detach()) <= 1e-6 * max(1, abs(loss.item())), (told, ours["loss"], loss)
                 assert (ours["gradients"] - leaf.grad).abs().max() <= 1e-6 * max(1, leaf.grad.abs().max()), told

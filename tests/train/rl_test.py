@@ -251,6 +251,16 @@ assert "another.toml: rehearsal.train: rehearsed was made with another tokenizer
 out = [json.loads(line) for line in ran(LM, "train-rl", rl_file("best", "best", steps=1) + ".toml", "--device", "cpu", "--json").stdout.splitlines()]
 assert all(line["loss"] == 0 and line["gradient_norm"] == 0 for line in out) and all(r["advantage"] == 0 for r in rollouts("best")), out
 
+# With a price of plans there is, where some are wrong: their plans alone are pushed away, and what is right is written more often.
+out = [json.loads(line) for line in ran(LM, "train-rl", rl_file("planned", "best", steps=1, more="plan_price = 0.5") + ".toml", "--device", "cpu", "--json").stdout.splitlines()]
+groups = {}
+for r in rollouts("planned"):
+    assert r["advantage"] == 0, r
+    groups.setdefault((r["class"], r["task"], r["prompt"]), []).append((r["verdict"] == "Verified", r["plan_advantage"]))
+mixed = [group for group in groups.values() if len({right for right, _ in group}) == 2]
+assert mixed and out[0]["gradient_norm"] > 0 and all((worth > 0) == right for group in mixed for right, worth in group), (out, groups)
+assert all(worth == 0 for group in groups.values() if group not in mixed for _, worth in group), groups
+
 # What an ablation leaves out: the same answers, the same verdicts.
 out = [json.loads(line) for line in ran(LM, "train-rl", rl_file("unruled", "hrd", steps=1, more="uniform_reward = true\nrule_reward = false") + ".toml",
                                         "--device", "cpu", "--json").stdout.splitlines()]

@@ -54,4 +54,11 @@ std::vector<double> best_advantages(std::span<const Judged> group, double speedu
   return found;
 }
 
+std::vector<double> centred_speed_advantages(std::span<const Judged> group, double speedup_limit, double wrong_price) {
+  auto found = advantages(log_speed_rewards(group, speedup_limit, wrong_price), Baseline::kMean);
+  for (double& advantage : found)
+    if (std::abs(advantage) <= 1e-9) advantage = 0;
+  return found;
+}
+
 }  // namespace nereid::train

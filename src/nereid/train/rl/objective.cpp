@@ -119,15 +119,25 @@ class Evaluation {
   // The mean over the tokens of what is copied (or pushed away), where an answer's weigh its advantage's size: as
   // supervised examples would be learnt from, so the loss stands in one scale with that of rehearsed ones.
   void best() {
-    std::vector<double> worth;
+    struct Part {
+      size_t index, begin, end;
+      double advantage;
+    };
+    std::vector<Part> parts;
     double weights = 0;
-    for (size_t g = 0; g + 1 < groups_.size(); ++g)
-      for (const double advantage : code_advantages(settings_, judged(g))) {
-        weights += std::abs(advantage) * static_cast<double>(rollouts_[worth.size()].log_probabilities.size());
-        worth.push_back(advantage);
+    for (size_t g = 0; g + 1 < groups_.size(); ++g) {
+      const auto of_plan = plan_advantages(settings_, judged(g));
+      const auto of_code = code_advantages(settings_, judged(g));
+      for (size_t i = groups_[g]; i < groups_[g + 1]; ++i) {
+        const size_t plan = rollouts_[i].plan_tokens, length = rollouts_[i].log_probabilities.size();
+        for (const Part& part : {Part{i, 0, plan, of_plan[i - groups_[g]]}, Part{i, plan, length, of_code[i - groups_[g]]}}) {
+          if (part.advantage == 0 || part.begin == part.end) continue;
+          weights += std::abs(part.advantage) * static_cast<double>(part.end - part.begin);
+          parts.push_back(part);
+        }
       }
-    for (size_t i = 0; i < worth.size(); ++i)
-      if (worth[i] != 0) add_clipped(i, 0, rollouts_[i].log_probabilities.size(), worth[i], 1 / weights);
+    }
+    for (const Part& part : parts) add_clipped(part.index, part.begin, part.end, part.advantage, 1 / weights);
   }
 
   // The mean over groups of tau * log mean exp(s / tau) over the incorrect less the weighted mean of s over
@@ -217,7 +227,8 @@ std::vector<double> code_rewards(const ObjectiveSettings& settings, std::span<co
 
 std::vector<double> plan_advantages(const ObjectiveSettings& settings, std::span<const Judged> group) {
   if (settings.kind == ObjectiveSettings::Kind::kBest)
-    return best_advantages(group, settings.speedup_limit, settings.wrong_price.value_or(0));
+    return settings.plan_price ? centred_speed_advantages(group, settings.speedup_limit, *settings.plan_price)
+                               : best_advantages(group, settings.speedup_limit, settings.wrong_price.value_or(0));
   return advantages(plan_rewards(settings, group), settings.baseline);
 }
 

@@ -32,6 +32,7 @@ struct ObjectiveSettings {
   bool uniform_reward = false;                // kHrd: the code's tokens get the plan's reward
   double speedup_limit = 2;                   // kHrd: a plan earns no more; kBest: its logarithm, an answer
   std::optional<double> wrong_price{};        // kHrd: plans earn log_speed_rewards; kBest: a wrong answer's, 0 without
+  std::optional<double> plan_price{};         // kBest: plans are pushed by centred_speed_advantages at this price
   double lambda = 0.1;                        // kDrpo: temperature of log speed-ups
   double tau = 5;                             // kDrpo: temperature of incorrect ones
   double beta = 1000, delta = 1e-4;           // kDrpo: beta * max(KL - delta, 0)^2

@@ -31,6 +31,8 @@ void read_rl(TomlTable& root, RlSettings& rl) {
     if (table->has("wrong_price"))
       table->real("wrong_price", objective.wrong_price.emplace(0), {.lowest = 0, .highest = 1e3});
   }
+  if (objective.kind == Kind::kBest && table->has("plan_price"))
+    table->real("plan_price", objective.plan_price.emplace(0), {.lowest = 0, .highest = 1e3});
   if (objective.kind == Kind::kHrd) {
     table->real("alpha", objective.alpha, {.lowest = 0, .highest = 1e3});
     table->boolean("uniform_reward", objective.uniform_reward);

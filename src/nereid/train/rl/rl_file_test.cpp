@@ -62,6 +62,11 @@ TEST(RlFile, ReadsWhatAnAblationLeavesOut) {
   const auto best = parse_rl_file(text, "r.toml");
   ASSERT_TRUE(best.ok()) << best.error().message;
   EXPECT_EQ(best->rl.objective.wrong_price, 0.1);
+  EXPECT_FALSE(best->rl.objective.plan_price);
+  text.replace(text.find("wrong_price"), 11, "plan_price");
+  EXPECT_EQ(parse_rl_file(text, "r.toml").value().rl.objective.plan_price, 0.1);
+  text.replace(text.find("\"best\""), 6, "\"hrd\"");
+  EXPECT_THAT(parse_rl_file(text, "r.toml").error().message, testing::HasSubstr("rl has no key 'plan_price'"));
 }
 
 TEST(RlFile, ReadsWhatIsRehearsed) {

@@ -179,6 +179,7 @@ Tensors objective(const Input& input) {
   ObjectiveSettings settings{.kind = kinds.at(input.told.at("kind")),
                              .baseline = baselines.at(input.told.at("baseline"))};
   if (input.number("wrong_price") >= 0) settings.wrong_price = input.number("wrong_price");
+  if (input.number("plan_price") >= 0) settings.plan_price = input.number("plan_price");
   settings.beta = input.number("beta");
   settings.delta = input.number("delta");
   const auto numbers = [&](const char* name) {
