@@ -86,6 +86,46 @@ with tempfile.TemporaryDirectory() as name:
     (folder / "slow.jsonl").write_text("".join(json.dumps({**row, "ms": 2 * row["ms"]} if "ms" in row else row) + "\n" for row in rows if row["task"] != "L5_0007"))
     summary, _ = evaluated("after", "--beside", folder / "slow.jsonl")
     assert math.isclose(summary["greedy"]["5"]["over_other"]["geomean"], 2) and summary["greedy"]["5"]["over_other"]["tasks"] == 5, summary
+    # By hand: of tasks 0 to 6 of level 5 task 2 is wrong in both and 3 a fault in both; eager takes 4 ms, the answers 1 and were 2.
+    one = summary["beside"]["level 5"]
+    assert one["tasks"] == 7 and one["verified"] == [5, 5] and one["lost"] == one["won"] == 0 and one["both"] == 5 and one["all"] == 7, one
+    for figure, mean in (("both_verified", 2), ("all_wrong_as_eager", 2 ** (5 / 7))):
+        assert math.isclose(one[figure][0], mean) and one[figure][1] <= mean <= one[figure][2] + 1e-12, one
+    # What is lost and won: before, half as fast but right at tasks 2 and 3, without 0, 1 and 4; task 6 has an Error, and 5 was never timed.
+    old = [row for row in rows if row["level"] == "5"]
+
+    def changed(row):
+        number, own = int(row["task"][-4:]), row["sample"] == "greedy"
+        if own and number in (2, 3):
+            return {**row, "verdict": "Verified", "ms": 2, "reference_ms": 4}
+        if own and number in (0, 1, 4, 6):
+            return {"task": row["task"], "level": "5", "sample": "greedy", "verdict": "Error" if number == 6 else "Mismatch"}
+        return {**row, "ms": None} if own and number == 5 else {**row, "ms": 2 * row["ms"]} if own else row
+
+    (folder / "changed").mkdir()
+    (folder / "changed/results.jsonl").write_text("".join(json.dumps(changed(row)) + "\n" for row in old))
+
+    def beside(*arguments, code=0):
+        done = subprocess.run([sys.executable, ROOT / "bench/small_model/beside.py", *map(str, arguments)], capture_output=True, text=True)
+        assert done.returncode == code, (arguments, done.stderr)
+        return done.stdout, done.stderr
+
+    one = json.loads(beside(folder / "changed", folder / "before", "--json")[0])["all"]
+    assert (one["tasks"], one["errors"], one["verified"], one["lost"], one["won"], one["both"]) == (7, 1, [4, 5], 2, 3, 1), one
+    # Logarithms of 2 over 4 at 7; of 4 over 1 at 0, 1 and 4; of 1 over 2 at 2 and 3; 5 is left out.
+    assert math.isclose(one["both_verified"][0], 2) and one["all"] == 6 and math.isclose(one["all_wrong_as_eager"][0], 2 ** ((1 + 3 * 2 - 2) / 6)), one
+    # The compiler takes 2 ms at even ones and 0.5 at odd ones: before nobody is faster (2 ms is not, nor what was not timed), after 0 and 4 are.
+    assert one["beside_compiler"] == 7 and one["faster_than_compiler"] == [0, 2 / 7] and math.isclose(one["faster_points"][0], 200 / 7), one
+    text, words = beside(folder / "changed", folder / "before")
+    assert "all, 7 tasks (1 more have an Error): Verified 57.1% -> 71.4%, +14.3 points [" in text and "2 lost, 3 won" in text and "8 tasks are in" in words, (text, words)
+    searched = [{"question": "q"}, {"id": "L5_1", "verdict": "Wrong"}, *({"id": f"L5_{i}", "verdict": "Verified", "speedup": 3.0} for i in range(3)), {"id": "L5_3", "verdict": "Verified", "speedup": None}]
+    for folder_, factor in (("one", 1), ("two", 2)):
+        (folder / folder_).mkdir(exist_ok=True)
+        (folder / folder_ / "results.jsonl").write_text("".join(json.dumps({**row, **({"speedup": factor * row["speedup"]} if row.get("speedup") else {})}) + "\n" for row in searched))
+    one = json.loads(beside(folder / "one", folder / "two", "--json")[0])["all"]
+    assert one["verified"] == [4, 4] and one["both"] == one["all"] == 3 and math.isclose(one["both_verified"][0], 2) and one["faster_than_compiler"] is None, one
+    assert "expected what evaluate.py or `nereid eval` left" in beside(folder, folder / "one", code=1)[1]
+    assert "got none that both have" in beside(folder / "one", folder / "before", code=1)[1]
     # Rollouts' choices: fused answers are twice as fast, and one of three is wrong where one by one all are right.
     def rollout(step, prompt, sample, kind, speedup, **more):
         return {"step": step, "class": 0, "task": prompt, "prompt": prompt, "sample": sample, "verdict": "Verified" if speedup else "Mismatch", **({"speedup": speedup} if speedup else {}),

@@ -13,7 +13,8 @@ them) writes the answers to every N-th task and times them, beside the others; a
 
 OUT gets results.jsonl, a line a sample, and summary.json. A share has a 95 % interval (Wilson's); a geometric mean is over tasks, each the mean of its
 Verified samples' logarithms, with a 95 % interval by bootstrap over tasks. --beside compares with another model's results of the same tasks: the geometric mean of
-times over tasks of which both have a Verified answer. With --go-on what OUT has already, of the same command that was broken off, is not made again.
+times over tasks of which both have a Verified answer; and of greedy answers what beside.py tells, right answers lost and won and the speed of all tasks.
+With --go-on what OUT has already, of the same command that was broken off, is not made again.
 `nereid eval --proposer model --samples 16` says what search makes of a model's samples.
 NEREID (the command; ./nereid) may be several words.
 """
@@ -299,15 +300,19 @@ def main():
     answers = [] if told.model == "-" else answers_of(told, tasks)
     rows = results_of(told, tasks, answers, compiler)
     write_lines(told.out / "results.jsonl", rows)
-    beside = lines(told.beside) if told.beside else None
+    others = lines(told.beside) if told.beside else None
     summary = {"model": told.model, "device": told.device, "samples_of_each": told.samples}
     for way in ("greedy", "drawn") if told.samples else ("greedy",):
         for size, kept in (("", lambda name: not is_large(name)), ("large", is_large), ("both sizes", lambda name: True)) if told.large else (("", lambda name: True),):
             figures = summary[f"{way}, {size}" if size else way] = {}
             for level in [*told.levels.split(","), "all"]:
-                some = [[row for row in of if level in (row["level"], "all") and kept(row["task"])] for of in (rows, beside or [])]
-                one = figures[level] = summary_of(some[0], way, None if beside is None else some[1])
+                some = [[row for row in of if level in (row["level"], "all") and kept(row["task"])] for of in (rows, others or [])]
+                one = figures[level] = summary_of(some[0], way, None if others is None else some[1])
                 print(told_line(f"{way}, {size + ', ' if size else ''}{'all' if level == 'all' else 'level ' + level}", one))
+    if told.beside:
+        from beside import compare, read, told as told_beside
+        summary["beside"] = compare(read(told.beside), read(told.out))
+        print("\n".join(told_beside(*one) for one in summary["beside"].items()))
     write(told.out / "summary.json", json.dumps(summary, indent=1) + "\n")
 
 

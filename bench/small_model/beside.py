@@ -1,0 +1,117 @@
+"""What a model's greedy answers are worth beside those of the model before it, at equal correctness or not: what training changed.
+
+    python3 bench/small_model/beside.py BEFORE AFTER [--json]
+
+Both are results.jsonl, or its folder, that evaluate.py or `nereid eval` left of the same tasks. By level and size, with 95 % intervals by bootstrap over tasks, the same tasks drawn for both:
+* Verified before and after, the difference in points, how many tasks were lost and how many won;
+* both Verified: how much faster the answers after are, where both are right. It says nothing of what was lost: who gives up all tasks but the one that became faster is fastest here;
+* all tasks: the same with the speed of eager PyTorch, 1, where an answer is not Verified, for then PyTorch is what is left. Tasks whose right answer has no time are not in it;
+* faster than the compiler's first choice: of all tasks with one that was timed, before and after. What is not Verified is not faster.
+Speeds are over eager PyTorch, each by a clock beside its reference in its own run. A task where either answer's verdict is an Error is in none of this; how many there are is told.
+"""
+import argparse
+import json
+import math
+import pathlib
+import random
+import sys
+
+DRAWS, SHARE = 4000, 0.95
+
+
+def read(path):
+    """{task: {"level", "large", "verdict", "speed", "compiler"}}: logarithms over eager, None where nothing was timed."""
+    path = path / "results.jsonl" if path.is_dir() else path
+    if not path.exists():
+        sys.exit(f"{path}: expected what evaluate.py or `nereid eval` left")
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    if not any("sample" in row for row in rows):  # nereid eval's: the last of a task counts
+        return {row["id"]: {"level": level_of(row["id"]), "large": False, "verdict": row["verdict"], "speed": math.log(row["speedup"]) if row["verdict"] == "Verified" and row.get("speedup") else None, "compiler": None}
+                for row in rows if "id" in row}
+    speed = lambda row: math.log(row["reference_ms"] / row["ms"]) if row["verdict"] == "Verified" and row.get("ms") else None
+    compiler = {row["task"]: speed(row) for row in rows if row["sample"] == "compiler"}
+    return {row["task"]: {"level": row["level"], "large": "_large" in row["task"], "verdict": row["verdict"], "speed": speed(row), "compiler": compiler.get(row["task"])}
+            for row in rows if row["sample"] == "greedy"}
+
+
+def level_of(name):
+    head = name.split("_")[0]
+    return head[1:] if head[:1] == "L" and head[1:].isdigit() else "-"
+
+
+def interval(values, scale, seed=1):
+    """[mean, low, high] of a list of numbers; None of none."""
+    if not values:
+        return None
+    draw, count = random.Random(seed), len(values)
+    means = sorted(sum(draw.choices(values, k=count)) / count for _ in range(DRAWS))
+    tail = (1 - SHARE) / 2
+    return [scale(x) for x in (sum(values) / count, means[int(tail * DRAWS)], means[int((1 - tail) * DRAWS) - 1])]
+
+
+def compared(pairs):
+    """Of [(before, after)] of the same tasks."""
+    asked = [(b, a) for b, a in pairs if "Error" not in (b["verdict"], a["verdict"])]
+    right = [[one["verdict"] == "Verified" for one in pair] for pair in asked]
+    found = {"tasks": len(asked), "errors": len(pairs) - len(asked), "verified": [sum(of) for of in zip(*right)] or [0, 0],
+             "verified_points": interval([100 * (a - b) for b, a in right], float), "lost": sum(b and not a for b, a in right), "won": sum(a and not b for b, a in right)}
+    both = [a["speed"] - b["speed"] for b, a in asked if None not in (b["speed"], a["speed"])]
+    worth = [[0.0 if one["verdict"] != "Verified" else one["speed"] for one in pair] for pair in asked]
+    every = [a - b for b, a in worth if None not in (b, a)]
+    timed = any(one["speed"] is not None for pair in asked for one in pair)
+    found |= {"both": len(both), "both_verified": interval(both, math.exp), "all": len(every) if timed else 0, "all_wrong_as_eager": interval(every, math.exp) if timed else None}
+    faster = [[one["speed"] is not None and one["speed"] > one["compiler"] for one in pair] for pair in asked if None not in (pair[0]["compiler"], pair[1]["compiler"])]
+    found |= {"beside_compiler": len(faster), "faster_than_compiler": [sum(of) / len(faster) for of in zip(*faster)] if faster else None,
+              "faster_points": interval([100 * (a - b) for b, a in faster], float)}
+    return found
+
+
+def told(name, f):
+    times = lambda i: f"{i[0]:.3f} [{i[1]:.3f}, {i[2]:.3f}]"
+    points = lambda i: f"{i[0]:+.1f} points [{i[1]:+.1f}, {i[2]:+.1f}]"
+    text = f"{name}, {f['tasks']} tasks" + (f" ({f['errors']} more have an Error)" if f["errors"] else "")
+    if f["tasks"] == 0:
+        return text
+    text += f": Verified {f['verified'][0] / f['tasks']:.1%} -> {f['verified'][1] / f['tasks']:.1%}, {points(f['verified_points'])}, {f['lost']} lost, {f['won']} won"
+    if f["both_verified"]:
+        text += f"; times as fast: where both are Verified {times(f['both_verified'])} ({f['both']})"
+    if f["all_wrong_as_eager"]:
+        text += f", all, eager's where not Verified {times(f['all_wrong_as_eager'])} ({f['all']})"
+    if f["faster_than_compiler"]:
+        text += f"; faster than the compiler's first choice {f['faster_than_compiler'][0]:.1%} -> {f['faster_than_compiler'][1]:.1%} of {f['beside_compiler']}, {points(f['faster_points'])}"
+    return text
+
+
+def compare(before, after):
+    """{name: figures} by level and size, of the tasks that both have."""
+    names = [name for name in before if name in after]
+    figures = {}
+    levels = list(dict.fromkeys(before[name]["level"] for name in names))
+    sizes = [("", [name for name in names if not before[name]["large"]])]
+    if len(sizes[0][1]) < len(names):
+        sizes += [("large, ", [name for name in names if before[name]["large"]]), ("both sizes, ", names)]
+    for size, some in sizes:
+        for level in [*levels, "all"] if len(levels) > 1 else ["all"]:
+            pairs = [(before[name], after[name]) for name in some if level in (before[name]["level"], "all")]
+            figures[size + ("all" if level == "all" else f"level {level}")] = compared(pairs)
+    return figures
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("before", type=pathlib.Path)
+    parser.add_argument("after", type=pathlib.Path)
+    parser.add_argument("--json", action="store_true", help="the figures as one object")
+    options = parser.parse_args()
+    before, after = read(options.before), read(options.after)
+    figures = compare(before, after)
+    if not figures["all"]["tasks"] and not figures["all"]["errors"]:
+        sys.exit(f"{options.before} and {options.after}: expected the same tasks, got none that both have")
+    print(json.dumps(figures, indent=1) if options.json else "\n".join(told(*one) for one in figures.items()))
+    for one, other, path in ((before, after, options.before), (after, before, options.after)):
+        if one.keys() - other.keys():
+            print(f"{len(one.keys() - other.keys())} tasks are in {path} alone, and left out", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
