@@ -1,4 +1,6 @@
 // Contractions, convolutions, pools, norms and cells.
+#include <utility>
+
 #include "nereid/ops/calls_impl.h"
 
 namespace nereid::ops {
@@ -210,11 +212,11 @@ std::optional<Tensor> group_norm(Calling& c) {
   return made;
 }
 std::optional<Tensor> layer_norm(Calling& c) {
-  Sizes rows = c.out();
-  rows.back() = 1;
+  Sizes rows = c.out(), over;
+  for (auto d = rows.size() - (c.applied.op->rule == Rule::kTriangle ? 2 : 1); d < rows.size(); ++d) over.push_back(std::exchange(rows[d], 1));
   const Tensor made = c.to.made(c.out()), mean = c.to.made(rows), scale = c.to.made(rows);
   c.to.call("native_layer_norm",
-            {arg(c.x[0]), integers({c.out().back()}), c.own.empty() ? none() : arg(c.own[0]),
+            {arg(c.x[0]), integers(over), c.own.empty() ? none() : arg(c.own[0]),
              c.own.empty() ? none() : arg(c.own[1]), c.applied.op->constants.empty() ? arg(1e-5) : c.constant('a')},
             tensors({made, mean, scale}, true));
   return made;
@@ -304,6 +306,7 @@ void add_layer_records(Records& records) {
   records["group_norm"] = group_norm, records["layer_norm"] = layer_norm, records["rms_norm"] = rms_norm;
   records["batch_norm_eval"] = batch_norm_eval;
   records["instance_norm_affine"] = instance_norm, records["layer_norm_plain"] = records["layer_norm_eps"] = layer_norm;
+  records["layer_norm_of_two"] = layer_norm;
   records["rms_norm_eps"] = rms_norm, records["rms_norm_by_hand"] = rms_by_hand;
   records["layer_norm_by_hand"] = layer_norm_by_hand, records["normalize"] = normalize;
   records["rnn_cell"] = records["gru_cell"] = cell, records["lstm_cell"] = lstm_cell;

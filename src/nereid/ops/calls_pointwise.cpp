@@ -156,7 +156,7 @@ std::optional<Tensor> value_of_extreme(Calling& c) {
   return values;
 }
 std::optional<Tensor> softmax(Calling& c) {
-  return c.fresh(c.applied.op->name == "softmax" ? "_softmax" : "_log_softmax",
+  return c.fresh(c.applied.op->name == "log_softmax" ? "_log_softmax" : "_softmax",
                  {arg(c.x[0]), arg(c.told_dim()), arg(false)}, c.laid().sizes);
 }
 std::optional<Tensor> scan(Calling& c) {
@@ -181,6 +181,65 @@ std::optional<Tensor> where_positive(Calling& c) {
   const Tensor positive = c.elementwise("gt.Scalar", {c.x[0]}, {arg(int64_t{0})}, DType::kBool);
   const Tensor scaled = c.elementwise("mul.Tensor", {c.x[0]}, {c.constant('a')});
   return c.elementwise("where.self", {positive, c.x[0], scaled});
+}
+Tensor compared(Calling& c, Tensor tensor, std::string_view op, Arg bound) {
+  return c.elementwise(op, {tensor}, {std::move(bound)}, DType::kBool);
+}
+std::optional<Tensor> where_above(Calling& c) {
+  return c.elementwise("where.self", {compared(c, c.x[2], "gt.Scalar", arg(int64_t{0})), c.x[0], c.x[1]});
+}
+std::optional<Tensor> where_larger(Calling& c) {
+  const Tensor larger = c.elementwise("gt.Tensor", {c.x[0], c.x[1]}, {}, DType::kBool);
+  return c.elementwise("where.self", {larger, c.x[0], c.x[1]});
+}
+Tensor filled(Calling& c, Tensor mask, Arg value) {
+  const Laid lie[] = {c.to.laid(mask), c.laid()};
+  return c.to.call("masked_fill.Scalar", {arg(c.x[0]), arg(mask), std::move(value)}, c.to.made(elementwise(lie)));
+}
+std::optional<Tensor> masked_fill_below(Calling& c) {
+  return filled(c, compared(c, c.x[1], "lt.Scalar", arg(int64_t{0})), c.constant('a'));
+}
+std::optional<Tensor> fill_negative(Calling& c) {
+  return filled(c, compared(c, c.x[0], "lt.Scalar", arg(int64_t{0})), c.constant('a'));
+}
+std::optional<Tensor> keep_above(Calling& c) {
+  const Tensor above = compared(c, c.x[1], "gt.Scalar", c.constant('a'));
+  const Laid lies[] = {c.to.laid(above)};
+  const Tensor number = c.to.call("_to_copy", {arg(above)}, c.to.made(elementwise(lies)), {{"dtype", named("dtype", "f32")}});
+  return c.elementwise("mul.Tensor", {c.x[0], number});
+}
+std::optional<Tensor> positive_by_mask(Calling& c) {
+  return c.elementwise("mul.Tensor", {c.x[0], compared(c, c.x[0], "gt.Scalar", arg(int64_t{0}))});
+}
+std::optional<Tensor> swish_by_hand(Calling& c) { return c.elementwise("mul.Tensor", {c.x[0], c.elementwise("sigmoid", {c.x[0]})}); }
+std::optional<Tensor> squared_relu(Calling& c) {
+  const Laid from[] = {c.laid()};
+  const Laid chosen[] = {elementwise(from), kNumber, c.laid()};
+  const Tensor positive = c.to.call("relu", {arg(c.x[0])}, c.to.made(elementwise(chosen)));
+  return c.elementwise("pow.Tensor_Scalar", {positive}, {arg(int64_t{2})});
+}
+// Over what an elementwise operator has made of the operand.
+std::optional<Tensor> reduced(Calling& c, Tensor made, std::string_view over_all, std::string_view over_axis) {
+  Calling then = c;
+  const Tensor only[] = {made};
+  then.x = only;
+  return reduction(then, over_all, over_axis);
+}
+Tensor squares(Calling& c) { return c.elementwise("pow.Tensor_Scalar", {c.x[0]}, {arg(int64_t{2})}); }
+std::optional<Tensor> mean_square(Calling& c) { return reduced(c, squares(c), "mean", "mean.dim"); }
+std::optional<Tensor> sum_square(Calling& c) { return reduced(c, squares(c), "sum", "sum.dim_IntList"); }
+std::optional<Tensor> mean_abs(Calling& c) { return reduced(c, c.elementwise("abs", {c.x[0]}), "mean", "mean.dim"); }
+// Ones where a causal mask lets look.
+Tensor lower_ones(Calling& c) {
+  const Sizes sizes = c.out(), last(sizes.end() - 2, sizes.end());
+  const Tensor ones = c.fresh("ones", {integers(last)}, last, {{"device", named("device", "cuda")}, {"pin_memory", arg(false)}});
+  return c.fresh("tril", {arg(ones)}, last);
+}
+std::optional<Tensor> tril_by_mask(Calling& c) { return c.elementwise("mul.Tensor", {c.x[0], lower_ones(c)}); }
+std::optional<Tensor> causal_tril_softmax(Calling& c) {
+  const Tensor hidden = compared(c, lower_ones(c), "eq.Scalar", arg(int64_t{0}));
+  const Tensor scores = c.fresh("masked_fill.Scalar", {arg(c.x[0]), arg(hidden), arg(-std::numeric_limits<double>::infinity())}, c.out());
+  return c.fresh("_softmax", {arg(scores), arg(int64_t{-1}), arg(false)}, c.out());
 }
 std::optional<Tensor> causal_softmax(Calling& c) {
   const Sizes sizes = c.out(), last(sizes.end() - 2, sizes.end());
@@ -220,6 +279,11 @@ void add_pointwise_records(Records& records) {
     records[name] = with_constant;
   for (const char* name : {"hardtanh", "relu6", "clamp", "clamp_min", "clamp_max"}) records[name] = clamp;
   records["where_positive"] = where_positive;
+  records["where_above"] = where_above, records["where_larger"] = where_larger;
+  records["masked_fill_below"] = masked_fill_below, records["fill_negative"] = fill_negative;
+  records["keep_above"] = keep_above, records["positive_by_mask"] = positive_by_mask;
+  records["swish_by_hand"] = swish_by_hand, records["squared_relu"] = squared_relu;
+  records["tril_by_mask"] = tril_by_mask;
   records["square"] = square;
   records["relu"] = relu;
   records["lerp"] = lerp;
@@ -242,7 +306,9 @@ void add_reduction_records(Records& records) {
   records["cumsum"] = records["cumprod"] = scan;
   records["cummax"] = records["cummin"] = scan_with_places;
   records["cumsum_exclusive"] = cumsum_exclusive, records["cumsum_reversed"] = cumsum_reversed;
-  records["causal_softmax"] = causal_softmax;
+  records["causal_softmax"] = causal_softmax, records["causal_tril_softmax"] = causal_tril_softmax;
+  records["mean_square"] = mean_square, records["sum_square"] = sum_square, records["mean_abs"] = mean_abs;
+  records["torch_softmax"] = softmax;
   records["flip"] = flip;
 }
 

@@ -31,7 +31,7 @@ double gates(const Applied& applied) {
 
 double reduction_operations(std::string_view name) {
   if (name.starts_with("var") || name.starts_with("std") || name == "logsumexp") return 4;
-  return name == "norm" ? 2 : 1;
+  return name == "norm" || name.ends_with("_square") || name.ends_with("_abs") ? 2 : 1;
 }
 
 double normalisation_operations(std::string_view name) {
@@ -91,6 +91,7 @@ double parameter_elements(const Applied& applied) {
   if (name == "batch_norm_eval") return 4.0 * x.dims[1];
   if (name == "prelu") return 1;
   if (name == "prelu_channels") return x.dims[1];
+  if (name == "layer_norm_of_two") return 2.0 * x.dims[x.rank - 1U] * x.dims[x.rank - 2U];
   if (name == "instance_norm_affine") return 2.0 * x.dims[1];
   if (applied.op->weights.empty()) return 0;
   const double bias = applied.bias ? 1 : 0;

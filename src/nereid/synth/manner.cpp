@@ -174,7 +174,8 @@ class Drawer {
                                                                                   : std::string_view();
     if (pattern.empty()) return true;
     if (pattern.find("{x}", pattern.find("{x}") + 1) != pattern.npos) return false;
-    // What stands behind a call of the pattern's would be computed after it.
+    // What stands behind a comparison or a call of the pattern's would be computed after it.
+    if (pattern.find(" > 0") < pattern.find("{x}")) return false;
     const auto& operands = program_.steps[i].operands;
     for (size_t s = 1; s < operands.size() && s < 3; ++s) {
       const char name[] = {'{', static_cast<char>('x' + s), '}', '\0'};

@@ -53,7 +53,7 @@ constexpr Unary kUnaries[] = {
     {"sigmoid", sigmoid, -4.6, 4.6},
     {"tanh", [](double x) { return std::tanh(x); }, -2.6, 2.6},
     {"silu", [](double x) { return x * sigmoid(x); }, -1e30, 1e30, false, 0.03},
-    {"gelu", [](double x) { return 0.5 * x * (1 + std::erf(x * 0.70710678)); }, -1e30, 1e30, false, 0.03},
+    {"gelu", [](double x) { return 0.5 * x * (1 + std::erf(x * 0.70710678)); }, -5, 1e30, false, 0.03},
     {"selu", [](double x) { return 1.0507 * (x > 0 ? x : 1.67326 * std::expm1(x)); }, -7},
     {"elu", [](double x) { return x > 0 ? x : std::expm1(x); }, -7},
     {"hardsigmoid", [](double x) { return std::clamp(x / 6 + 0.5, 0.0, 1.0); }, -3, 3},
@@ -63,7 +63,7 @@ constexpr Unary kUnaries[] = {
     {"logsigmoid", [](double x) { return -softplus(-x); }, -1e30, 7},
     {"clamp", [](double x) { return std::clamp(x, 0.0, 0.5); }, 0, 0.5},
     {"mish", [](double x) { return x * std::tanh(softplus(x)); }, -1e30, 1e30, false, 0.03},
-    {"hardswish", [](double x) { return x * std::clamp(x / 6 + 0.5, 0.0, 1.0); }, -1e30, 1e30, false, 0.03},
+    {"hardswish", [](double x) { return x * std::clamp(x / 6 + 0.5, 0.0, 1.0); }, -3, 1e30, false, 0.03},
     {"cos", [](double x) { return std::cos(x); }, -1e30, 1e30, false, 0.01, 0.03},
     {"sin", [](double x) { return std::sin(x); }, -1e30, 1e30, false, 0.02, 0.02},
     {"exp", [](double x) { return std::exp(std::min(x, 80.0)); }},
@@ -81,8 +81,12 @@ constexpr Unary kUnaries[] = {
     {"clamp_min", [](double x) { return std::max(x, 0.1); }, 0.1},
     {"where_positive", [](double x) { return x > 0 ? x : 0.1 * x; }},
     {"clamp_max", [](double x) { return std::min(x, 1.0); }, -1e30, 0.5},
+    {"positive_by_mask", [](double x) { return std::max(x, 0.0); }, 0},
+    {"fill_negative", [](double x) { return std::max(x, 0.0); }, 0},
+    {"swish_by_hand", [](double x) { return x * sigmoid(x); }, -1e30, 1e30, false, 0.03},
+    {"squared_relu", [](double x) { return x > 0 ? x * x : 0.0; }, 0},
     {"relu6", [](double x) { return std::clamp(x, 0.0, 6.0); }, 0, 6},
-    {"gelu_tanh", [](double x) { return 0.5 * x * (1 + std::erf(x * 0.70710678)); }, -1e30, 1e30, false, 0.03},
+    {"gelu_tanh", [](double x) { return 0.5 * x * (1 + std::erf(x * 0.70710678)); }, -5, 1e30, false, 0.03},
     {"prelu", [](double x) { return x > 0 ? x : 0.5 * x; }},
     {"prelu_channels", [](double x) { return x > 0 ? x : 0.5 * x; }},
     {"glu", [](double x) { return 0.5 * x; }},
@@ -235,7 +239,8 @@ class Judge {
       case Rule::kSelect:
         return mixture(x, y);
       case Rule::kMasked:
-        if (name != "masked_fill") return each_loss(name, x, y);
+        if (name == "where_larger") return without_facts(mixture(x, y));
+        if (name != "keep_above" && !name.starts_with("masked_fill")) return each_loss(name, x, y);
         return mixture(x, {.mean = 0, .sd = 0.5});
       case Rule::kTriangle: {
         Value made = mixture(x, {.mean = 0, .sd = 0, .nonnegative = true});
@@ -311,7 +316,7 @@ class Judge {
     made.at_lowest = std::max({below(x, row->low), row->turning_low, row->rising ? x.at_lowest : 0});
     made.at_highest = std::max({1 - below(x, row->high), row->turning_high, row->rising ? x.at_highest : 0});
     const bool identity =
-        x.nonnegative && (name == "relu" || name == "leaky_relu" || name == "abs" || name == "elu" || name == "where_positive" || name.starts_with("prelu"));
+        x.nonnegative && (name == "relu" || name == "positive_by_mask" || name == "fill_negative" || name == "leaky_relu" || name == "abs" || name == "elu" || name == "where_positive" || name.starts_with("prelu"));
     if (identity) return x;
     if (name == "exp") made.fixed_sum = x.fixed_exp;
     if (name == "pow" || name == "square") made.fixed_sum = x.fixed_square;
@@ -330,7 +335,9 @@ class Judge {
     if (form.dim2 >= 0) axes |= axis_bit(form.dim2);
     double n = 1;
     for (size_t i = 0; i < form.born; ++i) n *= applied.born[i];
-    Value made = reduced(applied.op->name, x, axes, n);
+    const std::string_view name = applied.op->name;
+    const bool squares = name.ends_with("_square"), of_each = squares || name.ends_with("_abs");
+    Value made = of_each ? reduced(name.substr(0, name.find('_')), unary(squares ? "square" : "abs", x), axes, n) : reduced(name, x, axes, n);
     if (form.keep) made.forget();  // axes do not move up
     return made;
   }
@@ -451,7 +458,7 @@ class Judge {
     const int rank = applied.out.rank;
     Value made;
     if (name.ends_with("softmax")) {
-      const int dim = name == "causal_softmax" ? rank - 1 : applied.form->dim;
+      const int dim = name.starts_with("causal") ? rank - 1 : applied.form->dim;
       const double n = applied.out.dims[static_cast<size_t>(dim)], s = std::min(x.sd, 4.0);
       if (name != "log_softmax") {
         made.mean = 1 / n, made.sd = made.mean * std::min(std::sqrt(n), std::sqrt(std::expm1(s * s)));
@@ -466,6 +473,7 @@ class Judge {
     if (name == "batch_norm_eval") return without_facts(x);
     uint8_t axes = axis_bit(rank - 1);
     if (name == "normalize") axes = axis_bit(applied.form->dim);
+    if (name == "layer_norm_of_two") axes = axes_from(rank - 2, rank);
     if (name == "batch_norm") axes = static_cast<uint8_t>(axes_from(0, rank) & ~axis_bit(1));
     if (name.starts_with("instance_norm")) axes = axes_from(2, rank);
     if (name == "group_norm") axes = axes_from(1, rank);
@@ -583,7 +591,7 @@ class Judge {
                "kl_div") {  // rows of probabilities, each about 1 / row; the mean is over the first axis
       const ops::Shape& shape = applied.operands[0];
       const double row = shape.dims[shape.rank - 1U], rows = n / row / shape.dims[0];
-      made = {.mean = rows * (0.5 - std::log(row) - x.mean), .sd = rows * (x.sd / std::sqrt(row) + 0.3)};
+      made = {.mean = rows * (0.5 * (1 - 1 / row) - std::log(row) - x.mean), .sd = rows * (x.sd / std::sqrt(row) + 0.3)};
       n /= row;
     } else {  // hinge_embedding_loss
       made = {.mean = x.mean / 2 + std::max(0.0, 1 - x.mean) / 2, .sd = x.sd};

@@ -147,7 +147,8 @@ std::string_view constant_name(const ops::Operator& op, char which) {
   if (op.name == "pow_positive") return "exponent";
   if (op.name == "pow") return "exponent";
   if (op.name == "lerp") return "weight_of_second";
-  if (op.name == "masked_fill") return "fill";
+  if (op.name.find("fill") != op.name.npos) return "fill";
+  if (op.name == "keep_above") return "threshold";
   if (op.name == "hardtanh" || op.name == "clamp" || op.name == "clamp_min") return "min_val";
   if (op.name == "mul_scalar") return "scale_factor";
   if (op.name == "div_scalar") return "divisor";
