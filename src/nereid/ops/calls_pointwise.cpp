@@ -58,12 +58,13 @@ std::optional<Tensor> lerp(Calling& c) {
   return c.elementwise("lerp.Scalar", {c.x[0], c.x[1]}, {c.constant('a')});
 }
 std::optional<Tensor> where(Calling& c) { return c.elementwise("where.self", {c.x[2], c.x[0], c.x[1]}); }
-std::optional<Tensor> masked_fill(Calling& c) {
-  // where(mask, number, x), with the mask first
-  const Laid lie[] = {c.laid(1), c.laid(0)};
-  return c.to.call("masked_fill.Scalar", {arg(c.x[0]), arg(c.x[1]), c.constant('a')},
-                   c.to.made(elementwise(lie)));
+// where(mask, number, x), with the mask first, made contiguous.
+Tensor filled(Calling& c, Tensor mask, Arg value) {
+  const Laid lie[] = {c.to.laid(mask), c.laid()};
+  const Laid chosen = elementwise(lie);
+  return c.to.call("masked_fill.Scalar", {arg(c.x[0]), arg(mask), std::move(value)}, is_row_major(chosen) ? c.to.made(chosen) : c.to.made(c.out()));
 }
+std::optional<Tensor> masked_fill(Calling& c) { return filled(c, c.x[1], c.constant('a')); }
 std::optional<Tensor> leaky_relu(Calling& c) {
   const Arg slope = c.constant('a');
   const bool usual = std::get<double>(slope.node) == 0.01;  // what is the schema's own is not passed on
@@ -78,7 +79,10 @@ std::optional<Tensor> prelu(Calling& c) {
   Sizes sizes(c.out().size(), 1);
   sizes[1] = count_of(c.to.laid(c.own[0]).sizes);
   const Tensor weight = c.to.laid(c.own[0]).sizes == sizes ? c.own[0] : c.look_as("view", c.own[0], sizes);
-  return c.elementwise("_prelu_kernel", {c.x[0], weight});
+  // where(x > 0, x, weight * x)
+  const Laid x[] = {c.laid()}, factors[] = {c.to.laid(weight), c.laid()};
+  const Laid chosen[] = {elementwise(x), c.laid(), elementwise(factors)};
+  return c.to.call("_prelu_kernel", {arg(c.x[0]), arg(weight)}, c.to.made(elementwise(chosen)));
 }
 // A loss for each element.
 std::optional<Tensor> each_loss(Calling& c, std::vector<Arg> more) { return c.elementwise(aten(c), {c.x[0], c.x[1]}, std::move(more)); }
@@ -191,10 +195,6 @@ std::optional<Tensor> where_above(Calling& c) {
 std::optional<Tensor> where_larger(Calling& c) {
   const Tensor larger = c.elementwise("gt.Tensor", {c.x[0], c.x[1]}, {}, DType::kBool);
   return c.elementwise("where.self", {larger, c.x[0], c.x[1]});
-}
-Tensor filled(Calling& c, Tensor mask, Arg value) {
-  const Laid lie[] = {c.to.laid(mask), c.laid()};
-  return c.to.call("masked_fill.Scalar", {arg(c.x[0]), arg(mask), std::move(value)}, c.to.made(elementwise(lie)));
 }
 std::optional<Tensor> masked_fill_below(Calling& c) {
   return filled(c, compared(c, c.x[1], "lt.Scalar", arg(int64_t{0})), c.constant('a'));

@@ -156,7 +156,8 @@ size_t times() {
 
 constexpr const char* kOnViews[] = {"transpose", "permute", "chunk", "split",       "slice",      "elu",
                                     "selu",      "gelu",    "relu",  "hardsigmoid", "hardswish",  "hardtanh",
-                                    "clamp",     "sigmoid", "mish",  "logsigmoid",  "leaky_relu", "softsign"};
+                                    "clamp",     "sigmoid", "mish",  "logsigmoid",  "leaky_relu", "softsign",
+                                    "prelu_channels", "masked_fill", "fill_negative", "where_larger", "positive_by_mask"};
 
 TEST_F(TracedTest, IsTheTracersOfEveryOperator) {
   for (const ops::Operator& op : ops::catalogue()) compare(1, times(), 2 * times(), {&op});
