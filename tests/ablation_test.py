@@ -19,6 +19,7 @@ import xml.etree.ElementTree
 
 HERE = pathlib.Path(__file__).resolve().parents[1] / "bench" / "ablation"
 sys.path.insert(0, str(HERE))
+import forest  # noqa: E402
 import words  # noqa: E402
 from ablation import task_files  # noqa: E402
 from arms import Evaluation, Wrong, read_table  # noqa: E402
@@ -235,6 +236,48 @@ class Curves(unittest.TestCase):
                     self.assertTrue(0 <= float(node.get(key) or 0) <= width, (node.tag, node.attrib))
 
 
+class Forest(unittest.TestCase):
+    def test_means_stand_between_their_ends(self):
+        rows = [("a - b", 5, 2, 8), ("c & d", -0.5, -3, 1), ("none", 0, 0, 0)]
+        text = forest.svg("T & t", "points", rows, 0, "{:.1f}")
+        root = xml.etree.ElementTree.fromstring(text)
+        texts = ["".join(node.itertext()) for node in root.iter() if node.tag.endswith("text")]
+        for said in ("a - b", "c & d", "5.0 [2.0, 8.0]", "-0.5 [-3.0, 1.0]", "points"):
+            self.assertIn(said, texts)
+        width = float(root.get("viewBox").split()[2])
+        dots = [node for node in root.iter() if node.tag.endswith("circle")]
+        bars = [node for node in root.iter() if node.get("stroke-width") == "2"]
+        naught = next(float(node.get("x1")) for node in root.iter() if node.get("class") == "naught")
+        self.assertEqual([dot.get("fill") == "none" for dot in dots], [False, True, True])
+        for (_, mean, low, high), dot, bar in zip(rows, dots, bars):
+            ends = float(bar.get("x1")), float(bar.get("x2"))
+            self.assertTrue(0 < ends[0] <= float(dot.get("cx")) <= ends[1] < width)
+            self.assertEqual((ends[0] > naught, ends[1] < naught), (low > 0, high < 0))
+        forest.svg("one", "times", [("a", 1, 1, 1)])  # of no width
+        self.assertEqual(forest.scaled(found(math.log(2), 0, math.log(4)), True), [2, 1, 4])
+        self.assertEqual(forest.scaled(found(0.5, 0.25, 1), False), [50, 25, 100])
+
+
+class Tempted(unittest.TestCase):
+    TASK = "import torch\nSIZE = 3\nclass Model(torch.nn.Module):\n    def __init__(self):\n        super(Model, self).__init__()\n    def forward(self, x):\n        return x.relu()\n\ndef get_inputs():\n    return [torch.ones(SIZE)]\n"
+
+    def test_one_in_so_many_leaves_the_work_to_pytorch(self):
+        pair = {"task": self.TASK + "def get_init_inputs():\n    return []\n", "plan": "#1 relu(x) [3]\nreturns #1\nOne by one: one kernel.\nrelu_kernel: #1 relu\n", "code": "a kernel", "kernels": [1], "split": "train"}
+        with tempfile.TemporaryDirectory() as name:
+            lines = pathlib.Path(name) / "train-1.jsonl"
+            lines.write_text((json.dumps(pair) + "\n") * 7)
+            tool = [sys.executable, HERE / "tempt.py", lines, "--one-in", "3", "-o"]
+            subprocess.run([*tool, f"{name}/out"], check=True)
+            found = [json.loads(line) for line in (pathlib.Path(name) / "out/train-1.jsonl").read_text().splitlines()]
+            self.assertEqual([i for i, line in enumerate(found) if line != pair], [2, 5])
+            self.assertEqual(found[2]["plan"], "#1 relu(x) [3]\nreturns #1\nBy PyTorch: no kernel.\n")
+            self.assertEqual(found[2]["code"], self.TASK.split("\ndef get_inputs")[0].replace("Model", "ModelNew"))
+            self.assertEqual({k: v for k, v in found[2].items() if k not in ("plan", "code", "kernels")}, {k: v for k, v in pair.items() if k not in ("plan", "code", "kernels")})
+            self.assertIn("expected another folder", subprocess.run([*tool, name], capture_output=True, text=True).stderr)
+            lines.write_text("{}\n" * 3)
+            self.assertIn(f"{lines}:3: expected a pair", subprocess.run([*tool, f"{name}/out"], capture_output=True, text=True).stderr)
+
+
 def found(mean, low, high):
     return Interval(mean, low, high)
 
@@ -373,7 +416,10 @@ class Slices(unittest.TestCase):
                      "In training `unruled` was paid for 43.8 % of its answers at the end (0.0 % in the first step) though a rule refuses them",
                      "Of what was rewarded and refused:", "* no-launch: Nothing is launched. (unruled/seed-1, step 0, prompt 0, sample 1)", " | 0.3333 | 1.0000 | 1.50 |"):
             self.assertIn(part, text)
-        self.assertEqual({p.name for p in (self.root / "report_out").iterdir()}, {"results.md", "reward.svg", "verdict_verified.svg", "verdict_disallowed.svg", "entropy.svg"})
+        self.assertEqual({p.name for p in (self.root / "report_out").iterdir()}, {"results.md", "reward.svg", "verdict_verified.svg", "verdict_disallowed.svg", "entropy.svg",
+                                                                                   *(f"{kind}_{end}.svg" for kind in ("arms", "differences") for end in ("verified", "speed", "beside_compiler"))})
+        self.assertIn("Three trainings (seeds) of each arm were asked for; time did not allow them all: `hrd` and `unruled` have 2.", text)
+        self.assertIn("![differences: Verified](differences_verified.svg)", text)
         # By hand: what the pretender said of both seeds. Its greedy and its drawn answers are refused where they cheat.
         shown = re.search(r"\| hrd/alone \|[^|]*\| 2 \| 20 \| ([\d.]+) \[", text)[1]
         rows = {arm: [json.loads(line) for seed in (1, 2) for line in (self.root / f"out/{arm}/seed-{seed}/eval-alone/results.jsonl").read_text().splitlines()] for arm in ("hrd", "unruled")}
@@ -528,14 +574,18 @@ class Slices(unittest.TestCase):
         units = [arm.units[0] for arm in table.arms]
         self.assertEqual({str(unit.compute) for unit in units if unit.program == "rl"}, {"150 seconds"})
         self.assertEqual({(unit.run["schedule"]["kind"], unit.run["schedule"]["seconds"]) for unit in units if unit.program == "rl"}, {("cosine", 150)})
-        first = [unit.name for unit in table.units][:8]
-        self.assertEqual(first, [f"{arm}/seed-1" for arm in ("sft", "compiler", "best", "best_alone", "hrd", "hrd_alone", "grpo", "drpo")])
+        first = [unit.name for unit in table.units][:9]
+        self.assertEqual(first, [f"{arm}/seed-1" for arm in ("sft", "compiler", "best", "priced", "best_alone", "hrd", "hrd_alone", "grpo", "drpo")])
         self.assertEqual({unit.run["schedule"]["steps"] for unit in units if unit.program == "sft"}, {1100})
         self.assertEqual({unit.run["data"]["rows_per_step"] * unit.run["data"]["sequence_length"] for unit in units if unit.program == "sft"}, {1 << 18})
-        self.assertIn("rule_reward = false", next(unit for unit in units if unit.arm == "no_rules").run_file())
+        self.assertIn("rule_reward = false", next(unit for unit in units if unit.arm == "unruled").run_file())
         self.assertEqual({unit.arm: set(unit.run["rl"]) & {"alpha", "baseline"} for unit in units if unit.arm in ("hrd", "grpo", "drpo")},
                          {"hrd": {"alpha", "baseline"}, "grpo": {"baseline"}, "drpo": set()})
-        self.assertEqual({unit.arm for unit in units if unit.program == "rl" and "rehearsal" not in unit.run}, {"best_alone", "hrd_alone", "no_rules"})
+        self.assertEqual({unit.arm for unit in units if unit.program == "rl" and "rehearsal" not in unit.run}, {"best_alone", "hrd_alone"})
+        # Of two arms that are compared, what is not named differs in nothing.
+        tempted, unruled = (next(unit.run for unit in units if unit.arm == arm) for arm in ("tempted", "unruled"))
+        self.assertEqual({**unruled, "name": "", "rl": {**unruled["rl"], "rule_reward": True}}, {**tempted, "name": "", "rl": {**tempted["rl"], "rule_reward": True}})
+        self.assertEqual({unit.arm for unit in units if unit.program == "rl" and "plan_price" in unit.run["rl"]}, {"priced"})
         self.assertEqual({arm: unit.run["rl"]["objective"] for unit in units for arm in [unit.arm] if arm in ("best", "best_alone", "uniform", "levels")},
                          {"best": "best", "best_alone": "best", "uniform": "hrd", "levels": "hrd"})
 

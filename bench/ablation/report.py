@@ -7,14 +7,19 @@ import json
 import pathlib
 import sys
 
+import forest
 import words
-from ablation import FAILED
+from ablation import FAILED, TRAINED
 from arms import Wrong, read_table
 from measures import MEASURES, RATIOS, Evaluated, evaluation_of, told
 from rules import without_rules
 from training import plots, training
 
 COMPARED = ("Verified", "Verified as drawn", "speed, eager's where not Verified", "speed of large tasks, eager's where not Verified", "speed beside the compiler's")
+
+
+PICTURED = {"Verified": "verified", "speed, eager's where not Verified": "speed", "speed beside the compiler's": "beside_compiler"}  # and the ends of files' names
+SEEDS = 3  # that were asked for, where time allows
 
 
 def heading(measure, compared=False):
@@ -71,6 +76,38 @@ def answer(evaluated, table, folder, question, pairs):
     return lines
 
 
+def pictures(evaluated, table, out):
+    """Of the measures in PICTURED each way's mean, and each difference that a question asks for, with their intervals."""
+    lines = []
+    pairs = list(dict.fromkeys((one, other) for _, pairs in table.comparisons for one, other in pairs if one in evaluated.found and other in evaluated.found))
+    names, ratio_form = names_of(evaluated.found), "{:.3f}"
+    for measure, end in PICTURED.items():
+        ratio = measure in RATIOS
+        form = ratio_form if ratio else "{:.1f}"
+        for kind, naught, rows_ in (("arms", 1 if measure == "speed beside the compiler's" else None, [(names[way], evaluated.interval(way, measure)) for way in evaluated.found]),
+                                    ("differences", 1 if ratio else 0, [(f"{names[one]} - {names[other]}", evaluated.difference(one, other, measure)) for one, other in pairs])):
+            known = [(name, *forest.scaled(found, ratio)) for name, found in rows_ if found is not None]
+            if known:
+                name = f"{kind}_{end}.svg"
+                says = measure if kind == "arms" else f"differences: {measure}"
+                (out / name).write_text(forest.svg(says, f"{heading(measure, kind == 'differences').removeprefix(measure + ', ')}, with 95 % intervals", known, naught, form))
+                lines += [f"![{says}]({name})", ""]
+    return ["## With intervals", "", *lines] if lines else []
+
+
+def seeds_in_words(table, folder):
+    """Of how many trainings each arm is, where these are fewer than were asked for."""
+    by_count = {}
+    for arm in table.arms:
+        if arm.units[0].program != "none" and (done := sum((folder / unit.name / TRAINED).exists() for unit in arm.units)) < SEEDS:
+            by_count.setdefault(done, []).append(f"`{arm.name}`")
+    if not by_count:
+        return []
+    said = [f"{words.listed(arms)} {'has' if len(arms) == 1 else 'have'} {count or 'none'}" for count, arms in sorted(by_count.items(), reverse=True)]
+    return [f"Three trainings (seeds) of each arm were asked for; time did not allow them all: {'; '.join(said)}."
+            " Of one training the interval is of tasks alone: it does not say how another would have come out.", ""]
+
+
 def head(evaluated, table, folder):
     trained = [unit for arm in table.arms for unit in arm.units if unit.program != "none"]
     machines = listed_machines(evaluated.machines)
@@ -81,6 +118,7 @@ def head(evaluated, table, folder):
         lines += ["These are of several machines: times are not comparable.", ""]
     if not evaluated.timed:
         lines += ["Nothing was timed there: it says nothing of speed.", ""]
+    lines += seeds_in_words(table, folder)
     if evaluated.unfinished:
         lines += [f"Not finished: {', '.join(evaluated.unfinished)}.", ""]
     failed = [(unit.name, (folder / unit.name / FAILED).read_text().strip()) for arm in table.arms for unit in arm.units if (folder / unit.name / FAILED).exists()]
@@ -109,6 +147,7 @@ def report(folder, table, out):
     lines = [*head(evaluated, table, folder), *chance(evaluated, table)]
     for question, pairs in table.comparisons:
         lines += answer(evaluated, table, folder, question, pairs)
+    lines += pictures(evaluated, table, out)
     lines += ["## How it was trained", "", *training(folder, table, rows), *plots(folder, table, out)]
     (out / "results.md").write_text("\n".join(lines).rstrip("\n") + "\n")
     return lines
