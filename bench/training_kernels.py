@@ -1,7 +1,9 @@
 """Candidates for training's kernels beside those in use (python/nereid/engine_kernels.py): attention over packed documents, its gradients, the losses.
 
-    .venv/bin/python bench/training_kernels.py                    on a GPU: checked, then timed in turns, a table a shape; minutes
+    .venv/bin/python bench/training_kernels.py --seconds 120      on a GPU: compiled in parallel, checked, timed in turns, a table a part as it comes
     ... --shapes 100m --rounds 20 --only keys
+    ... --shapes 100m --take FOLDER                               the fastest as a package FOLDER/nereid (a copy of $NEREID_PACKAGE, or of this tree's)
+                                                                  for whole training steps: . FOLDER/environment, then tests/gpu/train.py
     ... --compile                                                 without one: registers, spills and shared memory of each on an H200
     TRITON_INTERPRET=1 ... --check                                without one: each one's result at toy size beside PyTorch's in float64
 
@@ -9,10 +11,16 @@ A candidate has the parameters of the kernel that it may replace, so that taking
 src/nereid/engine/runner/training_operators.cpp.
 """
 import argparse
+import concurrent.futures
+import inspect
+import json
 import math
+import multiprocessing
+import os
 import pathlib
 import statistics
 import sys
+import time
 
 import torch
 import triton
@@ -25,9 +33,19 @@ LOWEST = tl.constexpr(-1e30)  # a largest score before there is one: finite, so 
 
 
 @triton.jit
+def tile_of(pointers, mask, WHOLE: tl.constexpr):
+    """A tile that is there as a whole is loaded without a predicate for each of its parts."""
+    if WHOLE:
+        found = tl.load(pointers)
+    else:
+        found = tl.load(pointers, mask=mask, other=0.0)
+    return found
+
+
+@triton.jit
 def attention_of_raw_scores(turned, joined, starts, result, logsums, tokens, scale,
                             HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, DIM: tl.constexpr, DIM_PADDED: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr):
-    """packed_attention, whose largest score is kept unscaled: scaling and subtracting are one instruction then."""
+    """packed_attention, whose largest score is kept unscaled: scaling and subtracting are one instruction then; and whole tiles are loaded without masks."""
     head, first = tl.program_id(0), tl.program_id(1) * QUERIES
     key_head = head // (HEADS // KEY_HEADS)
     rows, columns, dims = tl.arange(0, QUERIES), tl.arange(0, KEYS), tl.arange(0, DIM_PADDED)
@@ -48,8 +66,8 @@ def attention_of_raw_scores(turned, joined, starts, result, logsums, tokens, sca
     for at in range(lowest, masked_from, KEYS):
         of_key = tl.cast(at, tl.int64) * STRIDE + (HEADS + key_head) * DIM
         of_value = tl.cast(at, tl.int64) * VALUE_STRIDE + (HEADS + KEY_HEADS + key_head) * DIM
-        k = tl.load(turned + of_key + columns[None, :] * STRIDE + dims[:, None], mask=dim_is[:, None], other=0.0)
-        v = tl.load(joined + of_value + columns[:, None] * VALUE_STRIDE + dims[None, :], mask=dim_is[None, :], other=0.0)
+        k = tile_of(turned + of_key + columns[None, :] * STRIDE + dims[:, None], dim_is[:, None], DIM == DIM_PADDED)
+        v = tile_of(joined + of_value + columns[:, None] * VALUE_STRIDE + dims[None, :], dim_is[None, :], DIM == DIM_PADDED)
         scores = tl.dot(q, k, input_precision="ieee")
         now_largest = tl.maximum(largest, tl.max(scores, 1))
         shrink = tl.exp2((largest - now_largest) * scale)
@@ -185,6 +203,122 @@ def keys_masked_where_needed(gradient, turned, joined, ends, logsums, dots, of_t
 
 
 @triton.jit
+def keys_of_whole_tiles(gradient, turned, joined, ends, logsums, dots, of_turned, of_joined, tokens, scale,
+                        HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, DIM: tl.constexpr, DIM_PADDED: tl.constexpr,
+                        QUERIES: tl.constexpr, KEYS: tl.constexpr):
+    """keys_masked_where_needed, whose second loop has no masks at all: the last tile of queries, which may end behind the document, is the first loop's; and heads
+    and places are counted on, not divided out of one number."""
+    key_head, first = tl.program_id(0), tl.program_id(1) * KEYS
+    GROUP: tl.constexpr = HEADS // KEY_HEADS
+    rows, columns, dims = tl.arange(0, KEYS), tl.arange(0, QUERIES), tl.arange(0, DIM_PADDED)
+    dim_is = dims < DIM
+    keys = first + rows
+    key_is = keys < tokens
+    mask = key_is[:, None] & dim_is[None, :]
+    STRIDE: tl.constexpr = (HEADS + KEY_HEADS) * DIM
+    VALUE_STRIDE: tl.constexpr = (HEADS + 2 * KEY_HEADS) * DIM
+    WIDTH: tl.constexpr = HEADS * DIM
+    of_key = first.to(tl.int64) * STRIDE + (HEADS + key_head) * DIM + rows[:, None] * STRIDE + dims[None, :]
+    of_value = first.to(tl.int64) * VALUE_STRIDE + (HEADS + KEY_HEADS + key_head) * DIM + rows[:, None] * VALUE_STRIDE + dims[None, :]
+    k = tl.load(turned + of_key, mask=mask, other=0.0)
+    v = tl.load(joined + of_value, mask=mask, other=0.0)
+    own_end = tl.load(ends + keys, mask=key_is, other=0)
+    highest = tl.load(ends + tl.minimum(first + KEYS, tokens) - 1)
+    tiles = tl.cdiv(highest - first, QUERIES)
+    border = tl.where(tl.load(ends + first) == highest, tl.minimum((KEYS + QUERIES - 2) // QUERIES, tiles), tiles)
+    masked = tl.minimum(border + 1, tiles)
+    of_k = tl.zeros([KEYS, DIM_PADDED], tl.float32)
+    of_v = tl.zeros([KEYS, DIM_PADDED], tl.float32)
+    head = key_head * GROUP
+    tile = tiles * 0
+    for _ in range(0, masked * GROUP):
+        at = first + tl.where(tile < border, tile, tiles - 1) * QUERIES
+        queries = at + columns
+        query_is = queries < highest
+        here = query_is[:, None] & dim_is[None, :]
+        q = tl.load(turned + tl.cast(at, tl.int64) * STRIDE + head * DIM + columns[:, None] * STRIDE + dims[None, :], mask=here, other=0.0)
+        grad = tl.load(gradient + tl.cast(at, tl.int64) * WIDTH + head * DIM + columns[:, None] * WIDTH + dims[None, :], mask=here, other=0.0)
+        logsum = tl.load(logsums + tl.cast(head, tl.int64) * tokens + queries, mask=query_is, other=0.0)
+        dot = tl.load(dots + tl.cast(head, tl.int64) * tokens + queries, mask=query_is, other=0.0)
+        shares = tl.exp2(tl.dot(k, tl.trans(q), input_precision="ieee") * scale - logsum[None, :])
+        shares = tl.where((keys[:, None] <= queries[None, :]) & (queries[None, :] < own_end[:, None]), shares, 0.0)
+        of_v += tl.dot(shares.to(grad.dtype), grad, input_precision="ieee")
+        of_scores = shares * (tl.dot(v, tl.trans(grad), input_precision="ieee") - dot[None, :])
+        of_k += tl.dot(of_scores.to(q.dtype), q, input_precision="ieee")
+        tile += 1
+        head = tl.where(tile == masked, head + 1, head)
+        tile = tl.where(tile == masked, 0, tile)
+    head = key_head * GROUP
+    tile = border
+    for _ in range(0, (tiles - masked) * GROUP):
+        at = first + tile * QUERIES
+        of_query = tl.cast(at, tl.int64) * STRIDE + head * DIM + columns[:, None] * STRIDE + dims[None, :]
+        of_gradient = tl.cast(at, tl.int64) * WIDTH + head * DIM + columns[:, None] * WIDTH + dims[None, :]
+        q = tile_of(turned + of_query, dim_is[None, :], DIM == DIM_PADDED)
+        grad = tile_of(gradient + of_gradient, dim_is[None, :], DIM == DIM_PADDED)
+        logsum = tl.load(logsums + tl.cast(head, tl.int64) * tokens + at + columns)
+        dot = tl.load(dots + tl.cast(head, tl.int64) * tokens + at + columns)
+        shares = tl.exp2(tl.dot(k, tl.trans(q), input_precision="ieee") * scale - logsum[None, :])
+        of_v += tl.dot(shares.to(grad.dtype), grad, input_precision="ieee")
+        of_scores = shares * (tl.dot(v, tl.trans(grad), input_precision="ieee") - dot[None, :])
+        of_k += tl.dot(of_scores.to(q.dtype), q, input_precision="ieee")
+        tile += 1
+        head = tl.where(tile == tiles - 1, head + 1, head)
+        tile = tl.where(tile == tiles - 1, border, tile)
+    tl.store(of_turned + of_key, (of_k * (scale * 0.6931471805599453)).to(of_turned.dtype.element_ty), mask=mask)
+    tl.store(of_joined + of_value, of_v.to(of_joined.dtype.element_ty), mask=mask)
+
+
+@triton.jit
+def queries_of_whole_tiles(gradient, turned, joined, starts, result, logsums, dots, of_turned, tokens, scale,
+                           HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, DIM: tl.constexpr, DIM_PADDED: tl.constexpr,
+                           QUERIES: tl.constexpr, KEYS: tl.constexpr):
+    """packed_attention_queries, whose whole tiles are loaded without masks."""
+    head, first = tl.program_id(0), tl.program_id(1) * QUERIES
+    key_head = head // (HEADS // KEY_HEADS)
+    rows, columns, dims = tl.arange(0, QUERIES), tl.arange(0, KEYS), tl.arange(0, DIM_PADDED)
+    dim_is = dims < DIM
+    queries = first + rows
+    query_is = queries < tokens
+    mask = query_is[:, None] & dim_is[None, :]
+    STRIDE: tl.constexpr = (HEADS + KEY_HEADS) * DIM
+    VALUE_STRIDE: tl.constexpr = (HEADS + 2 * KEY_HEADS) * DIM
+    of_query = first.to(tl.int64) * STRIDE + head * DIM + rows[:, None] * STRIDE + dims[None, :]
+    of_result = first.to(tl.int64) * (HEADS * DIM) + head * DIM + rows[:, None] * (HEADS * DIM) + dims[None, :]
+    q = tl.load(turned + of_query, mask=mask, other=0.0)
+    grad = tl.load(gradient + of_result, mask=mask, other=0.0)
+    dot = tl.sum(grad.to(tl.float32) * tl.load(result + of_result, mask=mask, other=0.0).to(tl.float32), 1)
+    at_head = tl.cast(head, tl.int64) * tokens + queries
+    tl.store(dots + at_head, dot, mask=query_is)
+    logsum = tl.load(logsums + at_head, mask=query_is, other=0.0)
+    own_start = tl.load(starts + queries, mask=query_is, other=0)
+    lowest = tl.load(starts + first)
+    end = tl.minimum(first + QUERIES, tokens)
+    masked_from = lowest + tl.where(tl.load(starts + end - 1) == lowest, (first - lowest) // KEYS * KEYS, 0)
+    of_q = tl.zeros([QUERIES, DIM_PADDED], tl.float32)
+    for at in range(lowest, masked_from, KEYS):
+        of_key = tl.cast(at, tl.int64) * STRIDE + (HEADS + key_head) * DIM
+        of_value = tl.cast(at, tl.int64) * VALUE_STRIDE + (HEADS + KEY_HEADS + key_head) * DIM
+        k = tile_of(turned + of_key + columns[:, None] * STRIDE + dims[None, :], dim_is[None, :], DIM == DIM_PADDED)
+        v = tile_of(joined + of_value + columns[None, :] * VALUE_STRIDE + dims[:, None], dim_is[:, None], DIM == DIM_PADDED)
+        shares = tl.exp2(tl.dot(q, tl.trans(k), input_precision="ieee") * scale - logsum[:, None])
+        of_scores = shares * (tl.dot(grad, v, input_precision="ieee") - dot[:, None])
+        of_q += tl.dot(of_scores.to(k.dtype), k, input_precision="ieee")
+    for at in range(masked_from, end, KEYS):
+        keys = at + columns
+        key_is = keys < end
+        of_key = tl.cast(at, tl.int64) * STRIDE + (HEADS + key_head) * DIM
+        of_value = tl.cast(at, tl.int64) * VALUE_STRIDE + (HEADS + KEY_HEADS + key_head) * DIM
+        k = tl.load(turned + of_key + columns[:, None] * STRIDE + dims[None, :], mask=key_is[:, None] & dim_is[None, :], other=0.0)
+        v = tl.load(joined + of_value + columns[None, :] * VALUE_STRIDE + dims[:, None], mask=key_is[None, :] & dim_is[:, None], other=0.0)
+        shares = tl.exp2(tl.dot(q, tl.trans(k), input_precision="ieee") * scale - logsum[:, None])
+        shares = tl.where((keys[None, :] <= queries[:, None]) & (keys[None, :] >= own_start[:, None]), shares, 0.0)
+        of_scores = shares * (tl.dot(grad, v, input_precision="ieee") - dot[:, None])
+        of_q += tl.dot(of_scores.to(k.dtype), k, input_precision="ieee")
+    tl.store(of_turned + of_query, (of_q * (scale * 0.6931471805599453)).to(of_turned.dtype.element_ty), mask=mask)
+
+
+@triton.jit
 def losses_read_once(logits, targets, weights, found, WIDTH: tl.constexpr, TILE: tl.constexpr):
     """token_losses of a row that one program's registers hold: WIDTH <= TILE."""
     row = tl.program_id(0).to(tl.int64)
@@ -202,27 +336,38 @@ def losses_read_once(logits, targets, weights, found, WIDTH: tl.constexpr, TILE:
 # What an attention kernel's program takes at once: (queries, keys, warps, stages, registers a thread at most; 0: as many as the compiler likes). The first of each is
 # in use. Of a processor's 65,536 registers three programs of four warps have 168 a thread each, four 128. Those that spill much (--compile) are left out.
 NARROW = {  # heads of 64
-    "forward": {own.packed_attention: ((64, 64, 4, 3, 0), (64, 64, 4, 3, 128), (128, 64, 8, 3, 128), (64, 32, 4, 3, 0)),
-                attention_of_raw_scores: ((64, 64, 4, 3, 0), (64, 64, 4, 3, 128), (64, 64, 4, 2, 128), (64, 128, 4, 2, 0), (128, 64, 8, 3, 128), (128, 64, 8, 3, 0), (128, 64, 4, 3, 0),
-                                          (128, 32, 4, 4, 168), (64, 32, 4, 3, 0), (128, 32, 8, 3, 0), (128, 128, 8, 2, 0)),
-                attention_by_tma: ((64, 64, 4, 3, 0), (64, 64, 4, 2, 0), (64, 32, 4, 3, 0), (128, 64, 8, 3, 0), (128, 64, 8, 2, 0), (128, 64, 4, 3, 0), (128, 128, 8, 2, 0))},
-    "queries": {own.packed_attention_queries: ((64, 64, 4, 3, 0), (64, 64, 4, 3, 128), (64, 64, 4, 2, 0), (64, 64, 4, 2, 128), (64, 32, 4, 4, 0), (64, 32, 4, 3, 96), (64, 64, 8, 2, 0),
-                                               (128, 64, 8, 3, 0), (128, 64, 8, 2, 128), (128, 32, 8, 4, 0), (128, 32, 8, 2, 0), (64, 16, 4, 3, 0))},
-    "keys": {own.packed_attention_keys: ((32, 64, 4, 3, 0), (32, 64, 4, 3, 128), (32, 64, 4, 2, 0), (32, 64, 8, 2, 0)),
-             keys_masked_where_needed: ((32, 64, 4, 3, 168), (32, 64, 4, 3, 0), (32, 64, 4, 2, 168), (64, 64, 4, 2, 0), (64, 64, 4, 2, 168), (32, 64, 8, 2, 0), (64, 64, 8, 2, 128), (32, 128, 8, 3, 128),
-                                        (64, 128, 8, 2, 0), (16, 64, 4, 3, 168))}}
+    "forward": {own.packed_attention: ((64, 64, 4, 3, 0), (64, 64, 4, 3, 128), (64, 32, 4, 3, 0)),
+                attention_of_raw_scores: ((64, 64, 4, 3, 0), (64, 64, 4, 3, 128), (64, 64, 4, 2, 128), (64, 64, 4, 4, 128), (64, 128, 4, 2, 0), (128, 64, 8, 3, 128), (128, 64, 8, 3, 0),
+                                          (128, 64, 4, 3, 0), (128, 32, 4, 4, 168), (64, 32, 4, 3, 0), (64, 32, 4, 4, 128), (64, 32, 4, 4, 96), (128, 32, 8, 3, 0), (128, 32, 8, 4, 96),
+                                          (128, 128, 8, 2, 0), (64, 64, 4, 1, 128)),
+                attention_by_tma: ((64, 64, 4, 3, 0), (64, 64, 4, 3, 128), (128, 64, 8, 3, 0), (128, 128, 8, 2, 0))},
+    "queries": {own.packed_attention_queries: ((64, 64, 4, 3, 0), (64, 64, 4, 3, 128), (64, 64, 4, 2, 128), (64, 32, 4, 4, 0), (128, 64, 8, 3, 0)),
+                queries_of_whole_tiles: ((64, 64, 4, 3, 0), (64, 64, 4, 3, 128), (64, 64, 4, 2, 0), (64, 64, 4, 2, 128), (64, 64, 4, 4, 128), (64, 32, 4, 4, 0), (64, 32, 4, 3, 96), (64, 64, 8, 2, 0),
+                                         (128, 64, 8, 3, 0), (128, 64, 8, 2, 128), (128, 32, 8, 4, 0), (128, 32, 8, 3, 128), (128, 32, 8, 2, 0), (64, 128, 4, 2, 0), (64, 32, 4, 4, 128),
+                                         (64, 16, 4, 4, 96))},
+    "keys": {own.packed_attention_keys: ((32, 64, 4, 3, 0), (32, 64, 4, 3, 168), (32, 64, 4, 3, 128)),
+             keys_masked_where_needed: ((32, 64, 4, 3, 168), (32, 64, 4, 3, 0), (64, 64, 4, 2, 0), (64, 128, 8, 2, 0), (32, 128, 8, 3, 128)),
+             keys_of_whole_tiles: ((32, 64, 4, 3, 0), (32, 64, 4, 3, 168), (32, 64, 4, 2, 168), (32, 64, 4, 4, 168), (32, 64, 4, 3, 128), (32, 64, 4, 2, 128), (32, 64, 8, 2, 0), (32, 64, 8, 3, 128),
+                                   (64, 64, 4, 2, 0), (64, 64, 4, 3, 0), (64, 64, 4, 2, 168), (64, 64, 8, 2, 128), (32, 128, 8, 3, 128), (32, 128, 8, 2, 128), (32, 128, 8, 3, 0), (64, 128, 8, 2, 0),
+                                   (64, 128, 8, 3, 0), (64, 128, 8, 2, 128), (128, 64, 8, 2, 0), (128, 128, 8, 2, 0), (16, 64, 4, 4, 128), (16, 64, 4, 3, 168), (16, 128, 8, 3, 128), (32, 128, 4, 2, 0))}}
 WIDE = {  # heads of 128
     "forward": {own.packed_attention: ((64, 64, 4, 3, 0), (64, 32, 4, 3, 0)),
-                attention_of_raw_scores: ((64, 64, 4, 3, 0), (64, 32, 4, 3, 0), (64, 32, 4, 3, 168), (64, 32, 4, 2, 128), (128, 64, 8, 3, 0), (128, 32, 8, 3, 128), (128, 128, 8, 2, 0)),
-                attention_by_tma: ((64, 64, 4, 3, 0), (64, 64, 4, 2, 0), (64, 64, 4, 2, 128), (64, 32, 4, 3, 0), (128, 64, 8, 3, 0), (128, 128, 8, 2, 0))},
-    "queries": {own.packed_attention_queries: ((64, 32, 4, 2, 0), (64, 32, 4, 2, 168), (64, 32, 4, 4, 0), (64, 16, 4, 3, 168), (64, 32, 8, 2, 0), (64, 64, 8, 2, 0), (64, 64, 4, 2, 0), (128, 32, 8, 2, 0),
-                                               (128, 32, 8, 2, 128))},
-    "keys": {own.packed_attention_keys: ((32, 64, 4, 3, 0), (32, 64, 4, 2, 0), (32, 64, 8, 2, 0)),
-             keys_masked_where_needed: ((32, 64, 4, 3, 0), (32, 64, 4, 2, 0), (16, 64, 4, 3, 0), (32, 64, 8, 2, 0), (64, 64, 8, 2, 0), (64, 128, 8, 2, 0))}}
+                attention_of_raw_scores: ((64, 64, 4, 3, 0), (64, 64, 4, 2, 0), (64, 64, 4, 2, 168), (64, 32, 4, 3, 0), (64, 32, 4, 3, 168), (64, 32, 4, 2, 128), (128, 64, 8, 3, 0), (128, 64, 8, 2, 0),
+                                          (128, 32, 8, 3, 128), (128, 128, 8, 2, 0)),
+                attention_by_tma: ((64, 64, 4, 3, 0), (64, 64, 4, 2, 0), (128, 64, 8, 3, 0), (128, 128, 8, 2, 0))},
+    "queries": {own.packed_attention_queries: ((64, 32, 4, 2, 0), (64, 32, 4, 2, 168)),
+                queries_of_whole_tiles: ((64, 32, 4, 2, 0), (64, 32, 4, 2, 168), (64, 32, 4, 3, 0), (64, 32, 4, 4, 0), (64, 16, 4, 3, 168), (64, 32, 8, 2, 0), (64, 64, 8, 2, 0), (64, 64, 4, 2, 0),
+                                         (128, 32, 8, 2, 0), (128, 32, 8, 3, 0), (128, 32, 8, 2, 128), (128, 64, 8, 2, 0))},
+    "keys": {own.packed_attention_keys: ((32, 64, 4, 3, 0), (32, 64, 4, 2, 0)),
+             keys_masked_where_needed: ((32, 64, 4, 3, 0), (64, 128, 8, 2, 0)),
+             keys_of_whole_tiles: ((32, 64, 4, 3, 0), (32, 64, 4, 2, 0), (16, 64, 4, 3, 0), (32, 64, 8, 2, 0), (32, 64, 8, 3, 0), (64, 64, 8, 2, 0), (64, 64, 4, 2, 0), (32, 128, 8, 2, 0), (32, 128, 8, 3, 0),
+                                   (64, 128, 8, 2, 0), (16, 128, 8, 3, 0), (64, 64, 8, 1, 0))}}
 LOSSES = [(own.token_losses, 8192, 8), (own.token_losses, 8192, 16), (own.token_losses, 16384, 16), (own.token_losses, 4096, 8),
-          (losses_read_once, 32768, 16), (losses_read_once, 32768, 32)]
+          (own.token_losses, 4096, 16), (own.token_losses, 2048, 4), (losses_read_once, 32768, 16), (losses_read_once, 32768, 32)]
 SHAPES = {  # tokens at once, heads, key heads, head_dim, vocabulary
     "100m": (65536, 12, 4, 64, 32768), "small": (65536, 6, 2, 64, 4096), "1.7b": (16384, 16, 8, 128, 151936), "toy": (147, 4, 2, 16, 61)}
+INNER = {"100m": (768, 2048), "small": (384, 1024), "1.7b": (2048, 6144)}  # hidden, intermediate
+IN_USE = {"forward": "packed_attention", "queries": "packed_attention_queries", "keys": "packed_attention_keys", "losses": "token_losses"}
 
 
 def documents(tokens, longest, generator):
@@ -239,19 +384,20 @@ def documents(tokens, longest, generator):
 class Attention:
     """One layer's attention: what its kernels are given, and what they leave."""
 
-    def __init__(self, shape, device, kind):
+    def __init__(self, shape, device, kind, drawn=True):
         self.tokens, self.heads, self.key_heads, self.dim, _ = SHAPES[shape]
-        generator = torch.Generator().manual_seed(7)
-        self.bounds, starts, ends = documents(self.tokens, 3072 if shape != "toy" else 75, generator)
+        self.bounds, starts, ends = documents(self.tokens, 3072 if shape != "toy" else 75, torch.Generator().manual_seed(7))
         self.starts, self.ends = starts.to(device), ends.to(device)
+        generator = torch.Generator(device=device).manual_seed(7)
 
-        def drawn(*sizes):
-            return torch.randn(*sizes, generator=generator).to(device=device, dtype=kind)
-        self.turned = drawn(self.tokens, self.heads + self.key_heads, self.dim)
-        self.joined = drawn(self.tokens, self.heads + 2 * self.key_heads, self.dim)
-        self.gradient = drawn(self.tokens, self.heads, self.dim)
-        self.result, self.of_turned, self.of_joined = (torch.zeros_like(x) for x in (self.gradient, self.turned, self.joined))
-        self.logsums, self.dots = (torch.zeros(self.heads, self.tokens, device=device) for _ in range(2))
+        def made(*sizes):
+            given = torch.empty(*sizes, device=device, dtype=kind)
+            return given.normal_(generator=generator) if drawn else given
+        self.turned = made(self.tokens, self.heads + self.key_heads, self.dim)
+        self.joined = made(self.tokens, self.heads + 2 * self.key_heads, self.dim)
+        self.gradient = made(self.tokens, self.heads, self.dim)
+        self.result, self.of_turned, self.of_joined = (torch.empty_like(x) for x in (self.gradient, self.turned, self.joined))
+        self.logsums, self.dots = (torch.empty(self.heads, self.tokens, device=device) for _ in range(2))
         self.scale = math.log2(math.e) / math.sqrt(self.dim)
 
     def constants(self, queries, keys):
@@ -272,10 +418,11 @@ class Attention:
         return (self.gradient, self.turned, self.joined, self.ends, self.logsums, self.dots, self.of_turned, self.of_joined, self.tokens,
                 self.scale), (self.key_heads, triton.cdiv(self.tokens, keys))
 
-    def launcher(self, part, candidate):
+    def launcher(self, part, candidate, compile_only=False):
         kernel, queries, keys, warps, stages, registers = candidate
         given, grid = self.arguments(part, kernel, queries, keys)
-        return lambda: kernel[grid](*given, **self.constants(queries, keys), num_warps=warps, num_stages=stages, **({"maxnreg": registers} if registers else {}))
+        named = {**self.constants(queries, keys), "num_warps": warps, "num_stages": stages, **({"maxnreg": registers} if registers else {})}
+        return lambda: kernel.warmup(*given, grid=grid, **named) if compile_only else kernel[grid](*given, **named)
 
     def left(self, part):
         of_queries, of_keys = self.of_turned.split([self.heads, self.key_heads], 1)
@@ -401,8 +548,7 @@ def show_compiled(shapes, only):
             print(f"{shape}, {part}")
             for candidate in candidates_of(part, shape):
                 kernel, queries, keys, warps, stages, registers = candidate
-                kind = {"forward": "packed_attention", "queries": "packed_attention_queries", "keys": "packed_attention_keys"}[part]
-                signature = own.SIGNATURES[kind].replace("E", "bf16").split()
+                signature = own.SIGNATURES[IN_USE[part]].replace("E", "bf16").split()
                 if kernel is attention_by_tma:
                     signature[:2] = [f"tensordesc<bf16[{keys}, {dim}]>"] * 2
                 constants = {"HEADS": heads, "KEY_HEADS": key_heads, "DIM": dim, "DIM_PADDED": dim, "QUERIES": queries, "KEYS": keys}
@@ -415,6 +561,54 @@ def show_compiled(shapes, only):
             for candidate in loss_candidates(width):
                 kernel, tile, warps = candidate
                 line(candidate, compiled(kernel, own.SIGNATURES["token_losses"].replace("E", "bf16").split(), {"WIDTH": width, "TILE": tile}, warps, 3), warps)
+
+
+class AnyHopper:
+    """What Triton asks a driver when it compiles and launches nothing: an H200, without one."""
+
+    def get_current_device(self):
+        return 0
+
+    def get_current_stream(self, device):
+        return 0
+
+    def get_current_target(self):
+        from triton.backends.compiler import GPUTarget
+        return GPUTarget("cuda", 90, 32)
+
+
+def compile_one(shape, part, number):
+    """In a process of its own: what it makes is kept on disk, where a launch finds it."""
+    triton.runtime.driver.set_active(AnyHopper())
+    if part == "losses":
+        width = SHAPES[shape][4]
+        kernel, tile, warps = loss_candidates(width)[number]
+        logits, targets, weights = torch.empty(1, width, dtype=torch.bfloat16), torch.empty(1, dtype=torch.int64), torch.empty(1)
+        kernel.warmup(logits, targets, weights, weights.clone(), grid=(1,), WIDTH=width, TILE=tile, num_warps=warps)
+        return
+    case = Attention(shape, "cpu", torch.bfloat16, drawn=False)
+    case.launcher(part, candidates_of(part, shape)[number], compile_only=True)()
+
+
+def compile_all(parts, until):
+    """Those that did not compile in time, or at all: {(shape, part, number): why}."""
+    counts = {(shape, part): len(loss_candidates(SHAPES[shape][4]) if part == "losses" else candidates_of(part, shape)) for shape, part in parts}
+    # The first of all parts, then the second of all.
+    jobs = [(shape, part, number) for number in range(max(counts.values())) for shape, part in parts if number < counts[shape, part]]
+    begin, left_out = time.monotonic(), {}
+    pool = concurrent.futures.ProcessPoolExecutor(min(len(os.sched_getaffinity(0)), len(jobs)), multiprocessing.get_context("spawn"))
+    futures = {pool.submit(compile_one, *job): job for job in jobs}
+    done, waiting = concurrent.futures.wait(futures, max(until - begin, 0))
+    for future in done:
+        if future.exception() is not None:
+            left_out[futures[future]] = f"{type(future.exception()).__name__} {str(future.exception())[:200]}"
+    left_out.update({futures[future]: "not compiled in time" for future in waiting})
+    for process in list(pool._processes.values()):  # pylint: disable=protected-access
+        if waiting:
+            process.terminate()
+    pool.shutdown(wait=not waiting, cancel_futures=True)
+    print(f"{len(jobs) - len(left_out)} of {len(jobs)} candidates compiled in {time.monotonic() - begin:.0f} s", flush=True)
+    return left_out
 
 
 def timed(runs, rounds):
@@ -436,71 +630,179 @@ def timed(runs, rounds):
 
 def tell(title, names, times, work=None, unit="TFLOP/s"):
     print(title)
-    for name, time in sorted(zip(names, times), key=lambda pair: pair[1]):
-        rate = f", {work / time / 1e9:6.1f} {unit}" if work else ""
-        print(f"  {time:8.3f} ms{rate}  {time / times[0]:5.2f} of the one in use{' (it)' if name == names[0] else ''}  {name}", flush=True)
+    for name, spent in sorted(zip(names, times), key=lambda pair: pair[1]):
+        rate = f", {work / spent / 1e9:6.1f} {unit}" if work else ""
+        print(f"  {spent:8.3f} ms{rate}  {spent / times[0]:5.2f} of the one in use{' (it)' if name == names[0] else ''}  {name}")
+    print(end="", flush=True)
 
 
-def measure(shapes, rounds, only):
-    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, triton {triton.__version__}")
-    for shape in shapes:
-        case = Attention(shape, "cuda", torch.bfloat16)
-        for part in NARROW:
-            candidates = candidates_of(part, shape)
-            case.launcher(part, candidates[0])()
-            expected = [x.clone() for x in case.left(part)]  # the next part begins with these
-            if only and only != part:
-                continue
-            names, runs = [], []
-            for candidate in candidates:
-                run = case.launcher(part, candidate)
-                try:
-                    for left in case.left(part):
-                        left.zero_()
-                    run()
-                    torch.cuda.synchronize()
-                    apart = farthest(case.left(part), expected)
-                    assert apart < 2e-2, f"wrong by {apart:.1e}"
-                except (triton.runtime.errors.OutOfResources, triton.compiler.CompilationError, AssertionError, RuntimeError) as problem:
-                    print(f"  {name_of(candidate)}: {type(problem).__name__} {str(problem)[:120]}")
-                    continue
-                names.append(name_of(candidate))
-                runs.append(run)
-            tell(f"{shape}, {part}: {case.tokens} tokens, {case.heads} and {case.key_heads} heads of {case.dim}", names, timed(runs, rounds), case.flops(part))
-            case.launcher(part, candidates[0])()
-        if only and only != "losses":
+def measure_attention(case, shape, part, rounds, left_out):
+    """The candidates that are right, and their milliseconds."""
+    candidates = candidates_of(part, shape)
+    case.launcher(part, candidates[0])()
+    expected = [x.clone() for x in case.left(part)]
+    kept, runs = [], []
+    for number, candidate in enumerate(candidates):
+        run = case.launcher(part, candidate)
+        try:
+            assert (shape, part, number) not in left_out, left_out[shape, part, number]
+            for left in case.left(part):
+                left.fill_(float("nan"))
+            run()
+            torch.cuda.synchronize()
+            apart = farthest(case.left(part), expected)
+            assert apart < 2e-2, f"wrong by {apart:.1e}"
+        except (triton.runtime.errors.OutOfResources, triton.compiler.CompilationError, AssertionError, RuntimeError) as problem:
+            print(f"  {shape}, {part}: {name_of(candidate)}: {type(problem).__name__} {str(problem)[:200]}")
             continue
-        width = SHAPES[shape][4]
-        rows = (1 << 27) // width
-        logits, targets, weights = losses(shape, "cuda", torch.bfloat16, rows)
-        found = torch.zeros(rows, device="cuda")
-        names, runs = [], []
-        expected = None
-        for candidate in loss_candidates(width):
-            kernel, tile, warps = candidate
-            changed = logits.clone()
-            kernel[(rows,)](changed, targets, weights, found, WIDTH=width, TILE=tile, num_warps=warps)
-            expected = (found.clone(), changed.clone()) if expected is None else expected
-            assert farthest((found, changed), expected) < 2e-2, candidate
-            names.append(name_of(candidate))
-            runs.append(lambda kernel=kernel, changed=changed, tile=tile, warps=warps: kernel[(rows,)](changed, targets, weights, found, WIDTH=width, TILE=tile, num_warps=warps))
-        tell(f"{shape}, losses of {rows} rows (a read and a write are {2 * logits.numel() * 2 / 1e6:.0f} MB)", names, timed(runs, rounds), 4 * logits.numel() / 1e-3, "GB/s")
+        kept.append(candidate)
+        runs.append(run)
+    times = timed(runs, rounds)
+    tell(f"{shape}, {part}: {case.tokens} tokens, {case.heads} and {case.key_heads} heads of {case.dim}", [name_of(x) for x in kept], times, case.flops(part))
+    case.launcher(part, candidates[0])()  # the next part begins with what this one leaves
+    return kept, times
+
+
+def measure_losses(shape, rounds, left_out):
+    width = SHAPES[shape][4]
+    rows = (1 << 29) // width // 64 * 64
+    logits, targets, weights = losses(shape, "cuda", torch.bfloat16, rows)
+    kept, runs, expected = [], [], None
+    for number, candidate in enumerate(loss_candidates(width)):
+        if (shape, "losses", number) in left_out:
+            print(f"  {shape}, losses: {name_of(candidate)}: {left_out[shape, 'losses', number]}")
+            continue
+        kernel, tile, warps = candidate
+        changed, found = logits.clone(), torch.full((rows,), float("nan"), device="cuda")
+        kernel[(rows,)](changed, targets, weights, found, WIDTH=width, TILE=tile, num_warps=warps)
+        expected = expected or (found, changed)
+        apart = farthest((found, changed), expected)
+        if not apart < 2e-2:
+            print(f"  {shape}, losses: {name_of(candidate)}: wrong by {apart:.1e}")
+            continue
+        kept.append(candidate)
+        # Losses of what they left: as long as losses of logits.
+        runs.append(lambda kernel=kernel, tile=tile, warps=warps: kernel[(rows,)](logits, targets, weights, found, WIDTH=width, TILE=tile, num_warps=warps))
+    times = timed(runs, rounds)
+    tell(f"{shape}, losses of {rows} rows (a read and a write are {2 * logits.numel() * 2 / 1e6:.0f} MB)", [name_of(x) for x in kept], times, 4 * logits.numel() / 1e-3, "GB/s")
+    return kept, times
+
+
+def measure_products(shape, rounds):
+    """Each matrix product of a layer and of the head, as autograd calls it, by cuBLAS and by cuBLASLt; and weights' gradients the other way round."""
+    tokens, heads, key_heads, dim, vocabulary = SHAPES[shape]
+    hidden, inner = INNER[shape]
+    rows = (1 << 29) // vocabulary // 64 * 64
+    for name, at_once, wide, narrow in (("heads", tokens, (heads + 2 * key_heads) * dim, hidden), ("their result", tokens, hidden, heads * dim), ("gates", tokens, 2 * inner, hidden),
+                                        ("down", tokens, hidden, inner), ("head", rows, vocabulary, hidden)):
+        x, y, weight = (torch.randn(*sizes, device="cuda", dtype=torch.bfloat16) for sizes in ((at_once, narrow), (at_once, wide), (wide, narrow)))
+        runs = {"forward": lambda: x @ weight.t(), "of x": lambda: y @ weight, "of weight": lambda: y.t() @ x, "of weight, turned": lambda: (x.t() @ y).t()}
+        line = f"{shape}, {name}: [{at_once}, {narrow}] to {wide}, TFLOP/s:"
+        for library in ("cublas", "cublaslt"):
+            torch.backends.cuda.preferred_blas_library(library)
+            for run in runs.values():
+                run()
+            line += f"  {library}: " + ", ".join(f"{what} {2 * at_once * wide * narrow / spent / 1e9:.0f}" for what, spent in zip(runs, timed(list(runs.values()), rounds)))
+        print(line, flush=True)
+    torch.backends.cuda.preferred_blas_library("default")
+
+
+def takeable(part, candidate):
+    return candidate[0] is not attention_by_tma
+
+
+def take(folder, best):
+    """FOLDER/nereid: the package with the fastest kernels in the place of those in use; FOLDER/environment: what makes nereid-lm use it."""
+    from_ = pathlib.Path(os.environ.get("NEREID_PACKAGE") or pathlib.Path(__file__).resolve().parents[1] / "python/nereid")
+    package = pathlib.Path(folder).resolve() / "nereid"
+    package.mkdir(parents=True, exist_ok=True)
+    for entry in from_.iterdir():
+        if entry.name not in ("engine_kernels.py", "__pycache__") and not (package / entry.name).exists():
+            (package / entry.name).symlink_to(entry.resolve())
+    text, tiles = (from_ / "engine_kernels.py").read_text(), []
+    replaced = inspect.getsource(tile_of.fn) + "\n\nLOWEST = HIDDEN\n"
+    for part, candidate in best.items():
+        kernel, *numbers = candidate
+        name = IN_USE[part]
+        if kernel.fn.__name__ != name:
+            replaced += "\n\n" + inspect.getsource(kernel.fn).replace(f"def {kernel.fn.__name__}(", f"def {name}(", 1)
+        if part == "losses":
+            tile, warps = numbers
+            replaced += f"\n\nLOSSES = ({{'TILE': {tile}}}, {{'num_warps': {warps}}})\n"
+            text = text.replace('def ttir_of(request):\n', 'def ttir_of(request):\n    if request["name"] == "token_losses":\n        request["constants"].update(LOSSES[0])\n'
+                                                            '        request["options"].update(LOSSES[1])\n', 1)
+        else:
+            tiles.append(f"{part}={','.join(map(str, numbers))}")
+    at = text.index("# Each parameter's type")
+    (package / "engine_kernels.py").write_text(text[:at] + replaced + "\n\n" + text[at:])
+    environment = f"export NEREID_PACKAGE={package} NEREID_ATTENTION_TILES='{' '.join(tiles)}'\n"
+    (package.parent / "environment").write_text(environment)
+    print(f"{folder}: " + "; ".join(f"{part} {name_of(candidate)}" for part, candidate in best.items()), flush=True)
+
+
+def again_without(options, parts, problem):
+    """A GPU that one candidate left in error is of no use to this process: the parts that are left, in another."""
+    print(f"begun again: {str(problem)[:200]}", flush=True)
+    words = [sys.executable, *sys.argv, "--seconds", str(options.until - time.monotonic()), "--parts", *(f"{shape}/{part}" for shape, part in parts)]
+    os.execv(sys.executable, words)
+
+
+def measure(options):
+    options.until = time.monotonic() + options.seconds
+    parts = [tuple(x.split("/")) for x in options.parts] if options.parts else [
+        (shape, part) for shape in options.shapes for part in (*NARROW, "losses") if options.only in (None, part)]
+    left_out = compile_all([x for x in parts if x[1] != "products"], time.monotonic() + options.seconds * 0.6)
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, triton {triton.__version__}", flush=True)
+    kept_at = pathlib.Path(options.take or ".") / "fastest.json"
+    fastest = json.loads(kept_at.read_text()) if options.parts and kept_at.exists() else {}
+    case = None
+    for at, (shape, part) in enumerate(parts):
+        if time.monotonic() > options.until - 5:
+            print("no time for " + ", ".join("/".join(x) for x in parts[at:]), flush=True)
+            break
+        try:
+            if part == "losses":
+                kept, times = measure_losses(shape, options.rounds, left_out)
+            else:
+                if case is None or case[0] != shape:
+                    case = (shape, Attention(shape, "cuda", torch.bfloat16))
+                    for before in NARROW:  # what a part needs of those before it
+                        case[1].launcher(before, candidates_of(before, shape)[0])()
+                kept, times = measure_attention(case[1], shape, part, options.rounds, left_out)
+        except torch.AcceleratorError as problem:
+            again_without(options, parts[at + 1:], problem)
+        chosen = min((x for x in zip(kept, times) if takeable(part, x[0])), key=lambda x: x[1])[0]
+        fastest[part] = (candidates_of(part, shape) if part != "losses" else loss_candidates(SHAPES[shape][4])).index(chosen)
+        if options.take:
+            pathlib.Path(options.take).mkdir(parents=True, exist_ok=True)
+            kept_at.write_text(json.dumps(fastest))
+    if options.take:
+        take(options.take, {part: (loss_candidates(SHAPES[options.shapes[0]][4]) if part == "losses" else candidates_of(part, options.shapes[0]))[number] for part, number in fastest.items()})
+    case = None
+    for shape in options.shapes:
+        if options.only in (None, "products") and not options.parts and time.monotonic() < options.until - 3:
+            measure_products(shape, options.rounds)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shapes", nargs="+", choices=sorted(SHAPES), default=["100m", "1.7b"])
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--only", choices=[*NARROW, "losses"])
+    parser.add_argument("--only", choices=[*NARROW, "losses", "products"])
+    parser.add_argument("--seconds", type=float, default=240, help="what is not done by then is left, and said")
+    parser.add_argument("--take", metavar="FOLDER", help="with one shape")
+    parser.add_argument("--parts", nargs="*", help=argparse.SUPPRESS)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--compile", action="store_true")
     options = parser.parse_args()
+    if options.take and len(options.shapes) != 1:
+        parser.error("--take is with one shape")
     if options.check:
         check()
     elif options.compile:
         show_compiled(options.shapes, options.only)
     else:
-        measure(options.shapes, options.rounds, options.only)
+        measure(options)
 
 
 if __name__ == "__main__":

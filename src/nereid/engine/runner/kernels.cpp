@@ -46,11 +46,11 @@ std::string element_name(model::Dtype dtype) {
 
 Result<std::vector<BuiltKernel>> build_kernels(const Installation& installation, int arch, const std::vector<KernelRequest>& requests) {
   Json request = {{"arch", arch}, {"kernels", Json::array()}};
-  for (const auto& kernel : requests)
-    request["kernels"].push_back({{"name", kernel.name},
-                                  {"element", kernel.element},
-                                  {"constants", kernel.constants},
-                                  {"options", {{"num_warps", kernel.warps}, {"num_stages", kernel.stages}}}});
+  for (const auto& kernel : requests) {
+    Json options = {{"num_warps", kernel.warps}, {"num_stages", kernel.stages}};
+    if (kernel.registers > 0) options["maxnreg"] = kernel.registers;
+    request["kernels"].push_back({{"name", kernel.name}, {"element", kernel.element}, {"constants", kernel.constants}, {"options", options}});
+  }
   const std::string asked = request.dump();
   std::string sources;
   for (const char* name : {"engine_kernels.py", "kernel_compiler.py"}) {

@@ -30,6 +30,7 @@ struct KernelRequest {
   std::string element;  // "bf16", "fp16", "fp32": the type of the model's tensors
   std::map<std::string, int64_t> constants;
   int warps = 4, stages = 3;
+  int registers = 0;  // a thread's, at most; 0: as many as the compiler likes
 };
 
 struct BuiltKernel {

@@ -6,8 +6,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <limits>
 #include <numbers>
+#include <sstream>
 
 #include "nereid/base/check.h"
 
@@ -35,21 +38,6 @@ enum Kernel : size_t {
   kAttentionKeys
 };
 
-// What an attention kernel's program takes at once, and how it is compiled.
-struct Tiles {
-  int64_t queries, keys;
-  int warps, stages;
-};
-struct AttentionTiles {
-  Tiles forward, of_queries, of_keys;
-};
-// Measured on an H200 for heads of 64 and 128 (bench/language_model.md); the others fit its registers.
-AttentionTiles tiles_of(const model::Config& config) {
-  if (config.dtype == model::Dtype::kF32 || config.head_dim > 128) return {{32, 32, 4, 2}, {32, 32, 4, 1}, {32, 32, 8, 1}};
-  if (config.head_dim > 64) return {{64, 64, 4, 3}, {64, 32, 4, 2}, {32, 64, 4, 3}};
-  return {{64, 64, 4, 3}, {64, 64, 4, 3}, {32, 64, 4, 3}};
-}
-
 int64_t pieces(int64_t n, int64_t each) { return (n + each - 1) / each; }
 int32_t narrow(int64_t n) {
   NEREID_CHECK(n <= std::numeric_limits<int32_t>::max(), "a number of 32 bits, got {}", n);
@@ -58,7 +46,7 @@ int32_t narrow(int64_t n) {
 
 class KernelOperators : public model::Operators {
  public:
-  KernelOperators(const model::Config& config, Launcher& launcher, size_t first) : config_(config), launcher_(launcher), first_(first), tiles_(tiles_of(config)) {}
+  KernelOperators(const model::Config& config, const AttentionTiles& tiles, Launcher& launcher, size_t first) : config_(config), launcher_(launcher), first_(first), tiles_(tiles) {}
 
   at::Tensor attend(const at::Tensor& joined, const at::Tensor& query_norm, const at::Tensor& key_norm, const model::Rotation& rotation,
                     const model::Documents& documents) override;
@@ -239,6 +227,31 @@ model::Normed KernelOperators::add_and_norm(const at::Tensor& residual, const at
 
 }  // namespace
 
+// Measured on an H200 for heads of 64 and 128 (bench/language_model.md); the others fit its registers.
+AttentionTiles tiles_of(const model::Config& config) {
+  if (config.dtype == model::Dtype::kF32 || config.head_dim > 128) return {{32, 32, 4, 2}, {32, 32, 4, 1}, {32, 32, 8, 1}};
+  if (config.head_dim > 64) return {{64, 64, 4, 3}, {64, 32, 4, 2}, {32, 64, 4, 3}};
+  return {{64, 64, 4, 3}, {64, 64, 4, 3}, {32, 64, 4, 3}};
+}
+
+Result<AttentionTiles> with_tiles(AttentionTiles tiles, const std::string& words) {
+  const std::map<std::string, Tiles*> parts = {{"forward", &tiles.forward}, {"queries", &tiles.of_queries}, {"keys", &tiles.of_keys}};
+  std::istringstream in(words);
+  for (std::string word; in >> word;) {
+    const size_t equals = word.find('=');
+    const auto part = parts.find(word.substr(0, equals));
+    Tiles read{};
+    int length = 0;
+    const char* numbers = equals == std::string::npos ? "" : word.c_str() + equals + 1;
+    const int count = std::sscanf(numbers, "%ld,%ld,%d,%d,%d%n", &read.queries, &read.keys, &read.warps, &read.stages, &read.registers, &length);
+    if (part == parts.end() || count != 5 || numbers[length] != '\0' || read.warps < 1 || read.stages < 1 || read.registers < 0 ||
+        read.queries < 16 || read.keys < 16 || read.queries != padded(read.queries) || read.keys != padded(read.keys))
+      return input_error("NEREID_ATTENTION_TILES: forward, queries or keys=QUERIES,KEYS,WARPS,STAGES,REGISTERS, the first two powers of two from 16 on, got '{}'", word);
+    *part->second = read;
+  }
+  return tiles;
+}
+
 Result<std::shared_ptr<model::Operators>> make_training_operators(const model::Config& config, Launcher& launcher, const Installation& installation) {
   const std::string element = element_name(config.dtype);
   const int64_t dim = config.head_dim, hidden = config.hidden_size, wide = padded(hidden);
@@ -253,9 +266,10 @@ Result<std::shared_ptr<model::Operators>> make_training_operators(const model::C
   };
   const auto attention = [&](const char* name, const Tiles& tiles) {
     return KernelRequest{name, element, {{"HEADS", config.heads}, {"KEY_HEADS", config.key_value_heads}, {"DIM", dim}, {"DIM_PADDED", std::max<int64_t>(padded(dim), 16)},
-                                         {"QUERIES", tiles.queries}, {"KEYS", tiles.keys}}, tiles.warps, tiles.stages};
+                                         {"QUERIES", tiles.queries}, {"KEYS", tiles.keys}}, tiles.warps, tiles.stages, tiles.registers};
   };
-  const AttentionTiles tiles = tiles_of(config);
+  const char* const words = std::getenv("NEREID_ATTENTION_TILES");
+  NEREID_TRY(const AttentionTiles tiles, with_tiles(tiles_of(config), words == nullptr ? "" : words));
   // In the order of Kernel.
   const std::vector<KernelRequest> requests = {
       {"token_losses", element, {{"WIDTH", config.vocab_size}, {"TILE", std::min(kLossTile, padded(config.vocab_size))}}, 8},
@@ -266,7 +280,7 @@ Result<std::shared_ptr<model::Operators>> make_training_operators(const model::C
       attention("packed_attention", tiles.forward), attention("packed_attention_queries", tiles.of_queries), attention("packed_attention_keys", tiles.of_keys)};
   NEREID_TRY(auto kernels, build_kernels(installation, launcher.arch(), requests));
   NEREID_TRY(const size_t first, launcher.load(std::move(kernels)));
-  return std::shared_ptr<model::Operators>(std::make_shared<KernelOperators>(config, launcher, first));
+  return std::shared_ptr<model::Operators>(std::make_shared<KernelOperators>(config, tiles, launcher, first));
 }
 
 }  // namespace nereid::engine

@@ -77,5 +77,36 @@ TEST(TrainingOperators, HaveTheLossesOfPyTorch) {
   }
 }
 
+TEST(TrainingOperators, TakeNoMoreRegistersThanAskedFor) {
+  const auto installation = Installation::locate();
+  ASSERT_TRUE(installation.ok());
+  KernelRequest request{"token_losses", "bf16", {{"WIDTH", 20'000}, {"TILE", 4096}}};
+  const auto free = build_kernels(*installation, 90, {request});
+  request.registers = 32;
+  const auto bounded = build_kernels(*installation, 90, {request});
+  ASSERT_TRUE(free.ok() && bounded.ok()) << (free.ok() ? bounded : free).error().message;
+  EXPECT_GT(free->front().image.registers, 32);
+  EXPECT_LE(bounded->front().image.registers, 32);
+}
+
+TEST(TrainingOperators, HaveOtherTilesWhereWordsSaySo) {
+  const model::Config config{.head_dim = 64, .dtype = model::Dtype::kBF16};
+  const auto own = tiles_of(config);
+  const auto all = with_tiles(own, "keys=64,128,8,2,168 forward=128,32,4,3,0");
+  ASSERT_TRUE(all.ok()) << all.error().message;
+  EXPECT_EQ(all->of_keys.queries, 64);
+  EXPECT_EQ(all->of_keys.keys, 128);
+  EXPECT_EQ(all->of_keys.warps, 8);
+  EXPECT_EQ(all->of_keys.stages, 2);
+  EXPECT_EQ(all->of_keys.registers, 168);
+  EXPECT_EQ(all->forward.queries, 128);
+  EXPECT_EQ(all->of_queries.keys, own.of_queries.keys);
+  for (const std::string word : {"keys", "keys=", "keys=64,64,4,3", "keys=64,64,4,3,0,1", "keys=48,64,4,3,0", "keys=64,8,4,3,0", "keys=64,64,0,3,0", "values=64,64,4,3,0"}) {
+    const auto refused = with_tiles(own, "forward=64,64,4,3,0 " + word);
+    ASSERT_FALSE(refused.ok()) << word;
+    EXPECT_NE(refused.error().message.find("'" + word + "'"), std::string::npos) << refused.error().message;
+  }
+}
+
 }  // namespace
 }  // namespace nereid::engine
