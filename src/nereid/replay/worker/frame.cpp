@@ -414,13 +414,37 @@ const c10::IValue* CallFrame::argument(const torch::jit::Stack& arguments, std::
   return index ? &arguments[static_cast<size_t>(*index)] : nullptr;
 }
 
+// Of rows whose query is no number, or of whose scores one is none, be it of a key that a mask hides, or all are minus
+// infinity: PyTorch has zeros for them here and NaN there. So it is with values beside hidden keys.
+void CallFrame::spoil_attention(const torch::jit::Stack& arguments, at::Tensor& result) const {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  constexpr int64_t kMostScores = int64_t{1} << 26;
+  const auto query = argument(arguments, "query")->toTensor(), value = argument(arguments, "value")->toTensor();
+  auto key = argument(arguments, "key")->toTensor();
+  const auto numbers = [](const at::Tensor& tensor) { return tensor.isfinite().all().item().toBool(); };
+  const auto odd = [](const at::Tensor& tensor) { return tensor.isfinite().logical_not(); };
+  if (!numbers(query)) result = result.masked_fill(odd(query).any(-1, true), kNan);
+  const bool grouped = query.dim() > 2 && key.size(-3) != query.size(-3);
+  const auto shared = [&](const at::Tensor& tensor) {
+    return grouped ? tensor.repeat_interleave(query.size(-3) / tensor.size(-3), tensor.dim() - 3) : tensor;
+  };
+  const auto *mask = argument(arguments, "attn_mask"), *causal = argument(arguments, "is_causal");
+  const bool hides = (mask != nullptr && !mask->isNone()) || (causal != nullptr && causal->toBool());
+  if (!numbers(key) && query.numel() / query.size(-1) * key.size(-2) <= kMostScores) {
+    const auto scores = query.matmul(shared(key).transpose(-2, -1));
+    const auto lowest = scores.eq(-std::numeric_limits<double>::infinity());
+    const auto none = hides ? lowest.any(-1, true) : lowest.all(-1, true);
+    result = result.masked_fill(scores.isnan().any(-1, true).logical_or(none), kNan);
+  }
+  if (hides && !numbers(value)) result = result.masked_fill(shared(odd(value).any(-2, true)), kNan);
+}
+
 void CallFrame::spoil_doubtful(const torch::jit::Stack& arguments, at::Tensor& result) const {
   if (result.scalar_type() != c10::kDouble || result.numel() == 0) return;
   const auto& name = op_->schema().name();
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   if (name == "aten::scaled_dot_product_attention") {
-    const auto odd = argument(arguments, "query")->toTensor().isfinite().logical_not().any(-1, true);
-    result = result.masked_fill(odd, kNan);
+    spoil_attention(arguments, result);
     return;
   }
   constexpr double kNearly = 0.99 * std::numeric_limits<float>::max();

@@ -103,6 +103,7 @@ class CallFrame {
   // what there is; cuDNN's products take in zeros; ordinary convolutions do so everywhere. Of attention it is what
   // queries that are no numbers find: zeros on the CPU in four dimensions, where in three it is NaN.
   bool doubt_ = false;
+  void spoil_attention(const torch::jit::Stack& arguments, at::Tensor& result) const;
   void spoil_doubtful(const torch::jit::Stack& arguments, at::Tensor& result) const;
   const c10::IValue* argument(const torch::jit::Stack& arguments, std::string_view name) const;
 };

@@ -282,6 +282,30 @@ TEST_F(DoubtTest, WhatAQueryThatIsNoNumberFindsIsNone) {
   EXPECT_EQ(odd(found), (std::vector<bool>{false, false, true, true, false, false}));
 }
 
+// Three queries and as many keys, of two numbers each; `spoil` changes queries, keys or values.
+TEST_F(DoubtTest, RowsOfAttentionWhoseScoresAreNoNumbersAreNone) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const auto attention = [&](bool causal, const auto& spoil) {
+    at::Tensor q, k, v;
+    for (at::Tensor* each : {&q, &k, &v}) *each = at::ones({1, 1, 3, 2}, at::TensorOptions().dtype(c10::kDouble));
+    spoil(q, k, v);
+    return odd(played("scaled_dot_product_attention", {given(q), given(k), given(v), Arg{None{}}, Arg{0.0}, Arg{causal}}));
+  };
+  using Odd = std::vector<bool>;
+  const Odd none(6, false), all(6, true);
+  const auto no_number = [](at::Tensor&, at::Tensor& k, at::Tensor&) { k[0][0][2][0] = std::nan(""); };
+  EXPECT_EQ(attention(true, no_number), all) << "hidden from two rows, of which one may have read it";
+  const auto far = [&](at::Tensor&, at::Tensor& k, at::Tensor&) { k[0][0][0][0] = -kInfinity; };
+  EXPECT_EQ(attention(false, far), none) << "a key of no weight";
+  EXPECT_EQ(attention(true, far), all) << "the first row's only one";
+  const auto none_left = [&](at::Tensor&, at::Tensor& k, at::Tensor&) { k.fill_(-kInfinity); };
+  EXPECT_EQ(attention(false, none_left), all);
+  const auto value = [&](at::Tensor&, at::Tensor&, at::Tensor& v) { v[0][0][2][1] = kInfinity; };
+  EXPECT_EQ(attention(true, value), (Odd{false, true, false, true, false, true}));
+  EXPECT_EQ(attention(false, value), none) << "infinite in every order";
+  EXPECT_EQ(attention(true, [](at::Tensor&, at::Tensor&, at::Tensor&) {}), none);
+}
+
 TEST_F(DoubtTest, AnInfiniteTermIsBeyondDoubt) {
   const double infinity = std::numeric_limits<double>::infinity();
   const auto x = of({infinity, 3e38, 3e38, 1}, {2, 2});

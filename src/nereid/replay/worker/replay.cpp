@@ -300,6 +300,8 @@ at::Tensor Replay::value(ValueId id) {
 at::Tensor Replay::operand(ValueId id, bool shape_only) {
   const auto& value = program_.trace().values[id];
   if (shape_only && !storages_[value.storage].storage) create(value.storage, value.dtype);
+  const bool judged = position_->phase == static_cast<int>(program_.phases()[program_.judged()].phase->kind);
+  if (exchange_ && judged && !shape_only) return exchange_(position_->step, id, this->value(id));
   return this->value(id);
 }
 

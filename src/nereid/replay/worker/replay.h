@@ -68,6 +68,9 @@ class Replay : private Operands {
   // Called with each result of the calls that follow, which it may change; until it is given none.
   using Watcher = std::function<void(trace::StorageId, at::Tensor)>;
   void watch_results(Watcher watcher) { watcher_ = std::move(watcher); }
+  // Called with each operand of the judged forward's calls, by step: what it gives is taken instead.
+  using Exchange = std::function<at::Tensor(int step, trace::ValueId, const at::Tensor&)>;
+  void exchange_operands(Exchange exchange) { exchange_ = std::move(exchange); }
 
   // The contents at begin_judged again, and workspace poisoned, all where they lie.
   void restore_in_place();
@@ -132,6 +135,7 @@ class Replay : private Operands {
   bool track_ = false;                                  // keep `written` bitmaps
   bool poison_ = true;                                  // what is created
   Watcher watcher_;
+  Exchange exchange_;
   std::vector<at::Generator> generators_named(const std::string& name);
 
   std::map<std::string, at::Generator> generators_;

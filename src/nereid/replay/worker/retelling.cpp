@@ -1,8 +1,11 @@
 #include "nereid/replay/worker/retelling.h"
 
+#include <algorithm>
+
 #include "nereid/replay/worker/inputs.h"
 #include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/types.h"
+#include "nereid/trace/op_table.h"
 
 namespace nereid::replay {
 
@@ -32,23 +35,44 @@ std::vector<at::Tensor> Retelling::run(Replay& own, const RunOptions& options,
     if (!own.bound(id) || trace.storages[id].role == trace::Role::kConstant) continue;
     replay_->bind_storage(id, converted(own, id, change));
   }
-  if (change.rounding)
-    replay_->watch_results([&](StorageId id, const at::Tensor& made) {
-      if (const auto was = lifted_.was[id]) round_by_chance(made, real_of(*was), *change.rounding);
-    });
+  if (change.rounding) round_on_the_way(*change.rounding);
   std::vector<at::Tensor> out;
   try {
     replay_->run_judged(options);
     for (const auto id : outputs) out.push_back(taken(*replay_, id));
   } catch (...) {
-    replay_->watch_results({});
+    replay_->watch_results({}), replay_->exchange_operands({});
     replay_->let_go();
     throw;
   }
-  replay_->watch_results({});
+  replay_->watch_results({}), replay_->exchange_operands({});
   replay_->let_go();
   machine_.trim();
   return out;
+}
+
+void Retelling::round_on_the_way(at::Generator generator) {
+  replay_->watch_results([this, generator](StorageId id, const at::Tensor& made) {
+    if (const auto was = lifted_.was[id]) round_by_chance(made, real_of(*was), generator);
+  });
+  replay_->exchange_operands([this, generator](int step, ValueId id, const at::Tensor& operand) {
+    const auto was = lifted_.was[lifted_.trace.values[id].storage];
+    if (!was || !takes_mean_of(step, id)) return operand;
+    auto moved = operand.detach().clone();
+    move_half_ulp(moved, real_of(*was), generator);
+    return moved;
+  });
+}
+
+bool Retelling::takes_mean_of(int step, ValueId value) const {
+  static constexpr std::string_view kMeans[] = {"mean",         "native_layer_norm", "layer_norm", "native_group_norm", "group_norm",
+                                                "batch_norm",   "native_batch_norm", "cudnn_batch_norm", "instance_norm"};
+  const auto& steps = program_->phases()[program_->judged()].phase->steps;
+  if (step < 0 || static_cast<size_t>(step) >= steps.size()) return false;
+  const auto* call = std::get_if<trace::Call>(&steps[static_cast<size_t>(step)]);
+  if (!call || call->args.empty() || std::ranges::find(kMeans, trace::split_name(call->op).name) == std::end(kMeans)) return false;
+  const auto averaged = trace::tensors_in(call->args[0]);
+  return std::ranges::find(averaged, value) != averaged.end();
 }
 
 trace::DType Retelling::real_of(trace::DType type) {

@@ -21,7 +21,9 @@ at::Tensor taken(Replay& replay, trace::ValueId value);
 // How inputs and state are changed before they are retold.
 struct Change {
   std::optional<at::Generator> nudge = {};        // by half an ulp either way
-  std::optional<at::Generator> rounding = {};     // of what operators make, up or down (`round_by_chance`)
+  // Of what operators make, up or down (`round_by_chance`). What they take a mean of is moved by half an ulp
+  // besides: of rows that are all one number the mean is that number, exactly, in float64 alone.
+  std::optional<at::Generator> rounding = {};
   std::optional<double> nan = {}, infinity = {};  // what stands for a NaN, and for an infinity with its sign
 };
 
@@ -42,6 +44,8 @@ class Retelling {
  private:
   static trace::DType real_of(trace::DType type);
   c10::Storage converted(Replay& own, trace::StorageId id, Change& change) const;
+  void round_on_the_way(at::Generator generator);
+  bool takes_mean_of(int step, trace::ValueId value) const;
 
   Lifted lifted_;
   Machine& machine_;

@@ -68,5 +68,39 @@ TEST(RetellingTest, WhatOperatorsMakeIsRoundedAnewEachTime) {
   EXPECT_TRUE(run({}).equal(truth)) << "and not afterwards";
 }
 
+// Rows that are all one number, less their mean: 0 in float64, and what summing rounds elsewhere.
+TEST(RetellingTest, MeansOfEqualNumbersAreRoundedWhereWhatIsExactStays) {
+  const ReplayMode mode;
+  const auto machine = make_cpu_machine();
+  constexpr int64_t kN = 79;
+  const auto run = [&](const std::string& op) {
+    const auto trace = sample_task(true, kN, [&](Sketch& s, const TaskTensors& t) {
+      const auto bound = s.tensor({kN}), middle = s.tensor({1}), out = s.tensor({kN});
+      s.step(make_call("aten::clamp", {tensor_arg(t.x), Arg{double{0.83F}}, Arg{double{0.83F}}}, tensor_arg(bound)));
+      s.step(make_call(op, {tensor_arg(bound), numbers({0}), Arg{true}}, tensor_arg(middle)));
+      s.step(make_call("aten::sub.Tensor", {tensor_arg(bound), tensor_arg(middle)}, tensor_arg(out)));
+      return tensor_arg(out);
+    });
+    const auto program = Program::prepare(trace, *machine, {.may_keep_inputs = true, .reference = true});
+    Replay own(*program, *machine);
+    const RunOptions options{.seed = 3};
+    own.start(options, [](StorageId, Replay&) {}, {});
+    own.begin_judged();
+    Retelling told(lift(trace, {}).value(), {}, *machine);
+    const auto apart = [&](Change change) {
+      return told.run(own, options, program->outputs(), std::move(change)).at(0).abs().max().item().toDouble();
+    };
+    EXPECT_LT(apart({}), 1e-14) << op;
+    double most = 0;
+    for (int i = 0; i < 4; ++i) most = std::max(most, apart({.rounding = generator(i)}));
+    EXPECT_LT(apart({}), 1e-14) << op << ", and not afterwards";
+    return most;
+  };
+  const double mean = run("aten::mean.dim");
+  EXPECT_GT(mean, 0x1p-26);
+  EXPECT_LT(mean, 0x1p-22);
+  EXPECT_EQ(run("aten::amax"), 0) << "nothing is summed";
+}
+
 }  // namespace
 }  // namespace nereid::replay
