@@ -152,6 +152,56 @@ class Stream(unittest.TestCase):
         process.communicate()
 
 
+class EqualRows(unittest.TestCase):
+    """A layer norm by hand of what is cut off: of ones in all places a row's mean is 0.83, exactly, in PyTorch and in float64, and an
+    ulp beside it where it is summed and multiplied by 1 / 79. Divided by the root of 1e-5 that is 4e-5 for 0."""
+
+    REFERENCE = """
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        h = x.clamp(-1.0, 0.83)
+        return (h - h.mean(-1, keepdim=True)) / torch.sqrt(h.var(-1, keepdim=True, unbiased=False) + 1e-5)
+def get_inputs():
+    return [torch.randn(50, 79)]
+def get_init_inputs():
+    return []
+"""
+    CANDIDATE = """
+import torch, triton
+import triton.language as tl
+@triton.jit
+def kernel(x_ptr, out_ptr):
+    column = tl.arange(0, 128)
+    x = tl.load(x_ptr + tl.program_id(0) * 79 + column, mask=column < 79, other=0)
+    h = tl.minimum(tl.maximum(x, -1.0, propagate_nan=tl.PropagateNan.ALL), 0.83, propagate_nan=tl.PropagateNan.ALL)
+    mean = tl.sum(tl.where(column < 79, h, 0.0), axis=0) * (1 / 79)
+    apart = h - mean
+    variance = tl.sum(tl.where(column < 79, apart * apart, 0.0), axis=0) * (1 / 79)
+    out = apart / tl.sqrt_rn(variance + 1e-5)
+    tl.store(out_ptr + tl.program_id(0) * 79 + column, out, mask=column < 79)
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        out = torch.empty_like(x)
+        kernel[(50,)](x, out)
+        return out
+"""
+    WRONG = {"a mean in half": ("(1 / 79)\n    apart", "(1 / 79)\n    mean = mean.to(tl.bfloat16).to(tl.float32)\n    apart"),
+             "another epsilon": ("variance + 1e-5", "variance + 2e-5"),
+             "equal rows are not 0": ("    tl.store", "    out = tl.where(variance < 1e-9, out + 0.02, out)\n    tl.store")}
+
+    def test_the_rounding_of_a_mean_is_forgiven_and_nothing_else(self):
+        with tempfile.TemporaryDirectory() as name:
+            reference = pathlib.Path(name) / "reference.py"
+            reference.write_text(self.REFERENCE)
+            sources = {"right": self.CANDIDATE, **{case: self.CANDIDATE.replace(*change) for case, change in self.WRONG.items()}}
+            self.assertEqual(len(set(sources.values())), 4)
+            lines = [json.dumps({"id": case, "reference": str(reference), "candidate_source": source}) + "\n" for case, source in sources.items()]
+            answer = run("--batch", "-", "--device", "cpu", input="".join(lines))
+            verdicts = {v["id"]: v["verdict"] for v in map(json.loads, answer.stdout.splitlines())}
+        self.assertEqual(verdicts, {"right": "Verified", **dict.fromkeys(self.WRONG, "Mismatch")}, answer.stdout)
+
+
 class TooBig(unittest.TestCase):
     """A task of 420 GB, on the CPU."""
 
