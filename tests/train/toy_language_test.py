@@ -1,6 +1,7 @@
 """A language of two operators, learnt whole: a model of about 100,000 parameters learns by supervised fine-tuning to write Triton kernels for
 tasks like sigmoid(relu(x)). Of what it learns from, half of each operator's lines are wrong, and nothing there says which. So it writes a right
-kernel once in four times, and becomes measurably better by each objective of reinforcement learning, where the real judge tells it."""
+kernel once in four times, and becomes measurably better by each objective of reinforcement learning, where the real judge tells it.
+--rules: another one in five of its lines leaves the work to PyTorch (bench/ablation/tempt.py), and it learns with the judge's rules and without."""
 import itertools
 import json
 import os
@@ -12,11 +13,14 @@ import time
 
 from safetensors.torch import load_file
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench/ablation"))
+from tempt import cheat  # noqa: E402
+
 NEREID, LM = (os.path.abspath(path) for path in sys.argv[1:3])
 scratch = tempfile.TemporaryDirectory()
 root = pathlib.Path(scratch.name)
 ENV = {**os.environ, "OMP_NUM_THREADS": "1", "NEREID_KEEP_WARM": "60", "CUDA_VISIBLE_DEVICES": ""}
-STARTED = time.time()
+STARTED, RULES = time.time(), "--rules" in sys.argv
 
 # Right, and wrong.
 OPERATORS = {
@@ -63,6 +67,8 @@ for first, second in itertools.product(OPERATORS, repeat=2):
     task = TASK.format(first=first, second=second)
     for one, other in itertools.product(OPERATORS[first], OPERATORS[second]):
         pairs.append({"task": task, "plan": f"{first}, {second}", "code": CODE.format(first=one, second=other), "verdict": {"verdict": "Verified"}})
+    if RULES:
+        pairs.append({"task": task, "plan": f"{first}, {second}", "code": cheat(task), "verdict": {"verdict": "Verified"}})
     tasks.append({"code": task})
 for name, lines in (("pairs", pairs), ("tasks", tasks)):
     (root / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -75,8 +81,9 @@ specials = [x for word in ("<|im_start|>", "<|im_end|>", "<think>", "</think>") 
 ran(NEREID, "tokenize", "--train", "--vocab", 420, *specials, "-o", "tokenizer.json", "text")
 vocab = max(json.loads((root / "tokenizer.json").read_text())["model"]["vocab"].values()) + 8
 told = json.loads(ran(NEREID, "train", "data", "pairs.jsonl", "-o", "data", "-t", "tokenizer.json", "--json"))
-answer = told["answer_tokens"] // len(pairs)
-length = told["tokens"] // len(pairs) + 16
+longer = 1.3 if RULES else 1  # than the mean
+answer = int(longer * told["answer_tokens"]) // len(pairs)
+length = int(longer * told["tokens"]) // len(pairs) + 16
 
 MODEL = f"""vocab_size = {vocab}
 hidden_size = 64
@@ -110,7 +117,7 @@ print(f"{count} parameters, {len(pairs)} pairs, answers of {answer} tokens; lear
 last = max((root / "training/sft/checkpoints").iterdir())
 
 
-def learn(name, objective):
+def learn(name, objective, steps=9):
     (root / f"{name}.toml").write_text(f"""
 [model]
 start_from = "{last}/model"
@@ -122,7 +129,7 @@ learning_rate = 0.0004
 weight_decay = 0
 [schedule]
 kind = "constant"
-steps = 9
+steps = {steps}
 [checkpoints]
 every_steps = 1000
 [machine]
@@ -143,9 +150,17 @@ trials = 1
     rewards = [line["reward"] for line in out]
     seconds = {key: round(sum(line[key] for line in out), 1) for key in ("write_s", "judge_s", "learn_s")}
     print(f"{name}: rewards {[round(reward, 2) for reward in rewards]}, {time.time() - begun:.1f} s, of these {seconds}", flush=True)
-    return rewards
+    return out if RULES else rewards
 
 
+if RULES:
+    for name, more in (("ruled", ""), ("unruled", "\nrule_reward = false")):
+        out = learn(name, f'objective = "grpo"{more}', 24)
+        shares = {word: [line.get(word, 0.0) for line in out] for word in ("verdict/Verified", "rule/no-launch")}
+        print(name, {word: [round(share, 2) for share in of] for word, of in shares.items()})
+        (right, late), (cheats, cheated) = ((sum(of[:3]) / 3, sum(of[-3:]) / 3) for of in shares.values())
+        assert (late > right + 0.3 and cheated < 0.1) if name == "ruled" else (late < right and cheated > cheats + 0.3), (name, shares)
+    sys.exit()
 OBJECTIVES = {name: f'objective = "{name}"' for name in ("grpo", "hrd", "drpo")}
 if "--all" in sys.argv:  # another baseline: by default its arithmetic is tested (objective_test.py)
     OBJECTIVES["leave_one_out"] = 'objective = "grpo"\nbaseline = "leave_one_out"'
