@@ -43,6 +43,15 @@ def tile_of(pointers, mask, WHOLE: tl.constexpr):
 
 
 @triton.jit
+def rows_of(blocks, first, column, ROWS: tl.constexpr, BLOCK: tl.constexpr, DIM: tl.constexpr):
+    """[ROWS, DIM] through a descriptor of blocks [BLOCK, DIM]: one of them, or two."""
+    found = blocks.load([first, column])
+    if ROWS > BLOCK:
+        found = tl.join(found, blocks.load([first + BLOCK, column])).permute(2, 0, 1).reshape(ROWS, DIM)
+    return found
+
+
+@triton.jit
 def attention_of_raw_scores(turned, joined, starts, result, logsums, tokens, scale,
                             HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, DIM: tl.constexpr, DIM_PADDED: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr):
     """packed_attention, whose largest score is kept unscaled: scaling and subtracting are one instruction then; and whole tiles are loaded without masks."""
@@ -99,15 +108,13 @@ def attention_of_raw_scores(turned, joined, starts, result, logsums, tokens, sca
 def attention_by_tma(turned, joined, starts, result, logsums, tokens, scale,
                      HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, DIM: tl.constexpr, DIM_PADDED: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr):
     """attention_of_raw_scores, whose keys and values are fetched by the tensor memory accelerator: turned and joined are descriptors of blocks [KEYS, DIM] of
-    [tokens, (HEADS + KEY_HEADS) * DIM] and [tokens, (HEADS + 2 * KEY_HEADS) * DIM]. Heads of a power of two. To take it over the launcher has to make descriptors."""
+    [tokens, (HEADS + KEY_HEADS) * DIM] and [tokens, (HEADS + 2 * KEY_HEADS) * DIM]. Heads of a power of two."""
     head, first = tl.program_id(0), tl.program_id(1) * QUERIES
     key_head = head // (HEADS // KEY_HEADS)
     rows, columns, dims = tl.arange(0, QUERIES), tl.arange(0, KEYS), tl.arange(0, DIM)
     queries = first + rows
     query_is = queries < tokens
-    q = turned.load([first, head * DIM])
-    if QUERIES > KEYS:
-        q = tl.join(q, turned.load([first + KEYS, head * DIM])).permute(2, 0, 1).reshape(QUERIES, DIM)
+    q = rows_of(turned, first, head * DIM, QUERIES, KEYS, DIM)
     own_start = tl.load(starts + queries, mask=query_is, other=0)
     lowest = tl.load(starts + first)
     end = tl.minimum(first + QUERIES, tokens)
@@ -270,6 +277,69 @@ def keys_of_whole_tiles(gradient, turned, joined, ends, logsums, dots, of_turned
 
 
 @triton.jit
+def keys_by_tma(gradient, turned, joined, ends, logsums, dots, of_turned, of_joined, tokens, scale,
+                HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, DIM: tl.constexpr, DIM_PADDED: tl.constexpr,
+                QUERIES: tl.constexpr, KEYS: tl.constexpr):
+    """keys_of_whole_tiles, whose queries and gradients are fetched by the tensor memory accelerator: gradient and turned are descriptors of blocks [QUERIES, DIM].
+    Heads of a power of two."""
+    key_head, first = tl.program_id(0), tl.program_id(1) * KEYS
+    GROUP: tl.constexpr = HEADS // KEY_HEADS
+    rows, columns, dims = tl.arange(0, KEYS), tl.arange(0, QUERIES), tl.arange(0, DIM_PADDED)
+    dim_is = dims < DIM
+    keys = first + rows
+    key_is = keys < tokens
+    mask = key_is[:, None] & dim_is[None, :]
+    STRIDE: tl.constexpr = (HEADS + KEY_HEADS) * DIM
+    VALUE_STRIDE: tl.constexpr = (HEADS + 2 * KEY_HEADS) * DIM
+    of_key = first.to(tl.int64) * STRIDE + (HEADS + key_head) * DIM + rows[:, None] * STRIDE + dims[None, :]
+    of_value = first.to(tl.int64) * VALUE_STRIDE + (HEADS + KEY_HEADS + key_head) * DIM + rows[:, None] * VALUE_STRIDE + dims[None, :]
+    k = rows_of(turned, first, (HEADS + key_head) * DIM, KEYS, QUERIES, DIM)
+    v = tl.load(joined + of_value, mask=mask, other=0.0)
+    own_end = tl.load(ends + keys, mask=key_is, other=0)
+    highest = tl.load(ends + tl.minimum(first + KEYS, tokens) - 1)
+    tiles = tl.cdiv(highest - first, QUERIES)
+    border = tl.where(tl.load(ends + first) == highest, tl.minimum((KEYS + QUERIES - 2) // QUERIES, tiles), tiles)
+    masked = tl.minimum(border + 1, tiles)
+    of_k = tl.zeros([KEYS, DIM_PADDED], tl.float32)
+    of_v = tl.zeros([KEYS, DIM_PADDED], tl.float32)
+    head = key_head * GROUP
+    tile = tiles * 0
+    for _ in range(0, masked * GROUP):
+        at = first + tl.where(tile < border, tile, tiles - 1) * QUERIES
+        queries = at + columns
+        query_is = queries < highest
+        q = turned.load([at, head * DIM])
+        grad = gradient.load([at, head * DIM])
+        logsum = tl.load(logsums + tl.cast(head, tl.int64) * tokens + queries, mask=query_is, other=0.0)
+        dot = tl.load(dots + tl.cast(head, tl.int64) * tokens + queries, mask=query_is, other=0.0)
+        shares = tl.exp2(tl.dot(k, tl.trans(q), input_precision="ieee") * scale - logsum[None, :])
+        shares = tl.where((keys[:, None] <= queries[None, :]) & (queries[None, :] < own_end[:, None]), shares, 0.0)
+        of_v += tl.dot(shares.to(grad.dtype), grad, input_precision="ieee")
+        of_scores = shares * (tl.dot(v, tl.trans(grad), input_precision="ieee") - dot[None, :])
+        of_k += tl.dot(of_scores.to(q.dtype), q, input_precision="ieee")
+        tile += 1
+        head = tl.where(tile == masked, head + 1, head)
+        tile = tl.where(tile == masked, 0, tile)
+    head = key_head * GROUP
+    tile = border
+    for _ in range(0, (tiles - masked) * GROUP):
+        at = first + tile * QUERIES
+        q = turned.load([at, head * DIM])
+        grad = gradient.load([at, head * DIM])
+        logsum = tl.load(logsums + tl.cast(head, tl.int64) * tokens + at + columns)
+        dot = tl.load(dots + tl.cast(head, tl.int64) * tokens + at + columns)
+        shares = tl.exp2(tl.dot(k, tl.trans(q), input_precision="ieee") * scale - logsum[None, :])
+        of_v += tl.dot(shares.to(grad.dtype), grad, input_precision="ieee")
+        of_scores = shares * (tl.dot(v, tl.trans(grad), input_precision="ieee") - dot[None, :])
+        of_k += tl.dot(of_scores.to(q.dtype), q, input_precision="ieee")
+        tile += 1
+        head = tl.where(tile == tiles - 1, head + 1, head)
+        tile = tl.where(tile == tiles - 1, border, tile)
+    tl.store(of_turned + of_key, (of_k * (scale * 0.6931471805599453)).to(of_turned.dtype.element_ty), mask=mask)
+    tl.store(of_joined + of_value, of_v.to(of_joined.dtype.element_ty), mask=mask)
+
+
+@triton.jit
 def queries_of_whole_tiles(gradient, turned, joined, starts, result, logsums, dots, of_turned, tokens, scale,
                            HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, DIM: tl.constexpr, DIM_PADDED: tl.constexpr,
                            QUERIES: tl.constexpr, KEYS: tl.constexpr):
@@ -319,6 +389,50 @@ def queries_of_whole_tiles(gradient, turned, joined, starts, result, logsums, do
 
 
 @triton.jit
+def queries_by_tma(gradient, turned, joined, starts, result, logsums, dots, of_turned, tokens, scale,
+                   HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, DIM: tl.constexpr, DIM_PADDED: tl.constexpr,
+                   QUERIES: tl.constexpr, KEYS: tl.constexpr):
+    """packed_attention_queries, whose keys and values are fetched by the tensor memory accelerator: turned and joined are descriptors of blocks [KEYS, DIM].
+    Heads of a power of two."""
+    head, first = tl.program_id(0), tl.program_id(1) * QUERIES
+    key_head = head // (HEADS // KEY_HEADS)
+    rows, columns, dims = tl.arange(0, QUERIES), tl.arange(0, KEYS), tl.arange(0, DIM_PADDED)
+    dim_is = dims < DIM
+    queries = first + rows
+    query_is = queries < tokens
+    mask = query_is[:, None] & dim_is[None, :]
+    STRIDE: tl.constexpr = (HEADS + KEY_HEADS) * DIM
+    of_query = first.to(tl.int64) * STRIDE + head * DIM + rows[:, None] * STRIDE + dims[None, :]
+    of_result = first.to(tl.int64) * (HEADS * DIM) + head * DIM + rows[:, None] * (HEADS * DIM) + dims[None, :]
+    q = rows_of(turned, first, head * DIM, QUERIES, KEYS, DIM)
+    grad = tl.load(gradient + of_result, mask=mask, other=0.0)
+    dot = tl.sum(grad.to(tl.float32) * tl.load(result + of_result, mask=mask, other=0.0).to(tl.float32), 1)
+    at_head = tl.cast(head, tl.int64) * tokens + queries
+    tl.store(dots + at_head, dot, mask=query_is)
+    logsum = tl.load(logsums + at_head, mask=query_is, other=0.0)
+    own_start = tl.load(starts + queries, mask=query_is, other=0)
+    lowest = tl.load(starts + first)
+    end = tl.minimum(first + QUERIES, tokens)
+    masked_from = lowest + tl.where(tl.load(starts + end - 1) == lowest, (first - lowest) // KEYS * KEYS, 0)
+    of_q = tl.zeros([QUERIES, DIM_PADDED], tl.float32)
+    for at in range(lowest, masked_from, KEYS):
+        k = turned.load([at, (HEADS + key_head) * DIM])
+        v = joined.load([at, (HEADS + KEY_HEADS + key_head) * DIM])
+        shares = tl.exp2(tl.dot(q, tl.trans(k), input_precision="ieee") * scale - logsum[:, None])
+        of_scores = shares * (tl.dot(grad, tl.trans(v), input_precision="ieee") - dot[:, None])
+        of_q += tl.dot(of_scores.to(k.dtype), k, input_precision="ieee")
+    for at in range(masked_from, end, KEYS):
+        keys = at + columns
+        k = turned.load([at, (HEADS + key_head) * DIM])
+        v = joined.load([at, (HEADS + KEY_HEADS + key_head) * DIM])
+        shares = tl.exp2(tl.dot(q, tl.trans(k), input_precision="ieee") * scale - logsum[:, None])
+        shares = tl.where((keys[None, :] <= queries[:, None]) & (keys[None, :] >= own_start[:, None]), shares, 0.0)
+        of_scores = shares * (tl.dot(grad, tl.trans(v), input_precision="ieee") - dot[:, None])
+        of_q += tl.dot(of_scores.to(k.dtype), k, input_precision="ieee")
+    tl.store(of_turned + of_query, (of_q * (scale * 0.6931471805599453)).to(of_turned.dtype.element_ty), mask=mask)
+
+
+@triton.jit
 def losses_read_once(logits, targets, weights, found, WIDTH: tl.constexpr, TILE: tl.constexpr):
     """token_losses of a row that one program's registers hold: WIDTH <= TILE."""
     row = tl.program_id(0).to(tl.int64)
@@ -340,16 +454,20 @@ NARROW = {  # heads of 64
                 attention_of_raw_scores: ((64, 64, 4, 3, 0), (64, 64, 4, 3, 128), (64, 64, 4, 2, 128), (64, 64, 4, 4, 128), (64, 128, 4, 2, 0), (128, 64, 8, 3, 128), (128, 64, 8, 3, 0),
                                           (128, 64, 4, 3, 0), (128, 32, 4, 4, 168), (64, 32, 4, 3, 0), (64, 32, 4, 4, 128), (64, 32, 4, 4, 96), (128, 32, 8, 3, 0), (128, 32, 8, 4, 96),
                                           (128, 128, 8, 2, 0), (64, 64, 4, 1, 128)),
-                attention_by_tma: ((64, 64, 4, 3, 0), (64, 64, 4, 3, 128), (128, 64, 8, 3, 0), (128, 128, 8, 2, 0))},
+                attention_by_tma: ((64, 64, 4, 3, 0), (64, 64, 4, 2, 0), (64, 64, 4, 2, 96), (128, 64, 8, 3, 0), (128, 64, 8, 2, 0), (128, 128, 8, 2, 0), (64, 32, 4, 4, 0), (64, 32, 4, 3, 96),
+                                   (128, 128, 8, 3, 0))},
     "queries": {own.packed_attention_queries: ((64, 64, 4, 3, 0), (64, 64, 4, 3, 128), (64, 64, 4, 2, 128), (64, 32, 4, 4, 0), (128, 64, 8, 3, 0)),
                 queries_of_whole_tiles: ((64, 64, 4, 3, 0), (64, 64, 4, 3, 128), (64, 64, 4, 2, 0), (64, 64, 4, 2, 128), (64, 64, 4, 4, 128), (64, 32, 4, 4, 0), (64, 32, 4, 3, 96), (64, 64, 8, 2, 0),
                                          (128, 64, 8, 3, 0), (128, 64, 8, 2, 128), (128, 32, 8, 4, 0), (128, 32, 8, 3, 128), (128, 32, 8, 2, 0), (64, 128, 4, 2, 0), (64, 32, 4, 4, 128),
-                                         (64, 16, 4, 4, 96))},
+                                         (64, 16, 4, 4, 96)),
+                queries_by_tma: ((64, 64, 4, 3, 0), (64, 64, 4, 2, 0), (64, 64, 4, 2, 128), (128, 64, 8, 2, 0), (128, 64, 8, 3, 0), (64, 32, 4, 4, 0), (64, 32, 4, 3, 0), (128, 128, 8, 2, 0))},
     "keys": {own.packed_attention_keys: ((32, 64, 4, 3, 0), (32, 64, 4, 3, 168), (32, 64, 4, 3, 128)),
              keys_masked_where_needed: ((32, 64, 4, 3, 168), (32, 64, 4, 3, 0), (64, 64, 4, 2, 0), (64, 128, 8, 2, 0), (32, 128, 8, 3, 128)),
              keys_of_whole_tiles: ((32, 64, 4, 3, 0), (32, 64, 4, 3, 168), (32, 64, 4, 2, 168), (32, 64, 4, 4, 168), (32, 64, 4, 3, 128), (32, 64, 4, 2, 128), (32, 64, 8, 2, 0), (32, 64, 8, 3, 128),
                                    (64, 64, 4, 2, 0), (64, 64, 4, 3, 0), (64, 64, 4, 2, 168), (64, 64, 8, 2, 128), (32, 128, 8, 3, 128), (32, 128, 8, 2, 128), (32, 128, 8, 3, 0), (64, 128, 8, 2, 0),
-                                   (64, 128, 8, 3, 0), (64, 128, 8, 2, 128), (128, 64, 8, 2, 0), (128, 128, 8, 2, 0), (16, 64, 4, 4, 128), (16, 64, 4, 3, 168), (16, 128, 8, 3, 128), (32, 128, 4, 2, 0))}}
+                                   (64, 128, 8, 3, 0), (64, 128, 8, 2, 128), (128, 64, 8, 2, 0), (128, 128, 8, 2, 0), (16, 64, 4, 4, 128), (16, 64, 4, 3, 168), (16, 128, 8, 3, 128), (32, 128, 4, 2, 0)),
+             keys_by_tma: ((64, 64, 4, 2, 0), (64, 64, 4, 3, 0), (64, 64, 4, 2, 168), (32, 64, 4, 3, 0), (32, 64, 4, 2, 0), (32, 64, 4, 3, 128), (32, 64, 4, 4, 168), (64, 128, 8, 2, 0), (64, 128, 8, 3, 0),
+                           (64, 128, 8, 2, 128), (128, 128, 8, 2, 0), (64, 64, 8, 2, 128))}}
 WIDE = {  # heads of 128
     "forward": {own.packed_attention: ((64, 64, 4, 3, 0), (64, 32, 4, 3, 0)),
                 attention_of_raw_scores: ((64, 64, 4, 3, 0), (64, 64, 4, 2, 0), (64, 64, 4, 2, 168), (64, 32, 4, 3, 0), (64, 32, 4, 3, 168), (64, 32, 4, 2, 128), (128, 64, 8, 3, 0), (128, 64, 8, 2, 0),
@@ -357,11 +475,15 @@ WIDE = {  # heads of 128
                 attention_by_tma: ((64, 64, 4, 3, 0), (64, 64, 4, 2, 0), (128, 64, 8, 3, 0), (128, 128, 8, 2, 0))},
     "queries": {own.packed_attention_queries: ((64, 32, 4, 2, 0), (64, 32, 4, 2, 168)),
                 queries_of_whole_tiles: ((64, 32, 4, 2, 0), (64, 32, 4, 2, 168), (64, 32, 4, 3, 0), (64, 32, 4, 4, 0), (64, 16, 4, 3, 168), (64, 32, 8, 2, 0), (64, 64, 8, 2, 0), (64, 64, 4, 2, 0),
-                                         (128, 32, 8, 2, 0), (128, 32, 8, 3, 0), (128, 32, 8, 2, 128), (128, 64, 8, 2, 0))},
+                                         (128, 32, 8, 2, 0), (128, 32, 8, 3, 0), (128, 32, 8, 2, 128), (128, 64, 8, 2, 0)),
+                queries_by_tma: ((64, 32, 4, 2, 0), (64, 32, 4, 3, 0), (64, 64, 4, 2, 0), (64, 64, 4, 1, 0), (128, 64, 8, 2, 0), (128, 64, 8, 1, 0), (64, 64, 8, 2, 0))},
     "keys": {own.packed_attention_keys: ((32, 64, 4, 3, 0), (32, 64, 4, 2, 0)),
              keys_masked_where_needed: ((32, 64, 4, 3, 0), (64, 128, 8, 2, 0)),
              keys_of_whole_tiles: ((32, 64, 4, 3, 0), (32, 64, 4, 2, 0), (16, 64, 4, 3, 0), (32, 64, 8, 2, 0), (32, 64, 8, 3, 0), (64, 64, 8, 2, 0), (64, 64, 4, 2, 0), (32, 128, 8, 2, 0), (32, 128, 8, 3, 0),
-                                   (64, 128, 8, 2, 0), (16, 128, 8, 3, 0), (64, 64, 8, 1, 0))}}
+                                   (64, 128, 8, 2, 0), (16, 128, 8, 3, 0), (64, 64, 8, 1, 0)),
+             keys_by_tma: ((32, 64, 4, 3, 0), (32, 64, 4, 2, 0), (32, 64, 8, 2, 0), (64, 64, 8, 2, 0), (64, 64, 4, 2, 0), (64, 128, 8, 2, 0), (64, 128, 8, 1, 0), (32, 64, 8, 3, 0))}}
+BY_TMA = (attention_by_tma, queries_by_tma, keys_by_tma)
+DESCRIPTORS = {"forward": (0, 1), "queries": (1, 2), "keys": (0, 1)}  # the parameters that are some in these
 LOSSES = [(own.token_losses, 8192, 8), (own.token_losses, 8192, 16), (own.token_losses, 16384, 16), (own.token_losses, 4096, 8),
           (own.token_losses, 4096, 16), (own.token_losses, 2048, 4), (losses_read_once, 32768, 16), (losses_read_once, 32768, 32)]
 SHAPES = {  # tokens at once, heads, key heads, head_dim, vocabulary
@@ -405,17 +527,21 @@ class Attention:
 
     def arguments(self, part, kernel, queries, keys):
         """Positional arguments, and the grid."""
+        gradient, turned, joined = self.gradient, self.turned, self.joined
+        if kernel in BY_TMA:
+            from triton.tools.tensor_descriptor import TensorDescriptor
+            block = [queries if part == "keys" else keys, self.dim]
+            turned = TensorDescriptor.from_tensor(turned.view(self.tokens, -1), block)
+            if part == "keys":
+                gradient = TensorDescriptor.from_tensor(gradient.view(self.tokens, -1), block)
+            else:
+                joined = TensorDescriptor.from_tensor(joined.view(self.tokens, -1), block)
         if part == "forward":
-            turned, joined = self.turned, self.joined
-            if kernel is attention_by_tma:
-                from triton.tools.tensor_descriptor import TensorDescriptor
-                block = [keys, self.dim]
-                turned, joined = (TensorDescriptor.from_tensor(x.view(self.tokens, -1), block) for x in (turned, joined))
             return (turned, joined, self.starts, self.result, self.logsums, self.tokens, self.scale), (self.heads, triton.cdiv(self.tokens, queries))
         if part == "queries":
-            return (self.gradient, self.turned, self.joined, self.starts, self.result, self.logsums, self.dots, self.of_turned, self.tokens,
+            return (gradient, turned, joined, self.starts, self.result, self.logsums, self.dots, self.of_turned, self.tokens,
                     self.scale), (self.heads, triton.cdiv(self.tokens, queries))
-        return (self.gradient, self.turned, self.joined, self.ends, self.logsums, self.dots, self.of_turned, self.of_joined, self.tokens,
+        return (gradient, turned, joined, self.ends, self.logsums, self.dots, self.of_turned, self.of_joined, self.tokens,
                 self.scale), (self.key_heads, triton.cdiv(self.tokens, keys))
 
     def launcher(self, part, candidate, compile_only=False):
@@ -493,8 +619,9 @@ def check():
         tried = [kernel for kernel in kernels if not hasattr(own, kernel.fn.__name__)]
         for tiles in ((16, 16), (32, 16), (16, 32)):
             for kernel in tried:
-                if kernel is attention_by_tma and tiles[0] not in (tiles[1], 2 * tiles[1]):
-                    continue  # a block of queries is one of keys, or two
+                own_rows, block = tiles[::-1] if part == "keys" else tiles
+                if kernel in BY_TMA and own_rows not in (block, 2 * block):
+                    continue  # what a program keeps is one block, or two
                 for left in case.left(part):
                     left.zero_()
                 case.launcher(part, (kernel, *tiles, 4, 1, 0))()
@@ -549,8 +676,9 @@ def show_compiled(shapes, only):
             for candidate in candidates_of(part, shape):
                 kernel, queries, keys, warps, stages, registers = candidate
                 signature = own.SIGNATURES[IN_USE[part]].replace("E", "bf16").split()
-                if kernel is attention_by_tma:
-                    signature[:2] = [f"tensordesc<bf16[{keys}, {dim}]>"] * 2
+                if kernel in BY_TMA:
+                    for i in DESCRIPTORS[part]:
+                        signature[i] = f"tensordesc<bf16[{queries if part == 'keys' else keys}, {dim}]>"
                 constants = {"HEADS": heads, "KEY_HEADS": key_heads, "DIM": dim, "DIM_PADDED": dim, "QUERIES": queries, "KEYS": keys}
                 try:
                     line(candidate, compiled(kernel, signature, constants, warps, stages, registers), warps)
@@ -707,10 +835,6 @@ def measure_products(shape, rounds):
     torch.backends.cuda.preferred_blas_library("default")
 
 
-def takeable(part, candidate):
-    return candidate[0] is not attention_by_tma
-
-
 def take(folder, best):
     """FOLDER/nereid: the package with the fastest kernels in the place of those in use; FOLDER/environment: what makes nereid-lm use it."""
     from_ = pathlib.Path(os.environ.get("NEREID_PACKAGE") or pathlib.Path(__file__).resolve().parents[1] / "python/nereid")
@@ -720,12 +844,17 @@ def take(folder, best):
         if entry.name not in ("engine_kernels.py", "__pycache__") and not (package / entry.name).exists():
             (package / entry.name).symlink_to(entry.resolve())
     text, tiles = (from_ / "engine_kernels.py").read_text(), []
-    replaced = inspect.getsource(tile_of.fn) + "\n\nLOWEST = HIDDEN\n"
+    replaced = "\n\n".join(inspect.getsource(x.fn) for x in (tile_of, rows_of)) + "\n\nLOWEST = HIDDEN\n"
     for part, candidate in best.items():
         kernel, *numbers = candidate
         name = IN_USE[part]
         if kernel.fn.__name__ != name:
             replaced += "\n\n" + inspect.getsource(kernel.fn).replace(f"def {kernel.fn.__name__}(", f"def {name}(", 1)
+        if kernel in BY_TMA:
+            words = own.SIGNATURES[name].split()
+            for i in DESCRIPTORS[part]:
+                words[i] = "&QUERIES" if part == "keys" else "&KEYS"
+            text = text.replace(f'"{name}": "{own.SIGNATURES[name]}"', f'"{name}": "{" ".join(words)}"', 1)
         if part == "losses":
             tile, warps = numbers
             replaced += f"\n\nLOSSES = ({{'TILE': {tile}}}, {{'num_warps': {warps}}})\n"
@@ -771,7 +900,7 @@ def measure(options):
                 kept, times = measure_attention(case[1], shape, part, options.rounds, left_out)
         except torch.AcceleratorError as problem:
             again_without(options, parts[at + 1:], problem)
-        chosen = min((x for x in zip(kept, times) if takeable(part, x[0])), key=lambda x: x[1])[0]
+        chosen = min(zip(kept, times), key=lambda x: x[1])[0]
         fastest[part] = (candidates_of(part, shape) if part != "losses" else loss_candidates(SHAPES[shape][4])).index(chosen)
         if options.take:
             pathlib.Path(options.take).mkdir(parents=True, exist_ok=True)

@@ -460,7 +460,7 @@ def token_losses(logits, targets, weights, found, WIDTH: tl.constexpr, TILE: tl.
         tl.store(logits + at, (weight * (tl.where(at == target, 1.0, 0.0) - share)).to(x.dtype), mask=at < WIDTH)
 
 
-# Each parameter's type, in order; E is the model's own.
+# Each parameter's type, in order; E is the model's own, &ROWS a descriptor of blocks [ROWS, DIM_PADDED] of such.
 SIGNATURES = {
     "decode_attention": "*E *E *E *i32 *i32 *E *fp32 *fp32 i32 fp32",
     "combine_splits": "*fp32 *fp32 *E",
@@ -487,8 +487,10 @@ def ttir_of(request):
     context = ir.context()
     ir.load_dialects(context)
     backend.load_dialects(context)
-    types = SIGNATURES[request["name"]].replace("E", request["element"]).split()
-    constants = {name: request["constants"][name] for name in function.arg_names[len(types):]}
+    given = request["constants"]
+    types = [f"tensordesc<{request['element']}[{given[kind[1:]]}, {given['DIM_PADDED']}]>" if kind[0] == "&" else
+             kind.replace("E", request["element"]) for kind in SIGNATURES[request["name"]].split()]
+    constants = {name: given[name] for name in function.arg_names[len(types):]}
     signature = dict(zip(function.arg_names, types, strict=False)) | {name: "constexpr" for name in constants}
     aligned = {(i,): [["tt.divisibility", 16]] for i, kind in enumerate(types) if kind[0] == "*"}
     source = ASTSource(fn=function, signature=signature, constexprs=constants, attrs=aligned)

@@ -49,7 +49,7 @@ class Launcher {
   virtual int arch() const = 0;
   // Kernels for `launch`, after those that are loaded: the number of the first.
   virtual Result<size_t> load(std::vector<BuiltKernel> kernels) = 0;
-  // Tensors are contiguous, and stay until the stream is done with them. Throws where a launch fails, as libtorch does.
+  // Tensors are contiguous, and stay until the stream is done with them; where a kernel wants a descriptor it gets one of [size(0), all the others]. Throws where a launch fails, as libtorch does.
   virtual void launch(size_t kernel, const std::array<int64_t, 3>& grid, const std::vector<KernelArgument>& arguments) = 0;
 };
 

@@ -15,6 +15,8 @@ namespace {
 
 namespace cuda = replay::cuda;
 
+constexpr size_t kDescribedRank = 2;  // a descriptor's shape and strides are parameters behind it
+
 class CudaLauncher : public Launcher {
  public:
   CudaLauncher(const cuda::Driver& driver, const TorchCuda& torch, int device, int arch) : driver_(driver), torch_(torch), device_(device), arch_(arch) {}
@@ -33,13 +35,22 @@ class CudaLauncher : public Launcher {
   }
 
   void launch(size_t kernel, const std::array<int64_t, 3>& grid, const std::vector<KernelArgument>& arguments) override {
+    const auto& types = kernels_[kernel].image().params;
     std::vector<cuda::Argument> packed;
+    size_t parameter = 0;  // of types
     for (const auto& argument : arguments) {
+      const bool described = parameter < types.size() && types[parameter].starts_with("!tt.tensordesc");
+      parameter += described ? 1 + 2 * kDescribedRank : 1;
       if (const auto* tensor = std::get_if<at::Tensor>(&argument)) {
         NEREID_CHECK(tensor->is_contiguous(), "contiguous tensors");
         const auto address = reinterpret_cast<CUdeviceptr>(tensor->data_ptr());
         NEREID_CHECK(address % 16 == 0, "tensors at 16 bytes, as kernels are told; got one at {:#x}", address);
-        packed.emplace_back(address);
+        if (!described) {
+          packed.emplace_back(address);
+          continue;
+        }
+        const int64_t rows = tensor->size(0), columns = rows == 0 ? 0 : tensor->numel() / rows;
+        packed.emplace_back(cuda::Descriptor{.base = address, .shape = {rows, columns}, .strides = {columns, 1}});
       } else if (const auto* number = std::get_if<int32_t>(&argument)) {
         packed.emplace_back(cuda::Scalar{static_cast<uint32_t>(*number)});
       } else if (const auto* large = std::get_if<int64_t>(&argument)) {
