@@ -764,6 +764,10 @@ def tell(title, names, times, work=None, unit="TFLOP/s"):
     print(end="", flush=True)
 
 
+class LostGpu(Exception):
+    """A candidate (its number) left the GPU in error, which stays so in this process."""
+
+
 def measure_attention(case, shape, part, rounds, left_out):
     """The candidates that are right, and their milliseconds."""
     candidates = candidates_of(part, shape)
@@ -781,7 +785,11 @@ def measure_attention(case, shape, part, rounds, left_out):
             apart = farthest(case.left(part), expected)
             assert apart < 2e-2, f"wrong by {apart:.1e}"
         except (triton.runtime.errors.OutOfResources, triton.compiler.CompilationError, AssertionError, RuntimeError) as problem:
-            print(f"  {shape}, {part}: {name_of(candidate)}: {type(problem).__name__} {str(problem)[:200]}")
+            print(f"  {shape}, {part}: {name_of(candidate)}: {type(problem).__name__} {str(problem)[:200]}", flush=True)
+            try:
+                torch.cuda.synchronize()
+            except RuntimeError as lost:
+                raise LostGpu(number) from lost
             continue
         kept.append(candidate)
         runs.append(run)
@@ -869,10 +877,12 @@ def take(folder, best):
     print(f"{folder}: " + "; ".join(f"{part} {name_of(candidate)}" for part, candidate in best.items()), flush=True)
 
 
-def again_without(options, parts, problem):
-    """A GPU that one candidate left in error is of no use to this process: the parts that are left, in another."""
-    print(f"begun again: {str(problem)[:200]}", flush=True)
-    words = [sys.executable, *sys.argv, "--seconds", str(options.until - time.monotonic()), "--parts", *(f"{shape}/{part}" for shape, part in parts)]
+def again_without(options, parts, lost):
+    """In another process: the parts that are left, without a candidate."""
+    shape, part = parts[0]
+    print(f"begun again without {shape}, {part}: number {lost.args[0]}", flush=True)
+    words = [sys.executable, *sys.argv, "--seconds", str(options.until - time.monotonic()), "--parts", *("/".join(x) for x in parts),
+             "--without", *options.without, f"{shape}/{part}/{lost.args[0]}"]
     os.execv(sys.executable, words)
 
 
@@ -881,6 +891,7 @@ def measure(options):
     parts = [tuple(x.split("/")) for x in options.parts] if options.parts else [
         (shape, part) for shape in options.shapes for part in (*NARROW, "losses") if options.only in (None, part)]
     left_out = compile_all([x for x in parts if x[1] != "products"], time.monotonic() + options.seconds * 0.6)
+    left_out.update({(shape, part, int(number)): "left the GPU in error" for shape, part, number in (x.split("/") for x in options.without)})
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, triton {triton.__version__}", flush=True)
     kept_at = pathlib.Path(options.take or ".") / "fastest.json"
     fastest = json.loads(kept_at.read_text()) if options.parts and kept_at.exists() else {}
@@ -898,8 +909,8 @@ def measure(options):
                     for before in NARROW:  # what a part needs of those before it
                         case[1].launcher(before, candidates_of(before, shape)[0])()
                 kept, times = measure_attention(case[1], shape, part, options.rounds, left_out)
-        except torch.AcceleratorError as problem:
-            again_without(options, parts[at + 1:], problem)
+        except LostGpu as lost:
+            again_without(options, parts[at:], lost)
         chosen = min(zip(kept, times), key=lambda x: x[1])[0]
         fastest[part] = (candidates_of(part, shape) if part != "losses" else loss_candidates(SHAPES[shape][4])).index(chosen)
         if options.take:
@@ -921,6 +932,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=240, help="what is not done by then is left, and said")
     parser.add_argument("--take", metavar="FOLDER", help="with one shape")
     parser.add_argument("--parts", nargs="*", help=argparse.SUPPRESS)
+    parser.add_argument("--without", nargs="*", default=[], help=argparse.SUPPRESS)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--compile", action="store_true")
     options = parser.parse_args()
