@@ -185,6 +185,16 @@ def openai_package(test, server):
             test.expect(False, f"{words}: refused")
         except openai.BadRequestError as e:
             test.expect(told in e.message, f"{words}: {e.message[:90]}")
+    for other in ("gpt-4o", model + "x", "/nowhere/" + model):
+        for ask in (lambda: client.completions.create(model=other, prompt="x"), lambda: client.chat.completions.create(model=other, messages=messages, stream=True),
+                    lambda: client.models.retrieve(other.replace("/", "-"))):
+            try:
+                ask()
+                test.expect(False, f"model {other}: refused")
+            except openai.NotFoundError as e:
+                test.expect(e.code == "model_not_found" and e.param == "model" and f"expected '{model}'" in e.message, f"model {other}: {e.message[:120]}")
+    for same in ("", str(test.folder)):
+        test.expect(client.completions.create(model=same, prompt=prompt, temperature=0).choices[0].text == choice.text, f"model {same!r}: the one that is served")
     try:
         client.chat.completions.create(model=model, messages=messages, top_logprobs=2)
         test.expect(False, "top_logprobs alone is refused")
@@ -194,7 +204,7 @@ def openai_package(test, server):
 
 def full_queue(test, tool, folder, device):
     """One place and a queue of two: of eight that come together, five are told to come again; those three are served."""
-    server = Server(tool, folder, device, "--queue", 2, sequences=1)
+    server = Server(tool, folder, device, "--queue", 2, "--name", "small-one", sequences=1)
     try:
         clients = server.stopped(lambda: [server.open("/v1/completions", LONG) for _ in range(8)])
         answers = [rest_of(client) for client in clients]
@@ -204,6 +214,8 @@ def full_queue(test, tool, folder, device):
         test.expect(len(served) == 3 and all(a.endswith("data: [DONE]\n\n") and a.count("data: ") > 50 for a in served), "the others are served")
         client = openai.OpenAI(base_url=f"http://127.0.0.1:{server.port}/v1", api_key="none", max_retries=5)
         test.expect(client.completions.create(model="", prompt="x", temperature=0).usage.completion_tokens > 0, "then there is room again")
+        test.expect([m.id for m in client.models.list().data] == ["small-one"] and {client.completions.create(model=name, prompt="x", max_tokens=1).model for name in ("small-one", Path(folder).name)} == {"small-one"},
+                    "a name that was given, and the folder's all the same")
         # Eight clients that do come again are all served.
         texts = []
         threads = [threading.Thread(target=lambda: texts.append(client.completions.create(model="", prompt="x", temperature=0).choices[0].text)) for _ in range(8)]

@@ -13,7 +13,7 @@ namespace nereid::lm {
 namespace {
 
 struct ServeOptions : EngineOptions {
-  std::string address = "127.0.0.1";
+  std::string address = "127.0.0.1", name;
   int port = 8000;
   int64_t most_new = 4096, most_tokens = 0, queue = 1024;
   double grace = 30;
@@ -33,7 +33,7 @@ Result<Answer> serve(const ServeOptions& options) {
   CompletionReader reader(tokenizer, loaded.said, model::read_chat_template(folder, *tokenizer), {.most_new = options.most_new, .thinking = !options.no_thinking});
   NEREID_TRY(auto connections, Connections::listen(options.address, options.port));
   NEREID_TRY_STATUS(stream_stdout(fmt::format("http://{}:{}/v1\n", options.address, connections.port())));
-  const ServerOptions server = {.name = folder.lexically_normal().filename().string(), .places = options.sequences, .queue = options.queue, .grace = options.grace};
+  const ServerOptions server = {.names = names_of_model(options.model, options.name), .places = options.sequences, .queue = options.queue, .grace = options.grace};
   return Server(server, tokenizer, std::move(reader), generation, std::move(connections)).run();
 }
 
@@ -46,9 +46,12 @@ void add_serve_command(CLI::App& app, Chosen& chosen) {
   nereid serve-model --model Qwen3-8B &
   NEREID_HTTP_BASE=http://127.0.0.1:8000/v1 NEREID_HTTP_MODEL=Qwen3-8B nereid optimize task.py -o fast.py --proposer http
 
+A request that names another model than this one (its folder's name or path, or --name) gets 404 model_not_found; one that names none gets this one.
+
 Its first line on stdout is its address. Nobody is asked who they are: it listens on 127.0.0.1 unless told otherwise. The first SIGINT or SIGTERM
 lets what was asked be finished and takes nothing more (exit code 0; 130 where the grace was too short); the second ends it at once.)");
   add_model_option(*command, *options);
+  command->add_option("--name", options->name, "What clients call the model (default: the folder's name)");
   command->add_option("--address", options->address, "An IPv4 address of this machine")->capture_default_str();
   command->add_option("--port", options->port, "0: any that is free")->check(CLI::Range(0, 65535))->capture_default_str();
   command->add_option("--max-tokens", options->most_new, "Of a chat's answer, where a request does not say")->check(CLI::Range(int64_t{1}, int64_t{1} << 24))->capture_default_str();

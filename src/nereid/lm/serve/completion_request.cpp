@@ -5,7 +5,7 @@
 namespace nereid::lm {
 namespace {
 
-constexpr size_t kMostPrompts = 1024, kLongestPrompt = size_t{16} << 20;
+constexpr size_t kLongestName = 4096, kMostPrompts = 1024, kLongestPrompt = size_t{16} << 20;
 constexpr int64_t kMostNew = 1 << 24, kMostLikeliest = 20, kMostSamples = 1024, kMostStops = 64;
 constexpr int64_t kMostNewOfCompletions = 16;  // where a request does not say: as OpenAI's
 
@@ -63,6 +63,10 @@ Result<CompletionRequest> CompletionReader::read(Endpoint endpoint, const std::s
   NEREID_TRY(const Json document, parse_json(body, "body"));
   const JsonField root(document, "body");
   CompletionRequest request{.endpoint = endpoint, .prompts = {}, .echoes = {}, .stops = {}};
+  NEREID_TRY(const auto model, given(root, "model"));
+  if (model) {
+    NEREID_TRY(request.model, model->text(kLongestName));
+  }
   NEREID_TRY_STATUS(endpoint == Endpoint::kChat ? read_conversation(root, request) : read_prompts(root, request));
   NEREID_TRY_STATUS(refuse_what_is_not_followed(root));
   NEREID_TRY_STATUS(read_sampling(root, request));

@@ -22,6 +22,7 @@ enum class Endpoint { kChat, kCompletions };
 
 struct CompletionRequest {
   Endpoint endpoint = Endpoint::kChat;
+  std::string model = {};  // as the client calls it; empty: none was named
   std::vector<std::vector<int64_t>> prompts;  // at least one; each has generation.samples choices
   std::vector<std::string> echoes;            // of each prompt, what its choices begin with; empty: nothing
   engine::GenerationRequest generation = {};  // of each prompt, but for its tokens

@@ -1,6 +1,7 @@
 #include "nereid/lm/serve/server.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "nereid/base/interrupt.h"
 
@@ -9,12 +10,23 @@ namespace {
 
 constexpr std::string_view kComeAgain = "Retry-After: 1\r\n";
 
-Json error_json(int status, const std::string& message) {
+Json error_json(int status, const std::string& message, const Json& parameter = nullptr, const Json& code = nullptr) {
   const char* type = status == 429 ? "rate_limit_error" : status < 500 ? "invalid_request_error" : "server_error";
-  return {{"error", {{"message", message}, {"type", type}, {"param", nullptr}, {"code", nullptr}}}};
+  return {{"error", {{"message", message}, {"type", type}, {"param", parameter}, {"code", code}}}};
 }
 
+constexpr std::string_view kModels = "/v1/models";
+
 }  // namespace
+
+std::vector<std::string> names_of_model(const std::string& folder, const std::string& name) {
+  auto whole = std::filesystem::absolute(folder).lexically_normal();
+  if (!whole.has_filename()) whole = whole.parent_path();  // it was written with a / at its end
+  std::vector<std::string> names;
+  for (const std::string& one : {name, whole.filename().string(), folder, whole.string()})
+    if (!one.empty() && std::ranges::find(names, one) == names.end()) names.push_back(one);
+  return names;
+}
 
 Result<Answer> Server::run() {
   while (true) {
@@ -47,13 +59,21 @@ void Server::fail(ClientId client, int status, const std::string& message, std::
   reply(client, status, error_json(status, message), headers);
 }
 
+// As OpenAI's: a client that waits for another model must not take this one's words for that one's.
+void Server::fail_without(ClientId client, const std::string& model) {
+  reply(client, 404, error_json(404, fmt::format("model: expected '{}', which is served here, or none, got '{}'", options_.names.front(), model), "model", "model_not_found"));
+}
+
 void Server::answer(ClientId client, const HttpRequest& request) {
   const bool gets = request.method == "GET", chats = request.path == "/v1/chat/completions";
   if (ending_) return fail(client, 503, "this server is ending", kComeAgain);
   if (request.path == "/health" && gets) return reply(client, 200, {{"status", "ok"}});
-  const Json model = {{"id", options_.name}, {"object", "model"}, {"created", 0}, {"owned_by", "nereid"}};
-  if (request.path == "/v1/models" && gets) return reply(client, 200, {{"object", "list"}, {"data", Json::array({model})}});
-  if (request.path == "/v1/models/" + options_.name && gets) return reply(client, 200, model);
+  const Json model = {{"id", options_.names.front()}, {"object", "model"}, {"created", 0}, {"owned_by", "nereid"}};
+  if (request.path == kModels && gets) return reply(client, 200, {{"object", "list"}, {"data", Json::array({model})}});
+  if (request.path.starts_with(fmt::format("{}/", kModels)) && gets) {
+    const std::string named = request.path.substr(kModels.size() + 1);
+    return has_name(named) ? reply(client, 200, model) : fail_without(client, named);
+  }
   if (!chats && request.path != "/v1/completions")
     return fail(client, 404, fmt::format("{} {}: expected POST /v1/chat/completions, POST /v1/completions, GET /v1/models or GET /health", request.method, request.path));
   if (request.method != "POST") return fail(client, 405, fmt::format("{}: expected POST", request.method));
@@ -70,7 +90,8 @@ bool Server::is_full() const {
 void Server::begin(ClientId client, Endpoint endpoint, const std::string& body) {
   const auto request = reader_.read(endpoint, body);
   if (!request.ok()) return fail(client, request.error().blame == Blame::kInput ? 400 : 500, request.error().message);
-  Job job{.completion = {*request, tokenizer_, fmt::format("{}-{}", endpoint == Endpoint::kChat ? "chatcmpl" : "cmpl", client), options_.name}, .open = {}};
+  if (!request->model.empty() && !has_name(request->model)) return fail_without(client, request->model);
+  Job job{.completion = {*request, tokenizer_, fmt::format("{}-{}", endpoint == Endpoint::kChat ? "chatcmpl" : "cmpl", client), options_.names.front()}, .open = {}};
   for (size_t i = 0; i < request->prompts.size(); ++i) {
     engine::GenerationRequest generation = request->generation;
     generation.prompt = request->prompts[i];

@@ -6,10 +6,12 @@
 // At the first interrupt nobody is taken any more, and what was taken is finished within the grace; the second ends the process.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "nereid/base/command.h"
 #include "nereid/base/deadline.h"
@@ -21,11 +23,14 @@
 namespace nereid::lm {
 
 struct ServerOptions {
-  std::string name;     // the model's
+  std::vector<std::string> names;  // of the model; the first is what answers call it
   int64_t places = 256;  // sequences that the engine runs at a time
   int64_t queue = 1024;
   double grace = 30;  // seconds
 };
+
+// What clients may call the model in `folder`: `name`, where one is given, then the folder's own name, then its path as written and in full.
+std::vector<std::string> names_of_model(const std::string& folder, const std::string& name);
 
 class Server {
  public:
@@ -49,10 +54,12 @@ class Server {
   void end(ClientId client);
   void drop(ClientId client);
   bool is_full() const;
+  bool has_name(const std::string& model) const { return std::ranges::find(options_.names, model) != options_.names.end(); }
   Result<Answer> cut();
 
   void reply(ClientId client, int status, const Json& body, std::string_view headers = {});
   void fail(ClientId client, int status, const std::string& message, std::string_view headers = {});
+  void fail_without(ClientId client, const std::string& model);
 
   const ServerOptions options_;
   std::shared_ptr<const model::Tokenizer> tokenizer_;
