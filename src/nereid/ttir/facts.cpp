@@ -6,6 +6,8 @@
 #include <set>
 #include <unordered_set>
 
+#include "nereid/ttir/value_flow.h"
+
 namespace nereid::ttir {
 namespace {
 
@@ -41,10 +43,6 @@ class Taint {
 
  private:
   void taint(ValueId v) { changed_ = tainted_.insert(v).second || changed_; }
-  void pass(const std::vector<ValueId>& from, size_t first, const std::vector<ValueId>& to, size_t skip = 0) {
-    for (size_t k = 0; first + k < from.size() && skip + k < to.size(); ++k)
-      if (has(from[first + k])) taint(to[skip + k]);
-  }
   void region(const Region& r) {
     for (const Block& block : r.blocks)
       for (const Op& op : block.ops) {
@@ -53,8 +51,10 @@ class Taint {
       }
   }
   void step(const Region& r, const Op& op) {
-    for (const Successor& s : op.successors)
-      pass(s.arguments, 0, r.blocks[static_cast<size_t>(s.block)].arguments);
+    const auto flow = [&](ValueId from, ValueId to) {
+      if (has(from)) taint(to);
+    };
+    if (flow_through_control(module_, r, op, flow)) return;
     switch (op.kind) {
       case OpKind::kLoad:
       case OpKind::kDescriptorLoad:
@@ -63,35 +63,6 @@ class Taint {
       case OpKind::kAtomicCas:
         if (!floats_only_ || is_float(module_.type(op.results[0]).elem)) taint(op.results[0]);
         return;
-      case OpKind::kScfIf:
-        for (const Region& inner : op.regions)
-          if (!inner.blocks.empty() && !inner.blocks[0].ops.empty())
-            pass(inner.blocks[0].ops.back().operands, 0, op.results);
-        return;
-      case OpKind::kScfFor: {
-        const Block& body = op.regions[0].blocks[0];
-        pass(op.operands, 3, body.arguments, 1);
-        if (!body.ops.empty()) pass(body.ops.back().operands, 0, body.arguments, 1);
-        pass(body.arguments, 1, op.results);
-        return;
-      }
-      case OpKind::kScfWhile: {
-        const Block &before = op.regions[0].blocks[0], &after = op.regions[1].blocks[0];
-        pass(op.operands, 0, before.arguments);
-        if (!after.ops.empty()) pass(after.ops.back().operands, 0, before.arguments);
-        pass(before.ops.back().operands, 1, after.arguments);
-        pass(before.ops.back().operands, 1, op.results);
-        return;
-      }
-      case OpKind::kCall: {
-        const Function* callee = module_.find(op.text("callee"));
-        if (callee == nullptr) return;
-        pass(op.operands, 0, callee->parameters);
-        for (const Block& block : callee->body.blocks)
-          if (!block.ops.empty() && block.ops.back().kind == OpKind::kReturn)
-            pass(block.ops.back().operands, 0, op.results);
-        return;
-      }
       default:
         if (std::any_of(op.operands.begin(), op.operands.end(), [&](ValueId v) { return has(v); }))
           for (ValueId v : op.results) taint(v);
@@ -144,10 +115,6 @@ class PointerSources {
       target[w] |= bits[w];
     }
   }
-  void pass(const std::vector<ValueId>& from, size_t first, const std::vector<ValueId>& to, size_t skip = 0) {
-    for (size_t k = 0; first + k < from.size() && skip + k < to.size(); ++k)
-      flow(from[first + k], to[skip + k]);
-  }
   void region(const Region& r) {
     for (const Block& block : r.blocks)
       for (const Op& op : block.ops) {
@@ -155,44 +122,11 @@ class PointerSources {
         step(r, op);
       }
   }
-  static const std::vector<ValueId>& passed(const Region& r) {
-    static const std::vector<ValueId> none;
-    return r.blocks.empty() || r.blocks[0].ops.empty() ? none : r.blocks[0].ops.back().operands;
-  }
   void step(const Region& r, const Op& op) {
-    for (const Successor& s : op.successors)
-      pass(s.arguments, 0, r.blocks[static_cast<size_t>(s.block)].arguments);
-    switch (op.kind) {
-      case OpKind::kScfIf:
-        for (const Region& inner : op.regions) pass(passed(inner), 0, op.results);
-        return;
-      case OpKind::kScfFor: {
-        const auto& arguments = op.regions[0].blocks[0].arguments;
-        pass(op.operands, 3, arguments, 1);
-        pass(passed(op.regions[0]), 0, arguments, 1);
-        pass(arguments, 1, op.results);
-        return;
-      }
-      case OpKind::kScfWhile:
-        pass(op.operands, 0, op.regions[0].blocks[0].arguments);
-        pass(passed(op.regions[1]), 0, op.regions[0].blocks[0].arguments);
-        pass(passed(op.regions[0]), 1, op.regions[1].blocks[0].arguments);
-        pass(passed(op.regions[0]), 1, op.results);
-        return;
-      case OpKind::kCall: {
-        const Function* callee = module_.find(op.text("callee"));
-        if (callee == nullptr) return;
-        pass(op.operands, 0, callee->parameters);
-        for (const Block& block : callee->body.blocks)
-          if (!block.ops.empty() && block.ops.back().kind == OpKind::kReturn)
-            pass(block.ops.back().operands, 0, op.results);
-        return;
-      }
-      default:
-        for (ValueId to : op.results)
-          for (ValueId from : op.operands)
-            if (relevant(from)) flow(from, to);
-    }
+    if (flow_through_control(module_, r, op, [&](ValueId from, ValueId to) { flow(from, to); })) return;
+    for (ValueId to : op.results)
+      for (ValueId from : op.operands)
+        if (relevant(from)) flow(from, to);
   }
 
   const Module& module_;

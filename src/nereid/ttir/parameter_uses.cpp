@@ -3,6 +3,8 @@
 #include <set>
 #include <unordered_map>
 
+#include "nereid/ttir/value_flow.h"
+
 namespace nereid::ttir {
 namespace {
 
@@ -34,10 +36,6 @@ class Origins {
     const std::set<int> origins = found->second;
     for (const int k : origins) changed_ = from_[to].insert(k).second || changed_;
   }
-  void pass(const std::vector<ValueId>& from, size_t first, const std::vector<ValueId>& to, size_t skip = 0) {
-    for (size_t k = 0; first + k < from.size() && skip + k < to.size(); ++k)
-      flow(from[first + k], to[skip + k]);
-  }
   void use(ValueId address, bool read, bool written) {
     const auto found = from_.find(address);
     if (found == from_.end()) return;
@@ -51,9 +49,10 @@ class Origins {
     for (const Block& block : r.blocks)
       for (const Op& op : block.ops) {
         for (const Region& inner : op.regions) region(inner);
-        for (const Successor& s : op.successors)
-          pass(s.arguments, 0, r.blocks[static_cast<size_t>(s.block)].arguments);
-        if (!access(op)) data(op);
+        const auto onward = [&](ValueId from, ValueId to) { flow(from, to); };
+        if (access(op) || flow_through_control(module_, r, op, onward)) continue;
+        for (const ValueId operand : op.operands)
+          for (const ValueId result : op.results) flow(operand, result);
       }
   }
 
@@ -82,43 +81,6 @@ class Origins {
         return true;
       default:
         return false;
-    }
-  }
-
-  void data(const Op& op) {
-    switch (op.kind) {
-      case OpKind::kScfIf:
-        for (const Region& inner : op.regions)
-          if (!inner.blocks.empty() && !inner.blocks[0].ops.empty())
-            pass(inner.blocks[0].ops.back().operands, 0, op.results);
-        return;
-      case OpKind::kScfFor: {
-        const Block& body = op.regions[0].blocks[0];
-        pass(op.operands, 3, body.arguments, 1);
-        if (!body.ops.empty()) pass(body.ops.back().operands, 0, body.arguments, 1);
-        pass(body.arguments, 1, op.results);
-        return;
-      }
-      case OpKind::kScfWhile: {
-        const Block &before = op.regions[0].blocks[0], &after = op.regions[1].blocks[0];
-        pass(op.operands, 0, before.arguments);
-        if (!after.ops.empty()) pass(after.ops.back().operands, 0, before.arguments);
-        pass(before.ops.back().operands, 1, after.arguments);
-        pass(before.ops.back().operands, 1, op.results);
-        return;
-      }
-      case OpKind::kCall: {
-        const Function* callee = module_.find(op.text("callee"));
-        if (callee == nullptr) return;
-        pass(op.operands, 0, callee->parameters);
-        for (const Block& block : callee->body.blocks)
-          if (!block.ops.empty() && block.ops.back().kind == OpKind::kReturn)
-            pass(block.ops.back().operands, 0, op.results);
-        return;
-      }
-      default:
-        for (const ValueId operand : op.operands)
-          for (const ValueId result : op.results) flow(operand, result);
     }
   }
 
