@@ -29,7 +29,7 @@ import triton.language as tl
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
 from nereid import engine_kernels as own  # noqa: E402
 
-LOWEST = tl.constexpr(-1e30)  # a largest score before there is one: finite, so that -inf less it is no NaN
+from nereid.engine_kernels import LOWEST, rows_of  # noqa: E402
 
 
 @triton.jit
@@ -43,177 +43,10 @@ def tile_of(pointers, mask, WHOLE: tl.constexpr):
 
 
 @triton.jit
-def rows_of(blocks, first, column, ROWS: tl.constexpr, BLOCK: tl.constexpr, DIM: tl.constexpr):
-    """[ROWS, DIM] through a descriptor of blocks [BLOCK, DIM]: one of them, or two."""
-    found = blocks.load([first, column])
-    if ROWS > BLOCK:
-        found = tl.join(found, blocks.load([first + BLOCK, column])).permute(2, 0, 1).reshape(ROWS, DIM)
-    return found
-
-
-@triton.jit
-def attention_of_raw_scores(turned, joined, starts, result, logsums, tokens, scale,
-                            HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, DIM: tl.constexpr, DIM_PADDED: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr):
-    """packed_attention, whose largest score is kept unscaled: scaling and subtracting are one instruction then; and whole tiles are loaded without masks."""
-    head, first = tl.program_id(0), tl.program_id(1) * QUERIES
-    key_head = head // (HEADS // KEY_HEADS)
-    rows, columns, dims = tl.arange(0, QUERIES), tl.arange(0, KEYS), tl.arange(0, DIM_PADDED)
-    dim_is = dims < DIM
-    queries = first + rows
-    query_is = queries < tokens
-    mask = query_is[:, None] & dim_is[None, :]
-    STRIDE: tl.constexpr = (HEADS + KEY_HEADS) * DIM
-    VALUE_STRIDE: tl.constexpr = (HEADS + 2 * KEY_HEADS) * DIM
-    q = tl.load(turned + first.to(tl.int64) * STRIDE + head * DIM + rows[:, None] * STRIDE + dims[None, :], mask=mask, other=0.0)
-    own_start = tl.load(starts + queries, mask=query_is, other=0)
-    lowest = tl.load(starts + first)
-    end = tl.minimum(first + QUERIES, tokens)
-    masked_from = lowest + tl.where(tl.load(starts + end - 1) == lowest, (first - lowest) // KEYS * KEYS, 0)
-    largest = tl.full([QUERIES], LOWEST, tl.float32)
-    total = tl.zeros([QUERIES], tl.float32)
-    seen = tl.zeros([QUERIES, DIM_PADDED], tl.float32)
-    for at in range(lowest, masked_from, KEYS):
-        of_key = tl.cast(at, tl.int64) * STRIDE + (HEADS + key_head) * DIM
-        of_value = tl.cast(at, tl.int64) * VALUE_STRIDE + (HEADS + KEY_HEADS + key_head) * DIM
-        k = tile_of(turned + of_key + columns[None, :] * STRIDE + dims[:, None], dim_is[:, None], DIM == DIM_PADDED)
-        v = tile_of(joined + of_value + columns[:, None] * VALUE_STRIDE + dims[None, :], dim_is[None, :], DIM == DIM_PADDED)
-        scores = tl.dot(q, k, input_precision="ieee")
-        now_largest = tl.maximum(largest, tl.max(scores, 1))
-        shrink = tl.exp2((largest - now_largest) * scale)
-        shares = tl.exp2(scores * scale - (now_largest * scale)[:, None])
-        total = total * shrink + tl.sum(shares, 1)
-        seen = seen * shrink[:, None] + tl.dot(shares.to(v.dtype), v, input_precision="ieee")
-        largest = now_largest
-    for at in range(masked_from, end, KEYS):
-        keys = at + columns
-        key_is = keys < end
-        of_key = tl.cast(at, tl.int64) * STRIDE + (HEADS + key_head) * DIM
-        of_value = tl.cast(at, tl.int64) * VALUE_STRIDE + (HEADS + KEY_HEADS + key_head) * DIM
-        k = tl.load(turned + of_key + columns[None, :] * STRIDE + dims[:, None], mask=key_is[None, :] & dim_is[:, None], other=0.0)
-        v = tl.load(joined + of_value + columns[:, None] * VALUE_STRIDE + dims[None, :], mask=key_is[:, None] & dim_is[None, :], other=0.0)
-        scores = tl.dot(q, k, input_precision="ieee")
-        scores = tl.where((keys[None, :] <= queries[:, None]) & (keys[None, :] >= own_start[:, None]), scores, float("-inf"))
-        now_largest = tl.maximum(largest, tl.max(scores, 1))
-        shrink = tl.exp2((largest - now_largest) * scale)
-        shares = tl.exp2(scores * scale - (now_largest * scale)[:, None])
-        total = total * shrink + tl.sum(shares, 1)
-        seen = seen * shrink[:, None] + tl.dot(shares.to(v.dtype), v, input_precision="ieee")
-        largest = now_largest
-    to = result + first.to(tl.int64) * (HEADS * DIM) + head * DIM + rows[:, None] * (HEADS * DIM) + dims[None, :]
-    tl.store(to, (seen / total[:, None]).to(result.dtype.element_ty), mask=mask)
-    tl.store(logsums + tl.cast(head, tl.int64) * tokens + queries, largest * scale + tl.log2(total), mask=query_is)
-
-
-@triton.jit
-def attention_by_tma(turned, joined, starts, result, logsums, tokens, scale,
-                     HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, DIM: tl.constexpr, DIM_PADDED: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr):
-    """attention_of_raw_scores, whose keys and values are fetched by the tensor memory accelerator: turned and joined are descriptors of blocks [KEYS, DIM] of
-    [tokens, (HEADS + KEY_HEADS) * DIM] and [tokens, (HEADS + 2 * KEY_HEADS) * DIM]. Heads of a power of two."""
-    head, first = tl.program_id(0), tl.program_id(1) * QUERIES
-    key_head = head // (HEADS // KEY_HEADS)
-    rows, columns, dims = tl.arange(0, QUERIES), tl.arange(0, KEYS), tl.arange(0, DIM)
-    queries = first + rows
-    query_is = queries < tokens
-    q = rows_of(turned, first, head * DIM, QUERIES, KEYS, DIM)
-    own_start = tl.load(starts + queries, mask=query_is, other=0)
-    lowest = tl.load(starts + first)
-    end = tl.minimum(first + QUERIES, tokens)
-    masked_from = lowest + tl.where(tl.load(starts + end - 1) == lowest, (first - lowest) // KEYS * KEYS, 0)
-    largest = tl.full([QUERIES], LOWEST, tl.float32)
-    total = tl.zeros([QUERIES], tl.float32)
-    seen = tl.zeros([QUERIES, DIM], tl.float32)
-    for at in range(lowest, masked_from, KEYS):
-        k = turned.load([at, (HEADS + key_head) * DIM])
-        v = joined.load([at, (HEADS + KEY_HEADS + key_head) * DIM])
-        scores = tl.dot(q, k.T, input_precision="ieee")
-        now_largest = tl.maximum(largest, tl.max(scores, 1))
-        shrink = tl.exp2((largest - now_largest) * scale)
-        shares = tl.exp2(scores * scale - (now_largest * scale)[:, None])
-        total = total * shrink + tl.sum(shares, 1)
-        seen = seen * shrink[:, None] + tl.dot(shares.to(v.dtype), v, input_precision="ieee")
-        largest = now_largest
-    for at in range(masked_from, end, KEYS):
-        keys = at + columns
-        k = turned.load([at, (HEADS + key_head) * DIM])
-        v = joined.load([at, (HEADS + KEY_HEADS + key_head) * DIM])
-        scores = tl.dot(q, k.T, input_precision="ieee")
-        scores = tl.where((keys[None, :] <= queries[:, None]) & (keys[None, :] >= own_start[:, None]), scores, float("-inf"))
-        now_largest = tl.maximum(largest, tl.max(scores, 1))
-        shrink = tl.exp2((largest - now_largest) * scale)
-        shares = tl.exp2(scores * scale - (now_largest * scale)[:, None])
-        total = total * shrink + tl.sum(shares, 1)
-        seen = seen * shrink[:, None] + tl.dot(shares.to(v.dtype), v, input_precision="ieee")
-        largest = now_largest
-    to = result + first.to(tl.int64) * (HEADS * DIM) + head * DIM + rows[:, None] * (HEADS * DIM) + dims[None, :]
-    tl.store(to, (seen / total[:, None]).to(result.dtype.element_ty), mask=query_is[:, None])
-    tl.store(logsums + tl.cast(head, tl.int64) * tokens + queries, largest * scale + tl.log2(total), mask=query_is)
-
-
-@triton.jit
-def keys_masked_where_needed(gradient, turned, joined, ends, logsums, dots, of_turned, of_joined, tokens, scale,
-                             HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, DIM: tl.constexpr, DIM_PADDED: tl.constexpr,
-                             QUERIES: tl.constexpr, KEYS: tl.constexpr):
-    """packed_attention_keys in two loops: behind the diagonal of a tile of one document's keys nothing is masked. Queries behind its end have a sum of
-    infinity, and so no share."""
-    key_head, first = tl.program_id(0), tl.program_id(1) * KEYS
-    GROUP: tl.constexpr = HEADS // KEY_HEADS
-    rows, columns, dims = tl.arange(0, KEYS), tl.arange(0, QUERIES), tl.arange(0, DIM_PADDED)
-    dim_is = dims < DIM
-    keys = first + rows
-    key_is = keys < tokens
-    mask = key_is[:, None] & dim_is[None, :]
-    STRIDE: tl.constexpr = (HEADS + KEY_HEADS) * DIM
-    VALUE_STRIDE: tl.constexpr = (HEADS + 2 * KEY_HEADS) * DIM
-    WIDTH: tl.constexpr = HEADS * DIM
-    of_key = first.to(tl.int64) * STRIDE + (HEADS + key_head) * DIM + rows[:, None] * STRIDE + dims[None, :]
-    of_value = first.to(tl.int64) * VALUE_STRIDE + (HEADS + KEY_HEADS + key_head) * DIM + rows[:, None] * VALUE_STRIDE + dims[None, :]
-    k = tl.load(turned + of_key, mask=mask, other=0.0)
-    v = tl.load(joined + of_value, mask=mask, other=0.0)
-    own_end = tl.load(ends + keys, mask=key_is, other=0)
-    highest = tl.load(ends + tl.minimum(first + KEYS, tokens) - 1)
-    tiles = tl.cdiv(highest - first, QUERIES)
-    masked = tl.where(tl.load(ends + first) == highest, tl.minimum((KEYS + QUERIES - 2) // QUERIES, tiles), tiles)
-    of_k = tl.zeros([KEYS, DIM_PADDED], tl.float32)
-    of_v = tl.zeros([KEYS, DIM_PADDED], tl.float32)
-    for tile in range(0, masked * GROUP):
-        head = key_head * GROUP + tile // masked
-        at = first + tile % masked * QUERIES
-        queries = at + columns
-        query_is = queries < highest
-        here = query_is[:, None] & dim_is[None, :]
-        q = tl.load(turned + tl.cast(at, tl.int64) * STRIDE + head * DIM + columns[:, None] * STRIDE + dims[None, :], mask=here, other=0.0)
-        grad = tl.load(gradient + tl.cast(at, tl.int64) * WIDTH + head * DIM + columns[:, None] * WIDTH + dims[None, :], mask=here, other=0.0)
-        logsum = tl.load(logsums + tl.cast(head, tl.int64) * tokens + queries, mask=query_is, other=0.0)
-        dot = tl.load(dots + tl.cast(head, tl.int64) * tokens + queries, mask=query_is, other=0.0)
-        shares = tl.exp2(tl.dot(k, tl.trans(q), input_precision="ieee") * scale - logsum[None, :])
-        shares = tl.where((keys[:, None] <= queries[None, :]) & (queries[None, :] < own_end[:, None]), shares, 0.0)
-        of_v += tl.dot(shares.to(grad.dtype), grad, input_precision="ieee")
-        of_scores = shares * (tl.dot(v, tl.trans(grad), input_precision="ieee") - dot[None, :])
-        of_k += tl.dot(of_scores.to(q.dtype), q, input_precision="ieee")
-    rest = tiles - masked
-    for tile in range(0, rest * GROUP):
-        head = key_head * GROUP + tile // tl.maximum(rest, 1)
-        at = first + (masked + tile % tl.maximum(rest, 1)) * QUERIES
-        queries = at + columns
-        query_is = queries < highest
-        here = query_is[:, None] & dim_is[None, :]
-        q = tl.load(turned + tl.cast(at, tl.int64) * STRIDE + head * DIM + columns[:, None] * STRIDE + dims[None, :], mask=here, other=0.0)
-        grad = tl.load(gradient + tl.cast(at, tl.int64) * WIDTH + head * DIM + columns[:, None] * WIDTH + dims[None, :], mask=here, other=0.0)
-        logsum = tl.load(logsums + tl.cast(head, tl.int64) * tokens + queries, mask=query_is, other=float("inf"))
-        dot = tl.load(dots + tl.cast(head, tl.int64) * tokens + queries, mask=query_is, other=0.0)
-        shares = tl.exp2(tl.dot(k, tl.trans(q), input_precision="ieee") * scale - logsum[None, :])
-        of_v += tl.dot(shares.to(grad.dtype), grad, input_precision="ieee")
-        of_scores = shares * (tl.dot(v, tl.trans(grad), input_precision="ieee") - dot[None, :])
-        of_k += tl.dot(of_scores.to(q.dtype), q, input_precision="ieee")
-    tl.store(of_turned + of_key, (of_k * (scale * 0.6931471805599453)).to(of_turned.dtype.element_ty), mask=mask)
-    tl.store(of_joined + of_value, of_v.to(of_joined.dtype.element_ty), mask=mask)
-
-
-@triton.jit
 def keys_of_whole_tiles(gradient, turned, joined, ends, logsums, dots, of_turned, of_joined, tokens, scale,
                         HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, DIM: tl.constexpr, DIM_PADDED: tl.constexpr,
                         QUERIES: tl.constexpr, KEYS: tl.constexpr):
-    """keys_masked_where_needed, whose second loop has no masks at all: the last tile of queries, which may end behind the document, is the first loop's; and heads
+    """packed_attention_keys in two loops, the second of which has no masks at all: the last tile of queries, which may end behind the document, is the first loop's; and heads
     and places are counted on, not divided out of one number."""
     key_head, first = tl.program_id(0), tl.program_id(1) * KEYS
     GROUP: tl.constexpr = HEADS // KEY_HEADS
@@ -433,59 +266,57 @@ def queries_by_tma(gradient, turned, joined, starts, result, logsums, dots, of_t
 
 
 @triton.jit
-def losses_read_once(logits, targets, weights, found, WIDTH: tl.constexpr, TILE: tl.constexpr):
-    """token_losses of a row that one program's registers hold: WIDTH <= TILE."""
+def losses_by_lanes(logits, targets, weights, found, WIDTH: tl.constexpr, TILE: tl.constexpr):
+    """token_losses, whose largest and sums are of eight neighbours' lane until the row is over: no thread waits for another in the loop."""
     row = tl.program_id(0).to(tl.int64)
     target = tl.load(targets + row)
     weight = tl.load(weights + row)
-    at = tl.arange(0, TILE)
-    given = tl.load(logits + row * WIDTH + at, mask=at < WIDTH, other=float("-inf"))
-    x = given.to(tl.float32)
-    largest = tl.max(x, 0)
-    logsum = largest + tl.log(tl.sum(tl.exp(x - largest), 0))
-    tl.store(found + row, tl.sum(tl.where(at == target, x, 0.0), 0) - logsum)
-    tl.store(logits + row * WIDTH + at, (weight * (tl.where(at == target, 1.0, 0.0) - tl.exp(x - logsum))).to(given.dtype), mask=at < WIDTH)
+    logits += row * WIDTH
+    chosen = tl.load(logits + target).to(tl.float32)
+    places = tl.arange(0, TILE // 8)[:, None] * 8 + tl.arange(0, 8)[None, :]
+    largest = tl.full([TILE // 8], -1e30, tl.float32)
+    total = tl.zeros([TILE // 8], tl.float32)
+    for start in range(0, WIDTH, TILE):
+        at = start + places
+        x = tl.load(logits + at, mask=at < WIDTH, other=float("-inf")).to(tl.float32)
+        now_largest = tl.maximum(largest, tl.max(x, 1))
+        total = total * tl.exp(largest - now_largest) + tl.sum(tl.exp(x - now_largest[:, None]), 1)
+        largest = now_largest
+    top = tl.max(largest, 0)
+    logsum = top + tl.log(tl.sum(total * tl.exp(largest - top), 0))
+    tl.store(found + row, chosen - logsum)
+    for start in range(0, WIDTH, TILE):
+        at = start + places
+        x = tl.load(logits + at, mask=at < WIDTH, other=float("-inf"))
+        share = tl.exp(x.to(tl.float32) - logsum)
+        tl.store(logits + at, (weight * (tl.where(at == target, 1.0, 0.0) - share)).to(x.dtype), mask=at < WIDTH)
 
 
-# What an attention kernel's program takes at once: (queries, keys, warps, stages, registers a thread at most; 0: as many as the compiler likes). The first of each is
-# in use. Of a processor's 65,536 registers three programs of four warps have 168 a thread each, four 128. Those that spill much (--compile) are left out.
+# Of each kernel, and whether it is given tensor descriptors: (queries, keys, warps, stages, registers a thread at most; 0: as many as the compiler likes). The first of
+# each part is in use. Of a processor's 65,536 registers three programs of four warps have 168 a thread each, four 128. Left out are those that spill much and those whose
+# products ptxas "serializes" (--compile tells): one such took 1.6 ms where the same tiles take 1.3.
 NARROW = {  # heads of 64
-    "forward": {own.packed_attention: ((64, 64, 4, 3, 0), (64, 64, 4, 3, 128), (64, 32, 4, 3, 0)),
-                attention_of_raw_scores: ((64, 64, 4, 3, 0), (64, 64, 4, 3, 128), (64, 64, 4, 2, 128), (64, 64, 4, 4, 128), (64, 128, 4, 2, 0), (128, 64, 8, 3, 128), (128, 64, 8, 3, 0),
-                                          (128, 64, 4, 3, 0), (128, 32, 4, 4, 168), (64, 32, 4, 3, 0), (64, 32, 4, 4, 128), (64, 32, 4, 4, 96), (128, 32, 8, 3, 0), (128, 32, 8, 4, 96),
-                                          (128, 128, 8, 2, 0), (64, 64, 4, 1, 128)),
-                attention_by_tma: ((64, 64, 4, 3, 0), (64, 64, 4, 2, 0), (64, 64, 4, 2, 96), (128, 64, 8, 3, 0), (128, 64, 8, 2, 0), (128, 128, 8, 2, 0), (64, 32, 4, 4, 0), (64, 32, 4, 3, 96),
-                                   (128, 128, 8, 3, 0))},
-    "queries": {own.packed_attention_queries: ((64, 64, 4, 3, 0), (64, 64, 4, 3, 128), (64, 64, 4, 2, 128), (64, 32, 4, 4, 0), (128, 64, 8, 3, 0)),
-                queries_of_whole_tiles: ((64, 64, 4, 3, 0), (64, 64, 4, 3, 128), (64, 64, 4, 2, 0), (64, 64, 4, 2, 128), (64, 64, 4, 4, 128), (64, 32, 4, 4, 0), (64, 32, 4, 3, 96), (64, 64, 8, 2, 0),
-                                         (128, 64, 8, 3, 0), (128, 64, 8, 2, 128), (128, 32, 8, 4, 0), (128, 32, 8, 3, 128), (128, 32, 8, 2, 0), (64, 128, 4, 2, 0), (64, 32, 4, 4, 128),
-                                         (64, 16, 4, 4, 96)),
-                queries_by_tma: ((64, 64, 4, 3, 0), (64, 64, 4, 2, 0), (64, 64, 4, 2, 128), (128, 64, 8, 2, 0), (128, 64, 8, 3, 0), (64, 32, 4, 4, 0), (64, 32, 4, 3, 0), (128, 128, 8, 2, 0))},
-    "keys": {own.packed_attention_keys: ((32, 64, 4, 3, 0), (32, 64, 4, 3, 168), (32, 64, 4, 3, 128)),
-             keys_masked_where_needed: ((32, 64, 4, 3, 168), (32, 64, 4, 3, 0), (64, 64, 4, 2, 0), (64, 128, 8, 2, 0), (32, 128, 8, 3, 128)),
-             keys_of_whole_tiles: ((32, 64, 4, 3, 0), (32, 64, 4, 3, 168), (32, 64, 4, 2, 168), (32, 64, 4, 4, 168), (32, 64, 4, 3, 128), (32, 64, 4, 2, 128), (32, 64, 8, 2, 0), (32, 64, 8, 3, 128),
-                                   (64, 64, 4, 2, 0), (64, 64, 4, 3, 0), (64, 64, 4, 2, 168), (64, 64, 8, 2, 128), (32, 128, 8, 3, 128), (32, 128, 8, 2, 128), (32, 128, 8, 3, 0), (64, 128, 8, 2, 0),
-                                   (64, 128, 8, 3, 0), (64, 128, 8, 2, 128), (128, 64, 8, 2, 0), (128, 128, 8, 2, 0), (16, 64, 4, 4, 128), (16, 64, 4, 3, 168), (16, 128, 8, 3, 128), (32, 128, 4, 2, 0)),
-             keys_by_tma: ((64, 64, 4, 2, 0), (64, 64, 4, 3, 0), (64, 64, 4, 2, 168), (32, 64, 4, 3, 0), (32, 64, 4, 2, 0), (32, 64, 4, 3, 128), (32, 64, 4, 4, 168), (64, 128, 8, 2, 0), (64, 128, 8, 3, 0),
-                           (64, 128, 8, 2, 128), (128, 128, 8, 2, 0), (64, 64, 8, 2, 128))}}
+    "forward": {(own.packed_attention, True): ((64, 64, 4, 2, 0), (64, 64, 4, 3, 0), (64, 64, 4, 2, 96), (64, 64, 4, 4, 0), (64, 32, 4, 4, 0), (128, 64, 4, 2, 0), (128, 64, 8, 3, 0), (64, 64, 4, 1, 96)),
+                (own.packed_attention, False): ((64, 64, 4, 3, 0), (64, 64, 4, 3, 128))},
+    "queries": {(own.packed_attention_queries, False): ((64, 64, 4, 3, 0), (64, 64, 4, 2, 0)),
+                (queries_of_whole_tiles, False): ((64, 64, 4, 3, 0), (64, 64, 4, 2, 0), (64, 32, 4, 4, 0), (128, 32, 8, 3, 128), (64, 128, 4, 2, 0)),
+                (queries_by_tma, True): ((64, 64, 4, 3, 0), (64, 64, 4, 2, 0), (64, 64, 4, 2, 136), (128, 64, 8, 2, 0), (64, 32, 4, 4, 0), (64, 32, 4, 3, 0))},
+    "keys": {(own.packed_attention_keys, False): ((32, 64, 4, 3, 0),),
+             (keys_of_whole_tiles, False): ((32, 64, 4, 3, 0), (32, 64, 4, 2, 168), (32, 64, 4, 2, 0), (64, 64, 4, 2, 0), (64, 64, 4, 3, 0), (64, 64, 4, 2, 168), (32, 64, 4, 4, 168), (64, 128, 8, 2, 0),
+                                            (64, 128, 8, 3, 0), (32, 128, 8, 3, 128), (32, 128, 8, 2, 0), (16, 64, 4, 3, 168), (64, 64, 4, 1, 0)),
+             (keys_by_tma, True): ((64, 64, 4, 2, 0), (64, 64, 4, 3, 0), (64, 64, 4, 2, 168), (32, 64, 4, 3, 0), (32, 64, 4, 2, 0), (32, 64, 4, 4, 168), (64, 128, 8, 2, 0), (64, 128, 8, 3, 0))}}
 WIDE = {  # heads of 128
-    "forward": {own.packed_attention: ((64, 64, 4, 3, 0), (64, 32, 4, 3, 0)),
-                attention_of_raw_scores: ((64, 64, 4, 3, 0), (64, 64, 4, 2, 0), (64, 64, 4, 2, 168), (64, 32, 4, 3, 0), (64, 32, 4, 3, 168), (64, 32, 4, 2, 128), (128, 64, 8, 3, 0), (128, 64, 8, 2, 0),
-                                          (128, 32, 8, 3, 128), (128, 128, 8, 2, 0)),
-                attention_by_tma: ((64, 64, 4, 3, 0), (64, 64, 4, 2, 0), (128, 64, 8, 3, 0), (128, 128, 8, 2, 0))},
-    "queries": {own.packed_attention_queries: ((64, 32, 4, 2, 0), (64, 32, 4, 2, 168)),
-                queries_of_whole_tiles: ((64, 32, 4, 2, 0), (64, 32, 4, 2, 168), (64, 32, 4, 3, 0), (64, 32, 4, 4, 0), (64, 16, 4, 3, 168), (64, 32, 8, 2, 0), (64, 64, 8, 2, 0), (64, 64, 4, 2, 0),
-                                         (128, 32, 8, 2, 0), (128, 32, 8, 3, 0), (128, 32, 8, 2, 128), (128, 64, 8, 2, 0)),
-                queries_by_tma: ((64, 32, 4, 2, 0), (64, 32, 4, 3, 0), (64, 64, 4, 2, 0), (64, 64, 4, 1, 0), (128, 64, 8, 2, 0), (128, 64, 8, 1, 0), (64, 64, 8, 2, 0))},
-    "keys": {own.packed_attention_keys: ((32, 64, 4, 3, 0), (32, 64, 4, 2, 0)),
-             keys_masked_where_needed: ((32, 64, 4, 3, 0), (64, 128, 8, 2, 0)),
-             keys_of_whole_tiles: ((32, 64, 4, 3, 0), (32, 64, 4, 2, 0), (16, 64, 4, 3, 0), (32, 64, 8, 2, 0), (32, 64, 8, 3, 0), (64, 64, 8, 2, 0), (64, 64, 4, 2, 0), (32, 128, 8, 2, 0), (32, 128, 8, 3, 0),
-                                   (64, 128, 8, 2, 0), (16, 128, 8, 3, 0), (64, 64, 8, 1, 0)),
-             keys_by_tma: ((32, 64, 4, 3, 0), (32, 64, 4, 2, 0), (32, 64, 8, 2, 0), (64, 64, 8, 2, 0), (64, 64, 4, 2, 0), (64, 128, 8, 2, 0), (64, 128, 8, 1, 0), (32, 64, 8, 3, 0))}}
-BY_TMA = (attention_by_tma, queries_by_tma, keys_by_tma)
-DESCRIPTORS = {"forward": (0, 1), "queries": (1, 2), "keys": (0, 1)}  # the parameters that are some in these
-LOSSES = [(own.token_losses, 8192, 8), (own.token_losses, 8192, 16), (own.token_losses, 16384, 16), (own.token_losses, 4096, 8),
-          (own.token_losses, 4096, 16), (own.token_losses, 2048, 4), (losses_read_once, 32768, 16), (losses_read_once, 32768, 32)]
+    "forward": {(own.packed_attention, False): ((64, 64, 4, 3, 0), (64, 64, 4, 2, 0), (64, 32, 4, 3, 0)),
+                (own.packed_attention, True): ((64, 64, 4, 3, 0), (64, 64, 4, 2, 0), (128, 64, 8, 3, 0), (128, 64, 8, 2, 0), (128, 128, 8, 2, 0))},
+    "queries": {(own.packed_attention_queries, False): ((64, 32, 4, 2, 0),),
+                (queries_of_whole_tiles, False): ((64, 32, 4, 2, 0), (64, 32, 4, 3, 0), (64, 64, 8, 2, 0), (64, 64, 4, 2, 0), (128, 32, 8, 2, 0), (128, 64, 8, 2, 0)),
+                (queries_by_tma, True): ((64, 32, 4, 2, 0), (64, 32, 4, 3, 0), (64, 64, 4, 2, 0), (64, 64, 4, 1, 0), (128, 64, 8, 2, 0), (128, 64, 8, 1, 0))},
+    "keys": {(own.packed_attention_keys, False): ((32, 64, 4, 3, 0),),
+             (keys_of_whole_tiles, False): ((32, 64, 4, 3, 0), (32, 64, 4, 2, 0), (16, 64, 4, 3, 0), (32, 64, 8, 2, 0), (64, 64, 8, 2, 0), (64, 64, 4, 2, 0), (32, 128, 8, 2, 0), (64, 128, 8, 2, 0)),
+             (keys_by_tma, True): ((32, 64, 4, 3, 0), (32, 64, 4, 2, 0), (64, 64, 8, 2, 0), (64, 64, 4, 2, 0), (64, 128, 8, 2, 0), (64, 128, 8, 1, 0))}}
+DESCRIPTORS = {"forward": (0, 1), "queries": (1, 2), "keys": (0, 1)}  # the parameters that are some where a candidate is described
+LOSSES = [(own.token_losses, 8192, 8), (losses_by_lanes, 4096, 4), (losses_by_lanes, 4096, 8), (losses_by_lanes, 8192, 8), (losses_by_lanes, 8192, 16), (losses_by_lanes, 16384, 16),
+          (losses_by_lanes, 2048, 4), (losses_by_lanes, 8192, 4)]
 SHAPES = {  # tokens at once, heads, key heads, head_dim, vocabulary
     "100m": (65536, 12, 4, 64, 32768), "small": (65536, 6, 2, 64, 4096), "1.7b": (16384, 16, 8, 128, 151936), "toy": (147, 4, 2, 16, 61)}
 INNER = {"100m": (768, 2048), "small": (384, 1024), "1.7b": (2048, 6144)}  # hidden, intermediate
@@ -501,6 +332,12 @@ def documents(tokens, longest, generator):
     for begin, end in zip(bounds, bounds[1:]):
         starts[begin:end], ends[begin:end] = begin, end
     return bounds, starts, ends
+
+
+def constants_of(candidate, heads, key_heads, dim):
+    kernel, queries, keys, *_, described = candidate
+    constants = {"HEADS": heads, "KEY_HEADS": key_heads, "DIM": dim, "DIM_PADDED": dim, "QUERIES": queries, "KEYS": keys, "DESCRIBED": described}
+    return {name: value for name, value in constants.items() if name in kernel.arg_names}
 
 
 class Attention:
@@ -522,13 +359,14 @@ class Attention:
         self.logsums, self.dots = (torch.empty(self.heads, self.tokens, device=device) for _ in range(2))
         self.scale = math.log2(math.e) / math.sqrt(self.dim)
 
-    def constants(self, queries, keys):
-        return {"HEADS": self.heads, "KEY_HEADS": self.key_heads, "DIM": self.dim, "DIM_PADDED": self.dim, "QUERIES": queries, "KEYS": keys}
+    def constants(self, candidate):
+        return constants_of(candidate, self.heads, self.key_heads, self.dim)
 
-    def arguments(self, part, kernel, queries, keys):
+    def arguments(self, part, candidate):
         """Positional arguments, and the grid."""
+        _, queries, keys, *_, described = candidate
         gradient, turned, joined = self.gradient, self.turned, self.joined
-        if kernel in BY_TMA:
+        if described:
             from triton.tools.tensor_descriptor import TensorDescriptor
             block = [queries if part == "keys" else keys, self.dim]
             turned = TensorDescriptor.from_tensor(turned.view(self.tokens, -1), block)
@@ -545,9 +383,9 @@ class Attention:
                 self.scale), (self.key_heads, triton.cdiv(self.tokens, keys))
 
     def launcher(self, part, candidate, compile_only=False):
-        kernel, queries, keys, warps, stages, registers = candidate
-        given, grid = self.arguments(part, kernel, queries, keys)
-        named = {**self.constants(queries, keys), "num_warps": warps, "num_stages": stages, **({"maxnreg": registers} if registers else {})}
+        kernel, _, _, warps, stages, registers, _ = candidate
+        given, grid = self.arguments(part, candidate)
+        named = {**self.constants(candidate), "num_warps": warps, "num_stages": stages, **({"maxnreg": registers} if registers else {})}
         return lambda: kernel.warmup(*given, grid=grid, **named) if compile_only else kernel[grid](*given, **named)
 
     def left(self, part):
@@ -579,7 +417,8 @@ class Attention:
 
 def name_of(candidate):
     kernel, *numbers = candidate
-    return f"{kernel.fn.__name__} {' '.join(map(str, numbers))}"
+    described = " described" if numbers[-1] is True else ""
+    return f"{kernel.fn.__name__}{described} {' '.join(str(x) for x in numbers if not isinstance(x, bool))}"
 
 
 def farthest(found, expected):
@@ -589,7 +428,7 @@ def farthest(found, expected):
 
 def candidates_of(part, shape):
     """(kernel, and its tiles); the first is in use."""
-    return [(kernel, *tiles) for kernel, all_ in (NARROW if SHAPES[shape][3] <= 64 else WIDE)[part].items() for tiles in all_]
+    return [(kernel, *tiles, described) for (kernel, described), all_ in (NARROW if SHAPES[shape][3] <= 64 else WIDE)[part].items() for tiles in all_]
 
 
 def losses(shape, device, kind, rows):
@@ -600,11 +439,9 @@ def losses(shape, device, kind, rows):
 
 
 def loss_candidates(width):
-    """Those that hold a row, and of the others those whose tile is no wider than one."""
+    """Those whose tile is no wider than a row."""
     held = triton.next_power_of_2(width)
-    fitting = [(kernel, min(tile, held), warps) for kernel, tile, warps in LOSSES if kernel is not losses_read_once]
-    whole = [(losses_read_once, held, warps) for kernel, _, warps in LOSSES if kernel is losses_read_once and held <= 65536]
-    return list(dict.fromkeys(fitting)) + list(dict.fromkeys(whole))
+    return list(dict.fromkeys((kernel, min(tile, held), warps) for kernel, tile, warps in LOSSES))
 
 
 def check():
@@ -616,23 +453,23 @@ def check():
             case.logsums.copy_(expected["forward"][1].detach())
             case.dots.copy_(expected["queries"][1].detach())
         # Those in use are held against PyTorch elsewhere (training_operators_test.cpp).
-        tried = [kernel for kernel in kernels if not hasattr(own, kernel.fn.__name__)]
+        tried = [(kernel, described) for kernel, described in kernels if described or not hasattr(own, kernel.fn.__name__)]
         for tiles in ((16, 16), (32, 16), (16, 32)):
-            for kernel in tried:
+            for kernel, described in tried:
                 own_rows, block = tiles[::-1] if part == "keys" else tiles
-                if kernel in BY_TMA and own_rows not in (block, 2 * block):
+                if described and own_rows not in (block, 2 * block):
                     continue  # what a program keeps is one block, or two
                 for left in case.left(part):
                     left.zero_()
-                case.launcher(part, (kernel, *tiles, 4, 1, 0))()
+                case.launcher(part, (kernel, *tiles, 4, 1, 0, described))()
                 apart = farthest(case.left(part), expected[part])
                 assert apart < 1e-5, (part, kernel, tiles, apart)
-                print(f"{part}: {name_of((kernel, *tiles))} is {apart:.1e} from PyTorch's")
+                print(f"{part}: {name_of((kernel, *tiles, described))} is {apart:.1e} from PyTorch's")
     logits, targets, weights = losses("toy", "cpu", torch.float32, 5)
     given = logits.double().requires_grad_()
     wanted = given.log_softmax(-1).gather(1, targets[:, None])[:, 0]
     (wanted * weights).sum().backward()
-    for kernel, tile in ((own.token_losses, 32), (losses_read_once, 64)):
+    for kernel, tile in ((own.token_losses, 32), (losses_by_lanes, 32), (losses_by_lanes, 64)):
         found, changed = torch.zeros(5), logits.clone()
         kernel[(5,)](changed, targets, weights, found, WIDTH=61, TILE=tile)
         apart = max(farthest([found], [wanted.detach()]), farthest([changed], [given.grad]))
@@ -655,6 +492,7 @@ def show_compiled(shapes, only):
     import re
     import subprocess
     import tempfile
+    from triton.backends.nvidia.compiler import get_ptxas
     tool = pathlib.Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump"
 
     def line(candidate, made, warps):
@@ -663,9 +501,14 @@ def show_compiled(shapes, only):
             file.flush()
             said = subprocess.run([tool, "-res-usage", file.name], capture_output=True, text=True, check=True)
         text = said.stdout + said.stderr
+        with tempfile.NamedTemporaryFile(suffix=".ptx") as file:
+            file.write(made.asm["ptx"].encode())
+            file.flush()
+            log = subprocess.run([get_ptxas(90).path, "-v", "--gpu-name=sm_90a", file.name, "-o", "/dev/null"], capture_output=True, text=True, check=True)
+        serialized = ", products serialized" if "are serialized" in log.stdout + log.stderr else ""
         registers, stack = int(re.search(r"REG:(\d+)", text).group(1)), int(re.search(r"STACK:(\d+)", text).group(1))
         at_once = min(65536 // (registers * 32 * warps), 233472 // max(made.metadata.shared + 1024, 1), 64 // warps)
-        print(f"  {name_of(candidate):48} {registers:4} registers, stack {stack:4}, shared {made.metadata.shared:6}, {at_once} at once ({at_once * warps} warps)", flush=True)
+        print(f"  {name_of(candidate):48} {registers:4} registers, stack {stack:4}, shared {made.metadata.shared:6}, {at_once} at once ({at_once * warps} warps){serialized}", flush=True)
 
     for shape in shapes:
         _, heads, key_heads, dim, width = SHAPES[shape]
@@ -674,12 +517,12 @@ def show_compiled(shapes, only):
                 continue
             print(f"{shape}, {part}")
             for candidate in candidates_of(part, shape):
-                kernel, queries, keys, warps, stages, registers = candidate
-                signature = own.SIGNATURES[IN_USE[part]].replace("E", "bf16").split()
-                if kernel in BY_TMA:
+                kernel, queries, keys, warps, stages, registers, described = candidate
+                signature = ["*bf16" if kind[0] == "&" else kind.replace("*E", "*bf16") for kind in own.SIGNATURES[IN_USE[part]].split()]
+                if described:
                     for i in DESCRIPTORS[part]:
                         signature[i] = f"tensordesc<bf16[{queries if part == 'keys' else keys}, {dim}]>"
-                constants = {"HEADS": heads, "KEY_HEADS": key_heads, "DIM": dim, "DIM_PADDED": dim, "QUERIES": queries, "KEYS": keys}
+                constants = constants_of(candidate, heads, key_heads, dim)
                 try:
                     line(candidate, compiled(kernel, signature, constants, warps, stages, registers), warps)
                 except Exception as problem:  # pylint: disable=broad-except
@@ -851,25 +694,31 @@ def take(folder, best):
     for entry in from_.iterdir():
         if entry.name not in ("engine_kernels.py", "__pycache__") and not (package / entry.name).exists():
             (package / entry.name).symlink_to(entry.resolve())
-    text, tiles = (from_ / "engine_kernels.py").read_text(), []
-    replaced = "\n\n".join(inspect.getsource(x.fn) for x in (tile_of, rows_of)) + "\n\nLOWEST = HIDDEN\n"
+    text, tiles, taken = (from_ / "engine_kernels.py").read_text(), [], {}
+    replaced = inspect.getsource(tile_of.fn)
     for part, candidate in best.items():
         kernel, *numbers = candidate
         name = IN_USE[part]
         if kernel.fn.__name__ != name:
             replaced += "\n\n" + inspect.getsource(kernel.fn).replace(f"def {kernel.fn.__name__}(", f"def {name}(", 1)
-        if kernel in BY_TMA:
-            words = own.SIGNATURES[name].split()
-            for i in DESCRIPTORS[part]:
-                words[i] = "&QUERIES" if part == "keys" else "&KEYS"
-            text = text.replace(f'"{name}": "{own.SIGNATURES[name]}"', f'"{name}": "{" ".join(words)}"', 1)
         if part == "losses":
-            tile, warps = numbers
-            replaced += f"\n\nLOSSES = ({{'TILE': {tile}}}, {{'num_warps': {warps}}})\n"
-            text = text.replace('def ttir_of(request):\n', 'def ttir_of(request):\n    if request["name"] == "token_losses":\n        request["constants"].update(LOSSES[0])\n'
-                                                            '        request["options"].update(LOSSES[1])\n', 1)
-        else:
-            tiles.append(f"{part}={','.join(map(str, numbers))}")
+            taken[name] = ({"TILE": numbers[0]}, {"num_warps": numbers[1]})
+            continue
+        words = own.SIGNATURES[name].split()
+        for i in DESCRIPTORS[part]:
+            words[i] = "&QUERIES" if part == "keys" else "&KEYS"
+        text = text.replace(f'"{name}": "{own.SIGNATURES[name]}"', f'"{name}": "{" ".join(words)}"', 1)
+        *numbers, described = numbers
+        taken[name] = ({"DESCRIBED": described}, {})
+        tiles.append(f"{part}={','.join(map(str, numbers))}")
+    text = text.replace("def ttir_of(request):\n", f"""TAKEN = {taken}
+
+
+def ttir_of(request):
+    constants, options = TAKEN.get(request["name"], ({{}}, {{}}))
+    request["constants"].update(constants)
+    request["options"].update(options)
+""", 1)
     at = text.index("# Each parameter's type")
     (package / "engine_kernels.py").write_text(text[:at] + replaced + "\n\n" + text[at:])
     environment = f"export NEREID_PACKAGE={package} NEREID_ATTENTION_TILES='{' '.join(tiles)}'\n"

@@ -8,6 +8,7 @@ arch 0, whose text is for the executor of TTIR on the CPU. Pointers are aligned 
 """
 
 import json
+import re
 import sys
 
 import triton
@@ -277,18 +278,30 @@ def turn_heads_backward(of_turned, joined, query_norm, key_norm, cosines, sines,
         tl.store(to + DIM + HALF, tl.sum(of_key_b, 0), mask=half_is)
 
 
-# Attention of training, over documents that lie one behind the other. Scores that are to be far below all others, but no infinity:
-# a row of nothing else is forgotten by the first real score, without a NaN.
-HIDDEN = tl.constexpr(-1e30)
+# Attention of training, over documents that lie one behind the other. A query's largest score before it has seen one: finite, so that what is hidden, -inf, less
+# it is no NaN. (Were it that, too, what is hidden would weigh exp2(-inf * scale + inf * scale); were both -1e30, a fused multiply and add would round one of them.)
+LOWEST = tl.constexpr(-1e30)
+
+
+@triton.jit
+def rows_of(blocks, first, column, ROWS: tl.constexpr, BLOCK: tl.constexpr, DIM: tl.constexpr):
+    """[ROWS, DIM] through a descriptor of blocks [BLOCK, DIM]: one of them, or two."""
+    found = blocks.load([first, column])
+    if ROWS > BLOCK:
+        found = tl.join(found, blocks.load([first + BLOCK, column])).permute(2, 0, 1).reshape(ROWS, DIM)
+    return found
 
 
 @triton.jit
 def packed_attention(turned, joined, starts, result, logsums, tokens, scale,
-                     HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, DIM: tl.constexpr, DIM_PADDED: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr):
+                     HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, DIM: tl.constexpr, DIM_PADDED: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr,
+                     DESCRIBED: tl.constexpr):
     """Each query sees the keys from its document's beginning to its own place; a program takes QUERIES of them, of one head.
 
     turned [tokens, HEADS + KEY_HEADS, DIM]: queries and keys; joined [tokens, HEADS + 2 * KEY_HEADS, DIM], of which the last are values; starts [tokens]:
-    where each token's document begins; result [tokens, HEADS, DIM]; logsums [HEADS, tokens], base 2. scale has log2(e) in it.
+    where each token's document begins; result [tokens, HEADS, DIM]; logsums [HEADS, tokens], base 2. scale has log2(e) in it. DESCRIBED: turned and joined
+    are descriptors of blocks [KEYS, DIM], for the tensor memory accelerator, which spares the addresses' registers; QUERIES are KEYS or twice as many then,
+    and DIM is a power of two.
     """
     head, first = tl.program_id(0), tl.program_id(1) * QUERIES
     key_head = head // (HEADS // KEY_HEADS)
@@ -299,45 +312,57 @@ def packed_attention(turned, joined, starts, result, logsums, tokens, scale,
     mask = query_is[:, None] & dim_is[None, :]
     STRIDE: tl.constexpr = (HEADS + KEY_HEADS) * DIM
     VALUE_STRIDE: tl.constexpr = (HEADS + 2 * KEY_HEADS) * DIM
-    q = tl.load(turned + first.to(tl.int64) * STRIDE + head * DIM + rows[:, None] * STRIDE + dims[None, :], mask=mask, other=0.0)
+    if DESCRIBED:
+        q = rows_of(turned, first, head * DIM, QUERIES, KEYS, DIM)
+    else:
+        q = tl.load(turned + first.to(tl.int64) * STRIDE + head * DIM + rows[:, None] * STRIDE + dims[None, :], mask=mask, other=0.0)
     own = tl.load(starts + queries, mask=query_is, other=0)
     lowest = tl.load(starts + first)
     end = tl.minimum(first + QUERIES, tokens)
     # Queries of one document all see the keys before the first of them.
     masked_from = lowest + tl.where(tl.load(starts + end - 1) == lowest, (first - lowest) // KEYS * KEYS, 0)
-    largest = tl.full([QUERIES], HIDDEN, tl.float32)
+    # Of scores as they are: scaling them and subtracting the largest is one instruction then.
+    largest = tl.full([QUERIES], LOWEST, tl.float32)
     total = tl.zeros([QUERIES], tl.float32)
     seen = tl.zeros([QUERIES, DIM_PADDED], tl.float32)
     for at in range(lowest, masked_from, KEYS):
-        of_key = at.to(tl.int64) * STRIDE + (HEADS + key_head) * DIM
-        of_value = at.to(tl.int64) * VALUE_STRIDE + (HEADS + KEY_HEADS + key_head) * DIM
-        k = tl.load(turned + of_key + columns[None, :] * STRIDE + dims[:, None], mask=dim_is[:, None], other=0.0)
-        v = tl.load(joined + of_value + columns[:, None] * VALUE_STRIDE + dims[None, :], mask=dim_is[None, :], other=0.0)
-        scores = tl.dot(q, k, input_precision="ieee") * scale
+        if DESCRIBED:
+            k = turned.load([at, (HEADS + key_head) * DIM]).T
+            v = joined.load([at, (HEADS + KEY_HEADS + key_head) * DIM])
+        else:
+            of_key = tl.cast(at, tl.int64) * STRIDE + (HEADS + key_head) * DIM
+            of_value = tl.cast(at, tl.int64) * VALUE_STRIDE + (HEADS + KEY_HEADS + key_head) * DIM
+            k = tl.load(turned + of_key + columns[None, :] * STRIDE + dims[:, None], mask=dim_is[:, None], other=0.0)
+            v = tl.load(joined + of_value + columns[:, None] * VALUE_STRIDE + dims[None, :], mask=dim_is[None, :], other=0.0)
+        scores = tl.dot(q, k, input_precision="ieee")
         now_largest = tl.maximum(largest, tl.max(scores, 1))
-        shrink = tl.exp2(largest - now_largest)
-        shares = tl.exp2(scores - now_largest[:, None])
+        shrink = tl.exp2((largest - now_largest) * scale)
+        shares = tl.exp2(scores * scale - (now_largest * scale)[:, None])
         total = total * shrink + tl.sum(shares, 1)
         seen = seen * shrink[:, None] + tl.dot(shares.to(v.dtype), v, input_precision="ieee")
         largest = now_largest
     for at in range(masked_from, end, KEYS):
         keys = at + columns
-        key_is = keys < end
-        of_key = at.to(tl.int64) * STRIDE + (HEADS + key_head) * DIM
-        of_value = at.to(tl.int64) * VALUE_STRIDE + (HEADS + KEY_HEADS + key_head) * DIM
-        k = tl.load(turned + of_key + columns[None, :] * STRIDE + dims[:, None], mask=key_is[None, :] & dim_is[:, None], other=0.0)
-        v = tl.load(joined + of_value + columns[:, None] * VALUE_STRIDE + dims[None, :], mask=key_is[:, None] & dim_is[None, :], other=0.0)
-        scores = tl.dot(q, k, input_precision="ieee") * scale
-        scores = tl.where((keys[None, :] <= queries[:, None]) & (keys[None, :] >= own[:, None]), scores, HIDDEN)
+        if DESCRIBED:
+            k = turned.load([at, (HEADS + key_head) * DIM]).T
+            v = joined.load([at, (HEADS + KEY_HEADS + key_head) * DIM])
+        else:
+            key_is = keys < end
+            of_key = tl.cast(at, tl.int64) * STRIDE + (HEADS + key_head) * DIM
+            of_value = tl.cast(at, tl.int64) * VALUE_STRIDE + (HEADS + KEY_HEADS + key_head) * DIM
+            k = tl.load(turned + of_key + columns[None, :] * STRIDE + dims[:, None], mask=key_is[None, :] & dim_is[:, None], other=0.0)
+            v = tl.load(joined + of_value + columns[:, None] * VALUE_STRIDE + dims[None, :], mask=key_is[:, None] & dim_is[None, :], other=0.0)
+        scores = tl.dot(q, k, input_precision="ieee")
+        scores = tl.where((keys[None, :] <= queries[:, None]) & (keys[None, :] >= own[:, None]), scores, float("-inf"))
         now_largest = tl.maximum(largest, tl.max(scores, 1))
-        shrink = tl.exp2(largest - now_largest)
-        shares = tl.exp2(scores - now_largest[:, None])
+        shrink = tl.exp2((largest - now_largest) * scale)
+        shares = tl.exp2(scores * scale - (now_largest * scale)[:, None])
         total = total * shrink + tl.sum(shares, 1)
         seen = seen * shrink[:, None] + tl.dot(shares.to(v.dtype), v, input_precision="ieee")
         largest = now_largest
     to = result + first.to(tl.int64) * (HEADS * DIM) + head * DIM + rows[:, None] * (HEADS * DIM) + dims[None, :]
     tl.store(to, (seen / total[:, None]).to(result.dtype.element_ty), mask=mask)
-    tl.store(logsums + head.to(tl.int64) * tokens + queries, largest + tl.log2(total), mask=query_is)
+    tl.store(logsums + head.to(tl.int64) * tokens + queries, largest * scale + tl.log2(total), mask=query_is)
 
 
 @triton.jit
@@ -460,7 +485,7 @@ def token_losses(logits, targets, weights, found, WIDTH: tl.constexpr, TILE: tl.
         tl.store(logits + at, (weight * (tl.where(at == target, 1.0, 0.0) - share)).to(x.dtype), mask=at < WIDTH)
 
 
-# Each parameter's type, in order; E is the model's own, &ROWS a descriptor of blocks [ROWS, DIM_PADDED] of such.
+# Each parameter's type, in order; E is the model's own, &ROWS a descriptor of blocks [ROWS, DIM_PADDED] of such, or *E where the kernel is not DESCRIBED.
 SIGNATURES = {
     "decode_attention": "*E *E *E *i32 *i32 *E *fp32 *fp32 i32 fp32",
     "combine_splits": "*fp32 *fp32 *E",
@@ -472,7 +497,7 @@ SIGNATURES = {
     "sum_and_norm_backward": "*E *E *E *E *E *fp32 i32 i32 fp32",
     "turn_heads": "*E *E *E *fp32 *fp32 *E i32 fp32",
     "turn_heads_backward": "*E *E *E *E *fp32 *fp32 *E *fp32 i32 i32 fp32",
-    "packed_attention": "*E *E *i32 *E *fp32 i32 fp32",
+    "packed_attention": "&KEYS &KEYS *i32 *E *fp32 i32 fp32",
     "packed_attention_queries": "*E *E *E *i32 *E *fp32 *fp32 *E i32 fp32",
     "packed_attention_keys": "*E *E *E *i32 *fp32 *fp32 *E *E i32 fp32",
     "token_losses": "*E *i64 *fp32 *fp32",
@@ -488,8 +513,8 @@ def ttir_of(request):
     ir.load_dialects(context)
     backend.load_dialects(context)
     given = request["constants"]
-    types = [f"tensordesc<{request['element']}[{given[kind[1:]]}, {given['DIM_PADDED']}]>" if kind[0] == "&" else
-             kind.replace("E", request["element"]) for kind in SIGNATURES[request["name"]].split()]
+    types = [f"tensordesc<{request['element']}[{given[kind[1:]]}, {given['DIM_PADDED']}]>" if kind[0] == "&" and given["DESCRIBED"] else
+             re.sub("^&.*|[*]E$", "*" + request["element"], kind) for kind in SIGNATURES[request["name"]].split()]
     constants = {name: given[name] for name in function.arg_names[len(types):]}
     signature = dict(zip(function.arg_names, types, strict=False)) | {name: "constexpr" for name in constants}
     aligned = {(i,): [["tt.divisibility", 16]] for i, kind in enumerate(types) if kind[0] == "*"}

@@ -231,6 +231,7 @@ model::Normed KernelOperators::add_and_norm(const at::Tensor& residual, const at
 AttentionTiles tiles_of(const model::Config& config) {
   if (config.dtype == model::Dtype::kF32 || config.head_dim > 128) return {{32, 32, 4, 2}, {32, 32, 4, 1}, {32, 32, 8, 1}};
   if (config.head_dim > 64) return {{64, 64, 4, 3}, {64, 32, 4, 2}, {32, 64, 4, 3}};
+  if (config.head_dim == 64) return {{.queries = 64, .keys = 64, .warps = 4, .stages = 2, .described = true}, {64, 64, 4, 3}, {32, 64, 4, 3}};
   return {{64, 64, 4, 3}, {64, 64, 4, 3}, {32, 64, 4, 3}};
 }
 
@@ -247,6 +248,7 @@ Result<AttentionTiles> with_tiles(AttentionTiles tiles, const std::string& words
     if (part == parts.end() || count != 5 || numbers[length] != '\0' || read.warps < 1 || read.stages < 1 || read.registers < 0 ||
         read.queries < 16 || read.keys < 16 || read.queries != padded(read.queries) || read.keys != padded(read.keys))
       return input_error("NEREID_ATTENTION_TILES: forward, queries or keys=QUERIES,KEYS,WARPS,STAGES,REGISTERS, the first two powers of two from 16 on, got '{}'", word);
+    read.described = part->second->described && (read.queries == read.keys || read.queries == 2 * read.keys);
     *part->second = read;
   }
   return tiles;
@@ -266,7 +268,7 @@ Result<std::shared_ptr<model::Operators>> make_training_operators(const model::C
   };
   const auto attention = [&](const char* name, const Tiles& tiles) {
     return KernelRequest{name, element, {{"HEADS", config.heads}, {"KEY_HEADS", config.key_value_heads}, {"DIM", dim}, {"DIM_PADDED", std::max<int64_t>(padded(dim), 16)},
-                                         {"QUERIES", tiles.queries}, {"KEYS", tiles.keys}}, tiles.warps, tiles.stages, tiles.registers};
+                                         {"QUERIES", tiles.queries}, {"KEYS", tiles.keys}, {"DESCRIBED", tiles.described}}, tiles.warps, tiles.stages, tiles.registers};
   };
   const char* const words = std::getenv("NEREID_ATTENTION_TILES");
   NEREID_TRY(const AttentionTiles tiles, with_tiles(tiles_of(config), words == nullptr ? "" : words));

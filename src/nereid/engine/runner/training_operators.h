@@ -14,6 +14,7 @@ struct Tiles {
   int64_t queries, keys;
   int warps, stages;
   int registers = 0;  // a thread's, at most; 0: as many as the compiler likes
+  bool described = false;  // the kernel is given tensor descriptors, where it can be
 };
 struct AttentionTiles {
   Tiles forward, of_queries, of_keys;
