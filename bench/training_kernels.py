@@ -694,7 +694,7 @@ def take(folder, best):
     for entry in from_.iterdir():
         if entry.name not in ("engine_kernels.py", "__pycache__") and not (package / entry.name).exists():
             (package / entry.name).symlink_to(entry.resolve())
-    text, tiles, taken = (from_ / "engine_kernels.py").read_text(), [], {}
+    text, tiles, taken = pathlib.Path(own.__file__).read_text(), [], {}  # of this tree, whose kernels were measured
     replaced = inspect.getsource(tile_of.fn)
     for part, candidate in best.items():
         kernel, *numbers = candidate
