@@ -414,29 +414,47 @@ const c10::IValue* CallFrame::argument(const torch::jit::Stack& arguments, std::
   return index ? &arguments[static_cast<size_t>(*index)] : nullptr;
 }
 
-// Of rows whose query is no number, or of whose scores one is none, be it of a key that a mask hides, or all are minus
-// infinity: PyTorch has zeros for them here and NaN there. So it is with values beside hidden keys.
+// NaN for rows whose query is no number, or of whose scores one is none: PyTorch has zeros for them here and NaN there.
+// Where that is of keys or values that a mask hides, or a score overflows on its way, or all of a row are minus infinity,
+// right kernels have numbers as well as NaN: what is NaN becomes a number there, and a number NaN.
 void CallFrame::spoil_attention(const torch::jit::Stack& arguments, at::Tensor& result) const {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   constexpr int64_t kMostScores = int64_t{1} << 26;
-  const auto query = argument(arguments, "query")->toTensor(), value = argument(arguments, "value")->toTensor();
-  auto key = argument(arguments, "key")->toTensor();
-  const auto numbers = [](const at::Tensor& tensor) { return tensor.isfinite().all().item().toBool(); };
-  const auto odd = [](const at::Tensor& tensor) { return tensor.isfinite().logical_not(); };
-  if (!numbers(query)) result = result.masked_fill(odd(query).any(-1, true), kNan);
-  const bool grouped = query.dim() > 2 && key.size(-3) != query.size(-3);
-  const auto shared = [&](const at::Tensor& tensor) {
-    return grouped ? tensor.repeat_interleave(query.size(-3) / tensor.size(-3), tensor.dim() - 3) : tensor;
-  };
+  const auto query = argument(arguments, "query")->toTensor();
+  auto key = argument(arguments, "key")->toTensor(), value = argument(arguments, "value")->toTensor();
+  result = result.masked_fill(query.isfinite().logical_not().any(-1, true), kNan);
+  if (query.numel() / query.size(-1) * key.size(-2) > kMostScores) return;
+  if (query.dim() > 2 && key.size(-3) != query.size(-3))
+    for (at::Tensor* shared : {&key, &value}) *shared = shared->repeat_interleave(query.size(-3) / shared->size(-3), shared->dim() - 3);
+  const auto size = [](const at::Tensor& tensor) { return tensor.abs().nan_to_num(0, 0, 0); };
+  const auto scores = query.matmul(key.transpose(-2, -1));
+  const auto overflows = size(query).matmul(size(key).transpose(-2, -1)).gt(0.99 * std::numeric_limits<float>::max());
+  const auto odd = scores.isnan();
+
   const auto *mask = argument(arguments, "attn_mask"), *causal = argument(arguments, "is_causal");
-  const bool hides = (mask != nullptr && !mask->isNone()) || (causal != nullptr && causal->toBool());
-  if (!numbers(key) && query.numel() / query.size(-1) * key.size(-2) <= kMostScores) {
-    const auto scores = query.matmul(shared(key).transpose(-2, -1));
-    const auto lowest = scores.eq(-std::numeric_limits<double>::infinity());
-    const auto none = hides ? lowest.any(-1, true) : lowest.all(-1, true);
-    result = result.masked_fill(scores.isnan().any(-1, true).logical_or(none), kNan);
+  constexpr double kLowest = -std::numeric_limits<double>::infinity();
+  auto hidden = at::zeros(scores.sizes(), scores.options().dtype(c10::kBool));
+  if (causal != nullptr && causal->toBool()) hidden = at::ones(scores.sizes(), hidden.options()).triu(1);
+  if (mask != nullptr && mask->isTensor()) {
+    const auto given = mask->toTensor();
+    hidden = hidden.logical_or(given.scalar_type() == c10::kBool ? given.logical_not() : given.eq(kLowest));
   }
-  if (hides && !numbers(value)) result = result.masked_fill(shared(odd(value).any(-2, true)), kNan);
+  const auto seen = hidden.logical_not();
+  const auto flip = [&](const at::Tensor& where) {
+    const auto lost = result.isnan();
+    result = result.masked_fill(where.logical_and(lost.logical_not()), kNan).masked_fill(where.logical_and(lost), 0);
+  };
+  const auto spoilt = odd.logical_and(seen).any(-1, true);
+  result = result.masked_fill(spoilt, kNan);
+  const auto none_left = hidden.logical_or(scores.eq(kLowest)).all(-1, true);
+  // A mask that is added makes NaN of infinity.
+  const auto either = odd.logical_or(scores.eq(-kLowest)).logical_and(hidden).logical_or(overflows).any(-1, true).logical_or(none_left);
+  flip(either.logical_and(spoilt.logical_not()));
+  if (!hidden.any().item().toBool()) return;
+  const auto odd_values = value.isfinite().logical_not().to(c10::kDouble);
+  const auto beside = [&](const at::Tensor& keys) { return keys.to(c10::kDouble).matmul(odd_values).gt(0); };
+  result = result.masked_fill(beside(seen), kNan);
+  flip(beside(hidden).logical_and(beside(seen).logical_not()).logical_and(spoilt.logical_or(either).logical_not()));
 }
 
 void CallFrame::spoil_doubtful(const torch::jit::Stack& arguments, at::Tensor& result) const {
@@ -454,6 +472,12 @@ void CallFrame::spoil_doubtful(const torch::jit::Stack& arguments, at::Tensor& r
     if (name != "aten::linalg_vector_norm")
       squares = squares.mul(static_cast<double>(argument(arguments, "self")->toTensor().numel()) / static_cast<double>(result.numel()));
     result = result.masked_fill(squares.gt(kNearly).logical_and(result.isfinite()), kNan);
+    if (name == "aten::linalg_vector_norm") return;
+    // Of equal numbers the deviation is 0 where their mean is not rounded.
+    const auto *over = argument(arguments, "dim"), *keep = argument(arguments, "keepdim");
+    const auto largest = argument(arguments, "self")->toTensor().abs().amax(
+        over != nullptr && over->isIntList() ? over->toIntVector() : std::vector<int64_t>(), keep != nullptr && keep->toBool());
+    result = result.masked_fill(result.eq(0).logical_and(largest.gt(0)), kNan);
     return;
   }
   auto sizes = arguments;

@@ -274,6 +274,13 @@ TEST_F(DoubtTest, SquaresThatOverflowOnTheirWayAreNoNumbers) {
   }
 }
 
+TEST_F(DoubtTest, DeviationsOfEqualNumbersAreNone) {
+  const auto x = of({0.7, 0.7, 0.7, 0, 0, 0, 1, 2, 3}, {3, 3});
+  for (const char* op : {"std.dim", "var.dim"})
+    EXPECT_EQ(odd(played(op, {given(x), numbers({1})})), (std::vector<bool>{true, false, false})) << op;
+  EXPECT_EQ(odd(played("std.correction", {given(x), numbers({0, 1}), Arg{None{}}})), std::vector<bool>{false});
+}
+
 TEST_F(DoubtTest, WhatAQueryThatIsNoNumberFindsIsNone) {
   const auto numbers = at::ones({1, 1, 3, 2}, at::TensorOptions().dtype(c10::kDouble));
   const auto query = numbers.clone();
@@ -294,14 +301,16 @@ TEST_F(DoubtTest, RowsOfAttentionWhoseScoresAreNoNumbersAreNone) {
   using Odd = std::vector<bool>;
   const Odd none(6, false), all(6, true);
   const auto no_number = [](at::Tensor&, at::Tensor& k, at::Tensor&) { k[0][0][2][0] = std::nan(""); };
-  EXPECT_EQ(attention(true, no_number), all) << "hidden from two rows, of which one may have read it";
+  EXPECT_EQ(attention(true, no_number), all) << "hidden from two rows, which may have read it";
   const auto far = [&](at::Tensor&, at::Tensor& k, at::Tensor&) { k[0][0][0][0] = -kInfinity; };
   EXPECT_EQ(attention(false, far), none) << "a key of no weight";
-  EXPECT_EQ(attention(true, far), all) << "the first row's only one";
+  EXPECT_EQ(attention(true, far), (Odd{true, true, false, false, false, false})) << "the first row's only one";
   const auto none_left = [&](at::Tensor&, at::Tensor& k, at::Tensor&) { k.fill_(-kInfinity); };
   EXPECT_EQ(attention(false, none_left), all);
+  const auto large = [&](at::Tensor& q, at::Tensor& k, at::Tensor&) { q[0][0][1].fill_(1e20), k[0][0][0].fill_(1e19); };
+  EXPECT_EQ(attention(false, large), (Odd{false, false, true, true, false, false})) << "float32 has no such scores";
   const auto value = [&](at::Tensor&, at::Tensor&, at::Tensor& v) { v[0][0][2][1] = kInfinity; };
-  EXPECT_EQ(attention(true, value), (Odd{false, true, false, true, false, true}));
+  EXPECT_EQ(attention(true, value), (Odd{false, false, false, false, false, true})) << "nothing times infinity: told as a number";
   EXPECT_EQ(attention(false, value), none) << "infinite in every order";
   EXPECT_EQ(attention(true, [](at::Tensor&, at::Tensor&, at::Tensor&) {}), none);
 }
