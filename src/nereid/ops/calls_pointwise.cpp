@@ -118,10 +118,11 @@ std::optional<Tensor> softsign(Calling& c) {
 
 Sizes told_axes(const Calling& c) {
   Sizes axes = {c.told_dim()};
-  if (const int second = c.applied.form->dim2; second >= 0) axes.push_back(told_axis(c.applied, second));
+  for (const int further : {c.applied.form->dim2, c.applied.form->dim3})
+    if (further >= 0) axes.push_back(told_axis(c.applied, further));
   return axes;
 }
-// Over one axis or two, or over all.
+// Over one to three axes, or over all.
 std::optional<Tensor> reduction(Calling& c, std::string_view over_all, std::string_view over_axis,
                                 std::vector<Arg> before = {}) {
   std::vector<Arg> args = {arg(c.x[0])};

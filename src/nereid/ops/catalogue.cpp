@@ -323,7 +323,7 @@ constexpr Operator kRows[] = {
     reduction("std_population", D::kExp, "aten::std.correction", "torch.std({x}{,over}, unbiased=False)",
               "{x}.std({over,}correction=0)"),
     reduction("norm", D::kWiden, "aten::linalg_vector_norm", "torch.linalg.vector_norm({x}{,over})",
-              "{x}.norm({over})"),
+              "{x}.norm({over,}p=2)"),
     reduction("mean_square", D::kPower, "aten::mean.dim", "torch.mean({x} ** 2{,over})", "{x}.square().mean({over})"),
     reduction("sum_square", D::kPower, "aten::sum.dim_IntList", "torch.sum({x} ** 2{,over})", "({x} ** 2).sum({over})"),
     reduction("mean_abs", D::kWiden, "aten::mean.dim", "torch.mean(torch.abs({x}){,over})", "{x}.abs().mean({over})"),

@@ -128,6 +128,25 @@ Form reduction_to_channels() {
   form.slot[0] = slot({born(0), out(0), born(1)});
   return form;
 }
+// Of four axes over all but `left`, the first or the second.
+Form reduction_of_three(int left) {
+  Form form;
+  form.out_rank = 1, form.born = 3, form.slot[0].rank = 4;
+  int8_t* axes[] = {&form.dim, &form.dim2, &form.dim3};
+  for (int d = 0, i = 0; d < 4; ++d) {
+    form.slot[0].dims[static_cast<size_t>(d)] = d == left ? out(0) : born(i);
+    if (d != left) *axes[i++] = static_cast<int8_t>(d);
+  }
+  return form;
+}
+Form kept_reduction_of_three(int left) {
+  Form form = reduction_of_three(left);
+  form.slot[0].dims[static_cast<size_t>(left)] = out(left);
+  form.out_rank = 4, form.keep = true;
+  for (size_t d = 0; d < 4; ++d)
+    if (d != static_cast<size_t>(left)) form.high[d] = 0;
+  return form;
+}
 Forms reduce(bool arguments) {
   Forms made;
   for (int rank = 1; rank <= 4; ++rank) {
@@ -136,6 +155,8 @@ Forms reduce(bool arguments) {
     for (int dim = 0; rank > 1 && dim < rank; ++dim) made.push_back(kept_reduction(rank, dim));
     if (rank > 2) made.push_back(reduction_of_two(rank)), made.push_back(kept_reduction_of_two(rank));
     if (rank == 3) made.push_back(reduction_to_channels());
+    for (int left = 0; rank == 4 && left < 2; ++left)
+      made.push_back(reduction_of_three(left)), made.push_back(kept_reduction_of_three(left));
     Form all;
     all.all = true, all.born = static_cast<uint8_t>(rank);
     for (int d = 0; d < rank; ++d) all.slot[0].dims[all.slot[0].rank++] = born(d);

@@ -63,7 +63,7 @@ struct Form {
   Slot parameter;  // the largest tensor of the operator's own; rank 0 where there is none
   uint8_t window_classes = 0;  // size classes that a convolution's window adds to its weight and its work
   // Attributes, where the rule has them.
-  int8_t dim = -1, dim2 = -1;  // axes of operand 0
+  int8_t dim = -1, dim2 = -1, dim3 = -1;  // axes of operand 0
   bool all = false, depthwise = false;
   bool keep = false;  // the axis that is reduced stays, one long
   uint8_t kernel = 0, stride = 1, padding = 0;

@@ -19,7 +19,7 @@ enum class Rule : uint8_t {
   kBinary,     // two operands, broadcast
   kSelect,     // where: two operands and a mask of one shape
   kMasked,     // an operand and a mask of its shape
-  kReduce,     // over one axis (which may stay, one long), over the last two, or over all
+  kReduce,     // over one axis (which may stay, one long), over two or three, or over all
   kArgReduce,  // over one axis, integers
   kAxis,       // along one axis of at least two elements, shape kept
   kTriangle,   // over the last two axes, shape kept

@@ -114,7 +114,9 @@ class Speller {
     if (form.dim2 < 0) {
       fmt::format_to(std::back_inserter(to_), "dim={}", first);
     } else {
-      fmt::format_to(std::back_inserter(to_), "dim=({}, {})", first, told_axis(applied_, form.dim2));
+      fmt::format_to(std::back_inserter(to_), "dim=({}, {}", first, told_axis(applied_, form.dim2));
+      if (form.dim3 >= 0) fmt::format_to(std::back_inserter(to_), ", {}", told_axis(applied_, form.dim3));
+      to_ += ')';
     }
     if (form.keep) to_ += ", keepdim=True";
   }

@@ -43,6 +43,7 @@ uint64_t hash_of_form(const ops::Form& form) {
                               int{form.kernel}, int{form.stride}, int{form.padding}, form.depthwise ? 1 : 0})
     hasher.add(static_cast<uint64_t>(attribute + 2));
   if (form.keep) hasher.add(7);
+  if (form.dim3 >= 0) hasher.add(static_cast<uint64_t>(form.dim3 + 20));
   for (const int8_t axis : form.order) hasher.add(static_cast<uint64_t>(axis + 1));
   for (size_t s = 0; s < form.slots; ++s) {
     hasher.add(form.slot[s].rank);

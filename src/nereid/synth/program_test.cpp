@@ -28,8 +28,8 @@ std::string graph(const Program& program, Ref ref) {
                                               : graph(program, step.operands[s]));
   if (step.applied.op->commutes && step.tap == 0) std::sort(operands.begin(), operands.end());
   const ops::Form& form = *step.applied.form;
-  return fmt::format("{}[{} {} {} {} {} {}{}]{}({})", step.applied.op->name,
-                     form.all && form.slot[0].rank == 1 ? 0 : form.dim, form.dim2,
+  return fmt::format("{}[{} {} {} {} {} {} {}{}]{}({})", step.applied.op->name,
+                     form.all && form.slot[0].rank == 1 ? 0 : form.dim, form.dim2, form.dim3,
                      form.all && form.slot[0].rank > 1, form.kernel, form.stride, form.padding, form.keep ? " kept" : "",
                      fmt::join(form.order, ""), fmt::join(operands, ", "));
 }

@@ -278,10 +278,14 @@ class Judge {
     return applied.operands[slot].elements() < applied.out.elements() && broadcast.rms() > times * other.sd;
   }
 
+  static int64_t applied_elements(const Step& step, size_t slot) { return step.applied.operands[slot].elements(); }
+
   Value binary(const Step& step, const Value& x, const Value& y) {
     const std::string_view name = step.applied.op->name;
     const bool decides = name == "maximum" || name == "minimum";
-    const double times = decides ? 4 : 1 / kLeastSpread;
+    // Inputs may be uniform, which reach a third of what products of two normal ones do.
+    const bool one_number = applied_elements(step, 0) == 1 || applied_elements(step, 1) == 1;
+    const double times = decides ? (one_number ? 1.2 : 4) : 1 / kLeastSpread;
     if (name != "mul" && name != "div" &&
         (drowns(step.applied, 0, x, y, times) || drowns(step.applied, 1, y, x, times)))
       reason_ = "of which one operand drowns the other";
@@ -332,7 +336,8 @@ class Judge {
     const ops::Form& form = *applied.form;
     const int rank = applied.operands[0].rank;
     uint8_t axes = form.all ? axes_from(0, rank) : axis_bit(form.dim);
-    if (form.dim2 >= 0) axes |= axis_bit(form.dim2);
+    for (const int further : {form.dim2, form.dim3})
+      if (further >= 0) axes |= axis_bit(further);
     double n = 1;
     for (size_t i = 0; i < form.born; ++i) n *= applied.born[i];
     const std::string_view name = applied.op->name;
