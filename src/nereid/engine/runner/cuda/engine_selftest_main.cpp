@@ -1,16 +1,24 @@
 // engine_selftest DEVICE: the engine on a device, in every way it computes. Tokens under greedy decoding are the same with and without batches, blocks of
-// several sizes, pieces of prompts, our own kernels, and recorded graphs; logits in bfloat16 differ by rounding alone.
+// several sizes, pieces of prompts, our own kernels, and recorded graphs; logits in bfloat16 differ by rounding alone. On a GPU training's kernels, too.
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/Context.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/log_softmax.h>
+#include <ATen/ops/nll_loss.h>
+#include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <fmt/format.h>
 
+#include <cmath>
 #include <exception>
 
 #include "nereid/engine/runner/cuda/cuda_device.h"
 #include "nereid/engine/runner/random_batch_for_tests.h"
 #include "nereid/engine/runner/sampler.h"
+#include "nereid/engine/runner/training_operators.h"
+#include "nereid/model/decoder/decoder.h"
 #include "nereid/model/decoder/device.h"
 
 namespace nereid::engine {
@@ -115,6 +123,44 @@ void compare_draws(at::Device where) {
   expect(here.tokens == there.tokens, "draws are the CPU's");
 }
 
+// Training's kernels beside PyTorch's operators: the loss and all gradients of packed documents, within a tile and across several.
+void compare_training(at::Device where, const Installation& installation) {
+  if (where.is_cpu()) return;  // the unit tests run ours there
+  const c10::AutoGradMode gradients(true);
+  const auto device = open_engine_device(where, installation);
+  if (!device.ok()) return expect(false, device.error().message);
+  for (const auto& [dtype, bound] : {std::pair(model::Dtype::kF32, 1e-4), std::pair(model::Dtype::kBF16, 3e-2)}) {
+    for (const int64_t dim : {64, 128}) {
+      const model::Config config{.family = model::Family::kQwen3, .vocab_size = 997, .hidden_size = 256, .intermediate_size = 320, .layers = 2, .heads = 8, .key_value_heads = 2,
+                                 .head_dim = dim, .max_position_embeddings = 1024, .initializer_range = 0.1, .dtype = dtype};
+      const auto operators = make_training_operators(config, *(*device)->launcher(), installation);
+      if (!operators.ok()) return expect(false, operators.error().message);
+      at::manual_seed(7);
+      const auto tokens = at::randint(997, {1500}, at::kLong).to(where);
+      std::vector<at::Tensor> found;
+      double losses[2];
+      for (const bool own : {false, true}) {
+        auto weights = model::make_weights(config, where);
+        model::initialize(weights, 3);
+        (void)model::require_gradients(weights);
+        if (own) weights.operators = *operators;
+        model::PackedAttention attention({0, 9, 9, 140, 1200, 1500}, where);
+        const auto hidden = model::hidden_states(weights, tokens, at::arange(1500, at::kLong).remainder(1024).to(where), attention);
+        const auto loss = at::nll_loss(at::log_softmax(model::logits_of(weights, hidden).to(at::kFloat), -1), tokens.roll(-1));
+        loss.backward();
+        losses[own] = loss.item<double>();
+        std::vector<at::Tensor> all;
+        for (const auto& parameter : weights.parameters) all.push_back(parameter.grad().to(at::kDouble).flatten());
+        found.push_back(at::cat(all));
+      }
+      const double apart = ((found[1] - found[0]).norm() / found[0].norm()).item<double>();
+      expect(apart <= bound && std::abs(losses[1] - losses[0]) <= bound,
+             fmt::format("training's kernels, {}, heads of {}: gradients {:.1e} of their norm from PyTorch's operators', at most {:.0e}; losses {:.5f} and {:.5f}",
+                         dtype == model::Dtype::kF32 ? "float32" : "bfloat16", dim, apart, bound, losses[1], losses[0]));
+    }
+  }
+}
+
 int run(const std::string& name) {
   at::set_num_threads(1);
   const auto installation = Installation::locate();
@@ -126,6 +172,7 @@ int run(const std::string& name) {
   const c10::NoGradGuard no_gradients;
   compare_tokens(*device, *installation);
   compare_rounding(*device, *installation);
+  compare_training(*device, *installation);
   compare_draws(*device);
   fmt::print("{} failures\n", failures);
   return failures != 0;
