@@ -23,6 +23,23 @@ at::Generator generator(uint64_t seed) {
   return made;
 }
 
+// A task begun, and its first output as it is told again.
+class Told {
+ public:
+  Told(const Trace& trace, Machine& machine)
+      : program_(Program::prepare(trace, machine, {.may_keep_inputs = true, .reference = true})), own_(*program_, machine), told_(lift(trace, {}).value(), {}, machine) {
+    own_.start(options_, [](StorageId, Replay&) {}, {});
+    own_.begin_judged();
+  }
+  at::Tensor operator()(Change change) { return told_.run(own_, options_, program_->outputs(), std::move(change)).at(0); }
+
+ private:
+  std::unique_ptr<const Program> program_;
+  Replay own_;
+  RunOptions options_{.seed = 3};
+  Retelling told_;
+};
+
 TEST(RoundByChanceTest, NumbersGoToOneOfTheirNeighboursAndStayWhereTheyAreOne) {
   const auto options = at::TensorOptions().dtype(c10::kDouble);
   auto numbers = at::full({1000}, 1 + 0.4 * 0x1p-23, options);
@@ -47,15 +64,7 @@ TEST(RetellingTest, WhatOperatorsMakeIsRoundedAnewEachTime) {
     s.step(make_call("aten::sqrt", {tensor_arg(middle)}, tensor_arg(out)));
     return tensor_arg(out);
   });
-  const auto program = Program::prepare(trace, *machine, {.may_keep_inputs = true, .reference = true});
-  Replay own(*program, *machine);
-  const RunOptions options{.seed = 3};
-  own.start(options, [](StorageId, Replay&) {}, {});
-  own.begin_judged();
-  Retelling told(lift(trace, {}).value(), {}, *machine);
-  const auto run = [&](Change change) {
-    return told.run(own, options, program->outputs(), std::move(change)).at(0);
-  };
+  Told run(trace, *machine);
   const auto truth = run({});
   EXPECT_TRUE(run({}).equal(truth));
   const auto one = run({.rounding = generator(1)}), other = run({.rounding = generator(2)});
@@ -81,15 +90,8 @@ TEST(RetellingTest, MeansOfEqualNumbersAreRoundedWhereWhatIsExactStays) {
       s.step(make_call("aten::sub.Tensor", {tensor_arg(bound), tensor_arg(middle)}, tensor_arg(out)));
       return tensor_arg(out);
     });
-    const auto program = Program::prepare(trace, *machine, {.may_keep_inputs = true, .reference = true});
-    Replay own(*program, *machine);
-    const RunOptions options{.seed = 3};
-    own.start(options, [](StorageId, Replay&) {}, {});
-    own.begin_judged();
-    Retelling told(lift(trace, {}).value(), {}, *machine);
-    const auto apart = [&](Change change) {
-      return told.run(own, options, program->outputs(), std::move(change)).at(0).abs().max().item().toDouble();
-    };
+    Told told(trace, *machine);
+    const auto apart = [&](Change change) { return told(std::move(change)).abs().max().item().toDouble(); };
     EXPECT_LT(apart({}), 1e-14) << op;
     double most = 0;
     for (int i = 0; i < 4; ++i) most = std::max(most, apart({.rounding = generator(i)}));
