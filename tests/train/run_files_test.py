@@ -94,5 +94,8 @@ with tempfile.TemporaryDirectory() as folder:
     assert counted < len(pair["code"]) / 5, (counted, len(pair["code"]))
     subprocess.run([REPOSITORY / "runs/small-rl-data", root / "rl", "4"], cwd=REPOSITORY, env=scripts, check=True, capture_output=True)
     tasks = sorted((root / "rl").glob("train*.jsonl"))
+    for script in ("small-data", "small-tokenizer", "small-rl-data"):  # without what they need they say what that is
+        told = subprocess.run([REPOSITORY / "runs" / script], cwd=REPOSITORY, env=scripts, capture_output=True, text=True)
+        assert told.returncode == 2 and f"runs/{script} FOLDER" in told.stderr, (script, told)
     assert [len(path.read_text().splitlines()) for path in tasks] == [2] * 6, tasks
     print(f"small-tokenizer: {len(pair['code'])} characters in {counted} tokens; small-rl-data: {len(tasks)} lists")
