@@ -94,6 +94,18 @@ process.communicate()
 whole("lost", **ONE)
 near("lost", "adamw_1", 1e-3)
 
+# An interrupt of the launcher alone, as a scheduler's, or of all at once, as a terminal's: all stop behind one step, which is kept.
+for name, everybody in (("told_one", False), ("told_all", True)):
+    run_file(name, **ONE | {"schedule": {"steps": 1_000_000, "warmup_steps": 2}})
+    process = subprocess.Popen(command(name, "--ranks", "2", "--json"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV)
+    process.stdout.readline()
+    for pid in (children(process.pid) if everybody else []) + [process.pid]:
+        os.kill(pid, signal.SIGTERM)
+    error = process.communicate(timeout=60)[1]
+    assert process.returncode == 130 and "stopped after step" in error, (process.returncode, error)
+    (kept,) = (root / f"runs/{name}/checkpoints").glob("step-*")
+    assert int(kept.name[5:]) == len(curve(name, "loss")), kept
+
 # An error that all have is told once.
 done = start("wrong", "--ranks", "2", data={"train": ["/nowhere"]})
 refused("no such data", done, "/nowhere/tokens.json: No such file", code=2)

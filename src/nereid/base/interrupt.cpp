@@ -12,8 +12,13 @@ namespace {
 std::atomic<bool> noted{false};
 int pipe_ends[2] = {-1, -1};
 
-void note(int) {
-  if (noted.exchange(true)) ::_exit(130);
+constexpr int kPassedOn = SIGUSR1;
+
+void note(int signal) {
+  if (noted.exchange(true)) {
+    if (signal != kPassedOn) ::_exit(130);
+    return;
+  }
   const char byte = 0;
   [[maybe_unused]] auto written = ::write(pipe_ends[1], &byte, 1);
 }
@@ -26,9 +31,11 @@ void watch_for_interrupts() {
   action.sa_handler = note;
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
+  ::sigaction(kPassedOn, &action, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
 }
 
+void pass_on_interrupt(pid_t child) { ::kill(child, kPassedOn); }
 bool interrupted() { return noted; }
 int interrupt_fd() { return pipe_ends[0]; }
 

@@ -11,8 +11,10 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "nereid/base/deadline.h"
+#include "nereid/base/interrupt.h"
 #include "nereid/train/torch/nccl.h"
 
 namespace nereid::train {
@@ -259,9 +261,17 @@ class Launcher {
         if (child.status != 0 && !grace) grace = Deadline::after(kGraceSeconds);
       }
       if (grace && grace->passed()) kill_all();
+      if (interrupted()) pass_on();
       if (!any) ::poll(nullptr, 0, 20);
     }
     return first_cause();
+  }
+
+  // An interrupt may have come to this process alone, as from a scheduler; ranks stop together, behind a step.
+  void pass_on() {
+    if (std::exchange(passed_on_, true)) return;
+    for (const Child& child : children_)
+      if (!child.ended) pass_on_interrupt(child.pid);
   }
 
   void kill_all() {
@@ -294,6 +304,7 @@ class Launcher {
   }
 
   std::vector<Child> children_;
+  bool passed_on_ = false;
 };
 
 }  // namespace
