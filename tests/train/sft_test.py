@@ -102,7 +102,13 @@ weights["model.layers.1.mlp.down_proj.weight"][0, 0] = float("nan")
 save_file(weights, bad / "model.safetensors", {"format": "pt"})
 refused("a NaN", start("nan", model={**nothing, "start_from": str(bad)}), "step 0: expected finite numbers, got a loss of nan",
         "the 4 rows from epoch 0, window 0, row 0", "the state before it is in")
-assert (root / "runs/nan/checkpoints/step-00000000/state.json").exists()
+first = root / "runs/nan/checkpoints/step-00000000"
+assert (first / "state.json").exists()
+# A state that is on the disk is not written over itself: killed then, the run would have none.
+written = first.stat().st_mtime_ns
+again = subprocess.run(command("nan"), capture_output=True, text=True, env=ENV)
+refused("the NaN again", again, "step 0: expected finite numbers", "the state before it is in")
+assert first.stat().st_mtime_ns == written
 
 long = documents(3000, 5)
 write_set(root / "damaged", [long], VOCAB)
@@ -119,6 +125,7 @@ size = os.path.getsize(root / "runs/plain/checkpoints/step-00000060/optimizer-0-
 limited = lambda: (signal.signal(signal.SIGXFSZ, signal.SIG_IGN), resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, -1)))
 done = subprocess.run(command("full"), capture_output=True, text=True, env=ENV, preexec_fn=limited)
 refused("a full disk", done, "optimizer-0-of-1.safetensors", "File too large")
+assert 30 <= len(curve("full", "loss")) < 60, "it is told when it is known, not when the next is due"
 assert not [p for p in (root / "runs/full/checkpoints").iterdir() if p.name.startswith("step-") and not p.name.endswith(".incomplete")]
 done = subprocess.run(command("full"), capture_output=True, text=True, env=ENV)
 assert done.returncode == 0, done.stderr

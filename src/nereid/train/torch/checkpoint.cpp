@@ -137,19 +137,26 @@ CheckpointWriter::~CheckpointWriter() {
 
 Status CheckpointWriter::wait() { return writing_.valid() ? writing_.get() : ok_status(); }
 
+Status CheckpointWriter::look() {
+  const bool over = writing_.valid() && writing_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  return over ? writing_.get() : ok_status();
+}
+
 Status CheckpointWriter::start(const RunState& state, Trainer& trainer, std::string kept) {
   NEREID_TRY_STATUS(wait());
+  const auto path = folder_ / fmt::format("{}{:08}", kPrefix, state.step);
+  std::error_code error;
+  // Rank 0 says for all whether it is there already. It has the same state then, and may be the only one there is: it is not replaced.
+  std::vector<double> there = {ranks_->rank() == 0 && std::filesystem::exists(path, error) ? 1.0 : 0.0};
+  NEREID_TRY_STATUS(ranks_->sum(there));
+  if (there[0] > 0) return ok_status();
   kept_ = std::move(kept);
   const c10::NoGradGuard no_gradients;
   begin_ = trainer.begin(), end_ = trainer.end(), optimizer_steps_ = trainer.optimizer().steps();
-  const auto path = folder_ / fmt::format("{}{:08}", kPrefix, state.step);
   if (ranks_->rank() == 0) {
     if (!weights_) weights_ = model::make_weights(trainer.weights().config, at::kCPU);
-    std::error_code error;
     std::filesystem::create_directories(folder_, error);
     if (error) return our_error("{}: {}", folder_.string(), error.message());
-    // A run that was killed behind this step comes by again: what it writes is the same.
-    std::filesystem::remove_all(path, error);
     NEREID_TRY(auto staged, model::StagedFolder::create(path));
     staged_.emplace(std::move(staged));
   }

@@ -34,10 +34,12 @@ class CheckpointWriter {
 
   // Waits for the one before, begins to copy what there is to the host, and writes it in a thread. The
   // trainer, which outlives the writing, changes nothing before it is copied. All ranks call it
-  // together; `kept` is whatever else this rank keeps, if anything.
+  // together; `kept` is whatever else this rank keeps, if anything. Where this step's checkpoint is there, nothing is written.
   Status start(const RunState& state, Trainer& trainer, std::string kept = "");
   // Until what was started is on the disk; its error, where it is not.
   Status wait();
+  // What went wrong with it, as soon as that is known.
+  Status look();
 
  private:
   Status write(const RunState& state, const std::filesystem::path& staged) const;

@@ -130,6 +130,7 @@ class SftRun {
       const bool last = state_.step == run_.schedule.steps;
       if (last || state_.step % run_.checkpoints.every_steps == 0)
         NEREID_TRY_STATUS(writer_->start(state_, *trainer_));
+      NEREID_TRY_STATUS(writer_->look());
       NEREID_TRY(const bool stop, anybody(interrupted()));
       if (stop && !last) return stop_early();
     }
