@@ -8,6 +8,11 @@
 
 namespace nereid::replay {
 
+// Seconds of one session's passes: until it got them, and while it had them.
+struct GpuUse {
+  double waited = 0, held = 0;
+};
+
 // Steps go one after the other: contexts that want the GPU at once are given it in slices, and a step of many
 // small kernels that shares it with three others took ten times as long as alone. A step that is inside for
 // longer than a turn is joined by the next.
@@ -25,23 +30,34 @@ class GpuGate {
   class Pass {
    public:
     Pass() = default;
-    Pass(Pass&& other) noexcept : gate_(std::exchange(other.gate_, nullptr)), alone_(other.alone_) {}
+    Pass(Pass&& other) noexcept
+        : gate_(std::exchange(other.gate_, nullptr)), alone_(other.alone_), use_(other.use_), entered_(other.entered_) {}
     Pass& operator=(Pass&& other) noexcept {
       std::swap(gate_, other.gate_), std::swap(alone_, other.alone_);
+      std::swap(use_, other.use_), std::swap(entered_, other.entered_);
       return *this;
     }
     ~Pass() {
-      if (gate_ != nullptr) gate_->leave(alone_);
+      if (gate_ == nullptr) return;
+      if (use_ != nullptr) use_->held += std::chrono::duration<double>(Clock::now() - entered_).count();
+      gate_->leave(alone_);
     }
 
    private:
     friend class GpuGate;
-    Pass(GpuGate* gate, bool alone) : gate_(gate), alone_(alone) {}
+    Pass(GpuGate* gate, bool alone, GpuUse* use, Clock::time_point asked)
+        : gate_(gate), alone_(alone), use_(use), entered_(Clock::now()) {
+      if (use_ != nullptr) use_->waited += std::chrono::duration<double>(entered_ - asked).count();
+    }
     GpuGate* gate_ = nullptr;
     bool alone_ = false;
+    GpuUse* use_ = nullptr;
+    Clock::time_point entered_;
   };
 
-  Pass share() {
+  // `use`, where there is one, outlives the pass.
+  Pass share(GpuUse* use = nullptr) {
+    const auto asked = Clock::now();
     std::unique_lock lock(mutex_);
     while (true) {
       if (timing_ || waiting_to_time_ > 0)
@@ -53,15 +69,16 @@ class GpuGate {
     }
     ++sharing_;
     entered_ = Clock::now();
-    return {this, false};
+    return {this, false, use, asked};
   }
-  Pass alone() {
+  Pass alone(GpuUse* use = nullptr) {
+    const auto asked = Clock::now();
     std::unique_lock lock(mutex_);
     ++waiting_to_time_;
     changed_.wait(lock, [&] { return !timing_ && sharing_ == 0; });
     --waiting_to_time_;
     timing_ = true;
-    return {this, true};
+    return {this, true, use, asked};
   }
 
  private:

@@ -52,6 +52,24 @@ TEST(GpuGateTest, ShortStepsGoOneAfterTheOtherAndALongOneIsJoined) {
   EXPECT_GE(std::chrono::steady_clock::now() - begun, 100ms);
 }
 
+TEST(GpuGateTest, TellsWhatPassesWaitedAndHeld) {
+  GpuGate gate;
+  GpuUse first, second;
+  {
+    auto inside = gate.share(&first);
+    auto next = std::async(std::launch::async, [&] { auto pass = gate.alone(&second); });
+    std::this_thread::sleep_for(40ms);
+    auto moved = std::move(inside);
+    EXPECT_EQ(first.held, 0);
+  }
+  { const auto unnoticed = gate.share(); }
+  { const auto again = gate.alone(&first); }
+  EXPECT_LT(first.waited, 0.03);
+  EXPECT_GE(first.held, 0.04);
+  EXPECT_GE(second.waited, 0.02);
+  EXPECT_LT(second.held, 0.03);
+}
+
 TEST(GpuGateTest, AllWhoWaitToTimeGoBeforeAnybodyShares) {
   GpuGate gate;
   auto inside = std::make_unique<GpuGate::Pass>(gate.share());
