@@ -16,6 +16,7 @@
 
 #include "nereid/base/deadline.h"
 #include "nereid/base/result.h"
+#include "nereid/replay/gpu_gate.h"
 #include "nereid/replay/report.h"
 #include "nereid/trace/trace.h"
 
@@ -51,7 +52,8 @@ struct SessionFacts {
   std::vector<std::string> unpaired;    // the reference's state that the candidate lacks: see state_pairing.h
   std::vector<std::string> state_left;  // that the reference's forward writes and the candidate's does not
   std::vector<LaunchId> launches;       // of the candidate's last forward
-  double seconds_waited = 0;            // CUDA: for a turn, and for processes to be warm
+  double seconds_waited = 0;  // CUDA, until it was open: for a turn, and for processes to be warm
+  GpuUse gpu;                 // CUDA, so far: its turns on the GPU
 };
 
 class Session {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -138,10 +139,10 @@ struct TrialReport {
   std::vector<std::string> inputs_written;  // the candidate changed these inputs and the reference does not
   double seconds_reference = 0, seconds_candidate = 0, seconds_oracle = 0;
 
-  bool ok() const {
-    return applicable && !reference_failed && !failed && findings.empty() && comparison &&
-           comparison->agrees && inputs_written.empty();
+  bool ran() const {
+    return applicable && !reference_failed && !failed && findings.empty() && inputs_written.empty();
   }
+  bool ok() const { return ran() && comparison && comparison->agrees; }
 };
 
 // A launch of the last forward: `step` is its index in that phase.
@@ -164,6 +165,8 @@ struct LeastWork {
   double f64 = 0, f32 = 0, tf32 = 0, half = 0, f8 = 0;  // operations by the unit that does them
 };
 
+class KnownReference;
+
 struct TimeRequest {
   uint64_t seed = 0;
   double seconds =
@@ -173,10 +176,13 @@ struct TimeRequest {
                                   InputKind::kNegative};
   double slack = 1;      // the tolerance's factor is multiplied by this on other kinds than the task's own
   LeastWork least = {};  // of the candidate
-  // The reference's median as a graph, by kind, where an earlier session found it on this GPU: then the
-  // candidate alone is timed, as far as it is a graph, too.
-  std::map<InputKind, double> reference_ms = {};
+  // What other sessions found of the reference, and where what this one finds goes (known_reference.h). Where its time
+  // as a graph is known the candidate alone is timed, as far as it is a graph, too.
+  std::shared_ptr<KnownReference> reference = nullptr;
   bool graphs_alone = false;  // no launches issued anew besides, no look at what the GPU's clocks do
+  // What came out is compared once: what the last timed run gave. Else the trial before is, too.
+  bool compare_once = false;
+  double relative_width = 0.02;  // of the interval of the speedup: narrow enough to stop
 };
 
 struct KindTimes {
@@ -206,7 +212,7 @@ struct TimeReport {
   std::string device;
   std::map<std::string, double> gpu;      // clocks, temperature and power after timing
   std::vector<std::string> throttled_by;  // what held the clocks down
-  // Wall seconds: "trial", "capture", "wait" (for the GPU to be free of others), "samples" (with the GPU
+  // Wall seconds: "wait" (for a turn on the GPU), and without that "trial", "capture", "samples" (with the GPU
   // alone), "judge", "needs" (what must be read, where that was asked).
   std::map<std::string, double> spent;
 };

@@ -53,9 +53,7 @@ class WorkerSession : public Session {
     NEREID_TRY(c_, make("candidate", threads));
     NEREID_TRY_STATUS(send_kernels(reference_, *r_, deadline));
     NEREID_TRY_STATUS(send_kernels(candidate_, *c_, deadline));
-    // What comes before waits for processes to be warm; nobody need wait for that.
-    auto gpu = share_gpu();
-    facts_.seconds_waited = waiting.seconds();
+    facts_.seconds_waited = waiting.seconds();  // for processes to be warm
     NEREID_TRY(const Fd reference_file, sealed_file(trace::serialize(reference_)));
     NEREID_TRY(const Fd candidate_file, sealed_file(trace::serialize(candidate_)));
     NEREID_TRY(auto loaded, ask_reference({{"do", "load"}, {"threads", threads}},
@@ -83,24 +81,18 @@ class WorkerSession : public Session {
     for (const auto* side : {&r, &c})
       for (const auto& call : side->at("calls_used")) calls.insert(call.get<int>());
     NEREID_TRY(const auto most, plan_memory_of(c, calls, deadline));
-    gpu = {};  // who waits for memory keeps nobody from the GPU
     NEREID_TRY_STATUS(take_memory(most, memory, deadline));
-    gpu = share_gpu();
+    const auto gpu = share_gpu();  // all before this is work of the processors
+    facts_.seconds_waited += facts_.gpu.waited;
     return connect(r, c, calls, deadline);
   }
 
   const SessionFacts& facts() const override { return facts_; }
 
   Result<TrialReport> trial(const Trial& trial, const Tolerance& tolerance, Deadline deadline) override {
-    TrialReport report;
-    report.trial = trial;
-    report.perturbed = trial.perturb;
-    NEREID_TRY(const bool ready, prepare(report, deadline));
-    if (!ready) return report;
-    last_ = report;
-    NEREID_TRY(const bool ran, run(report, default_alternatives(), deadline));
-    if (!ran) return report;
-    NEREID_TRY_STATUS(judge(report, tolerance, deadline));
+    bool ran = false;
+    NEREID_TRY(TrialReport report, replay(trial, ran, deadline));
+    if (ran) NEREID_TRY_STATUS(judge(report, tolerance, deadline));
     return report;
   }
 
@@ -142,6 +134,10 @@ class WorkerSession : public Session {
       return slack;
     };
     sides.trial = [&](const Trial& trial) { return this->trial(trial, tolerated(trial.kind), deadline); };
+    sides.replay = [&](const Trial& trial) {
+      bool ran = false;
+      return replay(trial, ran, deadline);
+    };
     sides.again = [&](const Json& alternatives) {
       return again(alternatives, tolerated(last_->trial.kind), deadline);
     };
@@ -164,13 +160,26 @@ class WorkerSession : public Session {
     };
     sides.device = gpu_;
     sides.gate = &gpu_gate();
+    sides.use = &facts_.gpu;
     return time_sides(sides, request, deadline);
   }
 
  private:
   // Held for one step at a time, so that who wants to time does not wait long.
-  GpuGate::Pass share_gpu() const {
-    return options_.device == Device::kCuda ? gpu_gate().share() : GpuGate::Pass();
+  GpuGate::Pass share_gpu() {
+    return options_.device == Device::kCuda ? gpu_gate().share(&facts_.gpu) : GpuGate::Pass();
+  }
+
+  // A trial as far as the candidate's outputs; `ran`: they can be compared.
+  Result<TrialReport> replay(const Trial& trial, bool& ran, Deadline deadline) {
+    TrialReport report;
+    report.trial = trial;
+    report.perturbed = trial.perturb;
+    NEREID_TRY(const bool ready, prepare(report, deadline));
+    if (!ready) return report;
+    last_ = report;
+    NEREID_TRY(ran, run(report, default_alternatives(), deadline));
+    return report;
   }
 
   Result<TrialReport> again(const Json& alternatives, const Tolerance& tolerance, Deadline deadline) {

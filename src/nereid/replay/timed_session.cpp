@@ -4,6 +4,7 @@
 #include "nereid/replay/cuda/nvml.h"
 #include "nereid/replay/cuda/roofline.h"
 #include "nereid/replay/cuda/timing.h"
+#include "nereid/replay/known_reference.h"
 
 namespace nereid::replay {
 namespace {
@@ -55,13 +56,13 @@ class TimedSession {
   Result<bool> one_kind(InputKind kind) {
     const Trial trial{
         .seed = request_.seed + report_.kinds.size(), .kind = kind, .perturb = true, .sanitize = false};
-    const Stopwatch trying;
-    NEREID_TRY(TrialReport ran, sides_.trial(trial));
+    const Since trying = since();
+    NEREID_TRY(TrialReport ran, request_.compare_once ? sides_.replay(trial) : sides_.trial(trial));
     spend("trial", trying);
     if (!ran.applicable || ran.reference_failed) return false;
     NEREID_TRY(const bool chosen, choose(ran));
     if (!chosen) return false;
-    if (!ran.ok() && !(ran.comparison && !ran.comparison->defined)) {
+    if (!good(ran)) {
       report_.spoiled = std::move(ran);
       return false;
     }
@@ -71,14 +72,19 @@ class TimedSession {
     if (!timed) return false;
     NEREID_TRY(const bool right, look(trial));
     if (right) NEREID_TRY_STATUS(check_roofline(report_.kinds.back()));
+    if (!report_.impossible.empty() && request_.reference) request_.reference->forget(kind);
     return right;
   }
 
+  // It goes on: what was compared agrees, or the reference is not defined on such inputs.
+  bool good(const TrialReport& report) const {
+    if (!report.comparison) return report.ran() && request_.compare_once;
+    return report.ok() || !report.comparison->defined;
+  }
+
   Result<bool> with_the_gpu_alone(InputKind kind) {
-    const Stopwatch waiting;
-    const auto alone = sides_.gate->alone();
-    spend("wait", waiting);
-    const Stopwatch sampling;
+    const Since sampling = since();
+    const auto alone = sides_.gate->alone(sides_.use);
     NEREID_TRY(bool timed, take_turns(kind));
     if (timed) {
       NEREID_TRY(timed, take_launches());
@@ -87,17 +93,26 @@ class TimedSession {
     return timed;
   }
 
-  void spend(const char* what, const Stopwatch& watch) { report_.spent[what] += watch.seconds(); }
+  struct Since {
+    Stopwatch watch{};
+    double waited = 0;
+  };
+  Since since() const { return {.waited = sides_.use->waited}; }
+  void spend(const char* what, const Since& since) {
+    const double waited = sides_.use->waited - since.waited;
+    report_.spent["wait"] += waited;
+    report_.spent[what] += since.watch.seconds() - waited;
+  }
 
   // Once: which alternative of each launch. What was chosen is judged before it is timed.
   Result<bool> choose(TrialReport& ran) {
-    if (!ran.ok() && !(ran.comparison && !ran.comparison->defined)) return true;
+    if (!good(ran)) return true;
     if (!chosen_ && !sides_.must_choose) {
       alternatives_ = sides_.alternatives;
       chosen_ = true;
     }
     if (!chosen_) {
-      const auto alone = sides_.gate->alone();
+      const auto alone = sides_.gate->alone(sides_.use);
       NEREID_TRY(const auto answer, sides_.ask_candidate({{"do", "choose"},
                                                           {"seconds", request_.seconds},
                                                           {"alternatives", sides_.alternatives}}));
@@ -115,8 +130,8 @@ class TimedSession {
   // Both forwards as graphs; where one of them cannot be captured, both as launches. A reference whose time
   // as a graph is known need not be captured beside a candidate that is one.
   Result<bool> begin(InputKind kind) {
-    const auto pass = sides_.gate->share();
-    const Stopwatch capturing;
+    const Since capturing = since();
+    const auto pass = sides_.gate->share(sides_.use);
     Json request = {{"do", "time_begin"}, {"alternatives", alternatives_}, {"seconds", kPatience}};
     NEREID_TRY(const auto candidate, sides_.ask_candidate(request));
     if (!candidate) return spoil();
@@ -124,9 +139,7 @@ class TimedSession {
     const auto why = [](const Json& answer) { return answer.at("graph").get<std::string>(); };
     report_.not_captured = why(*candidate).empty() ? "" : "the candidate: " + why(*candidate);
     known_ms_.reset();
-    if (const auto known = request_.reference_ms.find(kind);
-        known != request_.reference_ms.end() && report_.not_captured.empty())
-      known_ms_ = known->second;
+    if (report_.not_captured.empty()) known_ms_ = known_ms(kind);
     if (!known_ms_) {
       request["alternatives"] = Json::array();
       NEREID_TRY(const auto reference, sides_.ask_reference(request));
@@ -138,13 +151,19 @@ class TimedSession {
     return true;
   }
 
+  std::optional<double> known_ms(InputKind kind) const {
+    return request_.reference ? request_.reference->ms(kind) : std::nullopt;
+  }
+
   Result<bool> take_turns(InputKind kind) {
     bool reference_failed = false, candidate_failed = false;
     RemoteProgram reference(sides_.ask_reference, reference_failed),
         candidate(sides_.ask_candidate, candidate_failed);
     const bool own = comparisons_.empty();
     const bool graphs = report_.method == "graph";
+    if (graphs && !known_ms_) known_ms_ = known_ms(kind);  // found while this waited to be alone
     cuda::TimingOptions options;
+    options.relative_width = request_.relative_width;
     // Half for the task's own kind, the rest for the others.
     options.budget_seconds =
         own ? request_.seconds / 2 : request_.seconds / 2 / static_cast<double>(request_.kinds.size());
@@ -154,6 +173,7 @@ class TimedSession {
                                     : cuda::compare(reference, candidate, mode, options, deadline_);
     if (candidate_failed) return spoil();
     if (!compared.ok()) return compared.error();
+    if (graphs && request_.reference) request_.reference->keep_ms(kind, compared->reference_seconds * 1e3);
     comparisons_.push_back(*compared);
     report_.kinds.push_back({.kind = kind,
                              .reference_ms = compared->reference_seconds * 1e3,
@@ -187,7 +207,7 @@ class TimedSession {
 
   // A timed run is as good as any other: what the last one gave is judged.
   Result<bool> look(const Trial& trial) {
-    const Stopwatch judging;
+    const Since judging = since();
     NEREID_TRY(TrialReport judged, sides_.judge());
     spend("judge", judging);
     judged.trial = trial;
@@ -225,7 +245,7 @@ class TimedSession {
     const bool fast = !cuda::below_roofline(*peaks, work, seconds).empty();
     work.bytes_read = 0;
     if (fast) {
-      NEREID_TRY(work.bytes_read, surely_read());
+      NEREID_TRY(work.bytes_read, surely_read(times.kind));
     }
     times.roofline_ms = cuda::roofline(*peaks, work).seconds * 1e3;
     report_.impossible = cuda::below_roofline(*peaks, work, seconds);
@@ -233,9 +253,11 @@ class TimedSession {
   }
 
   // Bytes of the inputs that reach the last trial's outputs.
-  Result<double> surely_read() {
-    const auto pass = sides_.gate->share();
-    const Stopwatch trying;
+  Result<double> surely_read(InputKind kind) {
+    if (request_.reference)
+      if (const auto known = request_.reference->bytes_read(kind)) return *known;
+    const Since trying = since();
+    const auto pass = sides_.gate->share(sides_.use);
     NEREID_TRY(const auto answer, sides_.ask_reference({{"do", "needs"},
                                                         {"seed", request_.seed},
                                                         {"samples", kNeedSamples},
@@ -246,6 +268,7 @@ class TimedSession {
       bytes += input.at("bytes").get<double>() *
                cuda::sure_share(input.at("mattered").get<int>(), input.at("tried").get<int>());
     spend("needs", trying);
+    if (request_.reference) request_.reference->keep_bytes_read(kind, bytes);
     return bytes;
   }
 

@@ -15,6 +15,7 @@ namespace nereid::replay {
 // What timing asks of a session. Nullopt stands for a failure of the candidate's, which `failed` then tells.
 struct TimedSides {
   std::function<Result<TrialReport>(const Trial&)> trial;
+  std::function<Result<TrialReport>(const Trial&)> replay;  // a trial whose outputs are not compared
   // The last trial again with these alternatives: [[step, index]...].
   std::function<Result<TrialReport>(const Json& alternatives)> again;
   std::function<Result<std::optional<Json>>(const Json&request)> ask_reference, ask_candidate;
@@ -24,8 +25,9 @@ struct TimedSides {
   Json alternatives = Json::array();  // what is launched where nothing was chosen
   bool must_choose = false;           // some launch offers more than one
   std::string device = {};            // the GPU's name
-  // `trial`, `again` and `judge` pass it themselves; what is asked of a side is passed here.
+  // `trial`, `replay`, `again` and `judge` pass it themselves; what is asked of a side is passed here.
   GpuGate* gate = nullptr;
+  GpuUse* use = nullptr;  // of all that pass it
 };
 
 Result<TimeReport> time_sides(const TimedSides& sides, const TimeRequest& request, Deadline deadline);

@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "nereid/base/json.h"
+#include "nereid/replay/known_reference.h"
 
 namespace nereid::replay {
 namespace {
@@ -12,6 +15,7 @@ namespace {
 // What the two workers answer, and what they were asked for.
 struct Script {
   GpuGate gate;
+  GpuUse use;
   double reference_seconds = 20e-6, candidate_seconds = 10e-6;
   std::map<InputKind, double> candidate_on = {};           // other seconds on this kind
   std::string reference_graph = "", candidate_graph = "";  // why there is none
@@ -30,6 +34,15 @@ struct Script {
       kind = trial.kind;
       asked.push_back("trial");
       return agreeing(trial, true);
+    };
+    sides.replay = [this](const Trial& trial) -> Result<TrialReport> {
+      kind = trial.kind;
+      asked.push_back("replay");
+      use.waited += 1;
+      TrialReport report;
+      report.trial = trial;
+      if (candidate_fails_at == "replay") report.failed = Failure{Failure::Kind::kCrashed, {}, "as the script says"};
+      return report;
     };
     sides.again = [this](const Json&) -> Result<TrialReport> {
       asked.push_back("again");
@@ -57,6 +70,7 @@ struct Script {
     };
     sides.device = "NVIDIA H200";
     sides.gate = &gate;
+    sides.use = &use;
     return sides;
   }
 
@@ -135,8 +149,9 @@ TEST(TimedSessionTest, AReferenceWhoseTimeIsKnownIsNotTimedAgain) {
   const TimeRequest request{.seed = 1,
                             .seconds = 0.05,
                             .kinds = {InputKind::kOwn},
-                            .reference_ms = {{InputKind::kOwn, 0.030}},
+                            .reference = std::make_shared<KnownReference>(),
                             .graphs_alone = true};
+  request.reference->keep_ms(InputKind::kOwn, 0.030);
   Script script;
   const auto report = timed(script, request);
   EXPECT_EQ(report.method, "graph");
@@ -152,6 +167,77 @@ TEST(TimedSessionTest, AReferenceWhoseTimeIsKnownIsNotTimedAgain) {
   EXPECT_EQ(other.method, "launches");
   EXPECT_NEAR(other.counted.speedup, 2, 0.01);
   EXPECT_THAT(launched.asked_of_reference, testing::Contains("time"));
+  EXPECT_EQ(request.reference->ms(InputKind::kOwn), 0.030) << "of launches nothing is kept";
+}
+
+TEST(TimedSessionTest, TheFirstTimeOfAReferenceCountsForAll) {
+  TimeRequest request{.seed = 1, .seconds = 0.05, .kinds = {InputKind::kOwn}, .reference = std::make_shared<KnownReference>()};
+  Script first;
+  EXPECT_NEAR(timed(first, request).counted.speedup, 2, 0.01);
+  EXPECT_NEAR(*request.reference->ms(InputKind::kOwn), 0.020, 1e-4);
+  Script second;
+  second.reference_seconds = 1;
+  EXPECT_NEAR(timed(second, request).counted.speedup, 2, 0.01);
+  // Two at once: what one finds while the other waits to be alone holds for both.
+  request.reference = std::make_shared<KnownReference>();
+  Script late;
+  auto sides = late.sides();
+  const auto ask = sides.ask_reference;
+  sides.ask_reference = [&](const Json& what) {
+    EXPECT_EQ(what.at("do"), "time_begin");
+    request.reference->keep_ms(InputKind::kOwn, 0.030);
+    return ask(what);
+  };
+  const auto report = time_sides(sides, request, Deadline::after(60));
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  EXPECT_NEAR(report->counted.speedup, 3, 0.03);
+}
+
+TEST(TimedSessionTest, WhatIsComparedOnceIsWhatATimedRunGave) {
+  const TimeRequest request{.seed = 1, .seconds = 0.05, .compare_once = true};
+  Script script;
+  const auto report = timed(script, request);
+  EXPECT_EQ(report.kinds.size(), TimeRequest{}.kinds.size());
+  EXPECT_EQ(std::ranges::count(script.asked, "trial"), 0);
+  EXPECT_EQ(std::ranges::count(script.asked, "replay"), 4);
+  EXPECT_EQ(std::ranges::count(script.asked, "judge"), 4);
+  EXPECT_GE(report.spent.at("wait"), 4) << "seconds of waiting are told apart";
+  Script wrong;
+  wrong.wrong_while_timed = InputKind::kOutliers;
+  const auto spoiled = timed(wrong, request);
+  ASSERT_TRUE(spoiled.spoiled);
+  EXPECT_EQ(spoiled.spoiled->trial.kind, InputKind::kOutliers);
+  Script failing;
+  failing.candidate_fails_at = "replay";
+  const auto failed = timed(failing, request);
+  ASSERT_TRUE(failed.spoiled);
+  EXPECT_EQ(failed.spoiled->failed->message, "as the script says");
+  EXPECT_THAT(failing.asked, testing::Not(testing::Contains("time_begin")));
+}
+
+TEST(TimedSessionTest, AWiderIntervalTakesFewerSamples) {
+  const auto samples = [](double width) {
+    Script script;
+    auto sides = script.sides();
+    const auto ask = sides.ask_candidate;
+    std::mt19937_64 random(7);
+    std::lognormal_distribution<double> noise(0, 0.05);
+    sides.ask_candidate = [&](const Json& what) {
+      auto answer = ask(what);
+      if (what.at("do") == "time")
+        for (auto& sample : (**answer)["samples"]) sample = 10e-6 * noise(random);
+      return answer;
+    };
+    TimeRequest request{.seed = 1, .seconds = 20, .kinds = {InputKind::kOwn}, .reference = std::make_shared<KnownReference>(),
+                        .graphs_alone = true, .relative_width = width};
+    request.reference->keep_ms(InputKind::kOwn, 0.020);
+    const auto report = time_sides(sides, request, Deadline::after(60));
+    EXPECT_TRUE(report.ok() && report->counted.converged);
+    EXPECT_NEAR(report->counted.speedup, 2, 2 * width);
+    return report->counted.samples;
+  };
+  const int wide = samples(0.04), narrow = samples(0.02);
+  EXPECT_LT(2 * wide, narrow);
 }
 
 TEST(TimedSessionTest, WhatWasChosenIsJudgedBeforeItIsTimed) {
@@ -212,6 +298,13 @@ TEST(TimedSessionTest, InputsCountAsFarAsTheyMatter) {
   const auto [impossible, asked_of_impossible] = time(100e-6, 64);
   ASSERT_TRUE(impossible.ok()) << impossible.error().message;
   EXPECT_THAT(impossible->impossible, testing::HasSubstr("H200 needs to move the bytes counted"));
+  // Of one reference it is asked once; a time that cannot be says nothing of it.
+  request.reference = std::make_shared<KnownReference>();
+  for (const int asked : {1, 0}) EXPECT_EQ(time(100e-6, 32).second, asked);
+  EXPECT_TRUE(request.reference->ms(InputKind::kOwn));
+  request.reference = std::make_shared<KnownReference>();
+  EXPECT_NE(time(100e-6, 64).first->impossible, "");
+  EXPECT_FALSE(request.reference->ms(InputKind::kOwn));
 }
 
 }  // namespace

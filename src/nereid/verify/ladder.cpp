@@ -8,6 +8,7 @@
 
 #include "nereid/base/hash.h"
 #include "nereid/base/interrupt.h"
+#include "nereid/replay/known_reference.h"
 #include "nereid/trace/codec.h"
 #include "nereid/verify/answer.h"
 #include "nereid/verify/references.h"
@@ -110,7 +111,7 @@ struct JudgeState {
   Settings settings;
   References references{};
   std::mutex mutex{};
-  std::map<std::string, std::map<replay::InputKind, double>> reference_ms{};  // by cache_key, with time_only
+  std::map<std::string, std::shared_ptr<replay::KnownReference>> known{};  // by cache_key, with time_only
 
   Result<tracer::TraceAnswer> trace(const tracer::TraceRequest& request,
                                     Deadline deadline = Deadline::never()) {
@@ -413,33 +414,34 @@ class Climb {
     note_parameters((*session)->facts());
     verdict_.word = Word::kVerified;
     Trials trials(**session, reference_->facts, candidate_.facts, rules_, settings_, verdict_);
-    const Stopwatch trying;
-    const Status done = settings_.time_only ? ok_status() : trials.run(number);
-    spend("trials", trying);
+    const Status done = tried_and_timed(trials, number);
+    if (settings_.device == replay::Device::kCuda) verdict_.phases["gpu"] += (*session)->facts().gpu.held;
     if (!done.ok() && done.error().blame == Blame::kInput)
       return end({Word::kError, {.rule = "reference", .sentence = done.error().message}, true});
     if (!done.ok()) return done.error();
-    if (settings_.time && number == 0 && verdict_.word == Word::kVerified) {
-      const Stopwatch timing;
-      NEREID_TRY_STATUS(time(trials));
-      spend("time", timing);
-    }
     return verdict_.word == Word::kVerified;
   }
 
-  Status time(Trials& trials) {
-    std::map<replay::InputKind, double> known;
-    if (!settings_.time_only) return trials.time(known);
-    const std::string key = cache_key(pair_, draw_seed(0), sizes_);
-    {
-      const std::lock_guard lock(state_.mutex);
-      if (const auto found = state_.reference_ms.find(key); found != state_.reference_ms.end())
-        known = found->second;
-    }
-    NEREID_TRY_STATUS(trials.time(known));
-    const std::lock_guard lock(state_.mutex);
-    state_.reference_ms[key].merge(known);  // the first measurement stays
+  Status tried_and_timed(Trials& trials, int number) {
+    const Stopwatch trying;
+    if (!settings_.time_only) NEREID_TRY_STATUS(trials.run(number));
+    spend("trials", trying);
+    if (!settings_.time || number > 0 || verdict_.word != Word::kVerified) return ok_status();
+    const Stopwatch timing;
+    NEREID_TRY_STATUS(time(trials));
+    spend("time", timing);
     return ok_status();
+  }
+
+  Status time(Trials& trials) {
+    std::shared_ptr<replay::KnownReference> known;
+    if (settings_.time_only) {
+      const std::lock_guard lock(state_.mutex);
+      auto& place = state_.known[cache_key(pair_, draw_seed(0), sizes_)];
+      if (!place) place = std::make_shared<replay::KnownReference>();
+      known = place;
+    }
+    return trials.time(std::move(known));
   }
 
   // Machine code for both sides, where a GPU is to run them. A configuration that the compiler or the GPU

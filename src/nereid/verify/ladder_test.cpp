@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "nereid/replay/known_reference.h"
 #include "nereid/verify/facts_for_tests.h"
 
 namespace nereid::verify {
@@ -29,7 +30,8 @@ struct Script {
   std::function<Result<replay::TrialReport>(int)> alternative = [](int) { return agreed({}); };
   std::vector<replay::Trial> trials;
   replay::TimeReport times;
-  std::vector<std::map<InputKind, double>> known;  // what timing was told of the reference
+  std::vector<std::optional<double>> known;  // what timing was told of the reference's time on its own inputs
+  std::vector<replay::TimeRequest> requests;
   int sessions = 0, timed = 0;
   int64_t peak_bytes = 0;
   std::optional<Error> refuse;
@@ -75,7 +77,9 @@ class FakeSession : public replay::Session {
   Result<replay::TimeReport> time(const replay::TimeRequest& request, const replay::Tolerance&,
                                   Deadline) override {
     ++script_.timed;
-    script_.known.push_back(request.reference_ms);
+    script_.requests.push_back(request);
+    script_.known.push_back(request.reference ? request.reference->ms(InputKind::kOwn) : std::nullopt);
+    if (request.reference) request.reference->keep_ms(InputKind::kOwn, 2);
     return script_.times;
   }
 
@@ -164,8 +168,10 @@ TEST_F(Ladder, WhatWasVerifiedBeforeIsTimedAlone) {
   EXPECT_TRUE(script_.trials.empty());
   EXPECT_EQ(script_.sessions, 2);
   ASSERT_EQ(script_.known.size(), 2U);
-  EXPECT_TRUE(script_.known[0].empty());
-  EXPECT_EQ(script_.known[1], (std::map<InputKind, double>{{InputKind::kOwn, 2}}));
+  EXPECT_EQ(script_.known[0], std::nullopt);
+  EXPECT_EQ(script_.known[1], 2);
+  EXPECT_TRUE(script_.requests[0].compare_once);
+  EXPECT_EQ(script_.requests[0].relative_width, 0.04);
   // Another program than the one that was judged is not.
   candidate_.plain("another_kernel", Work::kTriton);
   candidate_.facts();
@@ -449,6 +455,7 @@ TEST_F(Ladder, ATimeThatCannotBeIsMeasuredAgainAndThenAnError) {
   EXPECT_EQ(good.word, Word::kVerified);
   EXPECT_EQ(good.times->speedup, 2);
   EXPECT_EQ(script_.timed, 3);
+  EXPECT_FALSE(script_.requests.back().compare_once || script_.requests.back().reference);
 }
 
 TEST_F(Ladder, ATaskThatIsTooBigSaysSoOnce) {

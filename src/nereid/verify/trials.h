@@ -1,7 +1,7 @@
 // The rungs that need data: replays of the candidate beside its reference.
 #pragma once
 
-#include <map>
+#include <memory>
 
 #include "nereid/replay/client.h"
 #include "nereid/verify/ladder.h"
@@ -24,9 +24,9 @@ class Trials {
   // fault that may be tried again, or (blamed on the input) the reference's.
   Status run(int draw);
 
-  // Times what was verified (CUDA alone); what a timed run shows to be wrong changes the verdict. `known`:
-  // the reference's times by kind of input, where they are known; found ones are put there.
-  Status time(std::map<replay::InputKind, double>& known);
+  // Times what was verified (CUDA alone); what a timed run shows to be wrong changes the verdict. `known`: what
+  // sessions share of the reference, or null.
+  Status time(std::shared_ptr<replay::KnownReference> known);
 
  private:
   bool good() const { return verdict_.word == Word::kVerified; }

@@ -111,8 +111,9 @@ struct Verdict {
   uint64_t seed = 0;
   double seconds = 0;
   // Where they went: "reference" and "candidate" (traced), "cpu" (replays), "compile", "wait" (for a turn on
-  // the GPU), "open", "trials", "time" (all of it), and of that "time_trial", "time_capture", "time_wait",
-  // "time_samples" (the GPU in use by this pair alone), "time_judge".
+  // the GPU), "open", "trials", "time" (all of it), and of that "time_wait" (for turns), "time_trial", "time_capture",
+  // "time_samples" (the GPU in use by this pair alone), "time_judge", "time_needs". Of all of these "gpu" is what was
+  // spent in turns on the GPU, which others waited for.
   std::map<std::string, double> phases{};
   // Around "tracer", "compiler" and "replay" processes, where the candidate reached them: what stands, in
   // words.
