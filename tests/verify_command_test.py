@@ -40,7 +40,7 @@ class Usage(unittest.TestCase):
         for arguments in ([], [REFERENCE], [REFERENCE, "gone.py"], ["gone.py", EXAMPLES / "honest.py"], ["--batch", "gone.jsonl"],
                           [REFERENCE, EXAMPLES / "honest.py", "--policy", "lax"], [REFERENCE, EXAMPLES / "honest.py", "-o", "x"],
                           [REFERENCE, EXAMPLES / "honest.py", "--trials", "0"], [REFERENCE, EXAMPLES / "honest.py", "--time-only"],
-                          ["--batch", EXAMPLES, "--device", "cpu", "--time-only"]):
+                          ["--batch", EXAMPLES, "--device", "cpu", "--time-only"], [REFERENCE, EXAMPLES / "honest.py", "--compile-for", "90"]):
             with self.subTest(arguments=arguments):
                 answer = run(*arguments)
                 self.assertEqual(answer.returncode, 2, answer.stderr)
@@ -113,11 +113,16 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(len(trace), 64)
         self.assertIsNone(self.verdicts["prose"]["trace"])
         lines = [{"id": name, "reference": str(REFERENCE), "candidate": str(EXAMPLES / f"{name}.py"), "trace": trace} for name in ("honest", "wrong")]
-        answer = run("--batch", "-", "--device", "cpu", "--seed", 3, "--trials", 1, "--few-kinds", input="".join(json.dumps(x) + "\n" for x in lines))
+        cache = pathlib.Path(self.folder.name) / "cache"
+        answer = run("--batch", "-", "--device", "cpu", "--seed", 3, "--trials", 1, "--few-kinds", "--compile-for", 90, "--jobs", 2,
+                     input="".join(json.dumps(x) + "\n" for x in lines), env={**os.environ, "NEREID_CACHE": str(cache)})
         again = {v["id"]: v for v in map(json.loads, answer.stdout.splitlines())}
         self.assertEqual({name: (v["verdict"], v["rule"]) for name, v in again.items()},
                          {"honest": ("Verified", None), "wrong": ("Disallowed", "another-trace")}, answer.stderr)
         self.assertEqual(again["honest"]["coverage"]["inputs"], ["own", "huge", "outliers", "negative"])
+        # What is Verified lies in the cache as machine code, for a clock to find.
+        self.assertEqual(len([path for path in cache.glob("kernels/**/*") if path.is_file()]), again["honest"]["coverage"]["kernels"])
+        self.assertGreater(again["honest"]["phases"]["compile"], again["wrong"]["phases"].get("compile", 0))
 
     def test_a_mismatch_names_position_kernel_and_line(self):
         verdict = self.verdicts["wrong"]

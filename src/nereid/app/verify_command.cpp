@@ -41,6 +41,7 @@ struct VerifyOptions : JudgingFlags {
   int jobs = 0;
   std::optional<double> rtol, atol;
   double timing_seconds = 0;
+  int compile_for = 0;
   bool allow_tf32 = false, time = false, beyond_rules = false, shrink = false, explain = false, json = false;
   bool few_kinds = false, time_only = false;
 };
@@ -55,6 +56,7 @@ Result<verify::Settings> settings_of(const VerifyOptions& options) {
   settings.time = options.time || options.time_only;
   settings.time_only = options.time_only;
   settings.few_kinds = options.few_kinds;
+  settings.compile_for = options.compile_for;
   settings.beyond_rules = options.beyond_rules;
   settings.tolerance.rtol = options.rtol;
   settings.tolerance.atol = options.atol;
@@ -62,6 +64,8 @@ Result<verify::Settings> settings_of(const VerifyOptions& options) {
   NEREID_TRY(settings.device, device_from(options.device));
   if (settings.time && settings.device != replay::Device::kCuda)
     return input_error("{} needs a GPU", options.time_only ? "--time-only" : "--time");
+  if (settings.compile_for > 0 && settings.device != replay::Device::kCpu)
+    return input_error("--compile-for: expected --device cpu; on a GPU kernels are compiled for it in any case");
   return settings;
 }
 
@@ -100,7 +104,7 @@ Result<Answer> many(const VerifyOptions& options) {
   settings.threads = jobs > 1 ? 1 : 0;
   settings.timing_seconds =
       options.timing_seconds > 0 ? options.timing_seconds : 0.1;  // of many, each a little
-  NEREID_TRY(const auto bench, verify::Workbench::open({.jobs = jobs, .device = settings.device}));
+  NEREID_TRY(const auto bench, verify::Workbench::open({.jobs = jobs, .device = settings.device, .compile_for = settings.compile_for}));
   verify::Judge judge(bench->equipment(), settings);
   Progress progress("verify " + options.batch);
   Result<verify::BatchSummary> summary = our_error("not run");
@@ -153,6 +157,11 @@ void add_options(CLI::App& command, VerifyOptions& options) {
       .add_option("--timing-seconds", options.timing_seconds,
                   "Of --batch: sampling of a pair takes at most so long (default: 0.1)")
       ->check(CLI::Range(0.001, 60.0));
+  command
+      .add_option("--compile-for", options.compile_for,
+                  "Of --batch on a CPU: kernels of what is Verified are compiled for GPUs of this architecture (90: compute "
+                  "capability 9.0), so that a later --time-only finds them in the cache")
+      ->check(CLI::Range(70, 999));
   command.add_flag("--shrink", options.shrink,
                    "Trace both files with smaller module-level integers, so that the task fits");
   command.add_flag(
@@ -183,6 +192,8 @@ void add_verify_command(CLI::App& app, Chosen& chosen) {
     if ((options->time_only || options->timing_seconds > 0) && options->batch.empty())
       throw CLI::ValidationError(options->time_only ? "--time-only" : "--timing-seconds",
                                  "only with --batch");
+    if (options->compile_for > 0 && options->batch.empty())
+      throw CLI::ValidationError("--compile-for", "only with --batch");
     options->json = chosen.json;
     chosen.run = [options] { return options->batch.empty() ? one(*options) : many(*options); };
   });

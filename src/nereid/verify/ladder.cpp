@@ -250,7 +250,20 @@ class Climb {
     if (on) {
       NEREID_TRY(on, rules(number));
     }
-    return on ? replays(number) : on;
+    if (on) {
+      NEREID_TRY(on, replays(number));
+    }
+    if (on) compile_ahead();
+    return on;
+  }
+
+  // What goes wrong here is told to whoever times it.
+  void compile_ahead() {
+    if (settings_.compile_for == 0 || settings_.device != replay::Device::kCpu || !state_.equipment.compile) return;
+    const Stopwatch compiling;
+    for (const Traced* traced : {reference_.get(), static_cast<const Traced*>(&candidate_)})
+      (void)state_.equipment.compile(traced->trace, settings_.within(20 * settings_.time_limit + 300));
+    spend("compile", compiling);
   }
 
   void spend(const char* phase, const Stopwatch& watch, double less = 0) {

@@ -32,6 +32,9 @@ struct Settings {
   // what was judged). Each is replayed on the inputs it is timed on, the timed runs among them, compared, and
   // nothing else; a reference is timed once for all of its candidates.
   bool time_only = false;
+  // On the CPU: of what is Verified kernels are compiled for GPUs of this architecture (90: compute capability 9.0), so
+  // that whoever times it finds them in the cache. 0: not. Nothing of it is in a verdict but its seconds.
+  int compile_for = 0;
   double time_limit = 30;       // seconds for each phase of the candidate
   bool shrink = false;
   // Verdict::otherwise is told, too. What would harm whoever replays it is still not replayed.
@@ -60,7 +63,7 @@ struct Equipment {
       replay;
   // What the rules need to know of a trace; an Error where a kernel cannot be read.
   std::function<Result<TraceFacts>(const trace::Trace&)> facts;
-  // CUDA alone: every kernel of the trace, for the present GPU.
+  // Every kernel of the trace, for the present GPU or that of Settings::compile_for.
   std::function<Result<CompiledKernels>(const trace::Trace&, Deadline)> compile{};
   // Whether Triton's own compiler takes a kernel's text, asked where we cannot read it: then the fault is
   // ours.

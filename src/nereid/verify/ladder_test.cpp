@@ -181,6 +181,30 @@ TEST_F(Ladder, WhatWasVerifiedBeforeIsTimedAlone) {
   EXPECT_EQ(script_.timed, 2);
 }
 
+TEST_F(Ladder, WhatIsVerifiedOnACpuIsCompiledAhead) {
+  auto equipment = this->equipment();
+  std::vector<std::string> compiled;
+  bool lost = false;
+  equipment.compile = [&](const trace::Trace& trace, Deadline) -> Result<CompiledKernels> {
+    compiled.push_back(trace.class_name);
+    if (lost) return our_error("the compiler is lost");
+    return CompiledKernels{};
+  };
+  const auto judged = [&](const Settings& settings) {
+    compiled.clear();
+    return Judge(equipment, settings).judge(pair(settings));
+  };
+  EXPECT_EQ(judged({.compile_for = 90}).word, Word::kVerified);
+  EXPECT_THAT(compiled, ElementsAre("Model", "ModelNew"));
+  EXPECT_EQ(judged({}).word, Word::kVerified);
+  EXPECT_THAT(compiled, ElementsAre());
+  lost = true;  // whoever times it will say so
+  EXPECT_EQ(judged({.compile_for = 90}).word, Word::kVerified);
+  script_.trial = [](const replay::Trial& t) { return Script::wrong(t); };
+  EXPECT_EQ(judged({.compile_for = 90}).word, Word::kMismatch);
+  EXPECT_THAT(compiled, ElementsAre());
+}
+
 TEST_F(Ladder, AnHonestCandidateIsVerified) {
   const auto v = judge({.trials = 3, .seed = 5});
   EXPECT_EQ(v.word, Word::kVerified) << headline(v);

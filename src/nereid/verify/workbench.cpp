@@ -32,7 +32,12 @@ Result<std::unique_ptr<Workbench>> Workbench::open(const WorkbenchOptions& optio
   NEREID_TRY(bench->replay_,
              replay::Server::start({.one_author = options.one_author,
                                     .cuda_sessions = gpu ? std::min(options.jobs, kMostOnGpu) : 0}));
-  if (options.device == replay::Device::kCuda) NEREID_TRY_STATUS(bench->open_gpu(installation));
+  if (gpu) NEREID_TRY_STATUS(bench->open_gpu(installation));
+  if (!gpu && options.compile_for > 0) {
+    bench->arch_ = options.compile_for;
+    NEREID_TRY(bench->compiler_, tracer::KernelCompiler::start({.installation = installation, .workers = (options.jobs + 1) / 2}));
+    NEREID_TRY_STATUS(bench->compiler_->warm_up());
+  }
   return bench;
 }
 

@@ -21,6 +21,7 @@ struct WorkbenchOptions {
   // one file.
   bool one_author = false;
   bool inductor = false;  // many candidates are Inductor's: what they import is imported once
+  int compile_for = 0;    // of a CPU's workbench: the architecture that kernels are compiled for; 0: none are
 };
 
 class Workbench {
@@ -39,11 +40,11 @@ class Workbench {
 
   std::unique_ptr<tracer::Tracer> tracer_;
   std::unique_ptr<replay::Server> replay_;
-  std::unique_ptr<tracer::KernelCompiler> compiler_;  // CUDA alone
+  std::unique_ptr<tracer::KernelCompiler> compiler_;  // of CUDA, or for a GPU's clock
   std::unique_ptr<tracer::KernelCompiler> reader_;    // started when a kernel's text is in doubt
   std::mutex reader_mutex_;
-  int arch_ = 0;              // of the GPU: 90
-  int64_t shared_bytes_ = 0;  // that a block of it can have
+  int arch_ = 0;                      // of the GPU: 90
+  int64_t shared_bytes_ = INT64_MAX;  // that a block of it can have
   KernelLibrary kernels_;
 };
 
