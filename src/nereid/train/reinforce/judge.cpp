@@ -26,6 +26,7 @@ constexpr double kPatience = 60;  // seconds without a verdict, beside what the 
 constexpr double kSecondsToEnd = 5;
 constexpr int kMostDeaths = 3, kMostErrors = 2;  // of one answer
 constexpr int kMostDeathsInARow = 10;            // without a verdict between them: it is nobody's answer
+constexpr size_t kMostPhases = 100;  // of a verdict's seconds
 constexpr size_t kAhead = 2;  // answers that the program has for each that it judges at a time
 
 Status read_judged(std::string_view word, const JsonField& verdict, JudgedAnswer& answer) {
@@ -95,6 +96,13 @@ Result<std::pair<size_t, JudgedAnswer>> parse_judged(std::string_view line, cons
       NEREID_TRY(*target, field->text());
     }
   }
+  NEREID_TRY(const auto phases, root.find("phases"));
+  if (phases) {
+    NEREID_TRY_STATUS(phases->each_member(kMostPhases, [&](const std::string& phase, const JsonField& seconds) -> Status {
+      NEREID_TRY(answer.phases[phase], seconds.number());
+      return ok_status();
+    }));
+  }
   NEREID_TRY(const auto otherwise, root.find("otherwise"));
   if (otherwise) {
     NEREID_TRY(const auto unruled, otherwise->at("verdict"));
@@ -136,6 +144,8 @@ Result<std::unique_ptr<AnswerJudge>> AnswerJudge::start(const Installation& inst
   if (settings.seed != 0)
     judge->words_.insert(judge->words_.end(), {"--seed", fmt::to_string(settings.seed)});
   if (!settings.rule_reward) judge->words_.emplace_back("--beyond-rules");
+  if (settings.compile_for > 0)
+    judge->words_.insert(judge->words_.end(), {"--compile-for", fmt::to_string(settings.compile_for)});
   judge->environment_ = environment_with(sandbox::own_environment(), settings.gpu);
   judge->wake_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!judge->wake_.valid()) return our_error("eventfd: {}", std::strerror(errno));

@@ -33,6 +33,7 @@ struct JudgeSettings {
   uint64_t seed = 0;        // of everything random in it; 0: a fresh one
   // A clock: what it is given was Verified before, and is only timed. With `times` alone.
   bool time_only = false;
+  int64_t compile_for = 0;  // of a CPU's judge: the architecture of the GPU that a clock will time on; 0: there is none
   double timing_seconds = 0.1;  // for sampling the times of an answer
 };
 
@@ -47,6 +48,7 @@ struct JudgedAnswer {
   std::string rule{};                    // of the evidence
   std::string reason{};                  // a sentence
   std::string trace{};                   // its digest, where the answer has one
+  std::map<std::string, double> phases{};  // where its seconds went: verify::Verdict::phases
   std::optional<double> reference_ms{};  // where it was timed
   Judged judged{};
 };

@@ -30,7 +30,8 @@ while read -r line; do
     *--time-only*)
       case "$line" in *'"trace":"digest"'*) echo "held to its trace" >> "$0.calls" ;; esac
       case "$line" in *fault*) word=Unsafe ;; esac
-      more='"times": {"speedup": 4, "reference_ms": 2}' ;;
+      more='"times": {"speedup": 4, "reference_ms": 2}, "phases": {"open": 2, "time_trial": 1, "time_samples": 0.5, "gpu": 3, "time": 9}' ;;
+    *--compile-for\ 90*) more="$more, \"phases\": {\"compile\": 4}" ;;
   esac
   echo "{\"id\": \"$id\", \"verdict\": \"$word\", \"rule\": \"r\", \"reason\": \"because\", $more}"
 done
@@ -97,7 +98,8 @@ TEST_F(AnswerJudgeTest, EachProgramOfARunIsJudgedOnce) {
 }
 
 TEST_F(AnswerJudgeTest, WhatIsVerifiedIsTimedApart) {
-  const auto judge = start();
+  const auto judge =
+      AnswerJudge::start(installation_, {.device = "cpu", .jobs = 4, .compile_for = 90}, folder_.path() / "log").value();
   const auto clock = AnswerJudge::start(
       installation_, {.device = "cuda", .times = true, .jobs = 4, .time_only = true}, folder_.path() / "log");
   Judging judging(*judge, clock->get());
@@ -122,6 +124,9 @@ TEST_F(AnswerJudgeTest, WhatIsVerifiedIsTimedApart) {
     EXPECT_EQ(verdicts[4].judged.speedup, 4);
     EXPECT_EQ(verdicts[5].word, "Malformed");
     EXPECT_EQ(round.timed(), step == 0 ? 3U : 0U);
+    const ClockSeconds seconds = step == 0 ? ClockSeconds{0, 0, 9, 1.5, 0, 0, 9} : ClockSeconds{};
+    EXPECT_EQ(round.clock_seconds(), seconds);
+    EXPECT_EQ(round.compiled_ahead_seconds(), step == 0 ? 5 * 4 : 0);
   }
   EXPECT_EQ(calls("held to its trace"), 3);
 }
@@ -215,6 +220,8 @@ TEST(Judge, ReadsVerdicts) {
   const auto mismatch = read(R"({"id": "1", "verdict": "Mismatch"})");
   EXPECT_TRUE(mismatch.judged.valid);
   EXPECT_FALSE(mismatch.judged.correct);
+  EXPECT_EQ(read(R"({"id": "1", "verdict": "Mismatch", "phases": {"open": 0.5}})").phases.at("open"), 0.5);
+  EXPECT_FALSE(parse_judged(R"({"id": "1", "verdict": "Mismatch", "phases": {"open": "x"}})", "v:1").ok());
   EXPECT_EQ(parse_judged(R"({"id": "x", "verdict": "Mismatch"})", "v:1").error().message,
             "v:1.id: expected a number, got \"x\"");
   EXPECT_FALSE(parse_judged("{", "v:1").ok());

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "nereid/base/deadline.h"
 #include "nereid/base/hash.h"
 #include "nereid/verify/answer.h"
@@ -16,6 +18,16 @@ std::string program_key(const std::string& task, const std::string& answer) {
   const std::string program = code != nullptr ? verify::normal_form(code->source)
                                               : "no code: " + std::get<verify::NoCode>(read).reason;
   return sha256_hex(fmt::format("{}:{}{}", task.size(), task, program));
+}
+
+void add_phases(ClockSeconds& seconds, const std::map<std::string, double>& phases) {
+  static const std::map<std::string_view, std::string_view> kPartOf = {
+      {"reference", "trace"},      {"candidate", "trace"},  {"compile", "compile"},   {"open", "prepare"},
+      {"time_trial", "prepare"},   {"time_capture", "prepare"}, {"time_samples", "run"}, {"time_judge", "compare"},
+      {"time_needs", "compare"},   {"wait", "wait"},        {"time_wait", "wait"},    {"gpu", "gpu"}};
+  for (const auto& [phase, spent] : phases)
+    if (const auto part = kPartOf.find(phase); part != kPartOf.end())
+      seconds[static_cast<size_t>(std::ranges::find(kClockParts, part->second) - kClockParts.begin())] += spent;
 }
 
 void JudgingRound::add(size_t index, const std::string& task, const std::string& answer) {
@@ -42,6 +54,8 @@ Result<std::vector<JudgedAnswer>> JudgingRound::verdicts(bool interruptible) {
   for (const Asked& asked : asked_) {
     auto& verdict = programs_.at(asked.key);
     NEREID_TRY(verdict, judging_->judge_->wait(asked.number, interruptible));
+    if (const auto compiled = verdict.phases.find("compile"); compiled != verdict.phases.end())
+      compiled_ahead_seconds_ += compiled->second;
     if (clock_ == nullptr || !verdict.judged.correct) continue;
     numbers.push_back(
         clock_->hand_in({.task = asked.task, .answer = asked.answer, .trace = verdict.trace}));
@@ -51,6 +65,7 @@ Result<std::vector<JudgedAnswer>> JudgingRound::verdicts(bool interruptible) {
   timed_ = numbers.size();
   for (size_t i = 0; i < numbers.size(); ++i) {
     NEREID_TRY(JudgedAnswer found, clock_->wait(numbers[i], interruptible));
+    add_phases(clock_seconds_, found.phases);
     auto& verdict = programs_.at(timed[i]->key);
     if (found.judged.correct)
       verdict.judged = found.judged, verdict.reference_ms = found.reference_ms;

@@ -2,6 +2,7 @@
 // had apart, what is Verified is timed once, by a clock that nobody disturbs.
 #pragma once
 
+#include <array>
 #include <map>
 #include <string>
 #include <vector>
@@ -14,6 +15,13 @@ namespace nereid::train {
 // Equal where two answers to a task hold the same program: their code (verify/answer.h) has one normal form
 // (verify/normal_form.h). Thoughts, comments and empty lines make no difference.
 std::string program_key(const std::string& task, const std::string& answer);
+
+// Where the seconds of timed programs went: traced, compiled (what was not in the cache), prepared (a session opened, run once, captured),
+// run for the clock, compared, waited for a turn; and how long they had the GPU, of all these.
+inline constexpr std::array<std::string_view, 7> kClockParts = {"trace", "compile", "prepare", "run", "compare", "wait", "gpu"};
+using ClockSeconds = std::array<double, kClockParts.size()>;
+// Adds a verdict's (verify::Verdict::phases).
+void add_phases(ClockSeconds& seconds, const std::map<std::string, double>& phases);
 
 // The judges of a run, and what they said so far.
 class Judging {
@@ -44,6 +52,9 @@ class JudgingRound {
   size_t judged() const { return judged_; }              // of these, that were not known
   size_t timed() const { return timed_; }
   double timing_seconds() const { return timing_seconds_; }  // of verdicts(), after the last judge's word
+  // Summed over programs, of which several are under way at a time: more than timing_seconds().
+  const ClockSeconds& clock_seconds() const { return clock_seconds_; }
+  double compiled_ahead_seconds() const { return compiled_ahead_seconds_; }  // likewise, by the judge
 
  private:
   struct Asked {
@@ -60,7 +71,8 @@ class JudgingRound {
   std::vector<Asked> asked_;                      // in the order in which they were handed in
   std::vector<std::string> keys_;                 // by index
   size_t judged_ = 0, timed_ = 0;
-  double timing_seconds_ = 0;
+  double timing_seconds_ = 0, compiled_ahead_seconds_ = 0;
+  ClockSeconds clock_seconds_{};
 };
 
 }  // namespace nereid::train

@@ -12,6 +12,7 @@
 #include "nereid/base/progress.h"
 #include "nereid/engine/runner/cuda/cuda_device.h"
 #include "nereid/model/tokenizer.h"
+#include "nereid/replay/cuda/driver.h"
 #include "nereid/train/reinforce/gathered.h"
 #include "nereid/train/reinforce/judging.h"
 #include "nereid/train/reinforce/learner.h"
@@ -98,10 +99,19 @@ class RlLoop {
       JudgeSettings clock = settings;
       clock.device = "cuda", clock.times = clock.time_only = true;
       NEREID_TRY(clock_, AnswerJudge::start(*installation_, clock, log_of("clock")));
+      // Kernels are compiled as soon as they are Verified, while the clock stands.
+      NEREID_TRY(settings.compile_for, architecture(static_cast<int>(std::max<int64_t>(settings.gpu, 0))));
     }
     NEREID_TRY(judge_, AnswerJudge::start(*installation_, settings, log_of("judge")));
     judging_.emplace(*judge_, clock_.get());
     return ok_status();
+  }
+
+  // Of a GPU that we see: 90 for compute capability 9.0.
+  static Result<int64_t> architecture(int gpu) {
+    NEREID_TRY(const auto* driver, replay::cuda::Driver::open());
+    NEREID_TRY(const auto facts, replay::cuda::device_facts(*driver, gpu));
+    return facts.arch;
   }
 
   Status open_model() {
@@ -317,6 +327,8 @@ class RlLoop {
     for (const size_t count :
          {pending_->written.answers.size(), round.different(), round.judged(), round.timed()})
       counts.push_back(static_cast<double>(count));
+    counts.push_back(round.compiled_ahead_seconds());
+    counts.insert(counts.end(), round.clock_seconds().begin(), round.clock_seconds().end());
     NEREID_TRY_STATUS(ranks_->sum(counts));
     pending_ = std::move(next);
     written_ahead_ = pending_.has_value();
@@ -350,6 +362,10 @@ class RlLoop {
                                    {"held_out_s", held_out_s + whole.seconds()},
                                    {"step_s", latest_seconds_},
                                    {"memory_gb", peak_gigabytes(device_)}});
+    if (clock_) {
+      figures.emplace_back("compiled_ahead_s", counts[4]);
+      for (size_t i = 0; i < kClockParts.size(); ++i) figures.emplace_back(fmt::format("clock/{}_s", kClockParts[i]), counts[5 + i]);
+    }
     return figures;
   }
 
