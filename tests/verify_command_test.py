@@ -2,6 +2,7 @@
 
     tests/verify_command_test.py PATH/TO/nereid
 """
+import hashlib
 import json
 import os
 import pathlib
@@ -113,8 +114,9 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(len(trace), 64)
         self.assertIsNone(self.verdicts["prose"]["trace"])
         lines = [{"id": name, "reference": str(REFERENCE), "candidate": str(EXAMPLES / f"{name}.py"), "trace": trace} for name in ("honest", "wrong")]
-        cache = pathlib.Path(self.folder.name) / "cache"
-        answer = run("--batch", "-", "--device", "cpu", "--seed", 3, "--trials", 1, "--few-kinds", "--compile-for", 90, "--jobs", 2,
+        cache, traces = pathlib.Path(self.folder.name) / "cache", pathlib.Path(self.folder.name) / "traces"
+        traces.mkdir()
+        answer = run("--batch", "-", "--device", "cpu", "--seed", 3, "--trials", 1, "--few-kinds", "--compile-for", 90, "--traces", traces, "--jobs", 2,
                      input="".join(json.dumps(x) + "\n" for x in lines), env={**os.environ, "NEREID_CACHE": str(cache)})
         again = {v["id"]: v for v in map(json.loads, answer.stdout.splitlines())}
         self.assertEqual({name: (v["verdict"], v["rule"]) for name, v in again.items()},
@@ -122,6 +124,12 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(again["honest"]["coverage"]["inputs"], ["own", "huge", "outliers", "negative"])
         # What is Verified lies in the cache as machine code, for a clock to find.
         self.assertEqual(len([path for path in cache.glob("kernels/**/*") if path.is_file()]), again["honest"]["coverage"]["kernels"])
+        # And its trace, bytes that tell the same when they are read and written again.
+        kept = (traces / f"{trace}.trace").read_bytes()
+        self.assertEqual(hashlib.sha256(kept).hexdigest(), trace)
+        self.assertEqual(len(list(traces.iterdir())), 2)
+        subprocess.run([NEREID, "trace", traces / f"{trace}.trace", "-o", traces / "again.trace"], check=True, capture_output=True)
+        self.assertEqual((traces / "again.trace").read_bytes(), kept)
         self.assertGreater(again["honest"]["phases"]["compile"], again["wrong"]["phases"].get("compile", 0))
 
     def test_a_mismatch_names_position_kernel_and_line(self):

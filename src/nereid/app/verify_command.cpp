@@ -40,8 +40,9 @@ struct VerifyOptions : JudgingFlags {
   std::optional<uint64_t> seed;
   int jobs = 0;
   std::optional<double> rtol, atol;
-  double timing_seconds = 0;
+  double timing_seconds = 0, timing_width = 0.02;
   int compile_for = 0;
+  std::string traces;
   bool allow_tf32 = false, time = false, beyond_rules = false, shrink = false, explain = false, json = false;
   bool few_kinds = false, time_only = false;
 };
@@ -56,7 +57,9 @@ Result<verify::Settings> settings_of(const VerifyOptions& options) {
   settings.time = options.time || options.time_only;
   settings.time_only = options.time_only;
   settings.few_kinds = options.few_kinds;
+  settings.timing_width = options.timing_width;
   settings.compile_for = options.compile_for;
+  settings.traces = options.traces;
   settings.beyond_rules = options.beyond_rules;
   settings.tolerance.rtol = options.rtol;
   settings.tolerance.atol = options.atol;
@@ -158,10 +161,20 @@ void add_options(CLI::App& command, VerifyOptions& options) {
                   "Of --batch: sampling of a pair takes at most so long (default: 0.1)")
       ->check(CLI::Range(0.001, 60.0));
   command
+      .add_option("--timing-width", options.timing_width,
+                  "Sampling ends where the interval of 95 % around the speedup is so narrow, as a share of it")
+      ->check(CLI::Range(0.001, 1.0))
+      ->capture_default_str();
+  command
       .add_option("--compile-for", options.compile_for,
                   "Of --batch on a CPU: kernels of what is Verified are compiled for GPUs of this architecture (90: compute "
                   "capability 9.0), so that a later --time-only finds them in the cache")
       ->check(CLI::Range(70, 999));
+  command
+      .add_option("--traces", options.traces,
+                  "Of --batch: what is Verified leaves its trace in this folder, and --time-only with the same seed takes it "
+                  "from there instead of tracing again")
+      ->check(CLI::ExistingDirectory);
   command.add_flag("--shrink", options.shrink,
                    "Trace both files with smaller module-level integers, so that the task fits");
   command.add_flag(
@@ -192,8 +205,8 @@ void add_verify_command(CLI::App& app, Chosen& chosen) {
     if ((options->time_only || options->timing_seconds > 0) && options->batch.empty())
       throw CLI::ValidationError(options->time_only ? "--time-only" : "--timing-seconds",
                                  "only with --batch");
-    if (options->compile_for > 0 && options->batch.empty())
-      throw CLI::ValidationError("--compile-for", "only with --batch");
+    if ((options->compile_for > 0 || !options->traces.empty()) && options->batch.empty())
+      throw CLI::ValidationError(options->compile_for > 0 ? "--compile-for" : "--traces", "only with --batch");
     options->json = chosen.json;
     chosen.run = [options] { return options->batch.empty() ? one(*options) : many(*options); };
   });

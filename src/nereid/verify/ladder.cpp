@@ -11,6 +11,7 @@
 #include "nereid/replay/known_reference.h"
 #include "nereid/trace/codec.h"
 #include "nereid/verify/answer.h"
+#include "nereid/verify/kept_traces.h"
 #include "nereid/verify/references.h"
 #include "nereid/verify/shrink.h"
 #include "nereid/verify/trials.h"
@@ -91,12 +92,12 @@ std::string cache_key(const Pair& pair, uint64_t draw, const Sizes& sizes) {
   return key;
 }
 
-// Of what the trace says, however long it took to make.
-std::string digest_of(trace::Trace& trace) {
+// What the trace says, however long it took to make.
+std::string canonical_bytes(trace::Trace& trace) {
   const double seconds = std::exchange(trace.seconds, 0);
-  std::string digest = sha256_hex(trace::serialize(trace));
+  std::string bytes = trace::serialize(trace);
   trace.seconds = seconds;
-  return digest;
+  return bytes;
 }
 
 bool host_reads_integers(const trace::Trace& trace) {
@@ -109,6 +110,7 @@ bool host_reads_integers(const trace::Trace& trace) {
 struct JudgeState {
   Equipment equipment;
   Settings settings;
+  KeptTraces kept{settings.traces};
   References references{};
   std::mutex mutex{};
   std::map<std::string, std::shared_ptr<replay::KnownReference>> known{};  // by cache_key, with time_only
@@ -120,7 +122,10 @@ struct JudgeState {
   }
 
   Result<std::shared_ptr<const Traced>> reference(const Pair& pair, uint64_t draw, const Sizes& sizes) {
-    return references.get(cache_key(pair, draw, sizes), [&]() -> Result<std::shared_ptr<const Traced>> {
+    const std::string key = cache_key(pair, draw, sizes);
+    return references.get(key, [&]() -> Result<std::shared_ptr<const Traced>> {
+      if (settings.time_only)
+        if (auto trace = kept.take(sha256_hex(key))) return facts_of_reference(std::move(*trace));
       tracer::TraceRequest request;
       request.source = pair.reference_source, request.path = pair.reference_name,
       request.class_name = "Model";
@@ -133,12 +138,17 @@ struct JudgeState {
             "the reference {}: {}{}", pair.reference_name, ended.evidence.sentence,
             ended.evidence.line > 0 ? fmt::format(" ({}:{})", ended.evidence.file, ended.evidence.line) : "");
       }
-      auto traced = std::make_shared<Traced>();
-      traced->trace = std::move(*trace);
-      NEREID_TRY(traced->facts, equipment.facts(traced->trace));
-      if (traced->facts.judged() < 0) return our_error("the reference's trace holds no forward");
-      return std::shared_ptr<const Traced>(std::move(traced));
+      if (!settings.time_only) kept.keep(sha256_hex(key), canonical_bytes(*trace));
+      return facts_of_reference(std::move(*trace));
     });
+  }
+
+  Result<std::shared_ptr<const Traced>> facts_of_reference(trace::Trace trace) const {
+    auto traced = std::make_shared<Traced>();
+    traced->trace = std::move(trace);
+    NEREID_TRY(traced->facts, equipment.facts(traced->trace));
+    if (traced->facts.judged() < 0) return our_error("the reference's trace holds no forward");
+    return std::shared_ptr<const Traced>(std::move(traced));
   }
 };
 
@@ -174,7 +184,8 @@ class Climb {
     }
     for (int number = 0; on && number < kDraws; ++number) {
       NEREID_TRY(on, draw(number));
-      if (number == 0 && on && !several_draws()) break;
+      // Other draws were judged where this was; the first is timed.
+      if (number == 0 && on && (settings_.time_only || !several_draws())) break;
     }
     return on;
   }
@@ -253,6 +264,8 @@ class Climb {
     if (on) {
       NEREID_TRY(on, replays(number));
     }
+    if (on && number == 0 && !settings_.time_only && !settings_.traces.empty())
+      state_.kept.keep(verdict_.trace, canonical_bytes(candidate_.trace));
     if (on) compile_ahead();
     return on;
   }
@@ -287,17 +300,22 @@ class Climb {
   }
 
   Step candidate(int number) {
-    NEREID_TRY(auto answer,
-               state_.trace(candidate_request(*reference_, draw_seed(number), sizes_), settings_.deadline));
-    auto* trace = std::get_if<trace::Trace>(&answer);
-    if (trace == nullptr) return end(refusal(answer));
-    candidate_.trace = std::move(*trace);
+    auto kept = settings_.time_only ? state_.kept.take(pair_.trace, pair_.trace) : std::nullopt;
+    if (kept) {
+      candidate_.trace = std::move(*kept);
+    } else {
+      NEREID_TRY(auto answer,
+                 state_.trace(candidate_request(*reference_, draw_seed(number), sizes_), settings_.deadline));
+      auto* trace = std::get_if<trace::Trace>(&answer);
+      if (trace == nullptr) return end(refusal(answer));
+      candidate_.trace = std::move(*trace);
+    }
     NEREID_TRY(candidate_.facts, state_.equipment.facts(candidate_.trace));
     if (candidate_.facts.judged() < 0)
       return end({Word::kUntraceable, {.rule = "not-traceable", .sentence = "The trace holds no forward."}});
     if (number == 0 && sizes_.empty() && pair_.traced) pair_.traced(candidate_.facts);
     if (number > 0) return true;
-    verdict_.trace = digest_of(candidate_.trace);
+    verdict_.trace = kept ? pair_.trace : sha256_hex(canonical_bytes(candidate_.trace));
     if (pair_.trace.empty() || pair_.trace == verdict_.trace) return true;
     return end({Word::kDisallowed,
                 {.rule = "another-trace",

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -28,6 +29,7 @@ struct Settings {
   replay::Device device = replay::Device::kCpu;
   bool time = false;            // CUDA alone
   double timing_seconds = 1.5;  // for sampling
+  double timing_width = 0.02;   // of the interval of 95 % around the speedup: sampling ends where it is that narrow
   // CUDA alone: for candidates that a judge has verified, by a CPU's replays, say (Pair::trace holds them to
   // what was judged). Each is replayed on the inputs it is timed on, the timed runs among them, compared, and
   // nothing else; a reference is timed once for all of its candidates.
@@ -35,6 +37,9 @@ struct Settings {
   // On the CPU: of what is Verified kernels are compiled for GPUs of this architecture (90: compute capability 9.0), so
   // that whoever times it finds them in the cache. 0: not. Nothing of it is in a verdict but its seconds.
   int compile_for = 0;
+  // A folder, of a batch with the same seed: what is Verified leaves its trace there, and with `time_only` it is taken
+  // from there instead of being made again. Empty: none.
+  std::filesystem::path traces = {};
   double time_limit = 30;       // seconds for each phase of the candidate
   bool shrink = false;
   // Verdict::otherwise is told, too. What would harm whoever replays it is still not replayed.

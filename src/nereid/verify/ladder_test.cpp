@@ -5,6 +5,8 @@
 
 #include <set>
 
+#include "nereid/base/file.h"
+#include "nereid/base/hash.h"
 #include "nereid/replay/known_reference.h"
 #include "nereid/verify/facts_for_tests.h"
 
@@ -155,7 +157,7 @@ TEST_F(Ladder, WhatWasVerifiedBeforeIsTimedAlone) {
   script_.times.method = "graph";
   script_.times.kinds = {{.kind = InputKind::kOwn, .reference_ms = 2, .candidate_ms = 1, .speedup = 2}};
   script_.times.counted = script_.times.kinds.front();
-  const Settings settings{.seed = 5, .device = replay::Device::kCuda, .time = true, .time_only = true};
+  const Settings settings{.seed = 5, .device = replay::Device::kCuda, .time = true, .timing_width = 0.04, .time_only = true};
   Judge clock(equipment(), settings);
   Pair asked = pair(settings);
   asked.trace = before.trace;
@@ -179,6 +181,58 @@ TEST_F(Ladder, WhatWasVerifiedBeforeIsTimedAlone) {
   EXPECT_EQ(other.word, Word::kDisallowed);
   EXPECT_EQ(other.evidence.front().rule, "another-trace");
   EXPECT_EQ(script_.timed, 2);
+}
+
+TEST_F(Ladder, AClockTakesTheTraceThatWasJudged) {
+  for (auto* trace : {&reference_.trace(), &candidate_.trace()}) {  // so that it can be read again
+    trace::Kernel kernel;
+    kernel.name = "relu_kernel", kernel.ttir = "module {}";
+    trace->kernels.push_back(kernel);
+    for (auto& phase : trace->phases)
+      for (auto& step : phase.steps) {
+        if (auto* launch = std::get_if<trace::Launch>(&step)) launch->alternatives.front().kernel = 0;
+        if (auto* call = std::get_if<trace::Call>(&step)) call->op = "aten::relu";
+      }
+  }
+  const auto folder = TemporaryFolder::create("kept-traces").value();
+  const auto kept = [&] {
+    return std::distance(std::filesystem::directory_iterator(folder.path()), std::filesystem::directory_iterator());
+  };
+  const Verdict before = judge({.seed = 5, .traces = folder.path()});
+  ASSERT_EQ(before.word, Word::kVerified) << headline(before);
+  EXPECT_EQ(kept(), 2);
+  const auto file = folder.path() / (before.trace + ".trace");
+  const std::string bytes = read_file(file).value();
+  EXPECT_EQ(sha256_hex(bytes), before.trace);
+
+  script_.times.method = "graph";
+  script_.times.kinds = {{.kind = InputKind::kOwn, .reference_ms = 2, .candidate_ms = 1, .speedup = 2}};
+  script_.times.counted = script_.times.kinds.front();
+  const Settings settings{.seed = 5, .device = replay::Device::kCuda, .time = true, .time_only = true, .traces = folder.path()};
+  Judge clock(equipment(), settings);
+  Pair asked = pair(settings);
+  asked.trace = before.trace;
+  const auto timed = [&] {
+    traced_.clear();
+    const Verdict v = clock.judge(asked);
+    EXPECT_EQ(v.word, Word::kVerified) << headline(v);
+    EXPECT_EQ(v.trace, before.trace);
+    return traced_;
+  };
+  EXPECT_EQ(timed(), (std::map<std::string, int>{}));
+  EXPECT_EQ(kept(), 0);
+  // Where it is gone, or not what was judged, it is traced again, and held to what was judged.
+  EXPECT_EQ(timed(), (std::map<std::string, int>{{"ModelNew", 1}}));
+  ASSERT_TRUE(write_file_atomically(file, bytes + " ").ok());
+  EXPECT_EQ(timed(), (std::map<std::string, int>{{"ModelNew", 1}}));
+  EXPECT_EQ(kept(), 0);
+  candidate_.plain("another_kernel", Work::kTriton);
+  candidate_.facts();
+  EXPECT_EQ(clock.judge(asked).evidence.front().rule, "another-trace");
+  // What is not Verified leaves nothing but its reference's.
+  script_.trial = [](const replay::Trial& t) { return Script::wrong(t); };
+  EXPECT_EQ(judge({.seed = 6, .traces = folder.path()}).word, Word::kMismatch);
+  EXPECT_EQ(kept(), 1);
 }
 
 TEST_F(Ladder, WhatIsVerifiedOnACpuIsCompiledAhead) {

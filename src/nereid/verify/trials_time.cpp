@@ -5,10 +5,6 @@
 namespace nereid::verify {
 namespace {
 
-// Of an interval of 95 % that ends the sampling of what is timed apart: sampling's own error, its width over 3.9, is 1 %
-// then, where a program's times in two sessions differ by 1.4 to 2.6 % (docs/log.md).
-constexpr double kWidthApart = 0.04;
-
 // Bytes of the storages of these values, each counted once, where that is their role.
 double bytes_of(const trace::Trace& trace, const std::vector<trace::ValueId>& values, trace::Role role) {
   double bytes = 0;
@@ -39,7 +35,7 @@ Status Trials::time(std::shared_ptr<replay::KnownReference> known) {
   replay::TimeRequest request;
   request.reference = std::move(known);
   request.graphs_alone = request.compare_once = settings_.time_only;
-  if (settings_.time_only) request.relative_width = kWidthApart;
+  request.relative_width = settings_.timing_width;
   request.seed = settings_.seed ^ 0x71AE;
   request.seconds = settings_.timing_seconds;
   request.slack = kSlackOnOtherKinds;

@@ -138,12 +138,14 @@ Result<std::unique_ptr<AnswerJudge>> AnswerJudge::start(const Installation& inst
                    fmt::to_string(judge->settings_.jobs)};
   if (settings.times) {
     judge->words_.emplace_back(settings.time_only ? "--time-only" : "--time");
-    judge->words_.insert(judge->words_.end(), {"--timing-seconds", fmt::to_string(settings.timing_seconds)});
+    judge->words_.insert(judge->words_.end(), {"--timing-seconds", fmt::to_string(settings.timing_seconds), "--timing-width",
+                                                     fmt::to_string(settings.timing_width)});
   }
   if (settings.few_kinds) judge->words_.emplace_back("--few-kinds");
   if (settings.seed != 0)
     judge->words_.insert(judge->words_.end(), {"--seed", fmt::to_string(settings.seed)});
   if (!settings.rule_reward) judge->words_.emplace_back("--beyond-rules");
+  if (!settings.traces.empty()) judge->words_.insert(judge->words_.end(), {"--traces", settings.traces.string()});
   if (settings.compile_for > 0)
     judge->words_.insert(judge->words_.end(), {"--compile-for", fmt::to_string(settings.compile_for)});
   judge->environment_ = environment_with(sandbox::own_environment(), settings.gpu);

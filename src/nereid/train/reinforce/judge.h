@@ -33,8 +33,10 @@ struct JudgeSettings {
   uint64_t seed = 0;        // of everything random in it; 0: a fresh one
   // A clock: what it is given was Verified before, and is only timed. With `times` alone.
   bool time_only = false;
-  int64_t compile_for = 0;  // of a CPU's judge: the architecture of the GPU that a clock will time on; 0: there is none
-  double timing_seconds = 0.1;  // for sampling the times of an answer
+  std::filesystem::path traces{};  // a folder in which a judge leaves traces for the clock of the same seed; empty: none
+  int64_t compile_for = 0;         // of a CPU's judge: the architecture of the GPU that a clock will time on; 0: there is none
+  double timing_seconds = 0.1;  // for sampling the times of an answer, which ends sooner where the 95 % interval of its
+  double timing_width = 0.02;   // speedup is so narrow
 };
 
 struct AnswerToJudge {

@@ -99,9 +99,9 @@ TEST_F(AnswerJudgeTest, EachProgramOfARunIsJudgedOnce) {
 
 TEST_F(AnswerJudgeTest, WhatIsVerifiedIsTimedApart) {
   const auto judge =
-      AnswerJudge::start(installation_, {.device = "cpu", .jobs = 4, .compile_for = 90}, folder_.path() / "log").value();
+      AnswerJudge::start(installation_, {.device = "cpu", .jobs = 4, .traces = "/a/folder", .compile_for = 90}, folder_.path() / "log").value();
   const auto clock = AnswerJudge::start(
-      installation_, {.device = "cuda", .times = true, .jobs = 4, .time_only = true}, folder_.path() / "log");
+      installation_, {.device = "cuda", .times = true, .jobs = 4, .time_only = true, .traces = "/a/folder", .timing_width = 0.04}, folder_.path() / "log");
   Judging judging(*judge, clock->get());
   // Of held-out tasks nobody asks for times; a later round does.
   JudgingRound untimed(judging, JudgingRound::Clock::kNone);
@@ -129,6 +129,9 @@ TEST_F(AnswerJudgeTest, WhatIsVerifiedIsTimedApart) {
     EXPECT_EQ(round.compiled_ahead_seconds(), step == 0 ? 5 * 4 : 0);
   }
   EXPECT_EQ(calls("held to its trace"), 3);
+  EXPECT_EQ(calls("--compile-for 90"), 1);
+  EXPECT_EQ(calls("--timing-width 0.04"), 1);
+  EXPECT_EQ(calls("--traces /a/folder"), 2);
 }
 
 TEST(Judging, OneProgramIsWhatHasOneNormalForm) {

@@ -27,6 +27,10 @@
 namespace nereid::train {
 namespace {
 
+// Of what is timed apart: sampling's own error, at most a quarter of it, stays below the 1.4 to 2.6 % by which a program's times in two
+// sessions differ (docs/log.md, 2026-11-23).
+constexpr double kTimingWidth = 0.04;
+
 class RlLoop {
  public:
   RlLoop(const TrainOptions& options, RlRun told, Ranks& ranks, at::Device device)
@@ -96,8 +100,11 @@ class RlLoop {
     if (apart) {
       // Both draw the same, so that what is timed can be held to what was judged.
       settings.seed = 1 + std::random_device()() % 0x7ffffffe;
+      NEREID_TRY(traces_, TemporaryFolder::create("nereid-traces"));
+      settings.traces = traces_->path();
       JudgeSettings clock = settings;
       clock.device = "cuda", clock.times = clock.time_only = true;
+      clock.timing_width = kTimingWidth;
       NEREID_TRY(clock_, AnswerJudge::start(*installation_, clock, log_of("clock")));
       // Kernels are compiled as soon as they are Verified, while the clock stands.
       NEREID_TRY(settings.compile_for, architecture(static_cast<int>(std::max<int64_t>(settings.gpu, 0))));
@@ -417,6 +424,7 @@ class RlLoop {
   std::optional<TaskSource> tasks_, held_out_;
   bool judge_waits_ = false;  // until the engine has written all: it would measure the engine
   int64_t staleness_ = 0;
+  std::optional<TemporaryFolder> traces_;  // from the judge to the clock
   std::unique_ptr<AnswerJudge> judge_, clock_;
   std::optional<Judging> judging_;
   std::optional<Trainer> trainer_;
