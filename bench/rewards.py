@@ -3,14 +3,15 @@
     python3 bench/rewards.py [NEREID ...] [--tasks 40] [--levels 1,2,5] [--jobs 16] [--device cuda]
 
 Pairs are made here (`nereid synth --pairs`: of each level so many tasks, half of them small and half of them large, in four variants each).
-First come verdicts by a CPU's replays, as `times = "apart"` has them; then, on a GPU, the times of what was Verified (`--time-only`), and
-last, for comparison, verdict and time together. Rates are taken from the first answer to the last, so that starting the workers does not
+First come verdicts by a CPU's replays, as `times = "apart"` has them, with machine code and traces for the clock (`--compile-for`, `--traces`);
+then, on a GPU, the times of what was Verified (`--time-only`) with what was left for them, without the traces and without both, and last, for comparison, verdict and time together. Rates are taken from the first answer to the last, so that starting the workers does not
 count. NEREID may be several words: python3 -m nereid.
 """
 import argparse
 import json
 import os
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
@@ -70,17 +71,27 @@ def main():
     parser.add_argument("--timing-seconds", default="0.03")
     parser.add_argument("--time-limit", default="5")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="cuda: with times")
+    parser.add_argument("--arch", default="90", help="the GPU's: 90 for compute capability 9.0")
     told = parser.parse_args()
     limits = ["--trials", told.trials, "--few-kinds", "--time-limit", told.time_limit]
     with tempfile.TemporaryDirectory() as name:
         pairs = synth(told.nereid, pathlib.Path(name), told.levels.split(","), told.tasks, told.jobs)
-    verdicts = judged(told.nereid, "verdicts, CPU", pairs, told.jobs, "--device", "cpu", *limits)
+    with tempfile.TemporaryDirectory() as traces, tempfile.TemporaryDirectory() as kernels:
+        measure(told, pairs, limits, traces, kernels)
+
+
+def measure(told, pairs, limits, traces, kernels):
+    os.environ["NEREID_CACHE"] = kernels
+    verdicts = judged(told.nereid, "verdicts, CPU", pairs, told.jobs, "--device", "cpu", "--compile-for", told.arch, "--traces", traces, *limits)
     if told.device == "cpu":
         return
     verified = [{**pair, "trace": verdicts[pair["id"]]["trace"]} for pair in pairs if verdicts[pair["id"]]["verdict"] == "Verified"]
     timing = ["--device", "cuda", "--timing-seconds", told.timing_seconds, "--time-limit", told.time_limit]
-    for when in ("kernels compiled", "kernels in the cache"):
-        times = judged(told.nereid, f"times alone, {when}", verified, told.jobs, "--time-only", *timing)
+    for when in ("traces and kernels are there", "kernels are there", "nothing is there"):
+        if when == "nothing is there":
+            shutil.rmtree(kernels)
+            os.mkdir(kernels)
+        times = judged(told.nereid, f"times alone, {when}", verified, told.jobs, "--time-only", "--traces", traces, *timing)
     again = judged(told.nereid, "verdict and time together", pairs, told.jobs, "--time", *timing, *limits[:3])
     both = [(times[i]["times"]["candidate_ms"], v["times"]["candidate_ms"]) for i, v in again.items() if v["times"] and times.get(i, {}).get("times")]
     if both:
