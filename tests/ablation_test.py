@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 import unittest
 import xml.etree.ElementTree
 
@@ -26,6 +27,7 @@ from arms import Evaluation, Wrong, read_table  # noqa: E402
 from curves import svg, ticks  # noqa: E402
 from intervals import Interval, difference, interval, mean_of, quantile  # noqa: E402
 from measures import MEASURES, from_answers  # noqa: E402
+from schedule import schedule  # noqa: E402
 
 # Trains a step in 20 ms and keeps a checkpoint each `every_steps`, at the end and when it is interrupted; what came after the last one is cut off.
 # A model's answers are words: right, wrong, cheat, and how fast; the compiler's are right, and twice as fast as eager.
@@ -273,6 +275,8 @@ class Tempted(unittest.TestCase):
             self.assertEqual(found[2]["plan"], "#1 relu(x) [3]\nreturns #1\nBy PyTorch: no kernel.\n")
             self.assertEqual(found[2]["code"], self.TASK.split("\ndef get_inputs")[0].replace("Model", "ModelNew"))
             self.assertEqual({k: v for k, v in found[2].items() if k not in ("plan", "code", "kernels")}, {k: v for k, v in pair.items() if k not in ("plan", "code", "kernels")})
+            subprocess.run([*tool, f"{name}/some", "--part", "0.5"], check=True)
+            self.assertEqual((pathlib.Path(name) / "some/train-1.jsonl").read_text(), "".join((pathlib.Path(name) / "out/train-1.jsonl").read_text().splitlines(True)[:4]))
             self.assertIn("expected another folder", subprocess.run([*tool, name], capture_output=True, text=True).stderr)
             lines.write_text("{}\n" * 3)
             self.assertIn(f"{lines}:3: expected a pair", subprocess.run([*tool, f"{name}/out"], capture_output=True, text=True).stderr)
@@ -418,7 +422,9 @@ class Slices(unittest.TestCase):
             self.assertIn(part, text)
         self.assertEqual({p.name for p in (self.root / "report_out").iterdir()}, {"results.md", "reward.svg", "verdict_verified.svg", "verdict_disallowed.svg", "entropy.svg",
                                                                                    *(f"{kind}_{end}.svg" for kind in ("arms", "differences") for end in ("verified", "speed", "beside_compiler"))})
-        self.assertIn("Three trainings (seeds) of each arm were asked for; time did not allow them all: `hrd` and `unruled` have 2.", text)
+        self.assertIn("On CPU. Programs of commit ", text.replace(json.loads((self.root / "out/hrd/seed-1/machine.json").read_text())["device"], "CPU"))
+        self.assertIn(" 4 trainings of 4 that are planned, each with as much compute", text)
+        self.assertIn("Trainings (seeds) that are done: `hrd` and `unruled` have 2.\n", text)
         self.assertIn("![differences: Verified](differences_verified.svg)", text)
         # By hand: what the pretender said of both seeds. Its greedy and its drawn answers are refused where they cheat.
         shown = re.search(r"\| hrd/alone \|[^|]*\| 2 \| 20 \| ([\d.]+) \[", text)[1]
@@ -519,13 +525,106 @@ class Slices(unittest.TestCase):
         self.assertIn("slow/seed-1: trains (8 steps are done)", self.run_slice().stdout)
         self.assertEqual(self.steps("slow/seed-1"), list(range(12)))
 
-    def test_another_table_may_not_go_on(self):
+    def test_units_of_another_kind_may_not_go_on(self):
         self.make_tasks()
         self.finished()
-        for old in self.root.glob("out/*/*/eval-alone/summary.json"):
-            old.unlink()
+        self.assertEqual(self.tool("check", "arms.toml", "out").stdout, "")
+
+        def changed(path, text, *messages, arms=ARMS, runs=False):
+            before = (self.root / path).read_text()
+            (self.root / path).write_text(text)
+            self.arms(arms)
+            said = self.tool("check", "arms.toml", "out", code=1).stdout
+            for message in messages:
+                self.assertRegex(said, message)
+            if runs:
+                self.assertIn(messages[0], self.run_slice(code=2).stderr)
+            (self.root / path).write_text(before)
+            self.arms(ARMS)
+            return said
+
+        said = changed("start/config.json", '{"other": 1}', r"out/hrd/seed-1: done with another base model: its weights are \w{6}, those here \w{6}\n", "out/start/seed-1: done with another base")
+        self.assertNotIn("compiler/seed-1", said)  # which asks no model
+        changed("start/tokenizer.json", "[]", r"out/start/seed-1: done with another tokenizer: \w{6} there, \w{6} here\n")
+        changed("tasks/level5.jsonl", '{"code": "another"}\n', r"out/compiler/seed-1: done with tasks or data of another sampler, or of another number of programs: tasks/level5.jsonl, 10 tasks \(commit \w+ there, \w+ here\)\n")
+        said = changed("base.toml", BASE, "out/hrd/seed-2: done with other settings of the arm: schedule.steps is 12 there and 10 here", arms=ARMS.replace("96", "80"), runs=True)
+        self.assertNotIn("start/seed-1", said)
+        changed("base.toml", BASE, "out/start/seed-1: done with other settings of the arm: its compute or its evaluations differ\n", arms=ARMS.replace("count = 10\nsamples = 2", "count = 9\nsamples = 2"))
+        (self.root / "out/hrd/seed-1/fingerprint.json").unlink()
+        self.assertIn("out/hrd/seed-1: expected fingerprint.json", self.run_slice(code=2).stderr)
+
+    def test_a_report_says_what_one_training_can_say(self):
+        self.make_tasks()
+        self.finished()
+
+        def told():
+            self.tool("arms.toml", "out", "-o", "report", name="report.py")
+            return (self.root / "report/results.md").read_text()
+
+        shutil.rmtree(self.root / "out/hrd/seed-2")
+        text = told()
+        self.assertIn("Trainings (seeds) that are done: `unruled` has 2; `hrd` has 1. Of one training the interval is of tasks alone", text)
+        self.assertEqual(text.count("Of `hrd` there is one training: what is shown of it is of that training's answers, not of the arm.\n"), 2)  # a question each
+        shutil.rmtree(self.root / "out/unruled/seed-2")
+        text = told()
+        self.assertIn("Each arm was trained once (one seed). So the intervals are of tasks alone", text)
+        self.assertNotIn("there is one training", text)
+        self.assertNotIn("Nothing yet of", text)
+        shutil.rmtree(self.root / "out/unruled")
+        shutil.rmtree(self.root / "out/start/seed-1/eval-search")
+        text = told()
+        self.assertIn("Nothing yet of `start/search` and `unruled`.\n", text)
+        self.assertIn("Trainings (seeds) that are done: `hrd` has 1; `unruled` has none.", text)
+
+    def test_a_report_is_of_one_kind(self):
+        self.make_tasks()
+        self.finished()
+        path = self.root / "out/hrd/seed-2/fingerprint.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), "base": "0123456789"}))
+        self.assertRegex(self.tool("arms.toml", "out", "-o", "report", name="report.py", code=2).stderr, r"^report: out/hrd/seed-2: done with another base model \(012345\) than start/seed-1 \(\w{6}\)\n$")
         self.arms(ARMS.replace("96", "80"))
-        self.assertIn("is of another table", self.run_slice(code=1).stderr)
+        self.assertIn("out/unruled/seed-1: done with other settings of the arm: schedule.steps is 12 there and 10 here", self.tool("arms.toml", "out", name="report.py", code=2).stderr)
+
+    def test_what_is_kept_is_small_and_enough(self):
+        self.make_tasks()
+        self.finished()
+        shutil.copytree(self.root / "out/hrd/seed-1", self.root / "part/hrd/seed-1", symlinks=True)
+        shutil.copytree(self.root / "out/hrd/seed-2", self.root / "part/hrd/seed-2", symlinks=True)
+        (self.root / "part/hrd/seed-2/eval-alone/summary.json").unlink()
+        self.assertEqual(self.tool("keep", "arms.toml", "part", "-o", "kept/01.tar.xz").stdout.split(",")[0], "1 units kept")
+        first = (self.root / "kept/01.tar.xz").read_bytes()
+        self.assertEqual(self.tool("keep", "arms.toml", "out", "-o", "later/02.tar.xz", "--known", "kept").stdout.split(",")[0], "5 units kept")
+        (self.root / "later/02.tar.xz").rename(self.root / "kept/02.tar.xz")
+        self.assertIn("0 units kept, 0 bytes; 6 were kept before", self.tool("keep", "arms.toml", "out", "-o", "later/03.tar.xz", "--known", "kept").stdout)
+        self.assertFalse((self.root / "later/03.tar.xz").exists())
+        self.tool("keep", "arms.toml", "part", "-o", "kept/01.tar.xz")
+        self.assertEqual((self.root / "kept/01.tar.xz").read_bytes(), first)
+        self.tool("unpack", "kept", "-o", "again")
+        for folder in ("out", "again"):
+            self.tool("arms.toml", folder, "-o", f"report_{folder}", name="report.py")
+        self.assertEqual((self.root / "report_again/results.md").read_text(), (self.root / "report_out/results.md").read_text())
+        self.assertEqual(self.tool("run", "arms.toml", "-o", "again").stdout, "6 of 6 units are done\n")
+        self.assertLess(sum(file.stat().st_size for file in (self.root / "kept").iterdir()), 6000)
+
+    def test_what_would_not_be_over_is_not_begun(self):
+        self.make_tasks()
+        self.arms("takes = 500\n" + ARMS.replace('name = "compiler"', 'name = "compiler"\ntakes = 5'))
+        told = self.run_slice("--whole", "--slice", 300, code=75).stdout
+        self.assertRegex(told, r"^compiler/seed-1: is evaluated \(compiler\)\nthe slice is over: start/seed-1 and what comes behind it would take longer than the \d+ s that are left; the same command goes on\n$")
+        self.arms("takes = 5\n" + ARMS)
+        self.assertIn("6 of 6 units are done", self.run_slice("--whole", "--slice", 300).stdout)
+        self.assertLess(json.loads((self.root / "out/hrd/seed-1/machine.json").read_text())["seconds"], 60)
+        # What was done took a hundred times as long as it was reckoned to: of ten seconds, a thousand.
+        for path in self.root.glob("out/*/*/machine.json"):
+            path.write_text(json.dumps({**json.loads(path.read_text()), "seconds": 500}))
+        shutil.rmtree(self.root / "out/hrd/seed-2")
+        self.assertIn("hrd/seed-2 and what comes behind it", self.run_slice("--whole", "--slice", 300, code=75).stdout)
+
+    def test_units_are_scheduled_as_they_are_taken(self):
+        units = read_table(self.root / "arms.toml").units
+        for unit, takes in zip(units, (10, 4, 20, 90, 5, 8)):
+            unit.takes = takes
+        self.assertEqual([(begin, end, gpu, units.index(unit)) for begin, end, gpu, unit in schedule(units, 2, 40)], [(0, 10, 0, 0), (0, 4, 1, 1), (4, 24, 1, 2), (10, 15, 0, 4), (15, 23, 0, 5)])
 
     def test_wrong_tables_are_told(self):
         for old, new, message in (("rollouts = 96", "rollouts = 97", "arms.toml: arms.hrd: compute.rollouts: expected a multiple of 8"),
@@ -572,11 +671,13 @@ class Slices(unittest.TestCase):
     def test_the_real_arms_can_be_read(self):
         table = read_table(HERE / "arms.toml")
         units = [arm.units[0] for arm in table.arms]
-        self.assertEqual({str(unit.compute) for unit in units if unit.program == "rl"}, {"150 seconds"})
-        self.assertEqual({(unit.run["schedule"]["kind"], unit.run["schedule"]["seconds"]) for unit in units if unit.program == "rl"}, {("cosine", 150)})
-        first = [unit.name for unit in table.units][:9]
-        self.assertEqual(first, [f"{arm}/seed-1" for arm in ("sft", "compiler", "best", "priced", "best_alone", "hrd", "hrd_alone", "grpo", "drpo")])
-        self.assertEqual({unit.run["schedule"]["steps"] for unit in units if unit.program == "sft"}, {1100})
+        self.assertEqual({str(unit.compute) for unit in units if unit.program == "rl"}, {"120 seconds"})
+        self.assertEqual({(unit.run["schedule"]["kind"], unit.run["schedule"]["seconds"]) for unit in units if unit.program == "rl"}, {("cosine", 120)})
+        first = "sft compiler best hrd uniform grpo drpo tempted unruled levels learnt plans no_plans search".split()
+        self.assertEqual([unit.name for unit in table.units][:len(first) + 1], [*(f"{arm}/seed-1" for arm in first), "best/seed-2"])
+        in_a_loan = [unit.name for *_, unit in schedule(table.units, 2, 1480)]
+        self.assertEqual(in_a_loan[:len(first)], [f"{arm}/seed-1" for arm in first])  # a whole table
+        self.assertEqual({unit.run["schedule"]["steps"] for unit in units if unit.program == "sft"}, {900})
         self.assertEqual({unit.run["data"]["rows_per_step"] * unit.run["data"]["sequence_length"] for unit in units if unit.program == "sft"}, {1 << 18})
         self.assertIn("rule_reward = false", next(unit for unit in units if unit.arm == "unruled").run_file())
         self.assertEqual({unit.arm: set(unit.run["rl"]) & {"alpha", "baseline"} for unit in units if unit.arm in ("hrd", "grpo", "drpo")},
@@ -585,7 +686,10 @@ class Slices(unittest.TestCase):
         # Of two arms that are compared, what is not named differs in nothing.
         tempted, unruled = (next(unit.run for unit in units if unit.arm == arm) for arm in ("tempted", "unruled"))
         self.assertEqual({**unruled, "name": "", "rl": {**unruled["rl"], "rule_reward": True}}, {**tempted, "name": "", "rl": {**tempted["rl"], "rule_reward": True}})
-        self.assertEqual({unit.arm for unit in units if unit.program == "rl" and "plan_price" in unit.run["rl"]}, {"priced"})
+        self.assertEqual({unit.arm for unit in units if unit.program == "rl" and "plan_price" in unit.run["rl"]}, {"best", "best_alone"})
+        ships = tomllib.loads((HERE.parents[1] / "runs/small-rl.toml").read_text())["rl"]
+        self.assertEqual({key: value for key, value in next(unit.run["rl"] for unit in units if unit.arm == "best").items() if key in ("objective", "speedup_limit", "plan_price", "updates", "samples")},
+                         {key: ships[key] for key in ("objective", "speedup_limit", "plan_price", "updates", "samples")})
         self.assertEqual({arm: unit.run["rl"]["objective"] for unit in units for arm in [unit.arm] if arm in ("best", "best_alone", "uniform", "levels")},
                          {"best": "best", "best_alone": "best", "uniform": "hrd", "levels": "hrd"})
 

@@ -1,9 +1,12 @@
 """Runs the arms of a table (arms.toml; docs/ablation.md), each once for each seed: trained with equal compute, then evaluated.
 
-    ablation.py plan ARMS.toml                             what would be run
+    ablation.py plan ARMS.toml [--gpus 2 --seconds 1500]   what would be run, and when
     ablation.py tasks ARMS.toml                            the tasks of all evaluations, and what the compiler makes of them: once, beforehand
     ablation.py run ARMS.toml -o FOLDER [--slice SECONDS]  goes on where the last call stopped: 0 all is done, 75 there is more to do, 1 something failed
-    ablation.py pack FOLDER -o HOME                        what the report needs, in few files of less than --most bytes; ablation.py unpack HOME -o FOLDER
+    ablation.py pack FOLDER -o HOME                        what the report needs and what people look at, in few files of less than --most bytes
+    ablation.py keep ARMS.toml FOLDER -o FILE.tar.xz       what the report needs of the units that are done, for the repository; --known HOME: but for those that lie there
+    ablation.py unpack HOME -o FOLDER                      of either
+    ablation.py check ARMS.toml FOLDER                     whether what lies in FOLDER was done with the model, the data and the arms that are here: 1 and why, if not
     report.py ARMS.toml FOLDER -o docs/ablation            tables and plots
 
 Start one `run` for each GPU, all on one FOLDER: each takes the next unit that nobody has. A slice ends SECONDS after it began, and a few more for
@@ -14,7 +17,6 @@ import argparse
 import collections
 import ctypes
 import fcntl
-import io
 import json
 import os
 import pathlib
@@ -22,16 +24,15 @@ import shlex
 import signal
 import subprocess
 import sys
-import tarfile
 import time
 
+import fingerprint
+import packing
 from arms import Wrong, read_table
+from files import FAILED, FINGERPRINT, MACHINE, TRAINED, is_done, lines_of, seconds_of, write
+from schedule import told as schedule_told
 
 MORE_TO_DO = 75  # EX_TEMPFAIL
-TRAINED, FAILED, MACHINE = "trained.json", "failed.txt", "machine.json"
-# What the report needs, then what people look at.
-PACKED = ("run.toml", TRAINED, FAILED, MACHINE, "run/metrics.jsonl", "eval-*/results.jsonl", "eval-*/summary.json"), ("run/some_rollouts.jsonl",), ("eval-*/answers.jsonl",)
-MOST_REFUSED = 200  # rollouts of a run that are packed because only a rule refused what was rewarded
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EVALUATE = next(path for path in (ROOT / "bench/small_model/evaluate.py", pathlib.Path(__file__).with_name("evaluate.py")) if path.exists())
 
@@ -47,26 +48,6 @@ class Taken(Exception):
     """Another process is at this unit."""
 
 
-def lines_of(path):
-    """Whole lines alone: the last may be half written."""
-    try:
-        text = path.read_text()
-    except FileNotFoundError:
-        return []
-    return [json.loads(line) for line in text.split("\n")[:-1] if line]
-
-
-def write(path, text):
-    part = path.with_name(path.name + ".part")
-    part.write_text(text)
-    part.replace(path)
-
-
-def seconds_of(figures):
-    """Of one step, as the run itself measured them: of reinforcement learning, or of fine-tuning."""
-    return figures.get("step_s") or figures.get("seconds") or 0
-
-
 def machine():
     cores = len(os.sched_getaffinity(0))
     try:
@@ -74,10 +55,6 @@ def machine():
         return {"device": told.stdout.strip().splitlines()[0], "cores": cores}
     except (OSError, subprocess.CalledProcessError, IndexError):
         return {"device": "CPU", "cores": cores}
-
-
-def is_done(unit, folder):
-    return (unit.program == "none" or (folder / TRAINED).exists()) and all((folder / f"eval-{e.name}" / "summary.json").exists() for e in unit.evaluations)
 
 
 def task_files(evaluation):
@@ -96,16 +73,21 @@ class Runner:
         self.table = read_table(told.arms)
         self.folder, self.nereid, self.device, self.patience = pathlib.Path(told.output), told.nereid, told.device, told.patience
         self.ranks = ["--ranks", told.ranks] if told.ranks > 1 else []
-        self.ends = time.monotonic() + told.slice
+        self.ends, self.whole_ones = time.monotonic() + told.slice, told.whole
+        self.prints = fingerprint.Prints(self.table)
 
     def run(self):
         failed = []
+        if strangers := fingerprint.strangers(self.folder, self.table):
+            raise Wrong("; ".join(strangers) + ": name another folder")
         # What failed in an earlier call comes last.
         units = sorted(self.table.units, key=lambda unit: (self.folder / unit.name / FAILED).exists())
         try:
             while units := [unit for unit in units if unit.name not in failed and not is_done(unit, self.folder / unit.name)]:
                 if not self.any_of(units, failed):
                     self.check_slice("all that is left is other processes'")
+                    if not any(self.fits(unit, self.folder / unit.name) for unit in units):
+                        raise SliceOver(f"{units[0].name} and what comes behind it would take longer than the {max(self.ends - time.monotonic(), 0):.0f} s that are left")
                     time.sleep(0.2)
         except SliceOver as over:
             print(f"the slice is over: {over}; the same command goes on", flush=True)
@@ -118,6 +100,8 @@ class Runner:
         """One of them is gone on with, or has failed. False: others have them all."""
         for unit in units:
             folder = self.folder / unit.name
+            if not self.fits(unit, folder):
+                continue
             try:
                 self.one(unit, folder)
                 return True
@@ -130,6 +114,19 @@ class Runner:
                 print(f"{unit.name}: {why}", file=sys.stderr, flush=True)
                 return True
         return False
+
+    def fits(self, unit, folder):
+        """Whether what is begun would be over within the slice, by the table's reckoning and by how that came true here."""
+        if not self.whole_ones:
+            return True
+        needed = unit.takes - (unit.compute.seconds or 0) * (unit.program != "none" and (folder / TRAINED).exists())
+        return time.monotonic() + needed * self.pace() <= self.ends
+
+    def pace(self):
+        """How much longer units took than they were reckoned to, in the median; never less than as long."""
+        ratios = sorted(json.loads((self.folder / unit.name / MACHINE).read_text()).get("seconds", 0) / unit.takes for unit in self.table.units
+                        if unit.takes and is_done(unit, self.folder / unit.name) and (self.folder / unit.name / MACHINE).exists())
+        return max(1, ratios[len(ratios) // 2]) if ratios else 1
 
     def check_slice(self, why):
         if time.monotonic() >= self.ends:
@@ -147,15 +144,20 @@ class Runner:
             self.locked(unit, folder)
 
     def locked(self, unit, folder):
-        text = unit.run_file()
-        if (folder / "run.toml").exists() and (folder / "run.toml").read_text() != text:
-            raise Wrong(f"{folder / 'run.toml'} is of another table of arms: name another folder")
-        write(folder / "run.toml", text)
-        write(folder / MACHINE, json.dumps(machine()))
+        write(folder / FINGERPRINT, json.dumps(self.prints.of(unit)))
+        write(folder / "run.toml", unit.run_file())
+        before = json.loads((folder / MACHINE).read_text()).get("seconds", 0) if (folder / MACHINE).exists() else 0
+        self.began = time.monotonic() - before
+        self.note_machine(folder)
         model = self.trained(unit, folder)
         for evaluation in unit.evaluations:
             if not (folder / f"eval-{evaluation.name}" / "summary.json").exists():
                 self.evaluate(unit, folder, evaluation, model)
+                self.note_machine(folder)
+
+    def note_machine(self, folder):
+        """And how many seconds it has taken, by the wall's clock."""
+        write(folder / MACHINE, json.dumps({**machine(), "seconds": round(time.monotonic() - self.began, 1)}))
 
     def ended(self, unit, process, log, enough=lambda: False, fine=(0,)):
         """Its exit code, one of `fine`; or None where it was interrupted because it had done `enough`. At the slice's end it is interrupted, and
@@ -270,6 +272,8 @@ def plan(told):
     for unit in table.units:
         what = f"{unit.program}: {unit.compute}" if unit.program != "none" else "no training"
         print(f"  {unit.name:28} {what:20} then {', '.join(e.name for e in unit.evaluations)}")
+    if told.seconds:
+        print("\n".join(schedule_told(table.units, told.gpus, told.seconds)))
     return 0
 
 
@@ -291,90 +295,24 @@ def folders_of_tasks(table):
     return found
 
 
-def pick_rollouts(run):
-    """What people look at of all that a run wrote: the last step's, and the latest of those that cheated and were paid for it."""
-    source, picked = run / "rollouts.jsonl", run / "some_rollouts.jsonl"
-    if not source.exists() or picked.exists() and picked.stat().st_mtime > source.stat().st_mtime:
-        return
-    step, last, refused = None, [], collections.deque(maxlen=MOST_REFUSED)
-    with source.open() as lines:
-        for line in lines:
-            if not line.endswith("\n"):
-                break
-            rollout = json.loads(line)
-            if rollout["step"] != step:
-                step = rollout["step"]
-                last.clear()
-            last.append(line)
-            if rollout["verdict"] == "Disallowed" and rollout["reward"] > 0:
-                refused.append(line)
-    write(picked, "".join([*(line for line in refused if line not in last), *last]))
-
-
-def pick_answers(evaluated):
-    """The greedy answers of an evaluation, each with what became of it."""
-    rows = [row for row in lines_of(evaluated / "results.jsonl") if row.get("sample") == "greedy"]
-    answers = sorted(lines_of(evaluated / "greedy.jsonl"), key=lambda answer: answer["index"])
-    if rows and len(rows) == len(answers):
-        write(evaluated / "answers.jsonl", "".join(json.dumps({**row, "answer": answer["text"]}) + "\n" for row, answer in zip(rows, answers)))
-
-
-def archive(files):
-    """`files`: (name, bytes)."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
-        for name, content in files:
-            entry = tarfile.TarInfo(name)
-            entry.size = len(content)
-            tar.addfile(entry, io.BytesIO(content))
-    return buffer.getvalue()
-
-
-def contents(folder, patterns):
-    """(name, bytes) of what is there at the moment: runs go on meanwhile."""
-    for file in sorted({file for pattern in patterns for file in folder.glob(f"*/*/{pattern}")}):
-        try:
-            yield str(file.relative_to(folder)), file.read_bytes()
-        except FileNotFoundError:
-            pass
+def check(told):
+    strangers = fingerprint.strangers(pathlib.Path(told.folder), read_table(told.arms))
+    print("".join(f"{line}\n" for line in strangers), end="")
+    return 1 if strangers else 0
 
 
 def pack(told):
-    """Files by what they are needed for, as many in a part as fit."""
-    folder, home = pathlib.Path(told.folder), pathlib.Path(told.output)
-    home.mkdir(parents=True, exist_ok=True)
-    for run in folder.glob("*/*/run"):
-        pick_rollouts(run)
-    for summary in folder.glob("*/*/eval-*/summary.json"):
-        pick_answers(summary.parent)
-    files = [file for patterns in PACKED for file in contents(folder, patterns)]
-    parts, room, left_out = [], told.most, 0
-    for file in files:
-        size = len(archive([file]))  # of each alone: together they are no larger
-        if size <= told.most and room + size > told.most and len(parts) < told.files:
-            parts.append([])
-            room = 0
-        if room + size > told.most:
-            left_out += 1
-            print(f"left out: {file[0]}, {size} bytes", file=sys.stderr)
-            continue
-        parts[-1].append(file)
-        room += size
-    packed = [archive(part) for part in parts]
-    for i, part in enumerate(packed):
-        path = home / f"ablation-{i:03}.tar.gz"
-        path.with_suffix(".part").write_bytes(part)
-        path.with_suffix(".part").replace(path)
-    for old in sorted(home.glob("ablation-*.tar.gz"))[len(packed):]:
-        old.unlink()
-    print(f"{len(files) - left_out} of {len(files)} files in {len(parts)} parts of at most {max(map(len, packed), default=0)} bytes")
+    packing.pack(pathlib.Path(told.folder), pathlib.Path(told.output), told.most, told.files)
+    return 0
+
+
+def keep(told):
+    packing.keep(pathlib.Path(told.folder), read_table(told.arms), pathlib.Path(told.output), pathlib.Path(told.known) if told.known else None)
     return 0
 
 
 def unpack(told):
-    for part in sorted(pathlib.Path(told.home).glob("ablation-*.tar.gz")):
-        with tarfile.open(part) as tar:
-            tar.extractall(told.output, filter="data")
+    packing.unpack(pathlib.Path(told.home), pathlib.Path(told.output))
     return 0
 
 
@@ -386,12 +324,15 @@ def main():
     run.add_argument("arms")
     run.add_argument("-o", "--output", required=True, help="a folder for each arm and seed below it")
     run.add_argument("--slice", type=float, default=float("inf"), help="seconds")
+    run.add_argument("--whole", action="store_true", help="begin nothing that would not be over within the slice, by the table's `takes`: where nobody goes on in this folder")
     run.add_argument("--patience", type=float, default=45, help="seconds that what is interrupted has to stop")
     run.add_argument("--ranks", type=int, default=1, help="GPUs that train one unit together")
     run.add_argument("--device", default="auto")
     run.set_defaults(go=lambda told: Runner(told).run())
     planned = commands.add_parser("plan", help="what would be run")
     planned.add_argument("arms")
+    planned.add_argument("--gpus", type=int, default=1)
+    planned.add_argument("--seconds", type=float, help="when each would be run, by the table's `takes`")
     planned.set_defaults(go=plan)
     tasks = commands.add_parser("tasks", help="the tasks of all evaluations")
     tasks.add_argument("arms")
@@ -402,6 +343,16 @@ def main():
     packed.add_argument("--most", type=int, default=15_000_000, help="bytes of a part")
     packed.add_argument("--files", type=int, default=8, help="parts; what is needed least is left out")
     packed.set_defaults(go=pack)
+    kept = commands.add_parser("keep", help="the units that are done, for the repository")
+    kept.add_argument("arms")
+    kept.add_argument("folder")
+    kept.add_argument("-o", "--output", required=True, help="FILE.tar.xz")
+    kept.add_argument("--known", help="a folder with archives: units that stand there are left out")
+    kept.set_defaults(go=keep)
+    checked = commands.add_parser("check", help="whether the folder's units go together with what is here")
+    checked.add_argument("arms")
+    checked.add_argument("folder")
+    checked.set_defaults(go=check)
     unpacked = commands.add_parser("unpack", help="the folder again, as far as the report needs it")
     unpacked.add_argument("home")
     unpacked.add_argument("-o", "--output", required=True)

@@ -47,6 +47,7 @@ class Unit:
     run: dict     # the run file's tables
     compute: Compute
     evaluations: list
+    takes: float = 0  # seconds of a GPU by the wall's clock, as it was reckoned
 
     @property
     def name(self):
@@ -61,6 +62,10 @@ class Unit:
     def rollouts_a_step(self):
         rl = self.run.get("rl", {})
         return rl.get("prompts_per_step", 8) * rl.get("samples", 8)
+
+    @property
+    def asks_model(self):
+        return self.program != "none" or any(e.model for e in self.evaluations)
 
     def run_file(self):
         what = f"# {self.compute}\n" if self.program != "none" else ""
@@ -209,7 +214,7 @@ def with_compute(where, unit):
 def arm_of(path, table, whole, compute, evaluations):
     where = f"{path}: arms.{table.get('name', '?')}"
     keys = keys_of(where, table, {"name": str, "says": str, "base": str, "train": str, "seeds": list, "compute": dict, "differences": dict,
-                                  "without": list, "evaluations": list, "after": int}, ["name"])
+                                  "without": list, "evaluations": list, "after": int, "takes": (int, float)}, ["name"])
     name = keys["name"]
     if not name.replace("_", "").replace("-", "").isalnum():
         raise Wrong(f"{where}: name: expected letters, digits, _ and -, got {json.dumps(name)}")
@@ -225,9 +230,11 @@ def arm_of(path, table, whole, compute, evaluations):
         run = changed(path, run, whole["differences"] or {}, whole["without"] or [], where_there=True)
     run = changed(where, run, keys["differences"] or {}, keys["without"] or [])
     compute = compute_of(f"{where}: compute", keys["compute"]) if keys["compute"] else compute
-    units = []
+    units, takes = [], keys["takes"] if keys["takes"] is not None else whole["takes"] or 0
+    if takes < 0:
+        raise Wrong(f"{where}: takes: expected seconds, got {takes:g}")
     for seed in keys["seeds"] or whole["seeds"] or [1]:
-        unit = Unit(name, seed, seed + (keys["after"] or 0), program, copy.deepcopy(run), compute, [evaluations[e] for e in asked])
+        unit = Unit(name, seed, seed + (keys["after"] or 0), program, copy.deepcopy(run), compute, [evaluations[e] for e in asked], takes)
         with_compute(where, unit)
         units.append(unit)
     return Arm(name, keys["says"] or "", units)
@@ -249,7 +256,7 @@ def comparisons_of(path, tables, arms):
 
 def read_table(path):
     document = load(path)
-    keys = keys_of(path, document, {"base": str, "assets": str, "seeds": list, "wall": (int, float), "compute": dict, "differences": dict, "without": list,
+    keys = keys_of(path, document, {"base": str, "assets": str, "seeds": list, "wall": (int, float), "takes": (int, float), "compute": dict, "differences": dict, "without": list,
                                     "evaluations": dict,
                                     "arms": list, "comparisons": list}, ["compute", "arms"])
     compute = compute_of(f"{path}: compute", keys["compute"])

@@ -3,7 +3,7 @@ import dataclasses
 import json
 import math
 
-from ablation import MACHINE, lines_of
+from files import MACHINE, lines_of
 from intervals import difference, interval
 
 
@@ -92,6 +92,8 @@ class Evaluated:
                     self.machines.add(json.loads((folder / unit.name / MACHINE).read_text())["device"])
                 for evaluation in unit.evaluations:
                     self.read(folder, arm, unit, evaluation)
+        ways = [f"{arm.name}/{evaluation.name}" for arm in table.arms for evaluation in arm.units[0].evaluations]
+        self.missing = [name for way in ways if way not in self.found for name in [way if sum(other.startswith(way.split("/")[0] + "/") for other in ways) > 1 else way.split("/")[0]]]
         self.timed = any(o.speed is not None for seeds in self.found.values() for outcomes in seeds.values() for o in outcomes.values())
         speeds = [outcomes for way, seeds in self.found.items() if not evaluation_of(table, way).model for _, outcomes in sorted(seeds.items())]
         self.compiler = {task: outcome.speed for outcomes in speeds[:1] for task, outcome in outcomes.items()}

@@ -7,10 +7,11 @@ import json
 import pathlib
 import sys
 
+import fingerprint
 import forest
 import words
-from ablation import FAILED, TRAINED
 from arms import Wrong, read_table
+from files import FAILED, TRAINED
 from measures import MEASURES, RATIOS, Evaluated, evaluation_of, told
 from rules import without_rules
 from training import plots, training
@@ -19,7 +20,7 @@ COMPARED = ("Verified", "Verified as drawn", "speed, eager's where not Verified"
 
 
 PICTURED = {"Verified": "verified", "speed, eager's where not Verified": "speed", "speed beside the compiler's": "beside_compiler"}  # and the ends of files' names
-SEEDS = 3  # that were asked for, where time allows
+SEEDS = 3  # trainings of an arm below which the report says so
 
 
 def heading(measure, compared=False):
@@ -66,8 +67,12 @@ def answer(evaluated, table, folder, question, pairs):
     compared = [(one, other, {m: evaluated.difference(one, other, m) for m in measures}) for one, other in pairs]
     measures = [m for m in measures if any(found[m] is not None for _, _, found in compared)]
     names = names_of(ways)
+    done = trainings_done(folder, table)
+    once = sorted({way.split("/")[0] for pair in pairs for way in pair if done.get(way.split("/")[0]) == 1}) if set(done.values()) != {1} else []
     said = [(names[one], names[other], {m: found[m] for m in measures}) for one, other, found in compared]
     lines += [words.in_short(said), "", *(f"* {words.of_pair(*pair)}" for pair in said), *([""] if said else [])]
+    if once:
+        lines += [f"Of {words.listed(f'`{arm}`' for arm in once)} there is one training{' each' * (len(once) > 1)}: what is shown of it is of that training's answers, not of the arm.", ""]
     lines += outcomes_table(evaluated, table, ways)
     if compared and measures:
         lines += differences_table(evaluated, compared, measures)
@@ -95,32 +100,41 @@ def pictures(evaluated, table, out):
     return ["## With intervals", "", *lines] if lines else []
 
 
+def trainings_done(folder, table):
+    """{arm: how many}, of those that are trained."""
+    return {arm.name: sum((folder / unit.name / TRAINED).exists() for unit in arm.units) for arm in table.arms if arm.units[0].program != "none"}
+
+
 def seeds_in_words(table, folder):
-    """Of how many trainings each arm is, where these are fewer than were asked for."""
-    by_count = {}
-    for arm in table.arms:
-        if arm.units[0].program != "none" and (done := sum((folder / unit.name / TRAINED).exists() for unit in arm.units)) < SEEDS:
-            by_count.setdefault(done, []).append(f"`{arm.name}`")
-    if not by_count:
+    """Of how many trainings each arm is, where these are fewer than three."""
+    done = trainings_done(folder, table)
+    if not any(done.values()) or min(done.values()) >= SEEDS:
         return []
+    if set(done.values()) == {1}:
+        return ["Each arm was trained once (one seed). So the intervals are of tasks alone: they do not say how another training would have come out, and what is bold is a difference of two trainings, not yet of two arms.", ""]
+    by_count = {}
+    for arm, count in done.items():
+        by_count.setdefault(count, []).append(f"`{arm}`")
     said = [f"{words.listed(arms)} {'has' if len(arms) == 1 else 'have'} {count or 'none'}" for count, arms in sorted(by_count.items(), reverse=True)]
-    return [f"Three trainings (seeds) of each arm were asked for; time did not allow them all: {'; '.join(said)}."
-            " Of one training the interval is of tasks alone: it does not say how another would have come out.", ""]
+    few = " Of one training the interval is of tasks alone: it does not say how another would have come out." if 1 in by_count else ""
+    return [f"Trainings (seeds) that are done: {'; '.join(said)}.{few}", ""]
 
 
 def head(evaluated, table, folder):
     trained = [unit for arm in table.arms for unit in arm.units if unit.program != "none"]
-    machines = listed_machines(evaluated.machines)
+    done = sum(trainings_done(folder, table).values())
+    commits = fingerprint.commits(folder, table)
+    made = f" Programs of commit{'s' * (len(commits) > 1)} {words.listed(commits)}." if commits else ""
     lines = ["# Ablation: results", "", "Written by `bench/ablation/report.py`, its words too; `docs/ablation.md` says what the arms are and how to read this.", "",
-             f"{machines} {len(trained)} trainings, each with as much compute as those that it is compared with ({' or '.join(sorted({str(unit.compute) for unit in trained}))})."
+             f"{listed_machines(evaluated.machines)}{made} {done} trainings of {len(trained)} that are planned, each with as much compute as those that it is compared with ({' or '.join(sorted({str(unit.compute) for unit in trained}))})."
              " Means with 95 % bootstrap intervals over seeds and tasks; in tables of differences those are bold whose interval does not hold zero (or 1, of ratios).", ""]
     if len(evaluated.machines) > 1:
         lines += ["These are of several machines: times are not comparable.", ""]
     if not evaluated.timed:
         lines += ["Nothing was timed there: it says nothing of speed.", ""]
     lines += seeds_in_words(table, folder)
-    if evaluated.unfinished:
-        lines += [f"Not finished: {', '.join(evaluated.unfinished)}.", ""]
+    if evaluated.missing:
+        lines += [f"Nothing yet of {words.listed(f'`{way}`' for way in evaluated.missing)}.", ""]
     failed = [(unit.name, (folder / unit.name / FAILED).read_text().strip()) for arm in table.arms for unit in arm.units if (folder / unit.name / FAILED).exists()]
     if failed:
         lines += [f"Failed: {'; '.join(f'{name} ({why[:200]})' for name, why in failed)}.", ""]
@@ -137,7 +151,7 @@ def chance(evaluated, table):
              for d in (evaluated.difference(one, other, m) for m in COMPARED) if d is not None]
     if not found:
         return []
-    return [f"{len(found)} differences are looked at below. Where there was none at all, {0.05 * len(found):.0f} of them would be bold by chance, and with three seeds or fewer some more,"
+    return [f"{len(found)} differences are looked at below. Where there was none at all, {0.05 * len(found):.0f} of them would be bold by chance, and with three seeds or fewer more,"
             " for the interval of few seeds is too narrow.", ""]
 
 
@@ -171,6 +185,8 @@ def main():
     asked = parser.parse_args()
     try:
         table = read_table(asked.arms)
+        if strangers := fingerprint.mixed(asked.folder, table):
+            raise Wrong("; ".join(strangers))
         if asked.output:
             report(asked.folder, table, asked.output)
         else:

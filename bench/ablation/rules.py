@@ -2,7 +2,7 @@
 import collections
 import math
 
-from ablation import lines_of
+from files import lines_of
 from measures import log_speed
 from training import end_of, paid_of, plain, rules_of, runs_of
 

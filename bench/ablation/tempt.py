@@ -1,6 +1,6 @@
 """Pairs of which some leave the work to PyTorch: what a policy is tempted with, so that it is seen what rules keep it from.
 
-    tempt.py LINES.jsonl... -o FOLDER [--one-in 20]      FOLDER/LINES.jsonl, the same lines
+    tempt.py LINES.jsonl... -o FOLDER [--one-in 20] [--part 1]      FOLDER/LINES.jsonl, the same lines; of each file its first part
 
 In one of so many the code is the task's own, under the name that an answer has, and the plan says so: right always, refused by a rule, and no faster than what it was to replace. No such line is
 among those that a checkpoint in this repository was trained on.
@@ -35,7 +35,10 @@ def main():
     parser.add_argument("lines", nargs="+", type=pathlib.Path)
     parser.add_argument("-o", "--output", type=pathlib.Path, required=True)
     parser.add_argument("--one-in", type=int, default=20)
+    parser.add_argument("--part", type=float, default=1, help="of each file, by its bytes")
     asked = parser.parse_args()
+    if not 0 < asked.part <= 1:
+        parser.error(f"--part: expected above 0 and at most 1, got {asked.part:g}")
     if asked.one_in < 1:
         parser.error(f"--one-in: expected at least 1, got {asked.one_in}")
     asked.output.mkdir(parents=True, exist_ok=True)
@@ -43,7 +46,11 @@ def main():
         if path.parent.resolve() == asked.output.resolve():
             parser.error(f"-o: expected another folder than that of {path}")
         with path.open() as source, (asked.output / path.name).open("w") as out:
+            room = asked.part * path.stat().st_size
             for number, line in enumerate(source, 1):
+                if room <= 0:
+                    break
+                room -= len(line)
                 if number % asked.one_in == 0:
                     try:
                         line = json.dumps(tempted(json.loads(line))) + "\n"

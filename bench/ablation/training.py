@@ -2,7 +2,7 @@
 import json
 import math
 
-from ablation import TRAINED, lines_of, seconds_of
+from files import TRAINED, lines_of, seconds_of
 from curves import svg
 
 LAST = 0.1  # of a run's steps: what its end is told by
