@@ -81,7 +81,7 @@ def tasks_of(told):
         for end, count, bounds in (("", told.count, ("--max-elements", told.max_elements, "--max-work", told.max_work)), ("large", told.large, LARGE)):
             path = told.tasks / f"level{level}{end and '-' + end}.jsonl"
             if count and (not path.exists() or len(lines(path)) < count):
-                run("synth", "--level", level, "--count", count, "--seed", told.seed, "--held-out", "0.05", "--split", "held-out", *bounds, "-o", path, "--json", stdout=subprocess.DEVNULL)
+                run("synth", "--level", level, "--count", count, "--seed", told.seed, "--held-out", "0.05", "--split", "held-out", *bounds, *told.manners, "-o", path, "--json", stdout=subprocess.DEVNULL)
             found += [(f"L{level}_{end}{i:04}", level, row["code"]) for i, row in enumerate(lines(path)[:count] if count else [])]
     return found
 
@@ -183,7 +183,7 @@ def results_of(told, tasks, answers, compiler):
         parts = [pool.submit(judged, told, name, [pair for pair in pairs if is_large(pair["id"]) == large], "--device", "cpu", "--beyond-rules", *options) for name, large, options in sizes]
         verdicts = {name: verdict for part in parts for name, verdict in part.result().items()}
     times = {}
-    if told.device == "cuda":
+    if told.device == "cuda" and not told.no_times:
         right = [{**pair, "trace": verdicts[pair["id"]]["trace"]} for pair in pairs if verdicts[pair["id"]] and verdicts[pair["id"]]["verdict"] == "Verified"]
         random.Random(told.seed).shuffle(right)  # what the GPU's clock does in between hits model and compiler alike
         times = judged(told, "cuda", right, "--device", "cuda", "--time-only", "--timing-seconds", str(told.timing_seconds), "--time-limit", str(told.time_limit))
@@ -277,6 +277,7 @@ def main():
     parser.add_argument("--temperature", type=float, default=1.0)
     parser.add_argument("--tasks", type=pathlib.Path)
     parser.add_argument("--seed", type=int, default=777)
+    parser.add_argument("--free", type=float, default=0, help="share of tasks with free sizes, and of those with free forms, as synth has them")
     parser.add_argument("--max-elements", default="2^20")
     parser.add_argument("--max-work", default="2^26")
     parser.add_argument("--most-tokens", type=int, default=4096)
@@ -284,6 +285,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--time-limit", type=float, default=10)
     parser.add_argument("--timing-seconds", type=float, default=0.1)
+    parser.add_argument("--no-times", action="store_true", help="with --device cuda: written there, not timed")
     parser.add_argument("--no-compiler", action="store_true", help="without what the compiler writes")
     parser.add_argument("--only-tasks", action="store_true", help="make the tasks, and what the compiler makes of them, and no more")
     parser.add_argument("--go-on", action="store_true", help="what OUT has of this same command's is not made again")
@@ -291,6 +293,7 @@ def main():
     told = parser.parse_args()
     told.say = lambda text: print(text, file=sys.stderr, flush=True)
     told.out.mkdir(parents=True, exist_ok=True)
+    told.manners = ("--free-sizes", told.free, "--free-forms", told.free) if told.free else ()
     told.tasks = told.tasks or told.out / "tasks"
     told.tasks.mkdir(parents=True, exist_ok=True)
     tasks = tasks_of(told)
