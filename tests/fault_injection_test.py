@@ -17,7 +17,7 @@ import threading
 import time
 import unittest
 
-from processes import descendants
+from processes import descendants, seconds_of
 
 NEREID = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build/release/bin/nereid").resolve()
 EXAMPLES = pathlib.Path(__file__).resolve().parent.parent / "examples" / "layer_norm_gelu"
@@ -80,6 +80,24 @@ class Killed(unittest.TestCase):
 
     def test_the_replay_processes(self):
         self.batch_while_killing(lambda words: "nereid-replay" in words, kills=3)
+
+
+class Interrupted(unittest.TestCase):
+    def test_a_replay_without_end_is_left_at_once(self):
+        tests = pathlib.Path(__file__).resolve().parent
+        process = subprocess.Popen([NEREID, "verify", tests / "tasks/relu.py", tests / "hostile/loop_in_kernel_huge_bound.py", "--time-limit", "200", "--device", "cpu"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+        def busy():  # a worker that has computed for as long as no honest replay of this task does
+            return any("nereid-replay" in words and seconds_of(pid) > 2 for pid, words in descendants(process.pid).items())
+
+        while process.poll() is None and not busy():
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        started = time.time()
+        _, errors = process.communicate(timeout=250)
+        self.assertEqual((process.returncode, errors), (130, "nereid: interrupted\n"))
+        self.assertLess(time.time() - started, 60, "it waited for the time limit")
 
 
 class Full(unittest.TestCase):

@@ -26,6 +26,15 @@ def descendants(root):
     return found
 
 
+def seconds_of(pid):
+    """What a process has computed; 0 where it is gone."""
+    try:
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return 0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def generations(root, words):
     """The descendants whose command line holds `words`, eldest generation first: launcher, zygote, child."""
     found = {pid: line for pid, line in descendants(root).items() if words in line}

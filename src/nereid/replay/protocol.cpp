@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "nereid/base/interrupt.h"
 #include "nereid/replay/message.h"
 
 namespace nereid::replay {
@@ -26,13 +27,14 @@ constexpr std::chrono::milliseconds kLongestWait = 60s;
 Status read_exactly(int socket, char* data, size_t size, Deadline deadline, Message* message,
                     bool* timed_out) {
   while (size > 0) {
-    pollfd waiting{socket, POLLIN, 0};
-    const int ready = poll(&waiting, 1, deadline.poll_milliseconds());
+    pollfd waiting[2] = {{socket, POLLIN, 0}, {interrupt_fd(), POLLIN, 0}};
+    const int ready = poll(waiting, 2, deadline.poll_milliseconds());
     if (ready < 0 && errno == EINTR) continue;
     if (ready == 0) {
       if (timed_out) *timed_out = true;
       return our_error("a replay worker did not answer in time");
     }
+    if (waiting[0].revents == 0) return Error{"interrupted", Blame::kInterrupted};
     alignas(cmsghdr) char control[CMSG_SPACE(kMaxDescriptors * sizeof(int))];
     iovec piece{data, size};
     msghdr header{};
