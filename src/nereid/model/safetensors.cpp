@@ -125,7 +125,7 @@ Result<SafetensorsContent> parse_safetensors(std::span<const std::byte> bytes, s
 }
 
 Result<SafetensorsFile> SafetensorsFile::open(const std::filesystem::path& path) {
-  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe would wait for somebody who writes
   if (!fd.valid()) return input_error("{}: {}", path.string(), std::strerror(errno));
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return input_error("{}: {}", path.string(), std::strerror(errno));

@@ -1,6 +1,7 @@
 #include "nereid/model/safetensors.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstring>
 #include <random>
@@ -65,6 +66,15 @@ TEST(Safetensors, RefusesWhatIsNotWhole) {
   for (const std::string& file : {std::string(), std::string("1234567"), std::string("\xff\xff\xff\xff\xff\xff\xff\xff{}", 10),
                                   std::string("\x03\0\0\0\0\0\0\0{}", 10)})
     EXPECT_FALSE(parse_safetensors(as_bytes(file), "f").ok());
+}
+
+TEST(Safetensors, WaitsForNobodyWhoWritesIntoAPipe) {
+  const auto folder = TemporaryFolder::create();
+  const auto pipe = folder->path() / "model.safetensors";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const auto opened = SafetensorsFile::open(pipe);
+  ASSERT_FALSE(opened.ok());
+  EXPECT_EQ(opened.error().message, pipe.string() + ": expected a regular file");
 }
 
 // Whatever is changed in a file, it is refused, or every tensor lies inside it and is as large as it says.

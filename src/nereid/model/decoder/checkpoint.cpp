@@ -32,11 +32,11 @@ bool may_be_left(const Config& config, std::string_view name) {
   return name.ends_with(".rotary_emb.inv_freq") || (config.tie_word_embeddings && name == "lm_head.weight");
 }
 
-Status fill(const Checkpoint& checkpoint, Weights& weights) {
-  const c10::NoGradGuard no_gradients;
-  size_t used = 0;
-  for (size_t i = 0; i < weights.parameters.size(); ++i) {
-    const auto& info = weights.layout.parameters[i].info;
+// Whether it holds what the configuration asks for, and nothing else. Asks for no memory: what config.json promises without tensors to match is found out here.
+Status check_tensors(const Checkpoint& checkpoint, const Config& config) {
+  std::set<std::string> wanted;
+  for (const auto& parameter : lay_out_parameters(config).parameters) {
+    const auto& info = parameter.info;
     const TensorView* view = checkpoint.find(info.name);
     if (view == nullptr) return input_error("{}: expected a tensor '{}' of shape {}, got none", checkpoint.folder().string(), info.name, shape_text(info.shape));
     const std::string file = checkpoint.file_of(info.name);
@@ -44,17 +44,18 @@ Status fill(const Checkpoint& checkpoint, Weights& weights) {
       return input_error("{}: tensor '{}': expected shape {}, as config.json asks for, got {}", file, info.name, shape_text(info.shape), shape_text(view->shape));
     if (!is_floating(view->dtype))
       return input_error("{}: tensor '{}': expected F64, F32, BF16 or F16, got {}", file, info.name, safetensors_name(view->dtype));
-    weights.parameters[i].detach().copy_(as_tensor(*view));
-    ++used;
+    wanted.insert(info.name);
   }
-  if (used == checkpoint.names().size()) return ok_status();
-  std::set<std::string_view> wanted;
-  for (const auto& parameter : weights.layout.parameters) wanted.insert(parameter.info.name);
   for (const auto& [name, unused] : checkpoint.names())
-    if (!wanted.contains(name) && !may_be_left(weights.config, name))
-      return input_error("{}: tensor '{}': expected none of that name in a {} with {} layers", checkpoint.file_of(name), name,
-                         model_type(weights.config.family), weights.config.layers);
+    if (!wanted.contains(name) && !may_be_left(config, name))
+      return input_error("{}: tensor '{}': expected none of that name in a {} with {} layers", checkpoint.file_of(name), name, model_type(config.family), config.layers);
   return ok_status();
+}
+
+void fill(const Checkpoint& checkpoint, Weights& weights) {
+  const c10::NoGradGuard no_gradients;
+  for (size_t i = 0; i < weights.parameters.size(); ++i)
+    weights.parameters[i].detach().copy_(as_tensor(*checkpoint.find(weights.layout.parameters[i].info.name)));
 }
 
 }  // namespace
@@ -63,12 +64,9 @@ Result<Weights> load_weights(const std::filesystem::path& folder, at::Device dev
   NEREID_TRY(Config config, read_config(folder / "config.json"));
   if (dtype) config.dtype = *dtype;
   NEREID_TRY(const auto checkpoint, Checkpoint::open(folder));
-  // Before memory is asked for: a config.json that promises terabytes is found out by its tensors.
-  for (const auto& parameter : lay_out_parameters(config).parameters)
-    if (checkpoint.find(parameter.info.name) == nullptr)
-      return input_error("{}: expected a tensor '{}' of shape {}, got none", folder.string(), parameter.info.name, shape_text(parameter.info.shape));
+  NEREID_TRY_STATUS(check_tensors(checkpoint, config));
   Weights weights = make_weights(config, device);
-  NEREID_TRY_STATUS(fill(checkpoint, weights));
+  fill(checkpoint, weights);
   return weights;
 }
 
@@ -77,7 +75,9 @@ Status load_weights_into(const std::filesystem::path& folder, Weights& weights) 
   config.dtype = weights.config.dtype;
   if (config != weights.config) return input_error("{}: expected the configuration of the model that is loaded", (folder / "config.json").string());
   NEREID_TRY(const auto checkpoint, Checkpoint::open(folder));
-  return fill(checkpoint, weights);
+  NEREID_TRY_STATUS(check_tensors(checkpoint, config));
+  fill(checkpoint, weights);
+  return ok_status();
 }
 
 std::vector<std::filesystem::path> tokenizer_files(const std::filesystem::path& folder) {

@@ -136,6 +136,7 @@ TEST(Weights, ErrorsNameFileAndTensor) {
   const auto error_with = [&](const char* key, Json value) {
     Json json = to_json(weights.config);
     json[key] = std::move(value);
+    if (json["hidden_size"] != weights.config.hidden_size) json["intermediate_size"] = 1 << 20;
     EXPECT_TRUE(write_file_atomically(folder->path() / "m" / "config.json", json.dump()).ok());
     const auto loaded = load_weights(folder->path() / "m", at::kCPU);
     return loaded.ok() ? std::string() : loaded.error().message;
@@ -148,6 +149,12 @@ TEST(Weights, ErrorsNameFileAndTensor) {
   EXPECT_EQ(error_with("num_hidden_layers", 1),
             at + "/model.safetensors: tensor 'model.layers.1.input_layernorm.weight': expected none of that name in a llama with 1 layers");
   EXPECT_EQ(error_with("num_hidden_layers", 3), at + ": expected a tensor 'model.layers.2.input_layernorm.weight' of shape [32], got none");
+  // Terabytes that no tensor has are told, not asked for.
+  EXPECT_EQ(error_with("intermediate_size", 1 << 20),
+            at + "/model.safetensors: tensor 'model.layers.0.mlp.gate_proj.weight': expected shape [1048576, 32], as config.json asks for, got [" +
+                std::to_string(weights.config.intermediate_size) + ", 32]");
+  EXPECT_EQ(error_with("hidden_size", 1 << 20),
+            at + "/model.safetensors: tensor 'model.embed_tokens.weight': expected shape [61, 1048576], as config.json asks for, got [61, 32]");
 }
 
 }  // namespace
