@@ -179,7 +179,9 @@ def openai_package(test, server):
 
     for words, told in [({"frequency_penalty": 1}, "body.frequency_penalty: expected a number from 0 to 0, got 1"), ({"suffix": "x"}, "body.suffix"), ({"best_of": 3}, "body.best_of"),
                         ({"logprobs": 2, "echo": True}, "body.logprobs: expected no echo"), ({"prompt": []}, "body.prompt: expected at least one"), ({"prompt": [[1], "x", 5]}, "body.prompt[2]"),
-                        ({"prompt": [1, "x"]}, "body.prompt[1]"), ({"prompt": [10**6]}, "token 1000000"), ({"prompt": "", "max_tokens": 3}, "without tokens"), ({"max_tokens": 0}, "body.max_tokens")]:
+                        ({"prompt": [1, "x"]}, "body.prompt[1]"), ({"prompt": [10**6]}, "token 1000000"), ({"prompt": "", "max_tokens": 3}, "without tokens"), ({"max_tokens": 0}, "body.max_tokens"),
+                        ({"prompt": ["x"] * 33, "n": 32}, "body.n: expected at most 1024 answers to a request, got 32 to each of 33 prompts"), ({"prompt": 5}, "body.prompt: expected a text, a list of tokens"),
+                        ({"stop": 3}, "body.stop: expected a text or a list of texts, got 3")]:
         try:
             client.completions.create(**{"model": model, "prompt": "x", **words})
             test.expect(False, f"{words}: refused")

@@ -7,6 +7,7 @@ namespace {
 
 constexpr size_t kLongestName = 4096, kMostPrompts = 1024, kLongestPrompt = size_t{16} << 20;
 constexpr int64_t kMostNew = 1 << 24, kMostLikeliest = 20, kMostSamples = 1024, kMostStops = 64;
+constexpr size_t kMostChoices = 1024;           // of all prompts of a request: its tokens are one turn of the server's
 constexpr int64_t kMostNewOfCompletions = 16;  // where a request does not say: as OpenAI's
 
 using Found = Result<std::optional<JsonField>>;
@@ -70,6 +71,8 @@ Result<CompletionRequest> CompletionReader::read(Endpoint endpoint, const std::s
   NEREID_TRY_STATUS(endpoint == Endpoint::kChat ? read_conversation(root, request) : read_prompts(root, request));
   NEREID_TRY_STATUS(refuse_what_is_not_followed(root));
   NEREID_TRY_STATUS(read_sampling(root, request));
+  if (const auto samples = static_cast<size_t>(request.generation.samples); samples * request.prompts.size() > kMostChoices)
+    return input_error("body.n: expected at most {} answers to a request, got {} to each of {} prompts", kMostChoices, samples, request.prompts.size());
   NEREID_TRY_STATUS(read_logprobs(root, request));
   NEREID_TRY(request.streams, flag(root, "stream"));
   NEREID_TRY(const auto stream_options, given(root, "stream_options"));
@@ -119,6 +122,7 @@ Status CompletionReader::read_prompts(const JsonField& root, CompletionRequest& 
   };
   NEREID_TRY(const JsonField prompt, root.at("prompt"));
   if (prompt.json().is_string() || is_token_list(prompt.json())) return add(prompt);
+  if (!prompt.json().is_array()) return prompt.expected("a text, a list of tokens, or a list of either");
   NEREID_TRY_STATUS(prompt.each(kMostPrompts, add));
   return request.prompts.empty() ? Status(prompt.expected("at least one prompt")) : ok_status();
 }
@@ -144,6 +148,7 @@ Status CompletionReader::read_sampling(const JsonField& root, CompletionRequest&
     request.stops.push_back(one);
     return ok_status();
   }
+  if (!stop->json().is_array()) return stop->expected("a text or a list of texts");
   return stop->each(kMostStops, [&](const JsonField& item) -> Status {
     NEREID_TRY(const std::string one, item.text());
     request.stops.push_back(one);

@@ -73,7 +73,8 @@ bool HttpReader::read_head(std::string_view head) {
     const std::string_view line = rest.substr(0, rest.find("\r\n"));
     rest.remove_prefix(line.size());
     const size_t colon = line.find(':');
-    if (colon == line.npos) return refuse(400, "expected headers: NAME: VALUE");
+    // A space before the colon would hide a length that others read: RFC 9112 has it refused.
+    if (colon == line.npos || colon == 0 || line[colon - 1] == ' ' || line[colon - 1] == '\t') return refuse(400, "expected headers: NAME: VALUE");
     const std::string_view name = line.substr(0, colon), value = trimmed(line.substr(colon + 1));
     if (equal_but_for_case(name, "Transfer-Encoding")) return refuse(501, "expected a Content-Length, not a Transfer-Encoding");
     if (!equal_but_for_case(name, "Content-Length")) continue;
