@@ -17,6 +17,7 @@ from pathlib import Path
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["OMP_NUM_THREADS"] = "1"  # tensors this small are not worth a second thread
 import torch
+from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
 from transformers.utils import logging
@@ -147,6 +148,13 @@ class Test:
         (self.folder / "broken.jsonl").write_text('{"prompt": "x"}\n{"prompt": 3}\n')
         done = self.run("--prompts", self.folder / "broken.jsonl", code=2)
         self.expect("broken.jsonl:2.prompt: expected text, got 3" in done.stderr, "the line of a broken prompt is told")
+        broken = next(self.folder.glob("model*1*.safetensors"))
+        weights = load_file(broken)
+        for tensor in weights.values():
+            tensor.fill_(float("nan"))
+        save_file(weights, broken, {"format": "pt"})
+        done = self.run("--prompt", "x", code=2)
+        self.expect("prompt 0, sample 0: expected numbers for token 0, got NaN" in done.stderr, f"weights that are no numbers are told: {done.stderr!r}")
 
 
 def main():

@@ -1,6 +1,7 @@
 // `nereid generate`: continues prompts with a model.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 
 #include "nereid/base/deadline.h"
 #include "nereid/base/file.h"
@@ -143,6 +144,9 @@ class Answers {
   void take(const engine::Token& token, bool is_end) {
     const auto key = std::pair(token.request, token.sample);
     Sample& sample = samples_.try_emplace(key, tokenizer_, options_.stops).first->second;
+    if (std::isnan(token.logprob) && written_.ok())
+      written_ = input_error("prompt {}, sample {}: expected numbers for token {}, got NaN: the checkpoint's weights are broken, or too large for {}",
+                             token.request, token.sample, sample.tokens.size(), options_.dtype.empty() ? "its type" : options_.dtype);
     ++tokens_;
     sample.tokens.push_back(token.token);
     sample.logprobs.push_back(token.logprob);
@@ -161,7 +165,7 @@ class Answers {
     samples_.erase(key);
   }
 
-  // Whether all of it could be written so far.
+  // Whether there were tokens to write, and all of them could be written so far.
   const Status& written() const { return written_; }
   int64_t tokens() const { return tokens_; }
   double seconds() const { return watch_.seconds(); }
