@@ -29,8 +29,8 @@ told = toy_writer.learn_by_heart(root, ENV, NEREID, LM)
 STEPS = 3
 
 
-def rl_file(name, objective):
-    toy_writer.rl_file(root, told, name, objective, STEPS, prompts=2 * options.ranks)
+def rl_file(name, objective, **more):
+    toy_writer.rl_file(root, told, name, objective, STEPS, prompts=2 * options.ranks, **more)
 
 
 def command(name, *more):
@@ -57,6 +57,16 @@ for objective in ("grpo", "hrd", "drpo"):
     # The same float32 weights wrote and score the first step's answers, by other kernels.
     assert 0 < out[0]["mismatch/most"] < 0.02 and out[0]["mismatch/mean"] < 1e-3, out[0]
     print(objective, [(round(line["reward"], 3), round(line["loss"], 4), f"{line['mismatch/most']:.1e}") for line in out])
+
+# A clock apart: what needs no GPU was done when it began, and it says where its seconds went.
+if gpu:
+    rl_file("apart", "hrd", more='times = "apart"', judge_device="cuda")
+    out = steps("apart", *several)
+    assert all(line["unjudged"] == 0 and line["judge_restarts"] == 0 for line in out), out
+    first = out[0]
+    assert first["timed"] > 0 and first["compiled_ahead_s"] > 0 and 0 < first["clock/run_s"] < first["clock/gpu_s"], first
+    for line in out:
+        print("apart", line["timed"], "timed in", round(line["time_s"], 2), "s:", {k: round(v, 3) for k, v in line.items() if k.startswith("clock/") or k == "compiled_ahead_s"})
 
 if options.ranks > 1:
     rl_file("alone", "grpo")

@@ -32,8 +32,8 @@ told = toy_writer.learn_by_heart(root, ENV, NEREID, LM)
 length = told["length"]
 
 
-def rl_file(name, objective, steps=2, more="", every=1):
-    return toy_writer.rl_file(root, told, name, objective, steps, held_out=True, every=every, more=more)
+def rl_file(name, objective, steps=2, more="", every=1, **others):
+    return toy_writer.rl_file(root, told, name, objective, steps, held_out=True, every=every, more=more, **others)
 
 
 def metrics(name):
@@ -124,6 +124,33 @@ texts = {}
 for r in rollouts("timed"):
     if r["step"] == 0 and "answer" in r:
         assert texts.setdefault(r["answer"].split("```")[0], r["answer"]) == r["answer"], r
+
+# Times apart, with a program in the clock's place: it finds the very traces that the judge verified, and what it says is told.
+CLOCK = '''#!%s
+import hashlib, json, os, pathlib, sys
+if "--time-only" not in sys.argv:
+    os.execv(%r, [%r] + sys.argv[1:])
+folder = pathlib.Path(sys.argv[sys.argv.index("--traces") + 1])
+pathlib.Path(%r).write_text(str(folder))
+for line in sys.stdin:
+    pair = json.loads(line)
+    kept = folder / (pair["trace"] + ".trace")
+    found = kept.exists() and hashlib.sha256(kept.read_bytes()).hexdigest() == pair["trace"] and len(list(folder.iterdir())) > 1
+    kept.unlink(missing_ok=True)
+    print(json.dumps({"id": pair["id"], "verdict": "Verified" if found else "Unsafe", "times": {"speedup": 1.5, "reference_ms": 2}, "phases": {"time_samples": 0.25, "gpu": 0.5}}), flush=True)
+'''
+(root / "bin").mkdir()
+shutil.copy(LM, root / "bin/nereid-lm")
+(root / "bin/nereid").write_text(CLOCK % (sys.executable, NEREID, NEREID, str(root / "traces_in")))
+(root / "bin/nereid").chmod(0o755)
+checkout = pathlib.Path(__file__).resolve().parents[2]
+apart = {**ENV, "NEREID_PACKAGE": str(checkout / "python/nereid"), "NEREID_PYTHON": sys.executable}
+toy_writer.ran(root, apart, root / "bin/nereid-lm", "train-rl", rl_file("apart", "hrd", more='times = "apart"', judge_device="cuda") + ".toml", "--device", "cpu")
+for line in metrics("apart"):
+    verified = [r for r in rollouts("apart") if r["step"] == line["step"] and r["verdict"] == "Verified"]
+    assert verified and all(r["speedup"] == 1.5 for r in verified) and "verdict/Unsafe" not in line, line
+    assert line["clock/run_s"] == 0.25 * line["timed"] and line["clock/gpu_s"] == 0.5 * line["timed"] and line["clock/compile_s"] == 0, line
+assert metrics("apart")[0]["timed"] > 0 and not pathlib.Path((root / "traces_in").read_text()).exists()
 
 # Killed in the middle of a step and resumed, without staleness and with it: the same rewards, losses, gradients.
 rl_file("whole0", "grpo", steps=3, more="staleness = 0")

@@ -58,7 +58,7 @@ recompute = false
     return told | {"length": length}
 
 
-def rl_file(root, told, name, objective, steps, prompts=2, held_out=False, every=1, more=""):
+def rl_file(root, told, name, objective, steps, prompts=2, held_out=False, every=1, more="", judge_device="cpu"):
     """Writes NAME.toml, a run that begins with what learn_by_heart left and said; `more` is lines of [rl]. The name."""
     (root / f"{name}.toml").write_text(f"""
 {"held_out_every = 2" if held_out else ""}
@@ -84,7 +84,7 @@ prompts_per_step = {prompts}
 samples = 8
 most_tokens = {told['answer_tokens'] + 8}
 temperature = 0.95
-judge_device = "cpu"
+judge_device = "{judge_device}"
 {more}
 """)
     return name

@@ -107,14 +107,14 @@ class RlLoop {
       clock.timing_width = kTimingWidth;
       NEREID_TRY(clock_, AnswerJudge::start(*installation_, clock, log_of("clock")));
       // Kernels are compiled as soon as they are Verified, while the clock stands.
-      NEREID_TRY(settings.compile_for, architecture(static_cast<int>(std::max<int64_t>(settings.gpu, 0))));
+      if (const auto arch = architecture(static_cast<int>(std::max<int64_t>(settings.gpu, 0))); arch.ok()) settings.compile_for = *arch;
     }
     NEREID_TRY(judge_, AnswerJudge::start(*installation_, settings, log_of("judge")));
     judging_.emplace(*judge_, clock_.get());
     return ok_status();
   }
 
-  // Of a GPU that we see: 90 for compute capability 9.0.
+  // Of a GPU that we see: 90 for compute capability 9.0. Where there is none the clock says so.
   static Result<int64_t> architecture(int gpu) {
     NEREID_TRY(const auto* driver, replay::cuda::Driver::open());
     NEREID_TRY(const auto facts, replay::cuda::device_facts(*driver, gpu));
