@@ -70,6 +70,11 @@ with tempfile.TemporaryDirectory() as name:
     for lost in ("results.jsonl", "summary.json", "cuda.verdicts.jsonl"):
         (folder / "before" / lost).unlink()
     assert evaluated("before", "--samples", 3, "--go-on", command="judge.py") == (summary, text)
+    # Of drawn answers only a CPU's verdict: task 3's fault is seen at its greedy answer alone.
+    some, text = evaluated("greedy", "--samples", 3, "--greedy-times")
+    assert some["greedy"] == summary["greedy"] and some["drawn"]["5"]["verdicts"] == {"Verified": 21, "Mismatch": 3} and some["drawn"]["5"]["over_eager"] is None, some["drawn"]["5"]
+    assert all(("ms" in row) == (row["verdict"] == "Verified" and not row["sample"].startswith("drawn")) for row in map(json.loads, open(folder / "greedy/results.jsonl")))
+    assert "drawn, level 5: 87.5% of 24 Verified" in text and text.count("over eager") == 3, text
     # Large tasks besides: their figures are apart, and those of the small ones are as they were.
     both, text = evaluated("large", "--samples", 3, "--large", 4)
     assert [both[way] for way in ("greedy", "drawn")] == [summary[way] for way in ("greedy", "drawn")]
