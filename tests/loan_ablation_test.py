@@ -43,7 +43,7 @@ class Loans(unittest.TestCase):
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
-        self.addCleanup(lambda: [self.lose(number) for number in (1, 2, 3)])
+        self.addCleanup(lambda: [self.lose(number) for number in (1, 2, 3, 4)])
         self.root, self.checkout = pathlib.Path(scratch.name), pathlib.Path(scratch.name) / "checkout"
         for name in ("bench/loan", "bench/ablation", "bench/small_model", "runs"):
             shutil.copytree(ROOT / name, self.checkout / name, ignore=shutil.ignore_patterns("results", "__pycache__"))
@@ -126,6 +126,11 @@ class Loans(unittest.TestCase):
         said, home = self.call(3, 150)
         self.assertIn("ended, 1", said)
         self.assertRegex(said, r"results of earlier loans were done with something else \(ANEW=1 leaves them out\): ablation/sft/seed-1: done with another base model: its weights are \w+, those here \w+\n")
+        self.assertNotIn("data: ", said)  # it was told at once
+        # The same model, and other data: told when these are there.
+        (self.checkout / "carry/start/config.json").write_text("{}")
+        said, home = self.call(4, 150, PROGRAMS="800")
+        self.assertRegex(said, r"data: 0\n(.*\n)*.*: ablation/best/seed-1: done with tasks or data of another sampler, or of another number of programs: data/small/train \(commit abc1234 there, abc1234 here\)\n")
         self.assertFalse(list((home / "results").iterdir()))
 
 
