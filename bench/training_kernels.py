@@ -110,69 +110,6 @@ def keys_of_whole_tiles(gradient, turned, joined, ends, logsums, dots, of_turned
 
 
 @triton.jit
-def keys_by_tma(gradient, turned, joined, ends, logsums, dots, of_turned, of_joined, tokens, scale,
-                HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, DIM: tl.constexpr, DIM_PADDED: tl.constexpr,
-                QUERIES: tl.constexpr, KEYS: tl.constexpr):
-    """keys_of_whole_tiles, whose queries and gradients are fetched by the tensor memory accelerator: gradient and turned are descriptors of blocks [QUERIES, DIM].
-    Heads of a power of two."""
-    key_head, first = tl.program_id(0), tl.program_id(1) * KEYS
-    GROUP: tl.constexpr = HEADS // KEY_HEADS
-    rows, columns, dims = tl.arange(0, KEYS), tl.arange(0, QUERIES), tl.arange(0, DIM_PADDED)
-    dim_is = dims < DIM
-    keys = first + rows
-    key_is = keys < tokens
-    mask = key_is[:, None] & dim_is[None, :]
-    STRIDE: tl.constexpr = (HEADS + KEY_HEADS) * DIM
-    VALUE_STRIDE: tl.constexpr = (HEADS + 2 * KEY_HEADS) * DIM
-    of_key = first.to(tl.int64) * STRIDE + (HEADS + key_head) * DIM + rows[:, None] * STRIDE + dims[None, :]
-    of_value = first.to(tl.int64) * VALUE_STRIDE + (HEADS + KEY_HEADS + key_head) * DIM + rows[:, None] * VALUE_STRIDE + dims[None, :]
-    k = rows_of(turned, first, (HEADS + key_head) * DIM, KEYS, QUERIES, DIM)
-    v = tl.load(joined + of_value, mask=mask, other=0.0)
-    own_end = tl.load(ends + keys, mask=key_is, other=0)
-    highest = tl.load(ends + tl.minimum(first + KEYS, tokens) - 1)
-    tiles = tl.cdiv(highest - first, QUERIES)
-    border = tl.where(tl.load(ends + first) == highest, tl.minimum((KEYS + QUERIES - 2) // QUERIES, tiles), tiles)
-    masked = tl.minimum(border + 1, tiles)
-    of_k = tl.zeros([KEYS, DIM_PADDED], tl.float32)
-    of_v = tl.zeros([KEYS, DIM_PADDED], tl.float32)
-    head = key_head * GROUP
-    tile = tiles * 0
-    for _ in range(0, masked * GROUP):
-        at = first + tl.where(tile < border, tile, tiles - 1) * QUERIES
-        queries = at + columns
-        query_is = queries < highest
-        q = turned.load([at, head * DIM])
-        grad = gradient.load([at, head * DIM])
-        logsum = tl.load(logsums + tl.cast(head, tl.int64) * tokens + queries, mask=query_is, other=0.0)
-        dot = tl.load(dots + tl.cast(head, tl.int64) * tokens + queries, mask=query_is, other=0.0)
-        shares = tl.exp2(tl.dot(k, tl.trans(q), input_precision="ieee") * scale - logsum[None, :])
-        shares = tl.where((keys[:, None] <= queries[None, :]) & (queries[None, :] < own_end[:, None]), shares, 0.0)
-        of_v += tl.dot(shares.to(grad.dtype), grad, input_precision="ieee")
-        of_scores = shares * (tl.dot(v, tl.trans(grad), input_precision="ieee") - dot[None, :])
-        of_k += tl.dot(of_scores.to(q.dtype), q, input_precision="ieee")
-        tile += 1
-        head = tl.where(tile == masked, head + 1, head)
-        tile = tl.where(tile == masked, 0, tile)
-    head = key_head * GROUP
-    tile = border
-    for _ in range(0, (tiles - masked) * GROUP):
-        at = first + tile * QUERIES
-        q = turned.load([at, head * DIM])
-        grad = gradient.load([at, head * DIM])
-        logsum = tl.load(logsums + tl.cast(head, tl.int64) * tokens + at + columns)
-        dot = tl.load(dots + tl.cast(head, tl.int64) * tokens + at + columns)
-        shares = tl.exp2(tl.dot(k, tl.trans(q), input_precision="ieee") * scale - logsum[None, :])
-        of_v += tl.dot(shares.to(grad.dtype), grad, input_precision="ieee")
-        of_scores = shares * (tl.dot(v, tl.trans(grad), input_precision="ieee") - dot[None, :])
-        of_k += tl.dot(of_scores.to(q.dtype), q, input_precision="ieee")
-        tile += 1
-        head = tl.where(tile == tiles - 1, head + 1, head)
-        tile = tl.where(tile == tiles - 1, border, tile)
-    tl.store(of_turned + of_key, (of_k * (scale * 0.6931471805599453)).to(of_turned.dtype.element_ty), mask=mask)
-    tl.store(of_joined + of_value, of_v.to(of_joined.dtype.element_ty), mask=mask)
-
-
-@triton.jit
 def queries_of_whole_tiles(gradient, turned, joined, starts, result, logsums, dots, of_turned, tokens, scale,
                            HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, DIM: tl.constexpr, DIM_PADDED: tl.constexpr,
                            QUERIES: tl.constexpr, KEYS: tl.constexpr):
@@ -221,106 +158,33 @@ def queries_of_whole_tiles(gradient, turned, joined, starts, result, logsums, do
     tl.store(of_turned + of_query, (of_q * (scale * 0.6931471805599453)).to(of_turned.dtype.element_ty), mask=mask)
 
 
-@triton.jit
-def queries_by_tma(gradient, turned, joined, starts, result, logsums, dots, of_turned, tokens, scale,
-                   HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, DIM: tl.constexpr, DIM_PADDED: tl.constexpr,
-                   QUERIES: tl.constexpr, KEYS: tl.constexpr):
-    """packed_attention_queries, whose keys and values are fetched by the tensor memory accelerator: turned and joined are descriptors of blocks [KEYS, DIM].
-    Heads of a power of two."""
-    head, first = tl.program_id(0), tl.program_id(1) * QUERIES
-    key_head = head // (HEADS // KEY_HEADS)
-    rows, columns, dims = tl.arange(0, QUERIES), tl.arange(0, KEYS), tl.arange(0, DIM_PADDED)
-    dim_is = dims < DIM
-    queries = first + rows
-    query_is = queries < tokens
-    mask = query_is[:, None] & dim_is[None, :]
-    STRIDE: tl.constexpr = (HEADS + KEY_HEADS) * DIM
-    of_query = first.to(tl.int64) * STRIDE + head * DIM + rows[:, None] * STRIDE + dims[None, :]
-    of_result = first.to(tl.int64) * (HEADS * DIM) + head * DIM + rows[:, None] * (HEADS * DIM) + dims[None, :]
-    q = rows_of(turned, first, head * DIM, QUERIES, KEYS, DIM)
-    grad = tl.load(gradient + of_result, mask=mask, other=0.0)
-    dot = tl.sum(grad.to(tl.float32) * tl.load(result + of_result, mask=mask, other=0.0).to(tl.float32), 1)
-    at_head = tl.cast(head, tl.int64) * tokens + queries
-    tl.store(dots + at_head, dot, mask=query_is)
-    logsum = tl.load(logsums + at_head, mask=query_is, other=0.0)
-    own_start = tl.load(starts + queries, mask=query_is, other=0)
-    lowest = tl.load(starts + first)
-    end = tl.minimum(first + QUERIES, tokens)
-    masked_from = lowest + tl.where(tl.load(starts + end - 1) == lowest, (first - lowest) // KEYS * KEYS, 0)
-    of_q = tl.zeros([QUERIES, DIM_PADDED], tl.float32)
-    for at in range(lowest, masked_from, KEYS):
-        k = turned.load([at, (HEADS + key_head) * DIM])
-        v = joined.load([at, (HEADS + KEY_HEADS + key_head) * DIM])
-        shares = tl.exp2(tl.dot(q, tl.trans(k), input_precision="ieee") * scale - logsum[:, None])
-        of_scores = shares * (tl.dot(grad, tl.trans(v), input_precision="ieee") - dot[:, None])
-        of_q += tl.dot(of_scores.to(k.dtype), k, input_precision="ieee")
-    for at in range(masked_from, end, KEYS):
-        keys = at + columns
-        k = turned.load([at, (HEADS + key_head) * DIM])
-        v = joined.load([at, (HEADS + KEY_HEADS + key_head) * DIM])
-        shares = tl.exp2(tl.dot(q, tl.trans(k), input_precision="ieee") * scale - logsum[:, None])
-        shares = tl.where((keys[None, :] <= queries[:, None]) & (keys[None, :] >= own_start[:, None]), shares, 0.0)
-        of_scores = shares * (tl.dot(grad, tl.trans(v), input_precision="ieee") - dot[:, None])
-        of_q += tl.dot(of_scores.to(k.dtype), k, input_precision="ieee")
-    tl.store(of_turned + of_query, (of_q * (scale * 0.6931471805599453)).to(of_turned.dtype.element_ty), mask=mask)
-
-
-@triton.jit
-def losses_by_lanes(logits, targets, weights, found, WIDTH: tl.constexpr, TILE: tl.constexpr):
-    """token_losses, whose largest and sums are of eight neighbours' lane until the row is over: no thread waits for another in the loop."""
-    row = tl.program_id(0).to(tl.int64)
-    target = tl.load(targets + row)
-    weight = tl.load(weights + row)
-    logits += row * WIDTH
-    chosen = tl.load(logits + target).to(tl.float32)
-    places = tl.arange(0, TILE // 8)[:, None] * 8 + tl.arange(0, 8)[None, :]
-    largest = tl.full([TILE // 8], -1e30, tl.float32)
-    total = tl.zeros([TILE // 8], tl.float32)
-    for start in range(0, WIDTH, TILE):
-        at = start + places
-        x = tl.load(logits + at, mask=at < WIDTH, other=float("-inf")).to(tl.float32)
-        now_largest = tl.maximum(largest, tl.max(x, 1))
-        total = total * tl.exp(largest - now_largest) + tl.sum(tl.exp(x - now_largest[:, None]), 1)
-        largest = now_largest
-    top = tl.max(largest, 0)
-    logsum = top + tl.log(tl.sum(total * tl.exp(largest - top), 0))
-    tl.store(found + row, chosen - logsum)
-    for start in range(0, WIDTH, TILE):
-        at = start + places
-        x = tl.load(logits + at, mask=at < WIDTH, other=float("-inf"))
-        share = tl.exp(x.to(tl.float32) - logsum)
-        tl.store(logits + at, (weight * (tl.where(at == target, 1.0, 0.0) - share)).to(x.dtype), mask=at < WIDTH)
-
-
 # Of each kernel, and whether it is given tensor descriptors: (queries, keys, warps, stages, registers a thread at most; 0: as many as the compiler likes). The first of
 # each part is in use. Of a processor's 65,536 registers three programs of four warps have 168 a thread each, four 128. Left out are those that spill much and those whose
 # products ptxas "serializes" (--compile tells): one such took 1.6 ms where the same tiles take 1.3.
 NARROW = {  # heads of 64
     "forward": {(own.packed_attention, True): ((64, 64, 4, 2, 0), (64, 64, 4, 3, 0), (64, 64, 4, 2, 96), (64, 64, 4, 4, 0), (64, 32, 4, 4, 0), (128, 64, 4, 2, 0), (128, 64, 8, 3, 0), (64, 64, 4, 1, 96)),
                 (own.packed_attention, False): ((64, 64, 4, 3, 0), (64, 64, 4, 3, 128))},
-    "queries": {(own.packed_attention_queries, False): ((64, 64, 4, 3, 0), (64, 64, 4, 2, 0)),
-                (queries_of_whole_tiles, False): ((64, 64, 4, 3, 0), (64, 64, 4, 2, 0), (64, 32, 4, 4, 0), (128, 32, 8, 3, 128), (64, 128, 4, 2, 0)),
-                (queries_by_tma, True): ((64, 64, 4, 3, 0), (64, 64, 4, 2, 0), (64, 64, 4, 2, 136), (128, 64, 8, 2, 0), (64, 32, 4, 4, 0), (64, 32, 4, 3, 0))},
-    "keys": {(own.packed_attention_keys, False): ((32, 64, 4, 3, 0),),
-             (keys_of_whole_tiles, False): ((32, 64, 4, 3, 0), (32, 64, 4, 2, 168), (32, 64, 4, 2, 0), (64, 64, 4, 2, 0), (64, 64, 4, 3, 0), (64, 64, 4, 2, 168), (32, 64, 4, 4, 168), (64, 128, 8, 2, 0),
-                                            (64, 128, 8, 3, 0), (32, 128, 8, 3, 128), (32, 128, 8, 2, 0), (16, 64, 4, 3, 168), (64, 64, 4, 1, 0)),
-             (keys_by_tma, True): ((64, 64, 4, 2, 0), (64, 64, 4, 3, 0), (64, 64, 4, 2, 168), (32, 64, 4, 3, 0), (32, 64, 4, 2, 0), (32, 64, 4, 4, 168), (64, 128, 8, 2, 0), (64, 128, 8, 3, 0))}}
+    "queries": {(own.packed_attention_queries, True): ((64, 64, 4, 3, 0), (64, 64, 4, 2, 136), (64, 32, 4, 3, 0)),
+                (own.packed_attention_queries, False): ((64, 64, 4, 3, 0),),
+                (queries_of_whole_tiles, False): ((64, 64, 4, 3, 0),)},
+    "keys": {(own.packed_attention_keys_described, True): ((64, 64, 4, 2, 168), (32, 64, 4, 4, 168), (64, 64, 4, 3, 0), (64, 64, 4, 2, 0)),
+             (own.packed_attention_keys, False): ((32, 64, 4, 3, 0),),
+             (keys_of_whole_tiles, False): ((32, 64, 4, 4, 168), (64, 64, 4, 3, 0), (64, 64, 4, 2, 168))}}
 WIDE = {  # heads of 128
     "forward": {(own.packed_attention, False): ((64, 64, 4, 3, 0), (64, 64, 4, 2, 0), (64, 32, 4, 3, 0)),
                 (own.packed_attention, True): ((64, 64, 4, 3, 0), (64, 64, 4, 2, 0), (128, 64, 8, 3, 0), (128, 64, 8, 2, 0), (128, 128, 8, 2, 0))},
     "queries": {(own.packed_attention_queries, False): ((64, 32, 4, 2, 0),),
                 (queries_of_whole_tiles, False): ((64, 32, 4, 2, 0), (64, 32, 4, 3, 0), (64, 64, 8, 2, 0), (64, 64, 4, 2, 0), (128, 32, 8, 2, 0), (128, 64, 8, 2, 0)),
-                (queries_by_tma, True): ((64, 32, 4, 2, 0), (64, 32, 4, 3, 0), (64, 64, 4, 2, 0), (64, 64, 4, 1, 0), (128, 64, 8, 2, 0), (128, 64, 8, 1, 0))},
+                (own.packed_attention_queries, True): ((64, 32, 4, 2, 0), (64, 32, 4, 3, 0), (64, 64, 4, 2, 0), (64, 64, 4, 1, 0), (128, 64, 8, 2, 0), (128, 64, 8, 1, 0))},
     "keys": {(own.packed_attention_keys, False): ((32, 64, 4, 3, 0),),
              (keys_of_whole_tiles, False): ((32, 64, 4, 3, 0), (32, 64, 4, 2, 0), (16, 64, 4, 3, 0), (32, 64, 8, 2, 0), (64, 64, 8, 2, 0), (64, 64, 4, 2, 0), (32, 128, 8, 2, 0), (64, 128, 8, 2, 0)),
-             (keys_by_tma, True): ((32, 64, 4, 3, 0), (32, 64, 4, 2, 0), (64, 64, 8, 2, 0), (64, 64, 4, 2, 0), (64, 128, 8, 2, 0), (64, 128, 8, 1, 0))}}
+             (own.packed_attention_keys_described, True): ((32, 64, 4, 3, 0), (32, 64, 4, 2, 0), (64, 64, 8, 2, 0), (64, 64, 4, 2, 0), (64, 128, 8, 2, 0), (64, 128, 8, 1, 0))}}
 DESCRIPTORS = {"forward": (0, 1), "queries": (1, 2), "keys": (0, 1)}  # the parameters that are some where a candidate is described
-LOSSES = [(own.token_losses, 8192, 8), (losses_by_lanes, 4096, 4), (losses_by_lanes, 4096, 8), (losses_by_lanes, 8192, 8), (losses_by_lanes, 8192, 16), (losses_by_lanes, 16384, 16),
-          (losses_by_lanes, 2048, 4), (losses_by_lanes, 8192, 4)]
+LOSSES = [(own.token_losses, 8192, 16), (own.token_losses, 16384, 16), (own.token_losses, 8192, 8), (own.token_losses, 16384, 32)]
 SHAPES = {  # tokens at once, heads, key heads, head_dim, vocabulary
     "100m": (65536, 12, 4, 64, 32768), "small": (65536, 6, 2, 64, 4096), "1.7b": (16384, 16, 8, 128, 151936), "toy": (147, 4, 2, 16, 61)}
 INNER = {"100m": (768, 2048), "small": (384, 1024), "1.7b": (2048, 6144)}  # hidden, intermediate
-IN_USE = {"forward": "packed_attention", "queries": "packed_attention_queries", "keys": "packed_attention_keys", "losses": "token_losses"}
+IN_USE = {"forward": ("packed_attention",), "queries": ("packed_attention_queries",), "keys": ("packed_attention_keys", "packed_attention_keys_described"), "losses": ("token_losses",)}
 
 
 def documents(tokens, longest, generator):
@@ -469,7 +333,7 @@ def check():
     given = logits.double().requires_grad_()
     wanted = given.log_softmax(-1).gather(1, targets[:, None])[:, 0]
     (wanted * weights).sum().backward()
-    for kernel, tile in ((own.token_losses, 32), (losses_by_lanes, 32), (losses_by_lanes, 64)):
+    for kernel, tile in ((own.token_losses, 32), (own.token_losses, 64)):
         found, changed = torch.zeros(5), logits.clone()
         kernel[(5,)](changed, targets, weights, found, WIDTH=61, TILE=tile)
         apart = max(farthest([found], [wanted.detach()]), farthest([changed], [given.grad]))
@@ -518,7 +382,7 @@ def show_compiled(shapes, only):
             print(f"{shape}, {part}")
             for candidate in candidates_of(part, shape):
                 kernel, queries, keys, warps, stages, registers, described = candidate
-                signature = ["*bf16" if kind[0] == "&" else kind.replace("*E", "*bf16") for kind in own.SIGNATURES[IN_USE[part]].split()]
+                signature = ["*bf16" if kind[0] == "&" else kind.replace("*E", "*bf16") for kind in own.SIGNATURES[IN_USE[part][0]].split()]
                 if described:
                     for i in DESCRIPTORS[part]:
                         signature[i] = f"tensordesc<bf16[{queries if part == 'keys' else keys}, {dim}]>"
@@ -696,21 +560,20 @@ def take(folder, best):
             (package / entry.name).symlink_to(entry.resolve())
     text, tiles, taken = pathlib.Path(own.__file__).read_text(), [], {}  # of this tree, whose kernels were measured
     replaced = inspect.getsource(tile_of.fn)
-    for part, candidate in best.items():
-        kernel, *numbers = candidate
-        name = IN_USE[part]
-        if kernel.fn.__name__ != name:
-            replaced += "\n\n" + inspect.getsource(kernel.fn).replace(f"def {kernel.fn.__name__}(", f"def {name}(", 1)
-        if part == "losses":
-            taken[name] = ({"TILE": numbers[0]}, {"num_warps": numbers[1]})
-            continue
-        words = own.SIGNATURES[name].split()
-        for i in DESCRIPTORS[part]:
-            words[i] = "&QUERIES" if part == "keys" else "&KEYS"
-        text = text.replace(f'"{name}": "{own.SIGNATURES[name]}"', f'"{name}": "{" ".join(words)}"', 1)
-        *numbers, described = numbers
-        taken[name] = ({"DESCRIBED": described}, {})
-        tiles.append(f"{part}={','.join(map(str, numbers))}")
+    for part, (kernel, *numbers) in best.items():
+        for name in IN_USE[part]:
+            if kernel.fn.__name__ != name:
+                replaced += "\n\n" + inspect.getsource(kernel.fn).replace(f"def {kernel.fn.__name__}(", f"def {name}(", 1)
+            if part == "losses":
+                taken[name] = ({"TILE": numbers[0]}, {"num_warps": numbers[1]})
+                continue
+            words = own.SIGNATURES[name].split()
+            for i in DESCRIPTORS[part]:
+                words[i] = "&QUERIES" if part == "keys" else "&KEYS"
+            text = text.replace(f'"{name}": "{own.SIGNATURES[name]}"', f'"{name}": "{" ".join(words)}"', 1)
+            taken[name] = ({"DESCRIBED": numbers[-1]}, {})
+        if part != "losses":
+            tiles.append(f"{part}={','.join(map(str, numbers[:-1]))}")
     text = text.replace("def ttir_of(request):\n", f"""TAKEN = {taken}
 
 

@@ -368,8 +368,9 @@ def packed_attention(turned, joined, starts, result, logsums, tokens, scale,
 @triton.jit
 def packed_attention_queries(gradient, turned, joined, starts, result, logsums, dots, of_turned, tokens, scale,
                              HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, DIM: tl.constexpr, DIM_PADDED: tl.constexpr,
-                             QUERIES: tl.constexpr, KEYS: tl.constexpr):
-    """The gradients of packed_attention's queries, and dots [HEADS, tokens], float32: of each query's result with its gradient [tokens, HEADS, DIM]."""
+                             QUERIES: tl.constexpr, KEYS: tl.constexpr, DESCRIBED: tl.constexpr):
+    """The gradients of packed_attention's queries, and dots [HEADS, tokens], float32: of each query's result with its gradient [tokens, HEADS, DIM].
+    DESCRIBED as there."""
     head, first = tl.program_id(0), tl.program_id(1) * QUERIES
     key_head = head // (HEADS // KEY_HEADS)
     rows, columns, dims = tl.arange(0, QUERIES), tl.arange(0, KEYS), tl.arange(0, DIM_PADDED)
@@ -381,10 +382,13 @@ def packed_attention_queries(gradient, turned, joined, starts, result, logsums, 
     VALUE_STRIDE: tl.constexpr = (HEADS + 2 * KEY_HEADS) * DIM
     of_query = first.to(tl.int64) * STRIDE + head * DIM + rows[:, None] * STRIDE + dims[None, :]
     of_result = first.to(tl.int64) * (HEADS * DIM) + head * DIM + rows[:, None] * (HEADS * DIM) + dims[None, :]
-    q = tl.load(turned + of_query, mask=mask, other=0.0)
+    if DESCRIBED:
+        q = rows_of(turned, first, head * DIM, QUERIES, KEYS, DIM)
+    else:
+        q = tl.load(turned + of_query, mask=mask, other=0.0)
     grad = tl.load(gradient + of_result, mask=mask, other=0.0)
     dot = tl.sum(grad.to(tl.float32) * tl.load(result + of_result, mask=mask, other=0.0).to(tl.float32), 1)
-    at_head = head.to(tl.int64) * tokens + queries
+    at_head = tl.cast(head, tl.int64) * tokens + queries
     tl.store(dots + at_head, dot, mask=query_is)
     logsum = tl.load(logsums + at_head, mask=query_is, other=0.0)
     own = tl.load(starts + queries, mask=query_is, other=0)
@@ -393,20 +397,28 @@ def packed_attention_queries(gradient, turned, joined, starts, result, logsums, 
     masked_from = lowest + tl.where(tl.load(starts + end - 1) == lowest, (first - lowest) // KEYS * KEYS, 0)
     of_q = tl.zeros([QUERIES, DIM_PADDED], tl.float32)
     for at in range(lowest, masked_from, KEYS):
-        of_key = at.to(tl.int64) * STRIDE + (HEADS + key_head) * DIM
-        of_value = at.to(tl.int64) * VALUE_STRIDE + (HEADS + KEY_HEADS + key_head) * DIM
-        k = tl.load(turned + of_key + columns[:, None] * STRIDE + dims[None, :], mask=dim_is[None, :], other=0.0)
-        v = tl.load(joined + of_value + columns[None, :] * VALUE_STRIDE + dims[:, None], mask=dim_is[:, None], other=0.0)
+        if DESCRIBED:
+            k = turned.load([at, (HEADS + key_head) * DIM])
+            v = joined.load([at, (HEADS + KEY_HEADS + key_head) * DIM]).T
+        else:
+            of_key = tl.cast(at, tl.int64) * STRIDE + (HEADS + key_head) * DIM
+            of_value = tl.cast(at, tl.int64) * VALUE_STRIDE + (HEADS + KEY_HEADS + key_head) * DIM
+            k = tl.load(turned + of_key + columns[:, None] * STRIDE + dims[None, :], mask=dim_is[None, :], other=0.0)
+            v = tl.load(joined + of_value + columns[None, :] * VALUE_STRIDE + dims[:, None], mask=dim_is[:, None], other=0.0)
         shares = tl.exp2(tl.dot(q, tl.trans(k), input_precision="ieee") * scale - logsum[:, None])
         of_scores = shares * (tl.dot(grad, v, input_precision="ieee") - dot[:, None])
         of_q += tl.dot(of_scores.to(k.dtype), k, input_precision="ieee")
     for at in range(masked_from, end, KEYS):
         keys = at + columns
-        key_is = keys < end
-        of_key = at.to(tl.int64) * STRIDE + (HEADS + key_head) * DIM
-        of_value = at.to(tl.int64) * VALUE_STRIDE + (HEADS + KEY_HEADS + key_head) * DIM
-        k = tl.load(turned + of_key + columns[:, None] * STRIDE + dims[None, :], mask=key_is[:, None] & dim_is[None, :], other=0.0)
-        v = tl.load(joined + of_value + columns[None, :] * VALUE_STRIDE + dims[:, None], mask=key_is[None, :] & dim_is[:, None], other=0.0)
+        if DESCRIBED:
+            k = turned.load([at, (HEADS + key_head) * DIM])
+            v = joined.load([at, (HEADS + KEY_HEADS + key_head) * DIM]).T
+        else:
+            key_is = keys < end
+            of_key = tl.cast(at, tl.int64) * STRIDE + (HEADS + key_head) * DIM
+            of_value = tl.cast(at, tl.int64) * VALUE_STRIDE + (HEADS + KEY_HEADS + key_head) * DIM
+            k = tl.load(turned + of_key + columns[:, None] * STRIDE + dims[None, :], mask=key_is[:, None] & dim_is[None, :], other=0.0)
+            v = tl.load(joined + of_value + columns[None, :] * VALUE_STRIDE + dims[:, None], mask=key_is[None, :] & dim_is[:, None], other=0.0)
         shares = tl.exp2(tl.dot(q, tl.trans(k), input_precision="ieee") * scale - logsum[:, None])
         shares = tl.where((keys[None, :] <= queries[:, None]) & (keys[None, :] >= own[:, None]), shares, 0.0)
         of_scores = shares * (tl.dot(grad, v, input_precision="ieee") - dot[:, None])
@@ -460,26 +472,93 @@ def packed_attention_keys(gradient, turned, joined, ends, logsums, dots, of_turn
 
 
 @triton.jit
+def packed_attention_keys_described(gradient, turned, joined, ends, logsums, dots, of_turned, of_joined, tokens, scale,
+                                    HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, DIM: tl.constexpr, DIM_PADDED: tl.constexpr,
+                                    QUERIES: tl.constexpr, KEYS: tl.constexpr):
+    """packed_attention_keys, whose gradient and turned are descriptors of blocks [QUERIES, DIM]; KEYS are QUERIES or twice as many, and DIM is a power of two.
+
+    In two loops, the second of which has no masks at all: the last tile of queries, which may end behind the document, is the first loop's; and heads and places are
+    counted on, not divided out of one number."""
+    key_head, first = tl.program_id(0), tl.program_id(1) * KEYS
+    GROUP: tl.constexpr = HEADS // KEY_HEADS
+    rows, columns, dims = tl.arange(0, KEYS), tl.arange(0, QUERIES), tl.arange(0, DIM_PADDED)
+    dim_is = dims < DIM
+    keys = first + rows
+    key_is = keys < tokens
+    mask = key_is[:, None] & dim_is[None, :]
+    STRIDE: tl.constexpr = (HEADS + KEY_HEADS) * DIM
+    VALUE_STRIDE: tl.constexpr = (HEADS + 2 * KEY_HEADS) * DIM
+    of_key = first.to(tl.int64) * STRIDE + (HEADS + key_head) * DIM + rows[:, None] * STRIDE + dims[None, :]
+    of_value = first.to(tl.int64) * VALUE_STRIDE + (HEADS + KEY_HEADS + key_head) * DIM + rows[:, None] * VALUE_STRIDE + dims[None, :]
+    k = rows_of(turned, first, (HEADS + key_head) * DIM, KEYS, QUERIES, DIM)
+    v = tl.load(joined + of_value, mask=mask, other=0.0)
+    own_end = tl.load(ends + keys, mask=key_is, other=0)
+    highest = tl.load(ends + tl.minimum(first + KEYS, tokens) - 1)
+    tiles = tl.cdiv(highest - first, QUERIES)
+    border = tl.where(tl.load(ends + first) == highest, tl.minimum((KEYS + QUERIES - 2) // QUERIES, tiles), tiles)
+    masked = tl.minimum(border + 1, tiles)
+    of_k = tl.zeros([KEYS, DIM_PADDED], tl.float32)
+    of_v = tl.zeros([KEYS, DIM_PADDED], tl.float32)
+    head = key_head * GROUP
+    tile = tiles * 0
+    for _ in range(0, masked * GROUP):
+        at = first + tl.where(tile < border, tile, tiles - 1) * QUERIES
+        queries = at + columns
+        query_is = queries < highest
+        q = turned.load([at, head * DIM])
+        grad = gradient.load([at, head * DIM])
+        logsum = tl.load(logsums + tl.cast(head, tl.int64) * tokens + queries, mask=query_is, other=0.0)
+        dot = tl.load(dots + tl.cast(head, tl.int64) * tokens + queries, mask=query_is, other=0.0)
+        shares = tl.exp2(tl.dot(k, tl.trans(q), input_precision="ieee") * scale - logsum[None, :])
+        shares = tl.where((keys[:, None] <= queries[None, :]) & (queries[None, :] < own_end[:, None]), shares, 0.0)
+        of_v += tl.dot(shares.to(grad.dtype), grad, input_precision="ieee")
+        of_scores = shares * (tl.dot(v, tl.trans(grad), input_precision="ieee") - dot[None, :])
+        of_k += tl.dot(of_scores.to(q.dtype), q, input_precision="ieee")
+        tile += 1
+        head = tl.where(tile == masked, head + 1, head)
+        tile = tl.where(tile == masked, 0, tile)
+    head = key_head * GROUP
+    tile = border
+    for _ in range(0, (tiles - masked) * GROUP):
+        at = first + tile * QUERIES
+        q = turned.load([at, head * DIM])
+        grad = gradient.load([at, head * DIM])
+        logsum = tl.load(logsums + tl.cast(head, tl.int64) * tokens + at + columns)
+        dot = tl.load(dots + tl.cast(head, tl.int64) * tokens + at + columns)
+        shares = tl.exp2(tl.dot(k, tl.trans(q), input_precision="ieee") * scale - logsum[None, :])
+        of_v += tl.dot(shares.to(grad.dtype), grad, input_precision="ieee")
+        of_scores = shares * (tl.dot(v, tl.trans(grad), input_precision="ieee") - dot[None, :])
+        of_k += tl.dot(of_scores.to(q.dtype), q, input_precision="ieee")
+        tile += 1
+        head = tl.where(tile == tiles - 1, head + 1, head)
+        tile = tl.where(tile == tiles - 1, border, tile)
+    tl.store(of_turned + of_key, (of_k * (scale * 0.6931471805599453)).to(of_turned.dtype.element_ty), mask=mask)
+    tl.store(of_joined + of_value, of_v.to(of_joined.dtype.element_ty), mask=mask)
+
+
+@triton.jit
 def token_losses(logits, targets, weights, found, WIDTH: tl.constexpr, TILE: tl.constexpr):
-    """Of each row: found = log softmax(logits)[target], and the logits become weight times its gradient. logits [rows, WIDTH]."""
+    """Of each row: found = log softmax(logits)[target], and the logits become weight times its gradient. logits [rows, WIDTH].
+    Largest and sums are of eight neighbours' lane until the row is over: no thread waits for another in the loop."""
     row = tl.program_id(0).to(tl.int64)
     target = tl.load(targets + row)
     weight = tl.load(weights + row)
     logits += row * WIDTH
-    largest = float("-inf")
-    total = 0.0
-    chosen = 0.0
+    chosen = tl.load(logits + target).to(tl.float32)
+    places = tl.arange(0, TILE // 8)[:, None] * 8 + tl.arange(0, 8)[None, :]
+    largest = tl.full([TILE // 8], -1e30, tl.float32)
+    total = tl.zeros([TILE // 8], tl.float32)
     for start in range(0, WIDTH, TILE):
-        at = start + tl.arange(0, TILE)
+        at = start + places
         x = tl.load(logits + at, mask=at < WIDTH, other=float("-inf")).to(tl.float32)
-        now_largest = tl.maximum(largest, tl.max(x, 0))
-        total = total * tl.exp(largest - now_largest) + tl.sum(tl.exp(x - now_largest), 0)
-        chosen += tl.sum(tl.where(at == target, x, 0.0), 0)
+        now_largest = tl.maximum(largest, tl.max(x, 1))
+        total = total * tl.exp(largest - now_largest) + tl.sum(tl.exp(x - now_largest[:, None]), 1)
         largest = now_largest
-    logsum = largest + tl.log(total)
+    top = tl.max(largest, 0)
+    logsum = top + tl.log(tl.sum(total * tl.exp(largest - top), 0))
     tl.store(found + row, chosen - logsum)
     for start in range(0, WIDTH, TILE):
-        at = start + tl.arange(0, TILE)
+        at = start + places
         x = tl.load(logits + at, mask=at < WIDTH, other=float("-inf"))
         share = tl.exp(x.to(tl.float32) - logsum)
         tl.store(logits + at, (weight * (tl.where(at == target, 1.0, 0.0) - share)).to(x.dtype), mask=at < WIDTH)
@@ -498,8 +577,9 @@ SIGNATURES = {
     "turn_heads": "*E *E *E *fp32 *fp32 *E i32 fp32",
     "turn_heads_backward": "*E *E *E *E *fp32 *fp32 *E *fp32 i32 i32 fp32",
     "packed_attention": "&KEYS &KEYS *i32 *E *fp32 i32 fp32",
-    "packed_attention_queries": "*E *E *E *i32 *E *fp32 *fp32 *E i32 fp32",
+    "packed_attention_queries": "*E &KEYS &KEYS *i32 *E *fp32 *fp32 *E i32 fp32",
     "packed_attention_keys": "*E *E *E *i32 *fp32 *fp32 *E *E i32 fp32",
+    "packed_attention_keys_described": "&QUERIES &QUERIES *E *i32 *fp32 *fp32 *E *E i32 fp32",
     "token_losses": "*E *i64 *fp32 *fp32",
 }
 

@@ -19,6 +19,7 @@ namespace {
 
 constexpr int64_t kGateColumns = 1024;  // columns of the gate that a program does
 constexpr int64_t kLossTile = 8192;  // logits
+constexpr int kLossWarps = 16;
 constexpr int64_t kTurnedRows = 32;  // heads of tokens
 // Programs that gather a gradient by a weight, each over many rows; each leaves one row of what is then added up. 132 is an H200's processors.
 constexpr int64_t kNormPrograms = 16 * 132, kTurnPrograms = 4 * 132;
@@ -231,7 +232,7 @@ model::Normed KernelOperators::add_and_norm(const at::Tensor& residual, const at
 AttentionTiles tiles_of(const model::Config& config) {
   if (config.dtype == model::Dtype::kF32 || config.head_dim > 128) return {{32, 32, 4, 2}, {32, 32, 4, 1}, {32, 32, 8, 1}};
   if (config.head_dim > 64) return {{64, 64, 4, 3}, {64, 32, 4, 2}, {32, 64, 4, 3}};
-  if (config.head_dim == 64) return {{.queries = 64, .keys = 64, .warps = 4, .stages = 2, .described = true}, {64, 64, 4, 3}, {32, 64, 4, 3}};
+  if (config.head_dim == 64) return {{64, 64, 4, 2, 0, true}, {64, 64, 4, 3, 0, true}, {64, 64, 4, 2, 168, true}};
   return {{64, 64, 4, 3}, {64, 64, 4, 3}, {32, 64, 4, 3}};
 }
 
@@ -248,7 +249,9 @@ Result<AttentionTiles> with_tiles(AttentionTiles tiles, const std::string& words
     if (part == parts.end() || count != 5 || numbers[length] != '\0' || read.warps < 1 || read.stages < 1 || read.registers < 0 ||
         read.queries < 16 || read.keys < 16 || read.queries != padded(read.queries) || read.keys != padded(read.keys))
       return input_error("NEREID_ATTENTION_TILES: forward, queries or keys=QUERIES,KEYS,WARPS,STAGES,REGISTERS, the first two powers of two from 16 on, got '{}'", word);
-    read.described = part->second->described && (read.queries == read.keys || read.queries == 2 * read.keys);
+    // What a program keeps is one of the blocks that it goes through, or two.
+    const auto [kept, block] = part->first == "keys" ? std::pair(read.keys, read.queries) : std::pair(read.queries, read.keys);
+    read.described = part->second->described && (kept == block || kept == 2 * block);
     *part->second = read;
   }
   return tiles;
@@ -274,12 +277,12 @@ Result<std::shared_ptr<model::Operators>> make_training_operators(const model::C
   NEREID_TRY(const AttentionTiles tiles, with_tiles(tiles_of(config), words == nullptr ? "" : words));
   // In the order of Kernel.
   const std::vector<KernelRequest> requests = {
-      {"token_losses", element, {{"WIDTH", config.vocab_size}, {"TILE", std::min(kLossTile, padded(config.vocab_size))}}, 8},
+      {"token_losses", element, {{"WIDTH", config.vocab_size}, {"TILE", std::clamp<int64_t>(padded(config.vocab_size), 8, kLossTile)}}, kLossWarps},
       {"gate", element, gate}, {"gate_backward", element, gate},
       norm("sum_and_norm", "ADDED", true), norm("sum_and_norm", "ADDED", false),
       norm("sum_and_norm_backward", "PASSED", true), norm("sum_and_norm_backward", "PASSED", false),
       turn("turn_heads"), turn("turn_heads_backward"),
-      attention("packed_attention", tiles.forward), attention("packed_attention_queries", tiles.of_queries), attention("packed_attention_keys", tiles.of_keys)};
+      attention("packed_attention", tiles.forward), attention("packed_attention_queries", tiles.of_queries), attention(tiles.of_keys.described ? "packed_attention_keys_described" : "packed_attention_keys", tiles.of_keys)};
   NEREID_TRY(auto kernels, build_kernels(installation, launcher.arch(), requests));
   NEREID_TRY(const size_t first, launcher.load(std::move(kernels)));
   return std::shared_ptr<model::Operators>(std::make_shared<KernelOperators>(config, tiles, launcher, first));

@@ -103,6 +103,8 @@ TEST(TrainingOperators, HaveOtherTilesWhereWordsSaySo) {
   EXPECT_EQ(all->of_queries.keys, own.of_queries.keys);
   EXPECT_TRUE(own.forward.described && !all->forward.described) << "128 queries are four blocks of 32 keys";
   EXPECT_TRUE(with_tiles(own, "forward=128,64,4,3,0")->forward.described);
+  EXPECT_TRUE(all->of_keys.described) << "128 keys are two blocks of 64 queries";
+  EXPECT_FALSE(with_tiles(own, "keys=128,64,8,2,0")->of_keys.described);
   for (const std::string word : {"keys", "keys=", "keys=64,64,4,3", "keys=64,64,4,3,0,1", "keys=48,64,4,3,0", "keys=64,8,4,3,0", "keys=64,64,0,3,0", "values=64,64,4,3,0"}) {
     const auto refused = with_tiles(own, "forward=64,64,4,3,0 " + word);
     ASSERT_FALSE(refused.ok()) << word;
