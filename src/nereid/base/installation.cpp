@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 
+#include "nereid/base/home.h"
+
 namespace nereid {
 namespace {
 
@@ -15,7 +17,7 @@ fs::path environment(const char* name) {
 fs::path cache_folder() {
   if (auto path = environment("NEREID_CACHE"); !path.empty()) return path;
   if (auto path = environment("XDG_CACHE_HOME"); !path.empty()) return path / "nereid";
-  if (auto path = environment("HOME"); !path.empty()) return path / ".cache" / "nereid";
+  if (auto path = home_folder(); !path.empty()) return path / ".cache" / "nereid";
   return fs::temp_directory_path() / "nereid-cache";
 }
 

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <ctime>
 
+#include "nereid/base/home.h"
 #include "nereid/base/hash.h"
 
 namespace nereid::store {
@@ -99,7 +100,7 @@ fs::path Store::default_path() {
   };
   if (const auto file = environment("NEREID_STORE"); !file.empty()) return file;
   if (const auto data = environment("XDG_DATA_HOME"); data.is_absolute()) return data / "nereid" / "store.db";
-  if (const auto home = environment("HOME"); !home.empty())
+  if (const auto home = home_folder(); !home.empty())
     return home / ".local" / "share" / "nereid" / "store.db";
   return fs::temp_directory_path() / "nereid-store.db";
 }

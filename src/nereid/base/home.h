@@ -1,0 +1,11 @@
+// Whose files of ours lie where.
+#pragma once
+
+#include <filesystem>
+
+namespace nereid {
+
+// $HOME; where it is not told, what the user database says. Empty where neither knows.
+std::filesystem::path home_folder();
+
+}  // namespace nereid
