@@ -95,6 +95,9 @@ refused("a key of nobody", start("wrong", schedule={"stepz": 1}), "wrong.toml:",
 refused("no such data", start("nowhere", data={"train": ["/nowhere"]}), "/nowhere/tokens.json: No such file", code=2)
 refused("a small vocabulary", start("small", model={"vocab_size": 50}), "the data has ids up to 60, the model a vocabulary of 50", code=2)
 
+refused("a model for nobody's memory", start("large", model={"hidden_size": 1 << 20, "intermediate_size": 1 << 20, "num_hidden_layers": 100}),
+        "large: [model] has 659", "parameters, which do not fit into the memory of cpu", code=2)
+
 bad = root / "bad_model"
 shutil.copytree(model, bad)
 weights = load_file(bad / "model.safetensors")

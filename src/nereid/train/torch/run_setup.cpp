@@ -64,7 +64,12 @@ Result<model::Weights> first_weights(const RunFile& run, at::Device device) {
   if (!run.model.shape) return model::load_weights(run.model.start_from, device, dtype);
   model::Config config = *run.model.shape;
   config.dtype = dtype;
-  model::Weights weights = model::make_weights(config, device);
+  model::Weights weights;
+  try {
+    weights = model::make_weights(config, device);
+  } catch (const c10::Error&) {  // memory
+    return input_error("{}: [model] has {} parameters, which do not fit into the memory of {}", run.name, config.parameter_count(), device.str());
+  }
   model::initialize(weights, static_cast<uint64_t>(run.seed));
   return weights;
 }

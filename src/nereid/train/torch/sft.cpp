@@ -257,6 +257,10 @@ class SftRun {
 
 Status run_sft(const TrainOptions& options) {
   NEREID_TRY(const RunFile run, read_run_file(options.run_file));
+  // Before a process for each rank has opened its device.
+  if (const auto& data = run.data; data.rows_per_step % (data.rows_at_once * options.ranks) != 0)
+    return input_error("{}: data.rows_per_step: expected a multiple of rows_at_once ({}) times {} ranks, got {}", options.run_file, data.rows_at_once,
+                       options.ranks, data.rows_per_step);
   return on_ranks(options.ranks, options.device, run.machine,
                   [&](Ranks& ranks, at::Device device) { return SftRun(options, run, ranks, device).go(); });
 }
