@@ -158,6 +158,8 @@ class Optimize(unittest.TestCase):
         raising = self.folder / "raising.py"
         raising.write_text("import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return x + undefined\n"
                            "def get_inputs():\n    return [torch.randn(3)]\ndef get_init_inputs():\n    return []\n")
+        linked = self.folder / "linked.py"
+        linked.symlink_to(raising)
         cases = [(["gone.py", "-o", out], "gone.py"), ([TASKS, "-o", out], "`nereid eval"), ([TASKS / "mlp.py"], "output"), ([raising, "-o", out], "raising.py:4"),
                  ([TASKS / "mlp.py", "-o", out, "--proposers", "oracle"], "oracle"),
                  ([TASKS / "mlp.py", "-o", out, "--proposers", ","], "nobody"),
@@ -165,6 +167,8 @@ class Optimize(unittest.TestCase):
                  ([TASKS / "mlp.py", "-o", out, "--policy", "lax"], "lax"),
                  ([TASKS / "mlp.py", "-o", self.folder / "no" / "such" / "x.py"], "folder"),
                  ([TASKS / "mlp.py", "-o", out, "--report", self.folder / "no" / "x.html"], "--report"),
+                 ([raising, "-o", linked], "expected another file than"), ([raising, "-o", out, "--report", raising], "expected another file than"),
+                 ([TASKS / "mlp.py", "-o", out, "--report", out], "expected another file than -o"),
                  ([TASKS / "mlp.py", "-o", out, "--store", raising], "not a database")]  # fmt: skip
         for arguments, word in cases:
             with self.subTest(arguments=arguments):

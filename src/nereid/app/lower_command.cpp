@@ -49,6 +49,7 @@ Status write(const LowerOptions& options, const std::string& file, const std::st
     std::filesystem::create_directories(path);
     path /= std::filesystem::path(file).filename();
   }
+  NEREID_TRY_STATUS(is_not("-o", path.string(), file));
   return write_file_atomically(path, text);
 }
 

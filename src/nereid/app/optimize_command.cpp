@@ -151,7 +151,13 @@ Result<Answer> run(const OptimizeOptions& options, bool json) {
     return input_error("{}: is a folder, expected a file; `nereid eval {} -o RESULTS` does all of a folder's tasks", options.reference, options.reference);
   NEREID_TRY(const std::string source, read_file(options.reference, size_t{16} << 20));
   NEREID_TRY_STATUS(writable("-o", options.output));
-  if (!options.report.empty()) NEREID_TRY_STATUS(writable("--report", options.report));
+  NEREID_TRY_STATUS(is_not("-o", options.output, options.reference));
+  if (!options.report.empty()) {
+    NEREID_TRY_STATUS(writable("--report", options.report));
+    NEREID_TRY_STATUS(is_not("--report", options.report, options.reference));
+    if (std::filesystem::absolute(options.report).lexically_normal() == std::filesystem::absolute(options.output).lexically_normal())
+      return input_error("--report {}: expected another file than -o", options.report);
+  }
   NEREID_TRY(const auto setup, SearchSetup::make(options.search, 1));
   NEREID_TRY(const auto ways, ways_of(options.search, setup->bench->settings().device));
   const std::string name = std::filesystem::path(options.reference).filename().string();

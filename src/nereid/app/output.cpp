@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 namespace nereid::app {
 
@@ -17,6 +18,12 @@ Status write_stdout(std::string_view text) {
 
 std::string json_line(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Status is_not(const char* option, const std::string& output, const std::string& input) {
+  std::error_code absent;
+  if (!std::filesystem::equivalent(output, input, absent)) return ok_status();
+  return input_error("{} {}: expected another file than {}, which would be lost", option, output, input);
 }
 
 Terminal Terminal::of_stdout() {

@@ -16,6 +16,9 @@ using nereid::stream_stdout;  // one of many: where the reader has gone, there i
 // One line that a program reads; what is no UTF-8 in it is replaced.
 std::string json_line(const Json& json);
 
+// An error where an option's file is one that is read, under whatever name: it would be lost.
+Status is_not(const char* option, const std::string& output, const std::string& input);
+
 struct Terminal {
   int width = 100;        // columns; 100 where stdout is no terminal and COLUMNS says nothing
   bool terminal = false;  // where not, nothing needs to be cut short

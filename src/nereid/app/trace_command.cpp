@@ -86,6 +86,7 @@ Status can_be_kept(const std::filesystem::path& output) {
 
 Result<Answer> run(const TraceOptions& options, bool json) {
   NEREID_TRY_STATUS(can_be_kept(options.output));
+  NEREID_TRY_STATUS(is_not("-o", options.output, options.file));
   NEREID_TRY(const Traced traced, obtain(options));
   if (const auto* none = std::get_if<NoTrace>(&traced)) {
     fmt::print(stderr, "nereid: {}\n", none->text);
