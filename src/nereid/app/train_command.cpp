@@ -15,9 +15,9 @@ namespace nereid::app {
 namespace {
 
 constexpr const char* kTrainExamples = R"(Examples:
-  nereid synth --level 1 --count 200 --held-out 0.1 --pairs --brief --max-elements 2^14 --max-work 2^18 -o pairs.jsonl
-  nereid train data pairs.jsonl -o data/tiny/train -t models/small/tokenizer.json --split train
-  nereid train data pairs.jsonl -o data/tiny/held_out -t models/small/tokenizer.json --split held-out
+  nereid synth --level 1 --count 200 --held-out 0.1 --pairs --brief --max-elements 2^14 --max-work 2^18 -o tiny.jsonl
+  nereid train data tiny.jsonl -o data/tiny/train -t models/small/tokenizer.json --split train
+  nereid train data tiny.jsonl -o data/tiny/held_out -t models/small/tokenizer.json --split held-out
   nereid train sft runs/tiny.toml                  on a CPU in minutes; goes on from its last checkpoint when it is started again
   nereid train sft runs/tiny.toml --json | jq .loss
   nereid train rl runs/tiny-rl.toml                writes kernels, has them judged, learns from the verdicts
