@@ -96,6 +96,10 @@ Result<std::pair<size_t, JudgedAnswer>> parse_judged(std::string_view line, cons
       NEREID_TRY(*target, field->text());
     }
   }
+  NEREID_TRY(const auto seconds_field, root.find("seconds"));
+  if (seconds_field) {
+    NEREID_TRY(answer.seconds, seconds_field->number());
+  }
   NEREID_TRY(const auto phases, root.find("phases"));
   if (phases) {
     NEREID_TRY_STATUS(phases->each_member(kMostPhases, [&](const std::string& phase, const JsonField& seconds) -> Status {

@@ -50,7 +50,8 @@ struct JudgedAnswer {
   std::string rule{};                    // of the evidence
   std::string reason{};                  // a sentence
   std::string trace{};                   // its digest, where the answer has one
-  std::map<std::string, double> phases{};  // where its seconds went: verify::Verdict::phases
+  double seconds = 0;                      // that the verdict took
+  std::map<std::string, double> phases{};  // where they went: verify::Verdict::phases
   std::optional<double> reference_ms{};  // where it was timed
   Judged judged{};
 };

@@ -33,7 +33,7 @@ while read -r line; do
       more='"times": {"speedup": 4, "reference_ms": 2}, "phases": {"open": 2, "time_trial": 1, "time_samples": 0.5, "gpu": 3, "time": 9}' ;;
     *--compile-for\ 90*) more="$more, \"phases\": {\"compile\": 4}" ;;
   esac
-  echo "{\"id\": \"$id\", \"verdict\": \"$word\", \"rule\": \"r\", \"reason\": \"because\", $more}"
+  echo "{\"id\": \"$id\", \"verdict\": \"$word\", \"rule\": \"r\", \"reason\": \"because\", \"seconds\": 3, $more}"
 done
 echo "ended" >> "$0.calls"
 )";
@@ -127,6 +127,8 @@ TEST_F(AnswerJudgeTest, WhatIsVerifiedIsTimedApart) {
     const ClockSeconds seconds = step == 0 ? ClockSeconds{0, 0, 9, 1.5, 0, 0, 9} : ClockSeconds{};
     EXPECT_EQ(round.clock_seconds(), seconds);
     EXPECT_EQ(round.compiled_ahead_seconds(), step == 0 ? 5 * 4 : 0);
+    EXPECT_EQ(round.judged_seconds(), step == 0 ? 5 * 3 : 0);
+    EXPECT_EQ(round.slowest_seconds(), step == 0 ? 3 : 0);
   }
   EXPECT_EQ(calls("held to its trace"), 3);
   EXPECT_EQ(calls("--compile-for 90"), 1);

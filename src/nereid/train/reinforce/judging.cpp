@@ -54,6 +54,7 @@ Result<std::vector<JudgedAnswer>> JudgingRound::verdicts(bool interruptible) {
   for (const Asked& asked : asked_) {
     auto& verdict = programs_.at(asked.key);
     NEREID_TRY(verdict, judging_->judge_->wait(asked.number, interruptible));
+    judged_seconds_ += verdict.seconds, slowest_seconds_ = std::max(slowest_seconds_, verdict.seconds);
     if (const auto compiled = verdict.phases.find("compile"); compiled != verdict.phases.end())
       compiled_ahead_seconds_ += compiled->second;
     if (clock_ == nullptr || !verdict.judged.correct) continue;

@@ -54,7 +54,10 @@ class JudgingRound {
   double timing_seconds() const { return timing_seconds_; }  // of verdicts(), after the last judge's word
   // Summed over programs, of which several are under way at a time: more than timing_seconds().
   const ClockSeconds& clock_seconds() const { return clock_seconds_; }
-  double compiled_ahead_seconds() const { return compiled_ahead_seconds_; }  // likewise, by the judge
+  // Likewise, of the judge: all of its verdicts, and of these what was compiled for the clock; and its slowest verdict.
+  double judged_seconds() const { return judged_seconds_; }
+  double compiled_ahead_seconds() const { return compiled_ahead_seconds_; }
+  double slowest_seconds() const { return slowest_seconds_; }
 
  private:
   struct Asked {
@@ -71,7 +74,7 @@ class JudgingRound {
   std::vector<Asked> asked_;                      // in the order in which they were handed in
   std::vector<std::string> keys_;                 // by index
   size_t judged_ = 0, timed_ = 0;
-  double timing_seconds_ = 0, compiled_ahead_seconds_ = 0;
+  double timing_seconds_ = 0, judged_seconds_ = 0, compiled_ahead_seconds_ = 0, slowest_seconds_ = 0;
   ClockSeconds clock_seconds_{};
 };
 

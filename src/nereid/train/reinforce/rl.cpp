@@ -319,7 +319,9 @@ class RlLoop {
     clock = Stopwatch();
     NEREID_TRY(const auto verdicts, pending_->round.verdicts(interruptible()));
     const double time_s = pending_->round.timing_seconds(), judge_s = clock.seconds() - time_s;
+    clock = Stopwatch();
     NEREID_TRY(Gathered gathered, gather_rollouts(*ranks_, pending_->written, verdicts));
+    const double ranks_s = clock.seconds();
     clock = Stopwatch();
     const double share = learning_rate_share(run().schedule, state_.step, spent_);
     NEREID_TRY(auto learnt, learner_->learn(pending_->written, gathered, share));
@@ -330,11 +332,12 @@ class RlLoop {
     for (const auto& rollout : gathered.told)
       curriculum_.rewarded(pending_->written.classes[rollout.prompt], binary_reward(rollout.judged));
     const auto& round = pending_->round;
+    const double slowest_s = round.slowest_seconds();
     std::vector<double> counts;
     for (const size_t count :
          {pending_->written.answers.size(), round.different(), round.judged(), round.timed()})
       counts.push_back(static_cast<double>(count));
-    counts.push_back(round.compiled_ahead_seconds());
+    counts.insert(counts.end(), {round.judged_seconds(), round.compiled_ahead_seconds()});
     counts.insert(counts.end(), round.clock_seconds().begin(), round.clock_seconds().end());
     NEREID_TRY_STATUS(ranks_->sum(counts));
     pending_ = std::move(next);
@@ -364,14 +367,17 @@ class RlLoop {
                                    {"judge_restarts", static_cast<double>(restarts)},
                                    {"write_s", write_s},
                                    {"judge_s", judge_s},
+                                   {"judged_s", counts[4]},
+                                   {"slowest_s", slowest_s},
                                    {"time_s", time_s},
+                                   {"ranks_s", ranks_s},
                                    {"learn_s", learn_s},
                                    {"held_out_s", held_out_s + whole.seconds()},
                                    {"step_s", latest_seconds_},
                                    {"memory_gb", peak_gigabytes(device_)}});
     if (clock_) {
-      figures.emplace_back("compiled_ahead_s", counts[4]);
-      for (size_t i = 0; i < kClockParts.size(); ++i) figures.emplace_back(fmt::format("clock/{}_s", kClockParts[i]), counts[5 + i]);
+      figures.emplace_back("compiled_ahead_s", counts[5]);
+      for (size_t i = 0; i < kClockParts.size(); ++i) figures.emplace_back(fmt::format("clock/{}_s", kClockParts[i]), counts[6 + i]);
     }
     return figures;
   }
