@@ -3,14 +3,22 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 
 namespace nereid {
 
 Progress::Progress(std::string what, int64_t total)
-    : what_(std::move(what)), total_(total), terminal_(::isatty(STDERR_FILENO) == 1) {}
+    : what_(std::move(what)), total_(total), terminal_(::isatty(STDERR_FILENO) == 1) {
+  if (!terminal_) return;
+  ticking_ = std::jthread([this](const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    while (!wake_.wait_for(lock, stop, std::chrono::seconds(1), [&] { return stop.stop_requested(); })) draw();
+  });
+}
 
 Progress::~Progress() {
+  ticking_ = {};
   if (shown_) std::fputs("\r\033[K", stderr);
 }
 
@@ -45,7 +53,7 @@ void Progress::draw() {
   if (total_ > 0) {
     const double per_item = done_ > 0 ? started_.seconds() / static_cast<double>(done_) : 0;
     line += fmt::format(" {}/{}", done_, total_);
-    if (done_ > 0) line += fmt::format(", {:.0f} s left", per_item * static_cast<double>(total_ - done_));
+    line += done_ > 0 ? fmt::format(", {:.0f} s left", per_item * static_cast<double>(total_ - done_)) : fmt::format(", {:.0f} s", started_.seconds());
   } else {
     line += fmt::format(" {:.0f} s", started_.seconds());
   }

@@ -1,9 +1,12 @@
-// A progress line on stderr for anything that takes longer than two seconds; silent when stderr is no terminal.
+// A progress line on stderr for anything that takes longer than two seconds; silent when stderr is no terminal. It is drawn anew every second, also
+// where nothing new is said: so one sees that there is work.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <thread>
 
 #include "nereid/base/deadline.h"
 
@@ -31,6 +34,8 @@ class Progress {
   Stopwatch started_, drawn_;
   const bool terminal_;
   bool shown_ = false;
+  std::condition_variable_any wake_;
+  std::jthread ticking_;  // last: it stops before the rest goes
 };
 
 }  // namespace nereid

@@ -147,7 +147,7 @@ class Answers {
     if (std::isnan(token.logprob) && written_.ok())
       written_ = input_error("prompt {}, sample {}: expected numbers for token {}, got NaN: the checkpoint's weights are broken, or too large for {}",
                              token.request, token.sample, sample.tokens.size(), options_.dtype.empty() ? "its type" : options_.dtype);
-    ++tokens_;
+    if (++tokens_ % 16 == 0) progress_.beside(fmt::format("{} tokens, {:.0f} a second", tokens_, static_cast<double>(tokens_) / watch_.seconds()));
     sample.tokens.push_back(token.token);
     sample.logprobs.push_back(token.logprob);
     sample.drawn_logprobs.push_back(token.drawn_logprob);
