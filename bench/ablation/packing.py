@@ -16,8 +16,8 @@ KEPT = ("run.toml", TRAINED, MACHINE, FINGERPRINT, "run/metrics.jsonl", "eval-*/
 KEPT_OF_A_RESULT = ("task", "level", "sample", "verdict", "rule", "otherwise", "ms", "reference_ms")
 KEPT_OF_A_SEARCH = ("id", "verdict", "samples", "verified", "speedup")
 KEPT_OF_A_ROLLOUT = ("step", "prompt", "sample", "verdict", "rule", "reason", "reward")
-KEPT_OF_A_STEP = ("step", "reward", "speedup", "entropy", "kl", "length", "loss", "held_out_loss", "seconds", "step_s", "write_s", "judge_s", "time_s", "learn_s", "held_out_s")
-KEPT_KINDS = ("verdict/", "rule/", "share/", "pass_at_1/")  # of a step's figures, too
+KEPT_OF_A_STEP = ("step", "reward", "speedup", "entropy", "kl", "length", "loss", "held_out_loss", "seconds", "step_s", "write_s", "judge_s", "time_s", "ranks_s", "judged_s", "slowest_s", "learn_s", "held_out_s")
+KEPT_KINDS = ("verdict/", "rule/", "share/", "pass_at_1/", "clock/")  # of a step's figures, too
 EXAMPLES = 5  # rules of which an example is kept
 
 
