@@ -230,6 +230,7 @@ class RlLoop {
       if (!figures.ok()) return figures.error().blame == Blame::kInterrupted ? stop_early() : figures.error();
       if (leads()) NEREID_TRY_STATUS(tell(*figures));
       if (last_ || state_.step % run().checkpoints.every_steps == 0) NEREID_TRY_STATUS(keep());
+      NEREID_TRY_STATUS(checkpoint_writer_->look());
       NEREID_TRY(const auto stop, gather_numbers<int>(*ranks_, {interrupted() ? 1 : 0}));
       if (!last_ && std::ranges::count(stop, 1) > 0) return stop_early();
     }

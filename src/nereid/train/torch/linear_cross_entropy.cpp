@@ -4,6 +4,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/logsumexp.h>
+#include <ATen/ops/mm.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -18,9 +19,9 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// PyTorch's operators make float32 of the logits, and several copies. Ours work in place, on bfloat16: 1 GB; and for each chunk the sum of the head's gradients is
+// PyTorch's operators make float32 of the logits, and several copies. Ours work in place, on bfloat16: 2 GB; and for each chunk the sum of the head's gradients is
 // read and written, which is more than the logits where there are many words and few rows.
-constexpr int64_t kLogitsAtOnce = int64_t{1} << 27, kLogitsAtOnceInPlace = int64_t{1} << 29, kRowsInStep = 64;
+constexpr int64_t kLogitsAtOnce = int64_t{1} << 27, kLogitsAtOnceInPlace = int64_t{1} << 30, kRowsInStep = 64;
 
 int64_t chunk_of(const at::Tensor& weight, int64_t chunk, bool in_place = false) {
   return chunk > 0 ? chunk : rows_at_once(weight.size(0), in_place);
@@ -63,7 +64,8 @@ struct Gradients {
         weight(at::zeros(of_weight.sizes(), of_weight.options().dtype(at::kFloat))) {}
   void add(int64_t begin, int64_t end, const at::Tensor& logit_gradient, const at::Tensor& rows,
            const at::Tensor& of_weight) {
-    hidden.slice(0, begin, end).copy_(logit_gradient.matmul(of_weight));
+    at::Tensor part = hidden.slice(0, begin, end);
+    at::mm_out(part, logit_gradient, of_weight);
     weight.add_(logit_gradient.t().matmul(rows));
   }
 };

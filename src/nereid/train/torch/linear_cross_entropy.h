@@ -7,7 +7,7 @@
 
 namespace nereid::train {
 
-// As many rows as make 2^27 logits, or 2^29 that are worked on in place, in 64s: what a chunk takes of the targets then begins at 16 bytes, as kernels are told.
+// As many rows as make 2^27 logits, or 2^30 that are worked on in place, in 64s: what a chunk takes of the targets then begins at 16 bytes, as kernels are told.
 int64_t rows_at_once(int64_t vocab, bool in_place = false);
 
 // scale * sum of -log softmax(hidden weight^T)[target] over the rows whose target is not kNoTarget; float32,
