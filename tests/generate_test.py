@@ -139,9 +139,14 @@ class Test:
     def errors(self):
         for words, said in [(("--prompt", "x", "--prompts", "y"), "expected either --prompt or --prompts"), (("--prompts", "/nowhere.jsonl"), "/nowhere.jsonl: No such file"),
                             (("--prompt", "x", "--dtype", "int8"), "--dtype: expected float32, bfloat16 or float16, got 'int8'"),
+                            (("--prompt", "x", "--seed", -1), "expected a whole number from 0 to 2^64 - 1, got '-1'"),
+                            (("--prompt", "x", "--seed", 2**64), f"expected a whole number from 0 to 2^64 - 1, got '{2**64}'"),
+                            (("--prompt", "x", "--temperature", "nan"), "expected a number from 0 to 100, got 'nan'"),
                             (("--prompt", "word " * 600), "expected fewer than 512, as many as the model's context has")]:
             done = self.run(*words, code=2)
             self.expect(said in done.stderr, f"told: {said!r}{'' if said in done.stderr else ', got ' + repr(done.stderr)}")
+        unknown = subprocess.run([self.nereid, "frobnicate"], capture_output=True, text=True)
+        self.expect(unknown.returncode == 2 and "there is no command 'frobnicate': expected one of trace, verify," in unknown.stderr, f"an unknown command is named: {unknown.stderr!r}")
         full = subprocess.run(["sh", "-c", 'exec "$@" > /dev/full', "sh", self.nereid, "generate", "--model", self.folder, "--device", self.device, "--prompt", "x", "--max-tokens", "4", "--json"],
                               capture_output=True, text=True)
         self.expect(full.returncode == 3 and "stdout: No space left on device" in full.stderr, f"a full disk is told: {full.stderr!r}")

@@ -1,6 +1,11 @@
 #include "nereid/app/run.h"
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
 
 #include "nereid/app/command.h"
 #include "nereid/app/version.h"
@@ -36,6 +41,16 @@ int run(int argc, char** argv) {
   add_train_command(app, chosen);
   add_tokenize_command(app, chosen);
 
+  // CLI11 says "A subcommand is required" of a word that is none.
+  const auto commands = app.get_subcommands({});
+  const auto is_meant = [&](const CLI::App* command) { return command->check_name(argv[1]); };
+  if (argc > 1 && argv[1][0] != '-' && std::ranges::none_of(commands, is_meant)) {
+    std::string names;
+    for (const auto* command : commands)
+      if (!command->get_group().empty()) names += (names.empty() ? "" : ", ") + command->get_name();
+    fmt::print(stderr, "nereid: there is no command '{}': expected one of {}\n", argv[1], names);
+    return exit_code(Blame::kInput);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -7,6 +7,7 @@
 
 #include "nereid/app/common.h"
 #include "nereid/app/version.h"
+#include "nereid/base/number_option.h"
 #include "nereid/base/shipped_model.h"
 #include "nereid/policy/compiler.h"
 #include "nereid/policy/http.h"
@@ -109,7 +110,7 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
       .add_option("--repairs", flags.repairs, "Times that a proposer is told what was wrong with its answer")
       ->check(CLI::Range(0, 100))
       ->capture_default_str();
-  command.add_option("--seed", flags.seed, "Of the trials (default: fresh)");
+  command.add_option("--seed", flags.seed, "Of the trials (default: fresh)")->check(a_seed());
   command.add_flag("--shrink", flags.shrink, "Judge at smaller sizes, where the task does not fit");
   command.add_flag(
       "--against-compile", flags.against_compile,

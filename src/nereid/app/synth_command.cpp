@@ -17,6 +17,7 @@
 #include "nereid/base/file.h"
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json.h"
+#include "nereid/base/number_option.h"
 #include "nereid/base/progress.h"
 #include "nereid/base/thread_pool.h"
 #include "nereid/pairs/weak_task.h"
@@ -368,7 +369,7 @@ void add_synth_command(CLI::App& app, Chosen& chosen) {
       ->required()
       ->check(CLI::Range(1, synth::kHighestLevel));
   command->add_option("--count", options->count, "How many programs to make")->capture_default_str();
-  command->add_option("--seed", options->seed, "Other programs for another number")->capture_default_str();
+  command->add_option("--seed", options->seed, "Other programs for another number")->check(a_seed())->capture_default_str();
   command
       ->add_option("--ops", options->ops,
                    "Operators to draw from, separated by commas; all, or drtriton for its 61")

@@ -7,6 +7,7 @@
 #include "nereid/app/output.h"
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json.h"
+#include "nereid/base/number_option.h"
 #include "nereid/base/progress.h"
 #include "nereid/verify/batch.h"
 #include "nereid/verify/ladder.h"
@@ -141,7 +142,7 @@ void add_options(CLI::App& command, VerifyOptions& options) {
   command.add_option("CANDIDATE", options.candidate,
                      "The answer: class ModelNew, or a text with a code block");
   add_judging_flags(command, options);
-  command.add_option("--seed", options.seed, "Repeats a run: every verdict tells its seed (default: fresh)");
+  command.add_option("--seed", options.seed, "Repeats a run: every verdict tells its seed (default: fresh)")->check(a_seed());
   command.add_option("--rtol", options.rtol, "Replaces the tolerance: |got - want| <= atol + rtol |want|")
       ->check(CLI::NonNegativeNumber);
   command.add_option("--atol", options.atol, "See --rtol")->check(CLI::NonNegativeNumber);

@@ -7,6 +7,7 @@
 #include "nereid/base/file.h"
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json_field.h"
+#include "nereid/base/number_option.h"
 #include "nereid/base/progress.h"
 #include "nereid/base/standard_output.h"
 #include "nereid/base/text.h"
@@ -265,11 +266,11 @@ void add_generate_command(CLI::App& app, Chosen& chosen) {
   command->add_option("-n,--samples", options->samples, "Samples of each prompt")->check(CLI::Range(int64_t{1}, int64_t{1} << 20))->capture_default_str();
   command->add_option("--enough", options->enough, "Of each prompt's samples: when so many have ended by themselves, the others are dropped; 0: all are wanted")->check(CLI::Range(int64_t{0}, int64_t{1} << 20))->capture_default_str();
   command->add_option("--max-tokens", options->most_new, "Of a sample")->check(CLI::Range(int64_t{1}, int64_t{1} << 24))->capture_default_str();
-  command->add_option("--temperature", options->temperature, "0: the most probable token")->check(CLI::Range(0.0, 100.0));
+  command->add_option("--temperature", options->temperature, "0: the most probable token")->check(within(0, 100));
   command->add_option("--top-k", options->top_k, "Only the k most probable tokens; 0: all")->check(CLI::Range(int64_t{0}, int64_t{1} << 24));
-  command->add_option("--top-p", options->top_p, "Only the most probable tokens that make up this share")->check(CLI::Range(1e-9, 1.0));
-  command->add_option("--min-p", options->min_p, "Only tokens at least so probable, of the most probable one")->check(CLI::Range(0.0, 1.0));
-  command->add_option("--seed", options->seed, "Samples of another seed are others")->capture_default_str();
+  command->add_option("--top-p", options->top_p, "Only the most probable tokens that make up this share")->check(within(1e-9, 1));
+  command->add_option("--min-p", options->min_p, "Only tokens at least so probable, of the most probable one")->check(within(0, 1));
+  command->add_option("--seed", options->seed, "Samples of another seed are others")->check(a_seed())->capture_default_str();
   command->add_option("--stop", options->stops, "A text that ends a sample, itself left out; may be given again")->allow_extra_args(false);
   command->add_flag("--ignore-end", options->ignore_end, "Go on after the model's end tokens");
   command->add_flag("--no-special", options->no_special, "Nothing before the prompt: Llama 3's tokenizer puts a token there");
