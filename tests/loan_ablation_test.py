@@ -63,11 +63,11 @@ class Loans(unittest.TestCase):
         (site / "nereid").chmod(0o755)
         with tarfile.open(self.checkout / "carry/site.tar.xz", "w:xz") as tar:
             tar.add(self.root / "site", arcname=".")
-        (self.root / "stub/torch").mkdir(parents=True)
-        (self.root / "stub/torch/__init__.py").write_text("")
+        (self.root / "stand-in/torch").mkdir(parents=True)
+        (self.root / "stand-in/torch/__init__.py").write_text("")
 
     def call(self, number, until, **settings):
-        environment = {**os.environ, "PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}", "PYTHONPATH": str(self.root / "stub"), "LOAN": str(self.loan(number)), "OUT": str(self.root / f"out{number}"),
+        environment = {**os.environ, "PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}", "PYTHONPATH": str(self.root / "stand-in"), "LOAN": str(self.loan(number)), "OUT": str(self.root / f"out{number}"),
                        "UNTIL": str(until), "DEVICE": "cpu", "MODEL": "carry/start", "ARMS": "bench/ablation/few.toml", "PROGRAMS": "400", "TOTAL": "500", "G": "1", "EVERY": "0.2", **settings}
         said = self.root / "said.txt"
         with said.open("w") as out:  # what goes on there holds a pipe

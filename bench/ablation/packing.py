@@ -49,10 +49,10 @@ def pick_answers(evaluated):
         write(evaluated / "answers.jsonl", "".join(json.dumps({**row, "answer": answer["text"]}) + "\n" for row, answer in zip(rows, answers)))
 
 
-def tarred(files):
+def tarred(files, mode="w"):
     """`files`: (name, bytes)."""
     buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as tar:
+    with tarfile.open(fileobj=buffer, mode=mode) as tar:
         for name, content in files:
             entry = tarfile.TarInfo(name)
             entry.size = len(content)
@@ -61,13 +61,7 @@ def tarred(files):
 
 
 def archive(files):
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
-        for name, content in files:
-            entry = tarfile.TarInfo(name)
-            entry.size = len(content)
-            tar.addfile(entry, io.BytesIO(content))
-    return buffer.getvalue()
+    return tarred(files, "w:gz")
 
 
 def contents(folder, patterns):
