@@ -199,6 +199,31 @@ Result<JudgedAnswer> AnswerJudge::wait(size_t number, bool interruptible) {
   }
 }
 
+Status AnswerJudge::wait_for_most(const std::vector<size_t>& numbers, double seconds, bool interruptible) {
+  std::unique_lock lock(mutex_);
+  std::optional<Deadline> patience;
+  for (;;) {
+    const auto missing = std::ranges::count_if(numbers, [&](size_t number) { return !judged_.contains(number); });
+    if (missing == 0) return ok_status();
+    if (failure_) return *failure_;
+    if (interruptible && interrupted()) return Error{"interrupted", Blame::kInterrupted};
+    if (!patience && 10 * missing <= std::ssize(numbers)) patience = Deadline::after(seconds);
+    if (patience && patience->passed()) break;
+    changed_.wait_for(lock, std::chrono::milliseconds(patience ? 20 : 100));
+  }
+  for (const size_t number : numbers) {
+    if (judged_.contains(number)) continue;
+    std::erase(waiting_, number);
+    settle(number, no_verdict("the step's other answers had their verdicts long before"));
+  }
+  return ok_status();
+}
+
+int AnswerJudge::deaths_under(size_t number) const {
+  const auto asked = asked_.find(number);
+  return asked == asked_.end() ? 0 : asked->second.deaths;
+}
+
 int64_t AnswerJudge::restarts() const {
   const std::lock_guard lock(mutex_);
   return restarts_;
@@ -272,8 +297,7 @@ void AnswerJudge::fill() {
   while (!waiting_.empty()) {
     const size_t number = waiting_.front();
     const Asked& asked = asked_.at(number);
-    const bool alone =
-        asked.deaths > 0 || (!under_way_.empty() && asked_.at(under_way_.begin()->second).deaths > 0);
+    const bool alone = asked.deaths > 0 || (!under_way_.empty() && deaths_under(under_way_.begin()->second) > 0);
     if (under_way_.size() >= (alone ? 1 : kAhead * static_cast<size_t>(settings_.jobs))) return;
     waiting_.pop_front();
     const size_t id = sent_++;
@@ -328,6 +352,7 @@ void AnswerJudge::take_line(std::string_view line) {
   const size_t number = found->second;
   under_way_.erase(found);
   deaths_in_a_row_ = 0;
+  if (!asked_.contains(number)) return;  // it was given up
   if (parsed->second.word == "Error" && parsed->second.rule != "input" &&
       ++asked_.at(number).errors < kMostErrors)
     return waiting_.push_back(number);
@@ -346,6 +371,7 @@ Status AnswerJudge::died() {
   ++restarts_;
   for (auto under_way = under_way_.rbegin(); under_way != under_way_.rend(); ++under_way) {
     const size_t number = under_way->second;
+    if (!asked_.contains(number)) continue;
     if (++asked_.at(number).deaths < kMostDeaths)
       waiting_.push_front(number);
     else

@@ -73,6 +73,10 @@ class AnswerJudge {
   // whatever it is given; or an interrupt, where it may end this.
   Result<JudgedAnswer> wait(size_t number, bool interruptible = true);
 
+  // Until nine in ten of `numbers` have a verdict, and then for at most `seconds` more: what is missing then is given up, and wait() says
+  // "Error" of it at once. The program may still be at it; nobody hears of that.
+  Status wait_for_most(const std::vector<size_t>& numbers, double seconds, bool interruptible = true);
+
   int64_t restarts() const;  // so far
 
  private:
@@ -90,6 +94,7 @@ class AnswerJudge {
   bool exchange();
   void take_line(std::string_view line);
   void settle(size_t number, JudgedAnswer judged);
+  int deaths_under(size_t number) const;
 
   JudgeSettings settings_;
   std::vector<std::string> words_, environment_;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include "nereid/base/deadline.h"
 #include "nereid/base/file.h"
 
 namespace nereid::train {
@@ -19,6 +20,7 @@ echo "started $*" >> "$0.calls"
 while read -r line; do
   id=${line#*\"id\":\"}; id=${id%%\"*}
   case "$line" in
+    *slow*) (sleep 1; echo "{\"id\": \"$id\", \"verdict\": \"Verified\", \"seconds\": 1}") & continue ;;
     *kill*) echo "killed by $id" >&2; exit 9 ;;
     *ours*) echo "ours" >> "$0.calls"; word=Error ;;
     *bad*) word=Mismatch ;;
@@ -155,6 +157,28 @@ TEST_F(AnswerJudgeTest, AnAnswerThatKillsTheJudgeIsNoVerdictAndTheOthersHaveThei
   for (size_t i = 0; i < 40; ++i) EXPECT_EQ(verdicts[i].word, i == 3 ? "Error" : "Verified") << i;
   EXPECT_FALSE(verdicts[3].judged.valid);
   EXPECT_EQ(judge->restarts(), 3);
+}
+
+TEST_F(AnswerJudgeTest, WhatComesLongAfterTheOthersIsNoVerdict) {
+  const auto judge = start();
+  Judging judging(*judge, nullptr, 0.1);
+  const auto answer = [](size_t i) { return code(fmt::format("{} = {}", i % 16 == 3 ? "slow" : "good", i)); };
+  JudgingRound round(judging);
+  for (size_t i = 0; i < 20; ++i) round.add(i, "task", answer(i));
+  const Stopwatch watch;
+  const auto verdicts = round.verdicts().value();
+  EXPECT_LT(watch.seconds(), 0.9);
+  for (size_t i = 0; i < 20; ++i) EXPECT_EQ(verdicts[i].word, i % 16 == 3 ? "Error" : "Verified") << i;
+  // It is asked about again; and where it is all that there is, it is waited for.
+  JudgingRound again(judging);
+  for (size_t i = 0; i < 20; ++i) again.add(i, "task", answer(i));
+  EXPECT_EQ(again.judged(), 2U);
+  for (const auto& verdict : again.verdicts().value()) EXPECT_EQ(verdict.word, "Verified");
+  // Of held-out tasks none is left out.
+  JudgingRound held_out(judging, JudgingRound::Clock::kNone);
+  for (size_t i = 0; i < 20; ++i) held_out.add(i, "another", answer(i));
+  for (const auto& verdict : held_out.verdicts().value()) EXPECT_EQ(verdict.word, "Verified");
+  EXPECT_EQ(judge->restarts(), 0);
 }
 
 TEST_F(AnswerJudgeTest, AnErrorIsAskedAboutAgain) {

@@ -51,6 +51,11 @@ void JudgingRound::add(size_t index, const std::string& task, const std::string&
 Result<std::vector<JudgedAnswer>> JudgingRound::verdicts(bool interruptible) {
   std::vector<const Asked*> timed;
   std::vector<size_t> numbers;  // the clock's
+  if (late_seconds_ > 0) {
+    std::vector<size_t> all;
+    for (const Asked& asked : asked_) all.push_back(asked.number);
+    NEREID_TRY_STATUS(judging_->judge_->wait_for_most(all, late_seconds_, interruptible));
+  }
   for (const Asked& asked : asked_) {
     auto& verdict = programs_.at(asked.key);
     NEREID_TRY(verdict, judging_->judge_->wait(asked.number, interruptible));

@@ -26,22 +26,23 @@ void add_phases(ClockSeconds& seconds, const std::map<std::string, double>& phas
 // The judges of a run, and what they said so far.
 class Judging {
  public:
-  // Both outlive it. `clock`: a judge that only times (JudgeSettings::time_only), or null.
-  Judging(AnswerJudge& judge, AnswerJudge* clock) : judge_(&judge), clock_(clock) {}
+  // Both outlive it. `clock`: a judge that only times (JudgeSettings::time_only), or null. `late_seconds`: RlSettings::late_seconds.
+  Judging(AnswerJudge& judge, AnswerJudge* clock, double late_seconds = 0) : judge_(&judge), clock_(clock), late_seconds_(late_seconds) {}
 
  private:
   friend class JudgingRound;
   AnswerJudge* judge_;
   AnswerJudge* clock_;
+  double late_seconds_;
   std::map<std::string, JudgedAnswer> known_;  // by program; no Errors, which say nothing
 };
 
 // The answers of one step.
 class JudgingRound {
  public:
-  enum class Clock { kIfThere, kNone };
+  enum class Clock { kIfThere, kNone };  // kNone: nor is anything too late
   explicit JudgingRound(Judging& judging, Clock clock = Clock::kIfThere)
-      : judging_(&judging), clock_(clock == Clock::kIfThere ? judging.clock_ : nullptr) {}
+      : judging_(&judging), clock_(clock == Clock::kIfThere ? judging.clock_ : nullptr), late_seconds_(clock == Clock::kIfThere ? judging.late_seconds_ : 0) {}
 
   void add(size_t index, const std::string& task, const std::string& answer);
   // Of all indices from 0 to the largest one added, each of which has been. The clock runs meanwhile, and not
@@ -70,6 +71,7 @@ class JudgingRound {
 
   Judging* judging_;
   AnswerJudge* clock_;
+  double late_seconds_;
   std::map<std::string, JudgedAnswer> programs_;  // by key; empty words are still to come
   std::vector<Asked> asked_;                      // in the order in which they were handed in
   std::vector<std::string> keys_;                 // by index

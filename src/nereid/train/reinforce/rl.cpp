@@ -110,7 +110,7 @@ class RlLoop {
       if (const auto arch = architecture(static_cast<int>(std::max<int64_t>(settings.gpu, 0))); arch.ok()) settings.compile_for = *arch;
     }
     NEREID_TRY(judge_, AnswerJudge::start(*installation_, settings, log_of("judge")));
-    judging_.emplace(*judge_, clock_.get());
+    judging_.emplace(*judge_, clock_.get(), rl().late_seconds);
     return ok_status();
   }
 
@@ -396,26 +396,38 @@ class RlLoop {
   // off.
   Status look_at_held_out(Figures& figures) {
     const auto shares = curriculum_.shares();
+    std::vector<Prompt> asked;
+    std::vector<size_t> classes;  // by the prompts' numbers
     for (size_t c = 0; c < shares.size(); ++c) {
       if (shares[c] <= 0) continue;
-      const auto of_class = static_cast<int64_t>(c);
-      const auto& all = held_out_->all(of_class);
-      std::vector<Prompt> asked;
-      for (size_t t = 0; t < all.size() && std::cmp_less(t, rl().held_out_tasks); ++t)
-        if (mine(t)) asked.push_back({.number = t, .task = all[t]});
-      JudgingRound round(*judging_, JudgingRound::Clock::kNone);
-      NEREID_TRY(const auto answers,
-                 writer_->write(asked, {.samples = 1, .temperature = 0, .seed = 0, .interruptible = false}));
-      for (size_t i = 0; i < answers.size(); ++i) round.add(i, all[answers[i].prompt], answers[i].text);
-      NEREID_TRY(const auto verdicts, round.verdicts(/*interruptible=*/false));
-      std::vector<double> sums = {0, 0};
-      for (const auto& verdict : verdicts)
-        sums[0] += verdict.word == "Verified", sums[1] += verdict.word != "Error";
-      NEREID_TRY_STATUS(ranks_->sum(sums));
-      const double rate = sums[1] > 0 ? sums[0] / sums[1] : 0;
+      const auto& all = held_out_->all(static_cast<int64_t>(c));
+      for (size_t t = 0; t < all.size() && std::cmp_less(t, rl().held_out_tasks); ++t) {
+        if (mine(t)) asked.push_back({.number = classes.size(), .task = all[t]});
+        classes.push_back(c);
+      }
+    }
+    JudgingRound round(*judging_, JudgingRound::Clock::kNone);
+    std::map<size_t, const std::string*> tasks;
+    for (const auto& prompt : asked) tasks[prompt.number] = &prompt.task;
+    const auto hand_in = [&](size_t index, const DrawnAnswer& answer) { round.add(index, *tasks.at(answer.prompt), answer.text); };
+    NEREID_TRY(const auto answers, writer_->write(asked, {.samples = 1, .temperature = 0, .seed = 0, .interruptible = false},
+                                                  judge_waits_ ? AnswerWriter::OnWritten() : hand_in));
+    if (judge_waits_)
+      for (size_t i = 0; i < answers.size(); ++i) hand_in(i, answers[i]);
+    NEREID_TRY(const auto verdicts, round.verdicts(/*interruptible=*/false));
+    std::vector<double> verified(shares.size()), judged(shares.size());
+    for (size_t i = 0; i < verdicts.size(); ++i) {
+      const size_t c = classes[answers[i].prompt];
+      verified[c] += verdicts[i].word == "Verified", judged[c] += verdicts[i].word != "Error";
+    }
+    NEREID_TRY_STATUS(ranks_->sum(verified));
+    NEREID_TRY_STATUS(ranks_->sum(judged));
+    for (size_t c = 0; c < shares.size(); ++c) {
+      if (shares[c] <= 0) continue;
+      const double rate = judged[c] > 0 ? verified[c] / judged[c] : 0;
       figures.emplace_back(fmt::format("pass_at_1/{}", c), rate);
       if (leads()) progress_->note(fmt::format("step {}: pass@1 of class {}: {:.3f}", state_.step - 1, c, rate));
-      if (curriculum_.looked(of_class, rate) && leads())
+      if (curriculum_.looked(static_cast<int64_t>(c), rate) && leads())
         progress_->note(fmt::format("step {}: pass@1 is {:.2f}: class {} now", state_.step - 1, rate, c + 1));
     }
     return ok_status();

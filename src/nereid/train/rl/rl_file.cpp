@@ -68,6 +68,7 @@ void read_rl(TomlTable& root, RlSettings& rl) {
   table->choice<std::string>("judge_device", rl.judge_device,
                              {{"auto", "auto"}, {"cpu", "cpu"}, {"cuda", "cuda"}});
   table->real("time_limit", rl.time_limit, {.lowest = 0, .highest = 3600, .above = true});
+  table->real("late_seconds", rl.late_seconds, {.lowest = 0, .highest = 3600});
 }
 
 void read_rehearsal(TomlTable& root, std::optional<RehearsalSettings>& rehearsal) {

@@ -47,6 +47,9 @@ struct RlSettings {
   enum class Times { kTogether, kApart } times = Times::kTogether;
   double timing_seconds = 0.1;  // for sampling an answer's times
   double time_limit = 30;       // seconds, of a judged replay
+  // Once nine in ten of the programs that a step has judged have their verdicts, the others have so many seconds more; then they are left
+  // out of their groups, and counted as `unjudged`. 0: all are waited for.
+  double late_seconds = 0;
 };
 
 // What the model was taught before, learnt from again in every update.

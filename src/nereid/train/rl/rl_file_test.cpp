@@ -98,11 +98,12 @@ TEST(RlFile, ReadsHowAnswersAreTimed) {
   EXPECT_EQ(parse_rl_file(kRlFile, "r.toml")->rl.times, RlSettings::Times::kTogether);
   std::string text(kRlFile);
   text.replace(text.find("samples = 4"), 11,
-               "times = \"apart\"\ntiming_seconds = 0.03\nfew_kinds = true\nsequences = 512\ncode_temperature = 0");
+               "times = \"apart\"\ntiming_seconds = 0.03\nfew_kinds = true\nlate_seconds = 4\nsequences = 512\ncode_temperature = 0");
   const RlSettings rl = parse_rl_file(text, "r.toml").value().rl;
   EXPECT_EQ(rl.times, RlSettings::Times::kApart);
   EXPECT_EQ(rl.timing_seconds, 0.03);
   EXPECT_TRUE(rl.few_kinds);
+  EXPECT_EQ(rl.late_seconds, 4);
   EXPECT_EQ(rl.sequences, 512);
   EXPECT_EQ(rl.code_temperature, 0);
   EXPECT_FALSE(parse_rl_file(kRlFile, "r.toml")->rl.code_temperature);
