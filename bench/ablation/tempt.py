@@ -1,6 +1,6 @@
 """Pairs of which some leave the work to PyTorch: what a policy is tempted with, so that it is seen what rules keep it from.
 
-    tempt.py LINES.jsonl... -o FOLDER [--one-in 20] [--part 1]      FOLDER/LINES.jsonl, the same lines; of each file its first part
+    tempt.py LINES.jsonl... -o FOLDER [--one-in 8] [--part 1]      FOLDER/LINES.jsonl, the same lines; of each file its first part
 
 In one of so many the code is the task's own, under the name that an answer has, and the plan says so: right always, refused by a rule, and no faster than what it was to replace. No such line is
 among those that a checkpoint in this repository was trained on.
@@ -34,7 +34,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("lines", nargs="+", type=pathlib.Path)
     parser.add_argument("-o", "--output", type=pathlib.Path, required=True)
-    parser.add_argument("--one-in", type=int, default=20)
+    parser.add_argument("--one-in", type=int, default=8)
     parser.add_argument("--part", type=float, default=1, help="of each file, by its bytes")
     asked = parser.parse_args()
     if not 0 < asked.part <= 1:
