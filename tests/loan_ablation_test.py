@@ -99,7 +99,8 @@ class Loans(unittest.TestCase):
     def test_a_loan_goes_on_with_what_is_left(self):
         for _ in range(60):  # calls, each of which looks in
             said, home = self.call(1, 2)
-            if "3 units kept" in ((home / "kept.txt").read_text() if (home / "kept.txt").exists() else ""):
+            kept = (home / "kept.txt").read_text() if (home / "kept.txt").exists() else ""
+            if "3 units kept" in kept and (self.root / "out1/ablation-000.tar.gz.00").exists():  # packed less often
                 break
         self.assertNotIn("ended", said)
         self.assertEqual((self.loan(1) / "tree/models/small/tokenizer.json").read_text(), "newer")
@@ -132,6 +133,13 @@ class Loans(unittest.TestCase):
         said, home = self.call(4, 150, PROGRAMS="800")
         self.assertRegex(said, r"data: 0\n(.*\n)*.*: ablation/best/seed-1: done with tasks or data of another sampler, or of another number of programs: data/small/train \(commit abc1234 there, abc1234 here\)\n")
         self.assertFalse(list((home / "results").iterdir()))
+
+        # A machine that is another one, and nothing carried there.
+        (self.checkout / "carry/site.tar.xz").unlink()
+        refused = subprocess.run(["bash", "bench/loan/call", "ablation"], cwd=self.checkout, env={**os.environ, "LOAN": str(self.loan(5)), "OUT": str(self.root / "out5")}, capture_output=True, text=True, timeout=60)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("another machine than before", refused.stderr)
+        self.assertFalse(self.loan(5).exists())
 
 
 if __name__ == "__main__":
