@@ -620,6 +620,12 @@ class Slices(unittest.TestCase):
         shutil.rmtree(self.root / "out/hrd/seed-2")
         self.assertIn("hrd/seed-2 and what comes behind it", self.run_slice("--whole", "--slice", 300, code=75).stdout)
 
+    def test_what_is_left_to_another_call_is_not_begun(self):
+        self.make_tasks()
+        self.assertEqual(self.run_slice("--leave", "hrd").stdout.splitlines()[-1], "3 of 3 units are done")
+        self.assertFalse((self.root / "out/hrd").exists())
+        self.assertIn("--leave: expected arms, of start, compiler, hrd", self.run_slice("--leave", "hrd,grpo", code=2).stderr)
+
     def test_units_are_scheduled_as_they_are_taken(self):
         units = read_table(self.root / "arms.toml").units
         for unit, takes in zip(units, (10, 4, 20, 90, 5, 8)):

@@ -130,7 +130,7 @@ class Loans(unittest.TestCase):
         self.assertNotIn("data: ", said)  # it was told at once
         # The same model, and other data: told when these are there.
         (self.checkout / "carry/start/config.json").write_text("{}")
-        said, home = self.call(4, 150, PROGRAMS="800")
+        said, home = self.call(4, 150, REHEARSED="800")
         self.assertRegex(said, r"data: 0\n(.*\n)*.*: ablation/best/seed-1: done with tasks or data of another sampler, or of another number of programs: data/small/train \(commit abc1234 there, abc1234 here\)\n")
         self.assertFalse(list((home / "results").iterdir()))
 

@@ -75,13 +75,14 @@ class Runner:
         self.ranks = ["--ranks", told.ranks] if told.ranks > 1 else []
         self.ends, self.whole_ones = time.monotonic() + told.slice, told.whole
         self.prints = fingerprint.Prints(self.table)
+        self.units = units_but(self.table, told.leave)
 
     def run(self):
         failed = []
         if strangers := fingerprint.strangers(self.folder, self.table):
             raise Wrong("; ".join(strangers) + ": name another folder")
         # What failed in an earlier call comes last.
-        units = sorted(self.table.units, key=lambda unit: (self.folder / unit.name / FAILED).exists())
+        units = sorted(self.units, key=lambda unit: (self.folder / unit.name / FAILED).exists())
         try:
             while units := [unit for unit in units if unit.name not in failed and not is_done(unit, self.folder / unit.name)]:
                 if not self.any_of(units, failed):
@@ -92,8 +93,8 @@ class Runner:
         except SliceOver as over:
             print(f"the slice is over: {over}; the same command goes on", flush=True)
             return MORE_TO_DO
-        done = sum(is_done(unit, self.folder / unit.name) for unit in self.table.units)
-        print(f"{done} of {len(self.table.units)} units are done" + "".join(f"; {name} failed" for name in failed), flush=True)
+        done = sum(is_done(unit, self.folder / unit.name) for unit in self.units)
+        print(f"{done} of {len(self.units)} units are done" + "".join(f"; {name} failed" for name in failed), flush=True)
         return 1 if failed else 0
 
     def any_of(self, units, failed):
@@ -266,14 +267,21 @@ class Runner:
             raise Wrong(f"{log}: ended without {out / 'summary.json'}")
 
 
+def units_but(table, left):
+    names = [name for name in left.split(",") if name]
+    if unknown := set(names) - {arm.name for arm in table.arms}:
+        raise Wrong(f"--leave: expected arms, of {', '.join(arm.name for arm in table.arms)}, got {', '.join(sorted(unknown))}")
+    return [unit for unit in table.units if unit.arm not in names]
+
+
 def plan(told):
-    table = read_table(told.arms)
-    print(f"{len(table.units)} units")
-    for unit in table.units:
+    units = units_but(read_table(told.arms), told.leave)
+    print(f"{len(units)} units")
+    for unit in units:
         what = f"{unit.program}: {unit.compute}" if unit.program != "none" else "no training"
         print(f"  {unit.name:28} {what:20} then {', '.join(e.name for e in unit.evaluations)}")
     if told.seconds:
-        print("\n".join(schedule_told(table.units, told.gpus, told.seconds)))
+        print("\n".join(schedule_told(units, told.gpus, told.seconds)))
     return 0
 
 
@@ -327,10 +335,12 @@ def main():
     run.add_argument("--whole", action="store_true", help="begin nothing that would not be over within the slice, by the table's `takes`: where nobody goes on in this folder")
     run.add_argument("--patience", type=float, default=45, help="seconds that what is interrupted has to stop")
     run.add_argument("--ranks", type=int, default=1, help="GPUs that train one unit together")
+    run.add_argument("--leave", default="", metavar="ARM,ARM", help="arms that are left to another call")
     run.add_argument("--device", default="auto")
     run.set_defaults(go=lambda told: Runner(told).run())
     planned = commands.add_parser("plan", help="what would be run")
     planned.add_argument("arms")
+    planned.add_argument("--leave", default="", metavar="ARM,ARM", help="as `run` has it")
     planned.add_argument("--gpus", type=int, default=1)
     planned.add_argument("--seconds", type=float, help="when each would be run, by the table's `takes`")
     planned.set_defaults(go=plan)
