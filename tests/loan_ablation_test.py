@@ -46,7 +46,7 @@ class Loans(unittest.TestCase):
         self.addCleanup(lambda: [self.lose(number) for number in (1, 2, 3, 4)])
         self.root, self.checkout = pathlib.Path(scratch.name), pathlib.Path(scratch.name) / "checkout"
         for name in ("bench/loan", "bench/ablation", "bench/small_model", "runs"):
-            shutil.copytree(ROOT / name, self.checkout / name, ignore=shutil.ignore_patterns("results", "__pycache__"))
+            shutil.copytree(ROOT / name, self.checkout / name, ignore=shutil.ignore_patterns("results", "tasks.tar.xz", "__pycache__"))
         (self.checkout / "models/small").mkdir(parents=True)
         (self.checkout / "models/small/tokenizer.json").write_text("older")
         model = self.checkout / "carry/start"
