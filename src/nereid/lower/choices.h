@@ -37,6 +37,12 @@ struct KernelChoice {
 };
 std::string to_string(const KernelChoice& choice);  // "m=64, n=128, k=32, warps=4"
 
+// Which calls share a kernel. Where it is plain, one kernel does of two calls only what goes element by element:
+// the later one reads what the earlier one made as it lies, without a view, a window or a gather between, and no
+// factor of a product. Through views: slices, flips, permutations and broadcasts, too, which move what is read by
+// strides and an offset.
+enum class Fusion : uint8_t { kFree, kThroughViews, kPlain };
+
 struct Choices {
   std::string target = "sm_90";
   bool algebra = true;             // rewrites that change the cost (algebra.h)
@@ -49,9 +55,7 @@ struct Choices {
   // Masks also where the blocks end with what there is of them (of powers of two everybody sees it): who
   // writes so need not divide.
   bool masked = false;
-  // Of two calls one kernel does only what goes element by element: where the later one reads what the earlier
-  // one made as it lies, without a view, a window or a gather between, and no factor of a product.
-  bool plain_fusion = false;
+  Fusion fusion = Fusion::kFree;
   // Steps of the traced forward: no kernel does one of them, or a later one, together with an earlier one.
   std::set<int> cuts = {};
   std::map<std::string, KernelChoice> kernels =

@@ -23,8 +23,8 @@ std::vector<Index> identity_map(size_t count) {
 // Puts nodes into kernels, one after the other.
 class Fuser {
  public:
-  Fuser(Graph& graph, const std::set<int>& cuts, bool plain_fusion)
-      : graph_(graph), cuts_(cuts), plain_fusion_(plain_fusion), made_in_(graph.nodes.size(), -1) {}
+  Fuser(Graph& graph, const std::set<int>& cuts, Fusion fusion)
+      : graph_(graph), cuts_(cuts), fusion_(fusion), made_in_(graph.nodes.size(), -1) {}
 
   Fused run() {
     const std::vector<bool> live = live_nodes(graph_);
@@ -143,7 +143,7 @@ class Fuser {
     if (kernel.kept >= 0 || kernel.members.size() >= kMostMembers) return false;
     const Node& first = node(kernel.members.front().node);
     if (first.special() || part_of(first, cuts_) != part_of(node(id), cuts_)) return false;
-    if (plain_fusion_ && !joins_plainly(kernel, node(id))) return false;
+    if (fusion_ != Fusion::kFree && !joins_plainly(kernel, node(id))) return false;
     const auto map = mapping(kernel, k, id);
     if (!map) return false;
     // What the kernel makes is read back only where it was made.
@@ -172,7 +172,7 @@ class Fuser {
       if (of_one_call(other, each)) return true;
       steps.insert(other.steps.begin(), other.steps.end());
     }
-    return steps.size() <= kMostPlainSteps && is_plain(graph_, each);
+    return steps.size() <= kMostPlainSteps && is_plain(graph_, each, fusion_);
   }
 
   // A program may go over its columns in turns, so what has an element for each column is gone when a
@@ -330,7 +330,7 @@ class Fuser {
 
   Graph& graph_;
   const std::set<int>& cuts_;
-  const bool plain_fusion_;
+  const Fusion fusion_;
   Fused fused_;
   std::vector<int> made_in_;  // of each node: its kernel
 };
@@ -361,9 +361,9 @@ double identity(Reduction reduction) {
 }
 
 Fused fuse(Graph& graph, const Target& target, bool split_sums, const std::set<int>& cuts,
-           bool plain_fusion) {
-  prepare(graph, target, split_sums, cuts, plain_fusion);
-  return Fuser(graph, cuts, plain_fusion).run();
+           Fusion fusion) {
+  prepare(graph, target, split_sums, cuts, fusion);
+  return Fuser(graph, cuts, fusion).run();
 }
 
 }  // namespace nereid::lower

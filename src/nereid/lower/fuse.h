@@ -50,6 +50,6 @@ bool may_be_by_taps(const Graph& graph, const Node& node);
 
 // Changes the graph's bodies: maps are inlined, long reductions of few rows are split in two.
 Fused fuse(Graph& graph, const Target& target = targets()[1], bool split_sums = true,
-           const std::set<int>& cuts = {}, bool plain_fusion = false);
+           const std::set<int>& cuts = {}, Fusion fusion = Fusion::kFree);
 
 }  // namespace nereid::lower

@@ -76,11 +76,11 @@ TEST(Fuse, ACutEndsKernels) {
 // Each node is of a call of its own.
 class PlainFusion : public ::testing::Test {
  protected:
-  Fused made(bool plain = true) {
+  Fused made(Fusion fusion = Fusion::kPlain) {
     for (size_t n = 0; n < s.graph.nodes.size(); ++n) s.graph.nodes[n].steps = {static_cast<int>(n)};
-    return fuse(s.graph, targets()[1], false, {}, plain);
+    return fuse(s.graph, targets()[1], false, {}, fusion);
   }
-  size_t kernels(bool plain = true) { return made(plain).kernels.size(); }
+  size_t kernels(Fusion fusion = Fusion::kPlain) { return made(fusion).kernels.size(); }
   Sketch s;
   const TensorId x = s.leaf({8, 9});
   const TensorId y = s.map({8, 9}, s.element(x) * 2);
@@ -100,16 +100,53 @@ TEST_F(PlainFusion, AReshapeGoesElementByElement) {
 TEST_F(PlainFusion, ATransposeDoesNot) {
   s.graph.outputs = {s.map({9, 8}, s.at(y, {Sketch::d(1), Sketch::d(0)}).apply(Fn::kExp))};
   EXPECT_EQ(kernels(), 2);
+  EXPECT_EQ(kernels(Fusion::kThroughViews), 1);
 }
 
 TEST_F(PlainFusion, AFlipDoesNot) {
   s.graph.outputs = {s.map({8, 9}, s.at(y, {Sketch::d(0), Index(8) - Sketch::d(1)}) + 1)};
   EXPECT_EQ(kernels(), 2);
+  EXPECT_EQ(kernels(Fusion::kThroughViews), 1);
 }
 
 TEST_F(PlainFusion, ASliceDoesNot) {
   s.graph.outputs = {s.map({8, 4}, s.at(y, {Sketch::d(0), Sketch::d(1)}) + 1)};
   EXPECT_EQ(kernels(), 2);
+  EXPECT_EQ(kernels(Fusion::kThroughViews), 1);
+}
+
+TEST_F(PlainFusion, ABroadcastIsRepeatedThroughAViewAlone) {
+  const TensorId row = s.map({9}, s.at(s.leaf({9}), {Sketch::d(0)}) * 2);
+  s.graph.outputs = {s.map({8, 9}, s.element(x) + s.at(row, {Sketch::d(1)}))};
+  EXPECT_EQ(kernels(), 2);
+  EXPECT_EQ(kernels(Fusion::kThroughViews), 1);
+}
+
+TEST_F(PlainFusion, WhatAsksWhereItStandsIsNotReadThroughAView) {
+  const Value inside(s.graph.exprs, s.graph.exprs.within(Sketch::d(1), 0, 4, {8, 9}));
+  const TensorId padded = s.map({8, 9}, inside.where(s.element(x), inside.constant(0)));
+  s.graph.outputs = {s.map({8, 5}, s.at(padded, {Sketch::d(0), Sketch::d(1) + Index(2)}) + 1)};
+  EXPECT_EQ(kernels(Fusion::kThroughViews), 2);
+  EXPECT_EQ(kernels(Fusion::kFree), 1);
+}
+
+TEST_F(PlainFusion, WhatIsReadAtSeveralPlacesOfAViewIsShort) {
+  const auto halves = [&](int operators) {
+    s = {};
+    Value value = s.element(s.leaf({8, 8}));
+    for (int n = 0; n < operators; ++n) value = value.apply(Fn::kExp);
+    const TensorId made = s.map({8, 8}, value);
+    const Index d0 = Sketch::d(0), d1 = Sketch::d(1);
+    s.graph.outputs = {s.map({8, 4}, s.at(made, {d0, d1}) * s.at(made, {d0, d1 + Index(4)}))};
+    return kernels(Fusion::kThroughViews);
+  };
+  EXPECT_EQ(halves(kMostRepeated), 1);
+  EXPECT_EQ(halves(kMostRepeated + 1), 2);
+}
+
+TEST_F(PlainFusion, WhatCutsADimensionIsNoView) {
+  s.graph.outputs = {s.map({72}, s.at(y, {remainder(Sketch::d(0), 8, {72}), quotient(Sketch::d(0), 8, {72})}) + 1)};
+  EXPECT_EQ(kernels(Fusion::kThroughViews), 2);
 }
 
 TEST_F(PlainFusion, AReductionTakesInWhatIsReducedAndHasWhatFollows) {
@@ -124,16 +161,17 @@ TEST_F(PlainFusion, AReductionOverTheFirstDimensionGoesElementByElement) {
 }
 
 TEST_F(PlainFusion, AReductionTakesInNothingThatAsksWhereItStands) {
-  const auto sum = [&](bool plain) {
+  const auto sum = [&](Fusion fusion) {
     s = {};
     const TensorId input = s.leaf({8, 9});
     const Value inside(s.graph.exprs, s.graph.exprs.within(Sketch::d(1), 0, 4, {8, 9}));
     const TensorId padded = s.map({8, 9}, inside.where(s.element(input), inside.constant(0)));
     s.graph.outputs = {s.reduce({8}, {9}, s.at(padded, {Sketch::d(0), Sketch::d(1)}))};
-    return kernels(plain);
+    return kernels(fusion);
   };
-  EXPECT_EQ(sum(true), 2);
-  EXPECT_EQ(sum(false), 1);
+  EXPECT_EQ(sum(Fusion::kPlain), 2);
+  EXPECT_EQ(sum(Fusion::kThroughViews), 2);
+  EXPECT_EQ(sum(Fusion::kFree), 1);
 }
 
 TEST_F(PlainFusion, AProductHasWhatFollowsAndTakesInNothing) {
@@ -165,7 +203,7 @@ TEST_F(PlainFusion, AKernelDoesSoManyCalls) {
 TEST_F(PlainFusion, OneCallIsOneKernelWhateverItReads) {
   s.graph.outputs = {s.map({8, 9}, s.at(y, {Sketch::d(0), Index(8) - Sketch::d(1)}) + 1)};
   for (Node& node : s.graph.nodes) node.steps = {3};
-  EXPECT_EQ(fuse(s.graph, targets()[1], false, {}, true).kernels.size(), 1);
+  EXPECT_EQ(fuse(s.graph, targets()[1], false, {}, Fusion::kPlain).kernels.size(), 1);
 }
 
 TEST(Fuse, MapsOfOneShapeShareALaunch) {

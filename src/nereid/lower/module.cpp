@@ -253,7 +253,7 @@ Result<const Lowering::Cut*> Lowering::cut(const Choices& choices) {
     thin_channels(graph);
     channels_last(graph);
   }
-  Fused fused = fuse(graph, target, choices.split_sums, choices.cuts, choices.plain_fusion);
+  Fused fused = fuse(graph, target, choices.split_sums, choices.cuts, choices.fusion);
   update_in_place(graph, fused);
   if (cuts_.size() == kCutsKept) cuts_.pop_back();
   cuts_.push_front({std::move(shared), target, std::move(graph), std::move(fused)});

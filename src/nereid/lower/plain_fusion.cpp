@@ -30,11 +30,21 @@ bool reads_in_order(const Graph& graph, const Node& node, const Expr& load) {
   return true;
 }
 
-bool is_plain(const Graph& graph, const Node& node) {
+bool reads_through_view(const Graph& graph, const Expr& load) {
+  const std::vector<int64_t> strides = row_major(graph.tensors[static_cast<size_t>(load.tensor)].sizes);
+  Index address;
+  for (size_t d = 0; d < load.at.size(); ++d) address = address + load.at[d] * strides[d];
+  return load.args.empty() && std::ranges::all_of(address.terms(), [](const auto& term) {
+    return term.first.kind == Atom::Kind::kDimension;
+  });
+}
+
+bool is_plain(const Graph& graph, const Node& node, Fusion fusion) {
   return std::ranges::all_of(graph.exprs.below(node.body), [&](ExprId id) {
     const Expr& expr = graph.exprs[id];
     return expr.kind != Expr::Kind::kIndex && expr.kind != Expr::Kind::kWithin &&
-           (expr.kind != Expr::Kind::kLoad || reads_in_order(graph, node, expr));
+           (expr.kind != Expr::Kind::kLoad || reads_in_order(graph, node, expr) ||
+            (fusion == Fusion::kThroughViews && reads_through_view(graph, expr)));
   });
 }
 
@@ -42,8 +52,8 @@ bool of_one_call(const Node& a, const Node& b) {
   return !a.steps.empty() && !b.steps.empty() && *a.steps.rbegin() == *b.steps.rbegin();
 }
 
-PlainFusion::PlainFusion(const Graph& graph, const std::vector<bool>& live)
-    : graph_(graph), readers_(graph.tensors.size()) {
+PlainFusion::PlainFusion(const Graph& graph, const std::vector<bool>& live, Fusion fusion)
+    : graph_(graph), fusion_(fusion), readers_(graph.tensors.size()) {
   for (size_t n = 0; n < graph.nodes.size(); ++n)
     if (live[n])
       for (const TensorId read : graph.reads(graph.nodes[n]))
@@ -60,20 +70,30 @@ void PlainFusion::look_at(const Node& node) {
     of_rows_.insert(node.out);
 }
 
-// Every element of the map is one of the reader's, in the same order. A reduction takes in only what is itself
-// plain.
+// Every element of the map is one of the reader's, in the same order; through views what is itself plain may be
+// any of them. A reduction takes in only what is itself plain.
 bool PlainFusion::goes_along(const Node& reader, const Node& made) const {
   if (of_one_call(reader, made)) return true;
   if (element_count(made.sizes) == 1 && graph_.reads(made).size() <= 1) return true;  // a number
   if (reader.special() || is_contraction(graph_, reader)) return false;
-  if (reader.reduction != Reduction::kNone && !is_plain(graph_, made)) return false;
+  const bool plain = is_plain(graph_, made, fusion_);
+  if (reader.reduction != Reduction::kNone && !plain) return false;
+  const bool through_views = plain && fusion_ == Fusion::kThroughViews;
+  const auto& exprs = graph_.exprs;
+  if (through_views && std::ranges::count_if(exprs.below(reader.body), [&](ExprId id) {
+        return exprs[id].kind == Expr::Kind::kLoad && exprs[id].tensor == made.out;
+      }) > 1 && std::ranges::count_if(exprs.below(made.body), [&](ExprId id) {
+        return exprs[id].kind == Expr::Kind::kApply;
+      }) > static_cast<std::ptrdiff_t>(kMostRepeated))
+    return false;
   std::set<int> steps = reader.steps;
   steps.insert(made.steps.begin(), made.steps.end());
-  return steps.size() <= kMostPlainSteps && element_count(made.sizes) == element_count(reader.extents()) &&
-         std::ranges::all_of(graph_.exprs.below(reader.body), [&](ExprId id) {
-           const Expr& expr = graph_.exprs[id];
+  return steps.size() <= kMostPlainSteps &&
+         (through_views || element_count(made.sizes) == element_count(reader.extents())) &&
+         std::ranges::all_of(exprs.below(reader.body), [&](ExprId id) {
+           const Expr& expr = exprs[id];
            return expr.kind != Expr::Kind::kLoad || expr.tensor != made.out ||
-                  reads_in_order(graph_, reader, expr);
+                  reads_in_order(graph_, reader, expr) || (through_views && reads_through_view(graph_, expr));
          });
 }
 
@@ -92,7 +112,7 @@ bool PlainFusion::is_kept(const Node& made) const {
     if (ends_reduction && reader.reduction != Reduction::kNone) return true;
     if (!reader.steps.empty()) calls.insert(*reader.steps.rbegin());
   }
-  return calls.size() > 1 && (ends_reduction || !is_plain(graph_, made));
+  return calls.size() > 1 && (ends_reduction || !is_plain(graph_, made, fusion_));
 }
 
 }  // namespace nereid::lower

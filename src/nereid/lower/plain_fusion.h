@@ -1,22 +1,26 @@
-// What one kernel does of several calls where fusion is plain: what goes element by element (Choices::plain_fusion).
+// What one kernel does of several calls where fusion is plain or through views (Fusion in choices.h).
 #pragma once
 
 #include <set>
 #include <vector>
 
+#include "nereid/lower/choices.h"
 #include "nereid/lower/graph.h"
 
 namespace nereid::lower {
 
 constexpr size_t kMostPlainSteps = 12;  // calls of a kernel
+constexpr size_t kMostRepeated = 4;     // functions of what one node reads at several places, through views
 
 // The node goes over what it loads there as it lies, one element after the other, be it reshaped; what is
 // broadcast it goes over several times. A reduction's rows and columns have an order each: a sum over the
 // first of two dimensions goes element by element, too.
 bool reads_in_order(const Graph& graph, const Node& node, const Expr& load);
-// All that the node loads it reads in order, and it does not ask where it stands (as a triangle does, or what
-// is padded).
-bool is_plain(const Graph& graph, const Node& node);
+// Strides and an offset say what is read: dimensions are not cut or folded on the way.
+bool reads_through_view(const Graph& graph, const Expr& load);
+// All that the node loads it reads in order, or through views where that is asked, and it does not ask where it
+// stands (as a triangle does, or what is padded).
+bool is_plain(const Graph& graph, const Node& node, Fusion fusion);
 // Both are of one call.
 bool of_one_call(const Node& a, const Node& b);
 
@@ -24,7 +28,7 @@ bool of_one_call(const Node& a, const Node& b);
 // taken in what it does.
 class PlainFusion {
  public:
-  PlainFusion(const Graph& graph, const std::vector<bool>& live);  // which is referred to
+  PlainFusion(const Graph& graph, const std::vector<bool>& live, Fusion fusion);  // the graph is referred to
 
   void look_at(const Node& node);
   bool takes(const Node& reader, const Node& made) const {
@@ -37,6 +41,7 @@ class PlainFusion {
   int64_t count(TensorId tensor) const { return element_count(graph_.tensors[static_cast<size_t>(tensor)].sizes); }
 
   const Graph& graph_;
+  const Fusion fusion_;
   std::vector<std::vector<NodeId>> readers_;  // of each tensor
   std::set<TensorId> kept_ = {};              // of maps that are not taken in
   std::set<TensorId> of_rows_ = {};           // made by reductions, or of that element by element

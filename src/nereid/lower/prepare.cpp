@@ -81,9 +81,9 @@ void unroll(Graph& graph, Node& node) {
 // Takes maps into those who read them.
 class Inliner {
  public:
-  Inliner(Graph& graph, const std::set<int>& cuts, bool plain_fusion)
+  Inliner(Graph& graph, const std::set<int>& cuts, Fusion fusion)
       : graph_(graph), cuts_(cuts), places_(graph.tensors.size()) {
-    if (plain_fusion) plain_.emplace(graph, live_nodes(graph));
+    if (fusion != Fusion::kFree) plain_.emplace(graph, live_nodes(graph), fusion);
   }
 
   void run() {
@@ -448,12 +448,12 @@ int part_of(const Node& node, const std::set<int>& cuts) {
 }
 
 void prepare(Graph& graph, const Target& target, bool split_sums, const std::set<int>& cuts,
-             bool plain_fusion) {
+             Fusion fusion) {
   for (auto& node : graph.nodes)
     if (node.window && node.reduction != Reduction::kNone && element_count(node.reduced) <= kWindow &&
         !is_contraction(graph, node))
       unroll(graph, node);
-  Inliner(graph, cuts, plain_fusion).run();
+  Inliner(graph, cuts, fusion).run();
   if (split_sums) split_long_sums(graph, target);
   RowSplitter(graph, target, split_sums).run();
   split_long_scans(graph, target);

@@ -10,9 +10,9 @@
 
 namespace nereid::lower {
 
-// `plain_fusion` as Choices says it.
+// `fusion` as Choices says it.
 void prepare(Graph& graph, const Target& target, bool split_sums, const std::set<int>& cuts = {},
-             bool plain_fusion = false);
+             Fusion fusion = Fusion::kFree);
 
 // How many cuts lie before what the node does.
 int part_of(const Node& node, const std::set<int>& cuts);

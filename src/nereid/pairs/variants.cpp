@@ -168,7 +168,12 @@ namespace {
 // Whether a product of sizes can be divided is no question for who learns from this.
 const lower::Choices kMasked{.masked = true};
 
-constexpr std::array kKinds = {Kind::kOneByOne, Kind::kSimplyFused, Kind::kFused};
+lower::Choices fused(lower::Fusion fusion) {
+  return {.split_sums = false, .masked = true, .fusion = fusion};
+}
+
+constexpr std::array kKinds = {Kind::kOneByOne, Kind::kSimplyFused, Kind::kFused};  // that a small model learns
+constexpr size_t kAllKinds = kKinds.size() + 1;
 
 // The same operators in the same kernels, whatever their blocks.
 bool same_kernels(const std::vector<lower::LoweredKernel>& a, const std::vector<lower::LoweredKernel>& b) {
@@ -194,11 +199,11 @@ class VariantMaker {
 
   // With one thing chosen otherwise, or two. What cannot be lowered so is left out.
   void add_other() {
-    const auto* own = own_kernels(Kind::kFused);
+    const auto* own = own_kernels(Kind::kCompiled);
     if (own == nullptr) return;
     const auto moves = moves_of(trace_, *own, ways_);
     if (moves.empty()) return;
-    lower::Choices choices = base(Kind::kFused);
+    lower::Choices choices = base(Kind::kCompiled);
     std::vector<Choice> chosen;
     make(moves, choices, chosen);
     // Another boundary makes other kernels, which may be cut otherwise too.
@@ -211,7 +216,7 @@ class VariantMaker {
         other = lowered(task_, choices);
       }
     }
-    if (other.ok()) add(*std::move(other), std::move(chosen), Kind::kFused);
+    if (other.ok()) add(*std::move(other), std::move(chosen), Kind::kCompiled);
   }
 
   // With each kernel cut otherwise or not, as likely.
@@ -252,7 +257,8 @@ class VariantMaker {
     auto& choices = bases_[static_cast<size_t>(kind)];
     if (!choices)
       choices = kind == Kind::kOneByOne      ? one_by_one(trace_)
-                : kind == Kind::kSimplyFused ? lower::Choices{.split_sums = false, .masked = true, .plain_fusion = true}
+                : kind == Kind::kSimplyFused ? fused(lower::Fusion::kPlain)
+                : kind == Kind::kFused       ? fused(lower::Fusion::kThroughViews)
                                              : kMasked;
     return *choices;
   }
@@ -304,9 +310,9 @@ class VariantMaker {
   synth::Dice& dice_;
   bool ways_;
   // Of each kind:
-  std::array<std::optional<lower::Choices>, kKinds.size()> bases_{};
-  std::array<std::unique_ptr<const Result<lower::Module>>, kKinds.size()> own_{};  // once it was asked for
-  std::array<bool, kKinds.size()> added_{};
+  std::array<std::optional<lower::Choices>, kAllKinds> bases_{};
+  std::array<std::unique_ptr<const Result<lower::Module>>, kAllKinds> own_{};  // once it was asked for
+  std::array<bool, kAllKinds> added_{};
   std::vector<Variant> made_{};
 };
 
@@ -315,7 +321,7 @@ class VariantMaker {
 Result<std::vector<Variant>> variants_of(const trace::Trace& trace, const std::string& source,
                                          synth::Dice& dice, int most) {
   VariantMaker maker(trace, source, dice);
-  NEREID_TRY_STATUS(maker.add_own(Kind::kFused));
+  NEREID_TRY_STATUS(maker.add_own(Kind::kCompiled));
   for (int left = kTries * most; left > 0 && maker.count() < most; --left) maker.add_other();
   return maker.take();
 }
@@ -324,8 +330,8 @@ Result<std::vector<Variant>> variants_of_kinds(const trace::Trace& trace, const 
                                                synth::Dice& dice, int most) {
   VariantMaker maker(trace, source, dice);
   std::array order = kKinds;
-  // Three of five as they stand.
-  if (const uint32_t way = dice.below(5); way == 3)
+  // Two of five as they stand.
+  if (const uint32_t way = dice.below(5); way == 2 || way == 3)
     order = {Kind::kOneByOne, Kind::kFused, Kind::kSimplyFused};
   else if (way == 4)
     order = {Kind::kSimplyFused, Kind::kFused, Kind::kOneByOne};

@@ -20,22 +20,23 @@ struct Choice {
 std::string to_string(const Choice& choice);
 
 // How operators become kernels, from what is the easiest to write on: a kernel for each, nearly; what goes
-// element by element together (plain_fusion in lower/choices.h); as the compiler has it.
-enum class Kind : uint8_t { kOneByOne, kSimplyFused, kFused };
+// element by element together; that through views, too (Fusion in lower/choices.h); as the compiler has it.
+enum class Kind : uint8_t { kOneByOne, kSimplyFused, kFused, kCompiled };
 
 struct Variant {
   lower::Module module;
   std::vector<Choice> choices;  // none: the compiler's own
   std::string normal_form;      // of the module's text; no two of a task are alike
-  Kind kind = Kind::kFused;
+  Kind kind = Kind::kCompiled;
 };
 
 // At most `most`, in which dice decide about all but the first. An error: the task cannot be lowered.
 Result<std::vector<Variant>> variants_of(const trace::Trace& trace, const std::string& source,
                                          synth::Dice& dice, int most);
 
-// Of two kinds that dice choose, then of the third, then with other cuts; of two, two in five are one by one,
-// two simply fused and one fused, where they differ. A variant is of the easiest kind that has its kernels.
+// Of two of the first three kinds that dice choose, then of the third, then with other cuts; of two, two in five
+// are one by one, three in ten simply fused and as many fused, where they differ. A variant is of the easiest
+// kind that has its kernels.
 Result<std::vector<Variant>> variants_of_kinds(const trace::Trace& trace, const std::string& source,
                                                synth::Dice& dice, int most);
 

@@ -380,7 +380,7 @@ std::string named(const LoweredKernel& kernel, bool written) {
 
 Wording briefly(const std::string& steps, const Variant& variant) {
   const auto& kernels = variant.module.kernels;
-  constexpr std::array kKinds = {"One by one", "Simply fused", "Fused"};
+  constexpr std::array kKinds = {"One by one", "Simply fused", "Fused", "As compiled"};
   std::string plan = steps + fmt::format("{}: {} kernel{}.\n", kKinds[static_cast<size_t>(variant.kind)],
                                          in_words(kernels.size()), kernels.size() == 1 ? "" : "s");
   for (const LoweredKernel& kernel : kernels) {
