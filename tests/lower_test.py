@@ -23,7 +23,7 @@ LINES = {
     "torch.nn.functional.max_pool2d(x, 3, 2, 1)": (
         "[2, 3, 41, 30]", 'x_1 = tl.load(x_ptr + (i // (21 * 15)) * (41 * 30) + (i % 15) * 2 + h * 30, mask=(i < 2 * 3 * 21 * 15) & (h >= 0), other=float("-inf"))'),
     "torch.nn.functional.pad(x.view(2, 5, 7, 4).transpose(1, 2)[:, 1:], (1, 1))": (
-        "[70, 4]", "pad = tl.load(x_ptr + (i // (6 * 5 * 6)) * (5 * 7 * 4) + ((i // 6) % 5) * (7 * 4) + ((i // (5 * 6)) % 6) * 4 + 4 + w, mask=(i < 2 * 6 * 5 * 6) & (w >= 0) & (w < 4), other=0)"),
+        "[70, 4]", "pad = tl.load(x_ptr + (i // (6 * 5 * 6)) * (35 * 4) + ((i // 6) % 5) * (7 * 4) + ((i // (5 * 6)) % 6) * 4 + 4 + w, mask=(i < 2 * 6 * 5 * 6) & (w >= 0) & (w < 4), other=0)"),
     "x.flip(0)": ("[5, 7, 125]", "x = tl.load(x_ptr + -(i // (7 * 125)) * (7 * 125) + (i % (7 * 125)) + ((5 - 1) * 7 * 125), mask=i < 5 * 7 * 125, other=0)"),
 }
 PROGRAM = """import torch

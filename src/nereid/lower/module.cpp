@@ -163,7 +163,11 @@ class ModuleWriter {
             if (view.storage == trace_.values[static_cast<size_t>(leaf)].storage) shapes.push_back(view.sizes);
           }
     }
-    const SizeTeller sizes(shapes, known_, &all_shapes_);
+    std::map<std::string, Extents> pointers;
+    for (const auto& pointer : text.pointers)
+      if (const Tensor& tensor = graph_.tensors[static_cast<size_t>(pointer.tensor)]; tensor.strides == row_major(tensor.sizes))
+        pointers[pointer.name] = tensor.sizes;
+    const SizeTeller sizes(shapes, known_, &all_shapes_, pointers);
     text.text = sizes.told(text.text);
     text.grid = sizes.told(text.grid);
     for (auto& each : text.constants) each.covers = sizes.told(each.covers);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <cmath>
@@ -223,11 +224,85 @@ bool is_block(const std::string& text, size_t begin, char left, char right) {
   return false;
 }
 
+// A load's or a store's address, x_ptr + ...: up to the first comma that is not in brackets.
+struct Address {
+  size_t begin, end;
+  const Extents* sizes;
+  bool backwards;
+};
+
+std::vector<Address> addresses(const std::string& text, const std::map<std::string, Extents>& pointers) {
+  std::vector<Address> found;
+  if (pointers.empty()) return found;
+  for (const std::string_view call : {"tl.load(", "tl.store("})
+    for (size_t at = text.find(call); at != text.npos; at = text.find(call, at + 1)) {
+      const size_t begin = at + call.size();
+      size_t end = begin;
+      while (end < text.size() && of_word(text[end])) ++end;
+      const auto pointer = pointers.find(text.substr(begin, end - begin));
+      if (pointer == pointers.end()) continue;
+      for (int depth = 0; end < text.size() && (depth > 0 || (text[end] != ',' && text[end] != ')')); ++end)
+        depth += text[end] == '(' || text[end] == '[' ? 1 : text[end] == ')' || text[end] == ']' ? -1 : 0;
+      const bool backwards = text.substr(begin, end - begin).find('-') != text.npos;
+      found.push_back({begin, end, &pointer->second, backwards});
+    }
+  return found;
+}
+
+// Nothing around it but the call: a term of the address, or a factor of one.
+bool stands_alone(const std::string& text, size_t begin, size_t at) {
+  const auto count = [&](char c) { return std::count(text.begin() + static_cast<std::ptrdiff_t>(begin), text.begin() + static_cast<std::ptrdiff_t>(at), c); };
+  return count('(') == count(')');
+}
+
+int64_t from_text(const std::string& word) {
+  int64_t number = 0;
+  const auto end = std::from_chars(word.data(), word.data() + word.size(), number);
+  return end.ec == std::errc() ? number : 0;
+}
+
+// A stride, or so many of one, or the distance from the first element. Nothing: no such number, or too small to be
+// told.
+std::optional<std::string> in_address(const Address& address, int64_t number, char left, char right) {
+  Extents sizes;
+  for (const int64_t size : *address.sizes)
+    if (size > 1) sizes.push_back(size);
+  const auto operates = [](char c) { return c == '*' || c == '/' || c == '%'; };
+  if (sizes.empty() || (left != '*' && left != '+') || operates(right)) return std::nullopt;
+  const bool last = left == '+' && address.backwards && number + 1 == sizes.back() && number > kSmall;
+  if (number < sizes.back() && !last) return std::nullopt;
+  const std::string text = element_text(sizes, number, left == '+' && address.backwards);
+  if (left == '*' && text.find('+') != text.npos) return std::nullopt;
+  const bool bracketed = text.front() == '(' && text.find(')') == text.size() - 1;
+  return text.find(' ') == text.npos || bracketed ? text : "(" + text + ")";
+}
+
 }  // namespace
 
+std::string element_text(const Extents& sizes, int64_t offset, bool lasts) {
+  std::string text;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    int64_t stride = 1;
+    std::string factors;
+    for (size_t inner = d + 1; inner < sizes.size(); ++inner) {
+      stride *= sizes[inner];
+      if (sizes[inner] != 1) factors += fmt::format(" * {}", sizes[inner]);
+    }
+    const int64_t steps = offset / stride;
+    offset %= stride;
+    if (steps == 0) continue;
+    if (!text.empty()) text += " + ";
+    if (lasts && steps > 1 && steps == sizes[d] - 1)
+      text += fmt::format("({} - 1){}", sizes[d], factors);
+    else
+      text += steps == 1 && !factors.empty() ? factors.substr(3) : fmt::format("{}{}", steps, factors);
+  }
+  return text;
+}
+
 SizeTeller::SizeTeller(const std::vector<Extents>& shapes, const std::set<std::string>& known,
-                       const std::vector<Extents>* elsewhere)
-    : numbers_(std::make_unique<Numbers>(shapes, known, elsewhere)) {}
+                       const std::vector<Extents>* elsewhere, const std::map<std::string, Extents>& pointers)
+    : numbers_(std::make_unique<Numbers>(shapes, known, elsewhere)), pointers_(pointers) {}
 SizeTeller::~SizeTeller() = default;
 
 std::set<std::string> numbers_in(const std::string& source) {
@@ -239,6 +314,7 @@ std::set<std::string> numbers_in(const std::string& source) {
 std::string SizeTeller::told(const std::string& text) const {
   std::string told;
   size_t done = 0;
+  const std::vector<Address> in = addresses(text, pointers_);
   for (const auto& each : literals(text)) {
     const std::string word = text.substr(each.begin, each.end - each.begin);
     const size_t before = text.find_last_not_of(' ', each.begin == 0 ? text.npos : each.begin - 1);
@@ -249,9 +325,14 @@ std::string SizeTeller::told(const std::string& text) const {
     const bool inner = factor(left) || factor(right) || left == '-';
     const bool sum = left == '+' || right == '+' || right == '-';
     const bool bound = factor(left) || left == '<' || left == ',' || left == '(';
-    const auto other = !each.whole                                      ? numbers_->real(word)
-                       : is_block(text, each.begin, left, right) ? std::nullopt
-                                                                 : numbers_->whole(word, inner, sum, bound);
+    const auto address = std::ranges::find_if(in, [&](const Address& a) { return a.begin < each.begin && each.end <= a.end; });
+    std::optional<std::string> other;
+    if (each.whole && address != in.end() && stands_alone(text, address->begin, each.begin))
+      other = in_address(*address, from_text(word), left, right);
+    if (!other)
+      other = !each.whole                                ? numbers_->real(word)
+              : is_block(text, each.begin, left, right) ? std::nullopt
+                                                        : numbers_->whole(word, inner, sum, bound);
     told += text.substr(done, each.begin - done) + other.value_or(word);
     done = each.end;
   }

@@ -56,6 +56,37 @@ TEST(ToldSizes, LastElementsGatesAndSmallFactors) {
   EXPECT_EQ(told_sizes("i // 6 + 6 < 6", {{2, 3}}, ""), "i // (2 * 3) + 6 < 2 * 3");
 }
 
+TEST(ToldSizes, AddressesByThePointersOwnSizes) {
+  const std::set<std::string> known = {"16"};
+  const SizeTeller teller({{12, 50, 3}, {256, 36}}, known, nullptr, {{"x_ptr", {12, 50, 1, 6}}, {"y_ptr", {7, 16, 16}}});
+  const auto address = [&](const std::string& text) { return teller.told("a = tl.load(" + text + ", mask=i < 1800, other=0)"); };
+  const auto is = [](const std::string& text) { return "a = tl.load(" + text + ", mask=i < 12 * 50 * 3, other=0)"; };
+  // A slice's offset, then a flip's, and both.
+  EXPECT_EQ(address("x_ptr + (i // 3) * 6 + i % 3 + 15"), is("x_ptr + (i // 3) * 6 + i % 3 + (2 * 6 + 3)"));
+  EXPECT_EQ(address("x_ptr + (i // 3) * 6 - i + 294"), is("x_ptr + (i // 3) * 6 - i + ((50 - 1) * 6)"));
+  EXPECT_EQ(address("x_ptr + i * 300 - i + 297"), is("x_ptr + i * (50 * 6) - i + ((50 - 1) * 6 + 3)"));
+  EXPECT_EQ(address("x_ptr + i * 300 + 294"), is("x_ptr + i * (50 * 6) + (49 * 6)"));
+  EXPECT_EQ(address("x_ptr + -(i // 6) * 6 + 294"), is("x_ptr + -(i // 6) * 6 + ((50 - 1) * 6)"));
+  EXPECT_EQ(address("x_ptr + i + 300"), is("x_ptr + i + (50 * 6)"));
+  EXPECT_EQ(address("x_ptr + i + 3"), is("x_ptr + i + 3"));
+  EXPECT_EQ(address("x_ptr + (i // 36) * 36 - (i % 36) + 35"), is("x_ptr + (i // 36) * (6 * 6) - (i % 36) + (5 * 6 + (6 - 1))"));
+  EXPECT_EQ(SizeTeller({{64}}, known, nullptr, {{"x_ptr", {20}}}).told("tl.load(x_ptr - i + 19)"), "tl.load(x_ptr - i + (20 - 1))");
+  EXPECT_EQ(address("x_ptr + i + 6"), is("x_ptr + i + 6"));
+  // By its own sizes, though 256 is one of another.
+  EXPECT_EQ(address("y_ptr + i * 256 + (i % 4) * 32 + 17"), is("y_ptr + i * (16 * 16) + (i % 4) * (2 * 16) + (16 + 1)"));
+  EXPECT_EQ(address("z_ptr + i * 256 + 11"), is("z_ptr + i * 256 + 11"));
+  EXPECT_EQ(teller.told("tl.store(x_ptr + i * 300 + 15, y + 15)"), "tl.store(x_ptr + i * (50 * 6) + (2 * 6 + 3), y + 15)");
+  // What is cut on its way is no offset.
+  EXPECT_EQ(address("x_ptr + ((i + 15) // 11) * 6"), is("x_ptr + ((i + 15) // 11) * 6"));
+}
+
+TEST(ToldSizes, ElementsOfAWhole) {
+  EXPECT_EQ(element_text({7, 24, 1, 16}, 2 * 24 * 16 + 5), "2 * 24 * 16 + 5");
+  EXPECT_EQ(element_text({7, 24, 16}, 24 * 16 + 16), "24 * 16 + 16");
+  EXPECT_EQ(element_text({7, 24, 16}, 23 * 16 + 15, true), "(24 - 1) * 16 + (16 - 1)");
+  EXPECT_EQ(element_text({7, 24, 16}, 0), "");
+}
+
 TEST(ToldSizes, OfAnotherShape) {
   const std::vector<Extents> shapes = {{256}}, elsewhere = {{7, 99, 31}};
   const std::set<std::string> known;

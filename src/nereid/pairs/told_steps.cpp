@@ -88,26 +88,7 @@ class StepTeller {
       if (view.sizes[d] == 1) strides[d] = 0;  // any would do
     std::string text = fmt::format(" strides {}", fmt::join(strides, ", "));
     text = lower::SizeTeller({of.sizes}, {}).told(text);
-    return view.offset == 0 ? text : text + " from " + first_element(of, view.offset);
-  }
-
-  // "2 * 24 * 16 + 5": the third row of 24 by 16, the sixth element.
-  static std::string first_element(const trace::Value& whole, int64_t offset) {
-    std::string text;
-    for (size_t d = 0; d < whole.sizes.size(); ++d) {
-      int64_t stride = 1;
-      std::string factors;
-      for (size_t inner = d + 1; inner < whole.sizes.size(); ++inner) {
-        stride *= whole.sizes[inner];
-        if (whole.sizes[inner] != 1) factors += fmt::format(" * {}", whole.sizes[inner]);
-      }
-      const int64_t steps = offset / stride;
-      offset %= stride;
-      if (steps == 0) continue;
-      if (!text.empty()) text += " + ";
-      text += steps == 1 && !factors.empty() ? factors.substr(3) : fmt::format("{}{}", steps, factors);
-    }
-    return text;
+    return view.offset == 0 ? text : text + " from " + lower::element_text(of.sizes, view.offset);
   }
 
   static bool in_order(const trace::Value& value) {
