@@ -37,6 +37,12 @@ class Server:
         response = connection.getresponse()
         return response.status, response.read().decode()
 
+    def headers(self, method, path):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection.request(method, path)
+        response = connection.getresponse()
+        return response.status, response.headers, response.read().decode()
+
     def open(self, path, body):
         """A request that is sent, its answer not read."""
         raw = json.dumps(body)
@@ -350,6 +356,13 @@ def run(tool, device, folder):
             test.expect(got == status and told in json.loads(text)["error"]["message"], f"{status}: {told}{'' if told in text else ', got ' + text}")
         test.expect(server.ask("POST", "/v1/chat/completions", raw="{")[0] == 400, "400: no JSON")
         test.expect(server.ask("GET", "/v1/chat/completions")[0] == 405, "405: not a POST")
+        for path, method, allowed in [("/health", "PUT", "GET, HEAD"), ("/v1/models/x", "DELETE", "GET, HEAD"), ("/v1/completions", "PATCH", "POST")]:
+            status, headers, body = server.headers(method, path)
+            test.expect(status == 405 and headers["Allow"] == allowed and path in body, f"405: {method} {path}")
+        told = server.headers("GET", "/health")
+        status, headers, body = server.headers("HEAD", "/health")
+        test.expect(told[0] == 200 and (status, headers["Content-Length"], body) == (200, str(len(told[2])), ""), "HEAD is as GET, without a body")
+        test.expect(server.headers("HEAD", "/v1/models/x")[0] == 404, "HEAD of another model")
 
         # Clients that leave in the middle of a request, and of an answer: the others are served.
         half = socket.create_connection(("127.0.0.1", server.port))

@@ -4,6 +4,9 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
+#include <cstring>
+#include <thread>
 #include <vector>
 
 #include "nereid/base/command.h"
@@ -97,6 +100,25 @@ TEST(File, WritesAtomicallyAndNamesWhatIsMissing) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
   EXPECT_EQ(read_file(folder.path() / "y").error().message,
             (folder.path() / "y").string() + ": No such file or directory");
+}
+
+TEST(File, ANamedPipeThatNobodyWritesToIsNotWaitedFor) {
+  auto folder = TemporaryFolder::create().value();
+  const auto path = folder.path() / "config.json";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  EXPECT_EQ(read_file(path).error().message, path.string() + ": is a pipe that nobody writes to, expected a file");
+  // One that somebody writes to is read to its end, be it in pieces.
+  Fd both(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  std::thread writer([&] {
+    const Fd end(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    for (const char* piece : {"two ", "pieces"}) {
+      EXPECT_GT(::write(end.get(), piece, std::strlen(piece)), 0);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    both.reset();
+  });
+  EXPECT_EQ(read_file(path).value(), "two pieces");
+  writer.join();
 }
 
 // `-o /dev/null` by the superuser leaves a device there.

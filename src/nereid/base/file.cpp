@@ -1,6 +1,7 @@
 #include "nereid/base/file.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,16 +17,25 @@ void Fd::reset() {
 }
 
 Result<std::string> read_file(const std::filesystem::path& path, size_t max_bytes) {
-  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // Not to wait for somebody who opens a pipe's other end.
+  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.valid()) return input_error("{}: {}", path.string(), std::strerror(errno));
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return input_error("{}: {}", path.string(), std::strerror(errno));
+  const bool named_pipe = S_ISFIFO(info.st_mode) && !path.string().starts_with("/dev/") && !path.string().starts_with("/proc/");
   if (S_ISDIR(info.st_mode)) return input_error("{}: is a folder, expected a file", path.string());
   std::string bytes;
   char chunk[1 << 16];
   while (true) {
     const ssize_t got = ::read(fd.get(), chunk, sizeof chunk);
     if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) {
+      pollfd more{.fd = fd.get(), .events = POLLIN, .revents = 0};
+      ::poll(&more, 1, -1);
+      continue;
+    }
+    if (got == 0 && named_pipe && bytes.empty())
+      return input_error("{}: is a pipe that nobody writes to, expected a file", path.string());
     if (got < 0) return input_error("{}: {}", path.string(), std::strerror(errno));
     if (got == 0) return bytes;
     bytes.append(chunk, static_cast<size_t>(got));

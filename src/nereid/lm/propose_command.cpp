@@ -168,7 +168,7 @@ class Proposing {
       NEREID_TRY(into, field->number());
       return ok_status();
     };
-    NEREID_TRY_STATUS(number("temperature", said_.temperature.value_or(1), drawn.temperature));
+    NEREID_TRY_STATUS(number("temperature", said_.temperature.value_or(0) > 0 ? *said_.temperature : 1, drawn.temperature));
     NEREID_TRY_STATUS(number("top_p", said_.top_p.value_or(1), drawn.top_p));
     NEREID_TRY(drawn.top_k, root.integer_at("top_k", said_.top_k.value_or(0), 0, 1 << 24));
     NEREID_TRY(const int64_t seed, root.integer_at("seed", 0, INT64_MIN, INT64_MAX));

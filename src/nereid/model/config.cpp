@@ -341,6 +341,11 @@ Result<GenerationConfig> read_generation_config(const std::filesystem::path& fol
   if (top_k) {
     NEREID_TRY(generation.top_k, top_k->integer(0, kMostTokens));
   }
+  NEREID_TRY(const auto draws, given(root, "do_sample"));
+  if (draws) {
+    NEREID_TRY(const bool drawn, draws->boolean());
+    if (!drawn) generation.temperature = 0;
+  }
   return generation;
 }
 

@@ -70,7 +70,8 @@ Result<Config> parse_config(const Json& document, std::string_view what);
 Result<Config> read_config(const std::filesystem::path& file);
 Json to_json(const Config& config);
 
-// What generation_config.json says of ending and of sampling. Where the file is absent, `config`'s tokens and nothing else.
+// What generation_config.json says of ending and of sampling; `do_sample: false` is a temperature of 0. Where the file
+// is absent, `config`'s tokens and nothing else.
 struct GenerationConfig {
   std::optional<int64_t> bos_token_id = {}, pad_token_id = {};
   std::vector<int64_t> eos_token_ids = {};

@@ -139,6 +139,16 @@ TEST(GenerationConfig, EndsWithItsOwnTokens) {
   EXPECT_EQ(read->eos_token_ids, (std::vector<int64_t>{151645, 151643}));
   EXPECT_EQ(read->bos_token_id, 151643);
   EXPECT_EQ(read->top_k, 20);
+  EXPECT_EQ(read->temperature, 0.6);
+
+  const auto with = [&](const char* word) {
+    EXPECT_TRUE(write_file_atomically(folder->path() / "generation_config.json", fmt::format(R"({{"do_sample": {}, "temperature": 0.6}})", word)).ok());
+    return read_generation_config(folder->path(), *config);
+  };
+  EXPECT_EQ(with("true")->temperature, 0.6);
+  EXPECT_EQ(with("false")->temperature, 0);
+  EXPECT_EQ(with("null")->temperature, 0.6);
+  EXPECT_NE(with("1").error().message.find("do_sample: expected"), std::string::npos) << with("1").error().message;
 }
 
 TEST(Rope, ScalesByWavelength) {

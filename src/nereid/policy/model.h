@@ -19,7 +19,7 @@ struct ModelOptions {
   std::function<std::shared_ptr<void>()> turn{};  // as of ModelProcess::start
 };
 
-// Sample 0 is greedy, the others are drawn at generation_config.json's temperature (else 1), each by a seed
+// Sample 0 is greedy, the others are drawn at generation_config.json's temperature (else 1, where it is 0, too), each by a seed
 // that is made of the task and its number: what it answers is a function of the checkpoint, the prompt and
 // the sample, as far as rounding does not depend on what is computed beside it. Those of later rounds are drawn
 // hotter, but only where the model doubts: elsewhere its likeliest token has nearly all of what is kept.

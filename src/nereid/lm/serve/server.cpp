@@ -50,8 +50,10 @@ void Server::look_around() {
                      .on_gone = [&](ClientId client) { drop(client); }});
 }
 
-void Server::reply(ClientId client, int status, const Json& body, std::string_view headers) {
-  connections_.send(client, http_response(status, "application/json", body.dump(-1, ' ', false, Json::error_handler_t::replace), headers));
+void Server::reply(ClientId client, int status, const Json& body, std::string_view headers, bool without_body) {
+  std::string response = http_response(status, "application/json", body.dump(-1, ' ', false, Json::error_handler_t::replace), headers);
+  if (without_body) response.resize(response.find("\r\n\r\n") + 4);
+  connections_.send(client, response);
   connections_.finish(client);
 }
 
@@ -60,23 +62,26 @@ void Server::fail(ClientId client, int status, const std::string& message, std::
 }
 
 // As OpenAI's: a client that waits for another model must not take this one's words for that one's.
-void Server::fail_without(ClientId client, const std::string& model) {
-  reply(client, 404, error_json(404, fmt::format("model: expected '{}', which is served here, or none, got '{}'", options_.names.front(), model), "model", "model_not_found"));
+void Server::fail_without(ClientId client, const std::string& model, bool without_body) {
+  reply(client, 404, error_json(404, fmt::format("model: expected '{}', which is served here, or none, got '{}'", options_.names.front(), model), "model", "model_not_found"), {}, without_body);
 }
 
 void Server::answer(ClientId client, const HttpRequest& request) {
-  const bool gets = request.method == "GET", chats = request.path == "/v1/chat/completions";
+  const std::string& path = request.path;
+  const bool head = request.method == "HEAD", chats = path == "/v1/chat/completions", one_model = path.starts_with(fmt::format("{}/", kModels));
+  const bool tells = path == "/health" || path == kModels || one_model;
   if (ending_) return fail(client, 503, "this server is ending", kComeAgain);
-  if (request.path == "/health" && gets) return reply(client, 200, {{"status", "ok"}});
+  if (!tells && !chats && path != "/v1/completions")
+    return fail(client, 404, fmt::format("{} {}: expected POST /v1/chat/completions, POST /v1/completions, GET /v1/models or GET /health", request.method, path));
+  const std::string_view allowed = tells ? "GET, HEAD" : "POST";
+  if (tells ? request.method != "GET" && !head : request.method != "POST")
+    return fail(client, 405, fmt::format("{} {}: expected {}", request.method, path, tells ? "GET" : "POST"), fmt::format("Allow: {}\r\n", allowed));
   const Json model = {{"id", options_.names.front()}, {"object", "model"}, {"created", 0}, {"owned_by", "nereid"}};
-  if (request.path == kModels && gets) return reply(client, 200, {{"object", "list"}, {"data", Json::array({model})}});
-  if (request.path.starts_with(fmt::format("{}/", kModels)) && gets) {
-    const std::string named = request.path.substr(kModels.size() + 1);
-    return has_name(named) ? reply(client, 200, model) : fail_without(client, named);
+  if (one_model) {
+    const std::string named = path.substr(kModels.size() + 1);
+    return has_name(named) ? reply(client, 200, model, {}, head) : fail_without(client, named, head);
   }
-  if (!chats && request.path != "/v1/completions")
-    return fail(client, 404, fmt::format("{} {}: expected POST /v1/chat/completions, POST /v1/completions, GET /v1/models or GET /health", request.method, request.path));
-  if (request.method != "POST") return fail(client, 405, fmt::format("{}: expected POST", request.method));
+  if (tells) return reply(client, 200, path == kModels ? Json{{"object", "list"}, {"data", Json::array({model})}} : Json{{"status", "ok"}}, {}, head);
   if (is_full()) return fail(client, 429, fmt::format("{} requests wait already (--queue {})", generation_.scheduler().unbegun(), options_.queue), kComeAgain);
   begin(client, chats ? Endpoint::kChat : Endpoint::kCompletions, request.body);
 }

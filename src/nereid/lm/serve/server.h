@@ -57,9 +57,9 @@ class Server {
   bool has_name(const std::string& model) const { return std::ranges::find(options_.names, model) != options_.names.end(); }
   Result<Answer> cut();
 
-  void reply(ClientId client, int status, const Json& body, std::string_view headers = {});
+  void reply(ClientId client, int status, const Json& body, std::string_view headers = {}, bool without_body = false);
   void fail(ClientId client, int status, const std::string& message, std::string_view headers = {});
-  void fail_without(ClientId client, const std::string& model);
+  void fail_without(ClientId client, const std::string& model, bool without_body = false);
 
   const ServerOptions options_;
   std::shared_ptr<const model::Tokenizer> tokenizer_;
