@@ -622,7 +622,7 @@ class Slices(unittest.TestCase):
 
     def test_what_is_left_to_another_call_is_not_begun(self):
         self.make_tasks()
-        self.assertEqual(self.run_slice("--leave", "hrd").stdout.splitlines()[-1], "3 of 3 units are done")
+        self.assertEqual(self.run_slice("--leave", "hrd").stdout.splitlines()[-1], "4 of 4 units are done")
         self.assertFalse((self.root / "out/hrd").exists())
         self.assertIn("--leave: expected arms, of start, compiler, hrd", self.run_slice("--leave", "hrd,grpo", code=2).stderr)
 
