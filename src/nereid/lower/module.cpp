@@ -14,6 +14,7 @@
 #include "nereid/lower/forward_text.h"
 #include "nereid/lower/fuse.h"
 #include "nereid/lower/import.h"
+#include "nereid/lower/merged_sizes.h"
 #include "nereid/lower/plan.h"
 #include "nereid/lower/source_file.h"
 #include "nereid/lower/split_factors.h"
@@ -77,7 +78,9 @@ class ModuleWriter {
     for (const Tensor& tensor : graph_.tensors) all_shapes_.push_back(tensor.sizes);
     for (size_t k = 0; k < texts_.size(); ++k) tell_sizes(fused_.kernels[k], texts_[k]);
     NEREID_TRY(std::string forward, forward_text(trace_, graph_, fused_, texts_, file_));
-    forward = SizeTeller(all_shapes_, known_).told(forward);
+    const auto merged = merged_sizes(trace_, known_);
+    forward = with_merged_sizes(SizeTeller(all_shapes_, known_).told(forward), merged);
+    for (KernelText& kernel : texts_) kernel.text = with_merged_sizes(kernel.text, merged);
     module_.plan = plan_text(trace_, graph_, fused_, module_, target_);
     module_.text = "\"\"\"" + module_.plan + "\"\"\"\n" + imports(file_) + "\n";
     if (!file_.needed.empty()) module_.text += file_.needed + "\n\n";

@@ -4,6 +4,8 @@
 
 #include "nereid/base/hash.h"
 #include "nereid/base/json.h"
+#include "nereid/lower/merged_sizes.h"
+#include "nereid/lower/told_sizes.h"
 #include "nereid/pairs/as_fragment.h"
 #include "nereid/pairs/told_steps.h"
 #include "nereid/pairs/weak_task.h"
@@ -206,6 +208,7 @@ bool PairMaker::is_judged(const Task& task) const {
 Status PairMaker::write(Task& task) {
   const synth::Made& made = *task.made;
   std::vector<std::string> lines;
+  const auto merged = lower::merged_sizes(task.lowered_trace(), lower::numbers_in(task.source()));
   const std::string steps = options_.brief ? told_steps(task.lowered_trace(), task.source()) : "";
   for (size_t v = 0; v < task.variants.size(); ++v) {
     const Variant& variant = task.variants[v];
@@ -236,7 +239,8 @@ Status PairMaker::write(Task& task) {
     synth::Dice dice(options_.seed, number_of(made) * 64 + v, kWordingStream);
     std::vector<std::pair<std::string, std::string>> said;
     for (int w = 0; w < (options_.brief ? 1 : options_.wordings); ++w) {
-      const Wording wording = options_.brief ? briefly(steps, variant) : worded(task.facts, variant, w, dice);
+      Wording wording = options_.brief ? briefly(steps, variant) : worded(task.facts, variant, w, dice);
+      if (options_.brief) wording.plan = lower::with_merged_sizes(wording.plan, merged);
       if (verify::normal_form(wording.code) != variant.normal_form)
         return our_error("{}: wording {} is another program", id, w);
       std::pair<std::string, std::string> both = {wording.plan, wording.code};
