@@ -16,7 +16,7 @@ std::map<int64_t, std::string> merged_sizes(const trace::Trace& trace, const std
 
 // A plan or Python text, its whole numbers that are such sizes told as products; in brackets where another operator
 // would divide or subtract them otherwise. What a block goes by stays (BLOCK=256, rows=256, arange(0, 256), cdiv(n, 256)),
-// and so do a step's number (#189), strings and comments.
+// and so do a step's number (#189), strings in double quotes and comments.
 std::string with_merged_sizes(const std::string& text, const std::map<int64_t, std::string>& merged);
 
 }  // namespace nereid::lower

@@ -15,6 +15,7 @@ namespace {
 
 // A tile that is nothing like what the model has would teach little.
 constexpr size_t kNearest = 8;
+constexpr const char* kAttentionAsProducts = "attention as products";
 constexpr int kTries = 3;  // for each variant: a choice may make no difference, or not be lowered
 
 using lower::KernelChoice;
@@ -127,7 +128,7 @@ void add_ways(std::vector<Move>& moves) {
     moves.push_back(
         {{Choice::Kind::kWay, "", name}, {}, [flag](lower::Choices& c) { c.*flag = !(c.*flag); }});
   };
-  way("attention as products", &lower::Choices::one_pass_attention);
+  way(kAttentionAsProducts, &lower::Choices::one_pass_attention);
   way("long sums in one stage", &lower::Choices::split_sums);
 }
 
@@ -240,13 +241,10 @@ class VariantMaker {
   // With attention as products.
   void add_way() {
     if (!ways_) return;
-    std::vector<Move> ways;
-    add_ways(ways);
     lower::Choices choices = base(Kind::kFused);
-    std::vector<Choice> chosen;
-    make(ways, choices, chosen);
+    choices.one_pass_attention = false;
     if (auto other = lowered(task_, choices); other.ok())
-      add(*std::move(other), std::move(chosen), Kind::kFused);
+      add(*std::move(other), {{Choice::Kind::kWay, "", kAttentionAsProducts}}, Kind::kFused);
   }
 
   int count() const { return static_cast<int>(made_.size()); }
