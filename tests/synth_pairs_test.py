@@ -162,11 +162,11 @@ def briefly(nereid, folder):
             assert shape.startswith("over [") and shape.endswith(f". {kernel['choice']}"), (kernel, shape)
         assert len(plan) == 1 + 3 * len(line["kernels"])
         same_names(line["code"])
-    # Some tasks are told as fragments of a program are.
     # Nothing that a small model learns is summed in two stages.
     pairs(nereid, folder / "ways.jsonl", "--ops", "scaled_dot_product_attention,sum,mean", "--level", 2, "--count", 60, "--variants", 3, "--brief", "--seed", 3, "--judge-one-in", 0)
     ways = {choice for line in lines_of(folder / "ways.jsonl") for choice in line["choices"] if ":" not in choice}
     assert ways == {"attention as products"}, ways
+    # Some tasks are told as fragments of a program are.
     pairs(nereid, folder / "fragments.jsonl", "--level", 3, "--count", 24, "--variants", 1, "--brief", "--seed", 13, "--judge-one-in", 2)
     fragments = [line for line in lines_of(folder / "fragments.jsonl") if "torch.ops.aten." in line["task"]]
     assert 2 <= len(fragments) <= 12 and any("verdict" in line for line in fragments), len(fragments)
