@@ -139,7 +139,9 @@ class TileEmitter {
       write_.line(fmt::format("column = tl.program_id(0) % tiles * BLOCK_COLUMNS + {}", column_range()));
     else if (has_columns_)
       write_.line(fmt::format("column = {}", column_range()));
-    for (const Member& member : members_) {
+    for (size_t m = 0; m < members_.size(); ++m) {
+      const Member& member = members_[m];
+      write_earlier_steps(m);
       if (member.reduction == Reduction::kNone) {
         keep_result(member, write_.value(member.body));
         continue;
@@ -162,6 +164,24 @@ class TileEmitter {
       else
         keep_result(member, write_.let(wish, reduced(member, masked(member, block))));
     }
+  }
+
+  // What later members do of steps before this one's, as far as no result that it reads is still to come.
+  void write_earlier_steps(size_t m) {
+    const Exprs& exprs = graph_.exprs;
+    const int step = node_of(members_[m]).word().step;
+    std::set<TensorId> to_come;
+    for (size_t later = m; later < members_.size(); ++later) to_come.insert(node_of(members_[later]).out);
+    std::vector<ExprId> results;
+    for (size_t later = m + 1; later < members_.size(); ++later)
+      for (const ExprId id : exprs.below(members_[later].body))
+        if (exprs[id].kind == Expr::Kind::kApply && exprs.step_of(id) >= 0 && exprs.step_of(id) < step &&
+            std::ranges::none_of(exprs.below(id), [&](ExprId under) {
+              return exprs[under].kind == Expr::Kind::kLoad && to_come.contains(exprs[under].tensor);
+            }))
+          results.push_back(id);
+    std::ranges::stable_sort(results, {}, [&](ExprId id) { return exprs.step_of(id); });
+    for (const ExprId id : results) write_.value(id);
   }
 
   std::string helper(const Member& member) {

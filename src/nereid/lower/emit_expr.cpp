@@ -118,16 +118,25 @@ void ExprWriter::end_loop(const std::string& header) {
 }
 
 std::string ExprWriter::value(ExprId id) {
+  std::vector<ExprId> results;
+  for (const ExprId under : graph_.exprs.below(id))
+    if (graph_.exprs[under].kind == Expr::Kind::kApply && graph_.exprs.step_of(under) >= 0) results.push_back(under);
+  std::ranges::stable_sort(results, {}, [&](ExprId each) { return graph_.exprs.step_of(each); });
+  for (const ExprId each : results) made(each);
+  return made(id);
+}
+
+std::string ExprWriter::made(ExprId id) {
   const auto found = known_.find(id);
   if (found != known_.end()) return found->second;
   const bool outside =
       in_loop_ && std::ranges::none_of(loop_dimensions_, [&](int d) { return graph_.exprs.uses(id, d); });
   if (outside) in_loop_ = false;  // what is the same in every turn comes before the loop
-  std::string made = make(id);
+  std::string text = make(id);
   if (outside) in_loop_ = true;
-  known_[id] = made;
+  known_[id] = text;
   if (in_loop_ && !outside) of_the_loop_.insert(id);
-  return made;
+  return text;
 }
 
 std::string ExprWriter::make(ExprId id) {
@@ -241,7 +250,7 @@ std::optional<std::string> ExprWriter::padded_load(ExprId id, const Expr& expr) 
       same = same || (load.at[d] == condition.index && condition.low <= 0 && condition.high >= sizes[d]);
     implied = implied && same;
   }
-  given = implied ? Given{} : Given{value(expr.args[0]), std::move(given.within)};
+  given = implied ? Given{} : Given{made(expr.args[0]), std::move(given.within)};
   const std::string own = graph_.exprs.name_of(id), otherwise = make(expr.args[2]);
   const bool nothing = other.number == 0 && other.integer == 0 && !std::signbit(other.number);
   return this->load(load, given, nothing ? "0" : otherwise, own.empty() ? "" : identifier(own));
@@ -282,7 +291,7 @@ std::string ExprWriter::load(const Expr& expr, const Given& given, const std::st
   for (size_t d = 0; d < expr.args.size(); ++d) {
     const Expr& each = graph_.exprs[expr.args[d]];
     if (each.kind == Expr::Kind::kConstant && each.integer == 0) continue;
-    const std::string amount = value(expr.args[d]);
+    const std::string amount = made(expr.args[d]);
     further += from.strides[d] == 1 ? fmt::format(" + {}", amount)
                                     : fmt::format(" + {} * {}", amount, from.strides[d]);
     // A window at the border of what is gathered reaches beyond it, like one of anything else.
@@ -310,7 +319,7 @@ std::string ExprWriter::apply(ExprId id, const Expr& expr) {
   if (expr.fn == Fn::kWhere)
     if (auto padded = padded_load(id, expr)) return *padded;
   std::vector<std::string> args;
-  for (const ExprId arg : expr.args) args.push_back(value(arg));
+  for (const ExprId arg : expr.args) args.push_back(made(arg));
   const std::string own = graph_.exprs.name_of(id);
   const std::string wish = identifier(own.empty() ? std::string(info(expr.fn).name) : own);
   if (expr.fn == Fn::kCast) {

@@ -36,7 +36,8 @@ class ExprWriter {
  public:
   ExprWriter(Graph& graph, KernelNames& names, std::vector<BlockDimension> dimensions);
 
-  // The name or the literal of an expression's value; statements that make it go to `lines`.
+  // The name or the literal of an expression's value; statements that make it go to `lines`. What traced steps
+  // gave is made in the order of the steps, as who reads the task goes through it.
   std::string value(ExprId id);
   std::string let(const std::string& wish, const std::string& text);
   void line(const std::string& text) { (in_loop_ ? loop_ : lines_).push_back(text); }
@@ -59,6 +60,7 @@ class ExprWriter {
   std::vector<std::string> take_lines() { return std::move(lines_); }
 
  private:
+  std::string made(ExprId id);  // once
   std::string make(ExprId id);
   std::string load(const Expr& expr) { return load(expr, {}, "0", ""); }
   // As far as `given` holds, coordinates are in their tensor; elsewhere, and beyond the tensor, it is `other`.

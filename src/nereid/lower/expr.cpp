@@ -380,6 +380,7 @@ ExprId Exprs::rebuild(ExprId of, const std::function<ExprId(const Expr&)>& leaf,
     made = expr.fn == Fn::kCast ? cast(args[0], expr.type) : apply(expr.fn, std::move(args));
   }
   if (const auto named = names_.find(of); named != names_.end()) names_.emplace(made, named->second);
+  if (const int step = step_of(of); step >= 0) result_of(made, step);
   return done[of] = made;
 }
 

@@ -134,6 +134,12 @@ class Exprs {
     const auto found = names_.find(id);
     return found == names_.end() ? "" : found->second;
   }
+  // Of which step of the traced forward the value is the result; -1: of none. As with names.
+  void result_of(ExprId id, int step) { steps_.emplace(id, step); }
+  int step_of(ExprId id) const {
+    const auto found = steps_.find(id);
+    return found == steps_.end() ? -1 : found->second;
+  }
 
   // Every expression below `of` and itself, arguments before those who use them, each once.
   std::vector<ExprId> below(ExprId of) const;
@@ -157,6 +163,7 @@ class Exprs {
   std::vector<uint64_t> hashes_;  // of each expression
   std::vector<ExprId> places_;    // by hash, a power of two of them; -1: free
   std::map<ExprId, std::string> names_;
+  std::map<ExprId, int> steps_;
 };
 
 // What values of a dtype are computed in.

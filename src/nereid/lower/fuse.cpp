@@ -290,13 +290,13 @@ class Fuser {
   }
 
   // A map that reads nothing of a kernel's, beside what has the same shape: one launch for both, and what
-  // both load is loaded once.
+  // both load is loaded once. Where fusion is simple a kernel does what belongs together.
   std::optional<std::vector<Index>> beside(const TileKernel& kernel, const Node& each,
                                            bool after_contraction) {
     if (after_contraction) return std::nullopt;
     if (each.sizes != kernel.extents()) return std::nullopt;
     if (counts(each) != counts(node(kernel.members.front().node))) return std::nullopt;
-    if (!kernel.columns.empty() && !shares_a_load(kernel, each)) return std::nullopt;
+    if ((fusion_ != Fusion::kFree || !kernel.columns.empty()) && !shares_a_load(kernel, each)) return std::nullopt;
     return identity_map(each.sizes.size());
   }
 

@@ -141,7 +141,11 @@ Status Importer::run() {
   for (size_t i = 0; i < calls.size(); ++i) {
     const size_t before = graph_.nodes.size();
     NEREID_TRY_STATUS(step(*calls[i], i + 1 < calls.size() ? calls[i + 1] : nullptr));
-    for (size_t n = before; n < graph_.nodes.size(); ++n) graph_.nodes[n].steps = {static_cast<int>(i)};
+    for (size_t n = before; n < graph_.nodes.size(); ++n) {
+      Node& node = graph_.nodes[n];
+      node.steps = {static_cast<int>(i)};
+      if (!node.special() && node.reduction == Reduction::kNone) exprs().result_of(node.body, static_cast<int>(i));
+    }
   }
   return outputs(*forward);
 }

@@ -97,19 +97,25 @@ bool PlainFusion::goes_along(const Node& reader, const Node& made) const {
          });
 }
 
-// A map is computed once, unless all who read it may do it. What ends a reduction over rows, as a norm does, is
-// taken in by one who goes on element by element, and what is not plain by one.
+// A map is computed once, unless all who read it may do it. What ends a call that reduces, as a mean's division
+// does, belongs to the reduction's kernel; what ends a reduction over rows, as a norm does, is taken in by one who
+// goes on element by element, and what is not plain by one.
 bool PlainFusion::is_kept(const Node& made) const {
   const int64_t elements = element_count(made.sizes);
   const bool ends_reduction = std::ranges::any_of(graph_.reads(made), [&](TensorId read) {
     return of_rows_.contains(read) && count(read) > 1 && count(read) < elements;
+  });
+  const bool ends_call = std::ranges::any_of(graph_.reads(made), [&](TensorId read) {
+    const Node* maker = graph_.maker(read);
+    return maker != nullptr && maker->reduction != Reduction::kNone && count(read) == elements &&
+           of_one_call(*maker, made) && !is_contraction(graph_, *maker);
   });
   std::set<int> calls;
   for (const NodeId id : readers_[static_cast<size_t>(made.out)]) {
     const Node& reader = graph_.nodes[static_cast<size_t>(id)];
     if (!goes_along(reader, made)) return true;
     if (of_one_call(reader, made)) continue;
-    if (ends_reduction && reader.reduction != Reduction::kNone) return true;
+    if (ends_call || (ends_reduction && reader.reduction != Reduction::kNone)) return true;
     if (!reader.steps.empty()) calls.insert(*reader.steps.rbegin());
   }
   return calls.size() > 1 && (ends_reduction || !is_plain(graph_, made, fusion_));

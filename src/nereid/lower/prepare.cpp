@@ -176,8 +176,8 @@ class Inliner {
     if (plain_ && !plain_->takes(reader, *made)) return true;
     const Places& places = places_[static_cast<size_t>(tensor)];
     const size_t length = graph_.exprs.below(made->body).size();
-    // What is written anyway is read, where that is less than to compute it again.
-    if (length > kWindowBody && std::ranges::find(results_, tensor) != results_.end()) return true;
+    // What is written anyway is read, where that is less than to compute it again, or simpler.
+    if ((plain_ || length > kWindowBody) && std::ranges::find(results_, tensor) != results_.end()) return true;
     if (length > kLongBody && places.nodes > 1) return true;
     if (places.most > 1 && length > kWindowBody && length * places.most > kMostInlined) return true;
     if (places.most > 4 && length > kWindowBody) return true;
