@@ -43,7 +43,7 @@ def best(right, log, price):
 
 def kind_of(answer):
     plan = answer.split("```", 1)[0]
-    return next((kind.lower() for kind in KINDS if f"\n{kind}: " in plan), "other")
+    return next((kind.lower() for kind in KINDS if f"\n{kind}:" in plan), "other")
 
 
 def read(path):

@@ -143,7 +143,7 @@ class Fuser {
     if (kernel.kept >= 0 || kernel.members.size() >= kMostMembers) return false;
     const Node& first = node(kernel.members.front().node);
     if (first.special() || part_of(first, cuts_) != part_of(node(id), cuts_)) return false;
-    if (fusion_ != Fusion::kFree && !joins_plainly(kernel, node(id))) return false;
+    if (fusion_ != Fusion::kFree && (!joins_plainly(kernel, node(id)) || splits_call(kernel, id))) return false;
     const auto map = mapping(kernel, k, id);
     if (!map) return false;
     // What the kernel makes is read back only where it was made.
@@ -173,6 +173,20 @@ class Fuser {
       steps.insert(other.steps.begin(), other.steps.end());
     }
     return steps.size() <= kMostPlainSteps && is_plain(graph_, each, fusion_);
+  }
+
+  // A reduction of what the kernel makes, whose call reads that again with its result: what is left of the call
+  // would have to be another kernel's (in_one_pass).
+  bool splits_call(const TileKernel& kernel, NodeId id) {
+    const auto reads_whole = [&](const Node& each) {
+      return std::ranges::any_of(graph_.reads(each), [&](TensorId read) {
+        const Member* maker = made_by(kernel, read);
+        return maker != nullptr && maker->whole;
+      });
+    };
+    if (node(id).reduction == Reduction::kNone || !reads_whole(node(id))) return false;
+    return std::any_of(graph_.nodes.begin() + id + 1, graph_.nodes.end(),
+                       [&](const Node& other) { return of_one_call(node(id), other) && reads_whole(other); });
   }
 
   // A program may go over its columns in turns, so what has an element for each column is gone when a

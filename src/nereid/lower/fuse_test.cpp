@@ -206,6 +206,85 @@ TEST_F(PlainFusion, OneCallIsOneKernelWhateverItReads) {
   EXPECT_EQ(fuse(s.graph, targets()[1], false, {}, Fusion::kPlain).kernels.size(), 1);
 }
 
+// A norm, and a sum of norms.
+TEST_F(PlainFusion, WhatEndsACallIsInItsKernel) {
+  const TensorId squares = s.reduce({8}, {9}, s.element(x) * s.element(x)),
+                 norm = s.map({8}, s.element(squares).apply(Fn::kSqrt)), all = s.reduce({}, {8}, s.element(norm));
+  s.graph.outputs = {all};
+  s.graph.nodes[1].steps = s.graph.nodes[2].steps = {1};
+  s.graph.nodes[3].steps = {2};
+  const Fused fused = fuse(s.graph, targets()[1], false, {}, Fusion::kPlain);
+  ASSERT_EQ(fused.kernels.size(), 2);
+  EXPECT_EQ(fused.kernels[0].members.size(), 2);
+  EXPECT_TRUE(fused.stored[static_cast<size_t>(norm)]);
+  EXPECT_FALSE(fused.stored[static_cast<size_t>(squares)]);
+}
+
+TEST_F(PlainFusion, WhatIsAResultIsReadWhereElseItIsWanted) {
+  const auto reads = [&](Fusion fusion) {
+    s = {};
+    const TensorId input = s.leaf({8, 9}), half = s.map({8, 9}, s.element(input) * 0.5);
+    s.graph.outputs = {half, s.reduce({9}, {8}, s.at(half, {Sketch::d(1), Sketch::d(0)}))};
+    made(fusion);
+    return s.graph.reads(s.graph.nodes.back()) == std::vector<TensorId>{half};
+  };
+  EXPECT_TRUE(reads(Fusion::kPlain));
+  EXPECT_TRUE(reads(Fusion::kThroughViews));
+  EXPECT_FALSE(reads(Fusion::kFree));
+}
+
+TEST_F(PlainFusion, WhatHasNothingInCommonIsNotOneKernel) {
+  const auto maps = [&](bool of_one_leaf, Fusion fusion) {
+    s = {};
+    const TensorId a = s.leaf({8, 9}), b = of_one_leaf ? a : s.leaf({8, 9});
+    s.graph.outputs = {s.map({8, 9}, s.element(a) + 1), s.map({8, 9}, s.element(b) * 2)};
+    return kernels(fusion);
+  };
+  EXPECT_EQ(maps(false, Fusion::kPlain), 2);
+  EXPECT_EQ(maps(true, Fusion::kPlain), 1);
+  EXPECT_EQ(maps(false, Fusion::kFree), 1);
+}
+
+// A softmax of what a kernel with a reduction made: its largest could join that kernel, its sum could not.
+TEST_F(PlainFusion, ACallIsNotSplitBetweenKernels) {
+  const auto members = [&](Fusion fusion) {
+    s = {};
+    const TensorId input = s.leaf({8, 9}), sum = s.reduce({8}, {9}, s.element(input)),
+                   share = s.map({8, 9}, s.element(input) / s.at(sum, {Sketch::d(0)})),
+                   most = s.reduce({8}, {9}, s.element(share), Reduction::kMax),
+                   all = s.reduce({8}, {9}, (s.element(share) - s.at(most, {Sketch::d(0)})).apply(Fn::kExp));
+    s.graph.outputs = {share, all};
+    for (size_t n = 0; n < 4; ++n) s.graph.nodes[n].steps = {n < 2 ? static_cast<int>(n) : 2};
+    Sizes sizes;
+    for (const auto& kernel : fuse(s.graph, targets()[1], false, {}, fusion).kernels) sizes.push_back(kernel.members.size());
+    return sizes;
+  };
+  EXPECT_EQ(members(Fusion::kPlain), (Sizes{2, 2}));
+  EXPECT_EQ(members(Fusion::kFree), (Sizes{4}));
+}
+
+// exp of the first, tanh of the second, chosen by the third: written in the order in which a trace has them.
+TEST(Fuse, StepsAreWrittenInTheirOrder) {
+  Sketch s;
+  const TensorId a = s.leaf({8, 9}), b = s.leaf({8, 9}), c = s.leaf({8, 9});
+  for (size_t i = 0; i < 3; ++i) s.graph.tensors[i].name = std::string(1, static_cast<char>('a' + i));
+  const Value first = s.element(a).apply(Fn::kExp), second = s.element(b).apply(Fn::kTanh), third = s.element(c) > 0;
+  const TensorId chosen = s.map({8, 9}, third.where(first, second));
+  s.graph.outputs = {chosen};
+  s.graph.nodes[0].steps = {3};
+  const auto pointers = [&] {
+    Graph graph = s.graph;
+    const Fused fused = fuse(graph);
+    std::string names;
+    const KernelText kernel = emit(graph, fused, fused.kernels[0], "kernel").value();
+    for (const auto& pointer : kernel.pointers) names += pointer.name[0];
+    return names.substr(0, 3);
+  };
+  EXPECT_EQ(pointers(), "cab");  // as the expression has them
+  for (const auto& [value, step] : {std::pair{first, 0}, {second, 1}, {third, 2}}) s.graph.exprs.result_of(value.id(), step);
+  EXPECT_EQ(pointers(), "abc");
+}
+
 TEST(Fuse, MapsOfOneShapeShareALaunch) {
   Sketch s;
   const TensorId x = s.leaf({8, 9});

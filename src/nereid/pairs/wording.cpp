@@ -378,14 +378,15 @@ std::string named(const LoweredKernel& kernel, bool written) {
 
 }  // namespace
 
+// A writer goes from left to right, so what follows from something stands behind it: a kernel's name behind what it
+// does, and how many kernels there are nowhere.
 Wording briefly(const std::string& steps, const Variant& variant) {
   const auto& kernels = variant.module.kernels;
   constexpr std::array kKinds = {"One by one", "Simply fused", "Fused", "As compiled"};
-  std::string plan = steps + fmt::format("{}: {} kernel{}.\n", kKinds[static_cast<size_t>(variant.kind)],
-                                         in_words(kernels.size()), kernels.size() == 1 ? "" : "s");
+  std::string plan = steps + fmt::format("{}:\n", kKinds[static_cast<size_t>(variant.kind)]);
   for (const LoweredKernel& kernel : kernels) {
     const auto& c = kernel.choice;
-    plan += fmt::format("{}: {}\n{} -> {}\nover [{}]", kernel.name, work_text(kernel), named(kernel, false),
+    plan += fmt::format("{}\n{}: {} -> {}\nover [{}]", work_text(kernel), kernel.name, named(kernel, false),
                         named(kernel, true), fmt::join(kernel.rows, ", "));
     if (!kernel.columns.empty()) plan += fmt::format(" by [{}]", fmt::join(kernel.columns, ", "));
     plan += fmt::format(". {}\n", lower::to_string(c));

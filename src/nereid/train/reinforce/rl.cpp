@@ -298,6 +298,7 @@ class RlLoop {
         .samples = rl().samples,
         .temperature = rl().temperature,
         .code_temperature = rl().code_temperature,
+        .min_p = rl().min_p,
         .seed = static_cast<uint64_t>(run().seed) * 1'000'000'007 + static_cast<uint64_t>(step),
         .interruptible = interruptible()};
     NEREID_TRY(written.answers,

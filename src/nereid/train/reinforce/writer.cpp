@@ -64,7 +64,7 @@ Result<std::vector<DrawnAnswer>> AnswerWriter::write(const std::vector<Prompt>& 
     engine::GenerationRequest request{.prompt = std::move(prompt), .samples = sampling.samples};
     request.most_new =
         std::min(settings_.most_tokens, runner_->options().most_tokens - std::ssize(request.prompt));
-    request.draw = {.temperature = sampling.temperature, .seed = sampling.seed * 1'000'003 + asked.number};
+    request.draw = {.temperature = sampling.temperature, .min_p = sampling.min_p, .seed = sampling.seed * 1'000'003 + asked.number};
     if (sampling.code_temperature) {
       request.turning_token = static_cast<int64_t>(*end_of_plan_);
       request.turned_temperature = *sampling.code_temperature;

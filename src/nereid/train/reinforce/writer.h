@@ -23,6 +23,7 @@ struct Sampling {
   int64_t samples = 1;
   double temperature = 1;  // 0: greedy
   std::optional<double> code_temperature{};  // behind the plan, if it is another
+  double min_p = 0;  // as the engine's
   uint64_t seed = 0;
   bool interruptible = true;  // Ctrl-C ends it at once, as an error
 };

@@ -51,6 +51,7 @@ void read_rl(TomlTable& root, RlSettings& rl) {
   table->integer("sequences", rl.sequences, 1, 1 << 16);
   table->integer("updates", rl.updates, 1, 1000);
   table->real("temperature", rl.temperature, {.lowest = 0, .highest = 100, .above = true});
+  table->real("min_p", rl.min_p, {.lowest = 0, .highest = 1});
   if (table->has("code_temperature"))
     table->real("code_temperature", rl.code_temperature.emplace(0), {.lowest = 0, .highest = 100});
   if (table->has("staleness")) table->integer("staleness", rl.staleness.emplace(0), 0, 1);

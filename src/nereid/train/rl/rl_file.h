@@ -25,6 +25,7 @@ struct RlSettings {
   int64_t updates = 1;         // optimizer steps on each step's rollouts
   double temperature = 1;
   std::optional<double> code_temperature;  // behind the plan; not told: the same
+  double min_p = 0;  // tokens less than so many times as probable as the likeliest are not drawn
   // Steps between the weights that write rollouts and those that learn from them first: 0, or 1, where the
   // engine writes the next step's while these are judged. Not told: 1, but 0 where the judge would use the
   // engine's GPU while it writes.

@@ -98,7 +98,7 @@ TEST(RlFile, ReadsHowAnswersAreTimed) {
   EXPECT_EQ(parse_rl_file(kRlFile, "r.toml")->rl.times, RlSettings::Times::kTogether);
   std::string text(kRlFile);
   text.replace(text.find("samples = 4"), 11,
-               "times = \"apart\"\ntiming_seconds = 0.03\nfew_kinds = true\nlate_seconds = 4\nsequences = 512\ncode_temperature = 0");
+               "times = \"apart\"\ntiming_seconds = 0.03\nfew_kinds = true\nlate_seconds = 4\nsequences = 512\ncode_temperature = 0\nmin_p = 0.1");
   const RlSettings rl = parse_rl_file(text, "r.toml").value().rl;
   EXPECT_EQ(rl.times, RlSettings::Times::kApart);
   EXPECT_EQ(rl.timing_seconds, 0.03);
@@ -106,7 +106,9 @@ TEST(RlFile, ReadsHowAnswersAreTimed) {
   EXPECT_EQ(rl.late_seconds, 4);
   EXPECT_EQ(rl.sequences, 512);
   EXPECT_EQ(rl.code_temperature, 0);
+  EXPECT_EQ(rl.min_p, 0.1);
   EXPECT_FALSE(parse_rl_file(kRlFile, "r.toml")->rl.code_temperature);
+  EXPECT_EQ(rl_error("samples = 4", "min_p = 2").find("r.toml:12: rl.min_p: expected"), 0U);
   EXPECT_EQ(rl_error("samples = 4", "times = \"later\"").find("r.toml:12: rl.times: expected"), 0U);
 }
 
