@@ -106,7 +106,7 @@ first, second, _ = metrics("grpo")
 assert 0 < first["mismatch/most"] < 1e-3 < second["mismatch/most"], (first, second)
 
 # A run that ends with its seconds: the rate falls with them, and the same command has nothing more to do.
-(root / "timed.toml").write_text((root / (rl_file("by_steps", "hrd", more='wrong_price = 0.5\ncode_temperature = 0') + ".toml")).read_text()
+(root / "timed.toml").write_text((root / (rl_file("by_steps", "hrd", more='wrong_price = 0.5\ncode_temperature = 0\nmin_p = 0.01') + ".toml")).read_text()
                                  .replace('kind = "constant"\nsteps = 2', 'kind = "cosine"\nseconds = 6\nfinal_share = 0'))
 ran(LM, "train-rl", "timed.toml", "--device", "cpu")
 timed = metrics("timed")
