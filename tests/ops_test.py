@@ -83,7 +83,10 @@ def check(row, form, what):
     moved = sum(t.numel() * t.element_size() for t in tensors)
     expect(moved == form["bytes"], f"{form['bytes']} bytes, the tensors have {moved}")
     if form["method"]:
-        expect(same(eval(form["method"], dict(scope)), result), f"another result of {form['method']}")
+        *before, expression = form["method"].split("\n")
+        names = dict(scope)
+        exec("\n".join(before), names)
+        expect(same(eval(expression, names), result), f"another result of {form['method']}")
     if form["module"]:
         module = eval(form["module"], dict(scope))
         parameters = list(module.parameters())

@@ -53,14 +53,17 @@ std::optional<Tensor> slice(Calling& c) {
   const int64_t end = begin != 0 && cut.behind == 0 ? std::numeric_limits<int64_t>::max() : begin + size;
   return c.to.call("slice.Tensor", {arg(c.x[0]), arg(c.dim()), arg(begin), arg(end)}, part(c, begin));
 }
-std::optional<Tensor> parts(Calling& c, std::string_view op, int64_t told, int64_t count, int64_t which) {
+std::vector<Tensor> all_parts(Calling& c, std::string_view op, int64_t told, int64_t count) {
   const int64_t size = c.out()[static_cast<size_t>(c.dim())];
   std::vector<Tensor> all;
   for (int64_t i = 0; i < count; ++i) all.push_back(part(c, i * size));
   std::vector<Arg> args = {arg(c.x[0]), arg(told)};
   if (c.told_dim() != 0) args.push_back(arg(c.told_dim()));
   c.to.call(op, std::move(args), tensors(all));
-  return all[static_cast<size_t>(which)];
+  return all;
+}
+std::optional<Tensor> parts(Calling& c, std::string_view op, int64_t told, int64_t count, int64_t which) {
+  return all_parts(c, op, told, count)[static_cast<size_t>(which)];
 }
 std::optional<Tensor> split(Calling& c) {
   return parts(c, "split.Tensor", c.out()[static_cast<size_t>(c.dim())], c.applied.cut.parts, c.applied.cut.part);
@@ -69,12 +72,12 @@ std::optional<Tensor> chunk(Calling& c) {
   return parts(c, "chunk", c.applied.cut.parts, c.applied.cut.parts, c.applied.cut.part);
 }
 
-// The chunks of an operand, told twice: f of one times the other.
+// The chunks of an operand, told twice but where they are given names: f of one times the other.
 std::optional<Tensor> gated(Calling& c, std::string_view op) {
-  const Tensor first = *parts(c, "chunk", 2, 2, 0);
-  const Laid lies[] = {c.to.laid(first)};
-  const Tensor gate = c.to.call(op, {arg(first)}, c.to.made(elementwise(lies)));
-  return c.elementwise("mul.Tensor", {gate, *parts(c, "chunk", 2, 2, 1)});
+  const std::vector<Tensor> halves = all_parts(c, "chunk", 2, 2);
+  const Laid lies[] = {c.to.laid(halves[0])};
+  const Tensor gate = c.to.call(op, {arg(halves[0])}, c.to.made(elementwise(lies)));
+  return c.elementwise("mul.Tensor", {gate, c.method() ? halves[1] : *parts(c, "chunk", 2, 2, 1)});
 }
 std::optional<Tensor> swiglu(Calling& c) { return gated(c, "silu"); }
 std::optional<Tensor> geglu(Calling& c) { return gated(c, "gelu"); }

@@ -1,5 +1,7 @@
 #include "nereid/ops/recording.h"
 
+#include <utility>
+
 namespace nereid::ops {
 
 Arg arg(Tensor tensor) { return {tensor}; }
@@ -58,7 +60,8 @@ void Recording::call(std::string_view op, std::vector<Arg> args, Arg result, Nam
   call.op = "aten::";
   call.op += op;
   call.args = std::move(args), call.kwargs = std::move(named), call.result = std::move(result);
-  call.place = {.file = trace_.file, .line = line_};
+  const int first = std::exchange(first_line_, 0);
+  call.place = {.file = trace_.file, .line = first > 0 ? first : line_};
   trace_.phases.back().steps.emplace_back(std::move(call));
 }
 

@@ -44,8 +44,8 @@ class Recording {
   }
 
   using Named = std::vector<std::pair<std::string, Arg>>;
-  // The calls that follow stand in this line of the file.
-  void at(int line) { line_ = line; }
+  // The calls that follow stand in this line of the file; the first of them, if that is told, in an earlier one.
+  void at(int line, int first = 0) { line_ = line, first_line_ = first; }
   void call(std::string_view op, std::vector<Arg> args, Arg result, Named named = {});
   Tensor call(std::string_view op, std::vector<Arg> args, Tensor result, Named named = {}) {
     call(op, std::move(args), arg(result), std::move(named));
@@ -56,7 +56,7 @@ class Recording {
   trace::Trace& trace_;
   std::vector<trace::ValueId> last_of_;  // of each storage: its newest value
   std::vector<trace::ValueId> before_;   // of each value: the one of its storage that is next older
-  int line_ = 0;
+  int line_ = 0, first_line_ = 0;
 };
 
 }  // namespace nereid::ops

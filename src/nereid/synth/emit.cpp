@@ -34,7 +34,8 @@ struct Body {
   std::vector<std::pair<Ref, std::string>> arguments;
   std::vector<Layout::Owner> parameters, submodules;  // of self's tensors: whose they are
   std::vector<size_t> unplaced;                       // steps in the statement that is being put together
-  std::vector<std::pair<size_t, int>> placed;         // steps, and lines of `lines` or further ones
+  // Steps, and lines of `lines` or further ones; behind all steps the statements that come before theirs.
+  std::vector<std::pair<size_t, int>> placed;
   bool method = true;
 };
 
@@ -49,7 +50,7 @@ class Emitter {
       NameTable once;
       for (std::string& name : listed_sizes_) name = once.fresh(coiner.size());
     }
-    layout_.lines.resize(program.steps.size()), layout_.own.resize(program.steps.size());
+    layout_.lines.resize(program.steps.size()), layout_.before.resize(program.steps.size()), layout_.own.resize(program.steps.size());
     layout_.parameter.resize(program.inputs.size());
   }
 
@@ -99,7 +100,8 @@ class Emitter {
       kept.push_back(kept.back() + (dropped ? 0 : 1));
       begin = end;
     }
-    for (int& line : layout_.lines) line = kept[static_cast<size_t>(line)];
+    for (auto* lines : {&layout_.lines, &layout_.before})
+      for (int& line : *lines) line = kept[static_cast<size_t>(line)];
     to_ = std::move(text);
   }
 
@@ -123,7 +125,8 @@ class Emitter {
   // What is placed in a text that comes next.
   void place(const std::vector<std::pair<size_t, int>>& placed) {
     const int before = lines_in(to_) + 1;
-    for (const auto& [step, line] : placed) layout_.lines[step] = before + line;
+    const size_t steps = layout_.lines.size();
+    for (const auto& [step, line] : placed) (step < steps ? layout_.lines[step] : layout_.before[step - steps]) = before + line;
   }
   // The body's lines come next in `text`.
   static void move_on(Body& body, std::string_view text) {
@@ -288,10 +291,31 @@ class Emitter {
       prefix = "self." + layout_.own[i];
       names.weight_prefix = prefix;
     }
-    const std::string_view pattern = spelling == Spelling::kMethod ? op.method : op.functional;
+    const std::string pattern = with_fresh_names(body, spelling == Spelling::kMethod ? op.method : op.functional);
     made.atomic = !pattern.starts_with("-{x}") && !is_infix(pattern);
     ops::spell(made.text, pattern, applied, names);
     if (manner_.kept_numbers && body.method) keep_numbers(body, applied, pattern, made.text);
+    if (const size_t end = made.text.find('\n'); end != made.text.npos) {
+      for (const size_t inlined : body.unplaced) body.placed.emplace_back(inlined, lines_in(body.lines));
+      body.unplaced.clear();
+      body.placed.emplace_back(layout_.lines.size() + i, lines_in(body.lines));
+      format(body.lines, "{}{}\n", body.method ? "        " : "    ", made.text.substr(0, end));
+      made.text.erase(0, end + 1);
+    }
+    return made;
+  }
+
+  // What a pattern's statement names, "gate, value = ...", is called something that is free.
+  std::string with_fresh_names(Body& body, std::string_view pattern) {
+    if (pattern.find('\n') == pattern.npos) return std::string(pattern);
+    const std::pair<std::string_view, std::string> named[] = {{"gate", body.names.fresh(value_called("gate"))},
+                                                              {"value", body.names.fresh(value_called("value"))}};
+    std::string made;
+    while (!pattern.empty()) {
+      const auto* found = std::ranges::find_if(named, [&](const auto& each) { return pattern.starts_with(each.first); });
+      made += found == std::end(named) ? pattern.substr(0, 1) : std::string_view(found->second);
+      pattern.remove_prefix(found == std::end(named) ? 1 : found->first.size());
+    }
     return made;
   }
 

@@ -161,17 +161,21 @@ class Drawer {
           region[i] == region[i + 1] &&
           (region[i] < 0 || made_.regions[static_cast<size_t>(region[i])].kind != Region::kSequential);
       const bool wanted = uses_.count[i] == 1 && uses_.last[i] == i + 1 && whole && depth < 3 &&
-                          made_.second_output != static_cast<int>(i) && mentioned_once(i + 1);
+                          made_.second_output != static_cast<int>(i) && mentioned_once(i + 1) && pattern_of(i).find('\n') == std::string_view::npos;
       made_.inlined[i] = wanted && dice_.below(4) < often;
       depth = made_.inlined[i] ? depth + 1 : 0;
     }
   }
+  // Empty of modules.
+  std::string_view pattern_of(size_t i) const {
+    const ops::Operator& op = *program_.steps[i].applied.op;
+    return made_.spelling[i] == Spelling::kMethod       ? op.method
+           : made_.spelling[i] == Spelling::kFunctional ? op.functional
+                                                        : std::string_view();
+  }
   // Whether an expression may stand where the step's spelling has an operand: once, and before all calls.
   bool mentioned_once(size_t i) const {
-    const ops::Operator& op = *program_.steps[i].applied.op;
-    const std::string_view pattern = made_.spelling[i] == Spelling::kMethod       ? op.method
-                                     : made_.spelling[i] == Spelling::kFunctional ? op.functional
-                                                                                  : std::string_view();
+    const std::string_view pattern = pattern_of(i);
     if (pattern.empty()) return true;
     if (pattern.find("{x}", pattern.find("{x}") + 1) != pattern.npos) return false;
     // What stands behind a comparison or a call of the pattern's would be computed after it.

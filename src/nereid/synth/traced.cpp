@@ -119,7 +119,7 @@ class Tracing {
     for (const Ref ref : step.operands) operands.push_back(ref.fresh ? inputs_[ref.index] : results_[ref.index]);
     ops::Applied applied = step.applied;
     applied.constants = manner_.constants[i], applied.axes = manner_.axes;
-    to_.at(layout_.lines[i]);
+    to_.at(layout_.lines[i], layout_.before[i]);
     const auto made = ops::record(to_, applied, manner_.spelling[i], operands, own_[i]);
     if (!made) return false;
     results_.push_back(*made);
