@@ -116,7 +116,7 @@ def write_answers(told, path, temperature, samples):
         write_lines(asked, prompts[number::told.gpus])
         with open(said, "w") as file:
             run("generate", "--model", told.model, "--prompts", asked, "--json", "--temperature", temperature, "-n", samples, "--max-tokens", told.most_tokens,
-                "--device", told.device, "--sequences", told.sequences, "--seed", told.seed + number, stdout=file, env=on_gpu(told, number))
+                "--device", told.device, "--sequences", told.sequences, "--min-p", told.min_p, "--seed", told.seed + number, stdout=file, env=on_gpu(told, number))
         answers = [{**answer, "index": number + told.gpus * answer["index"]} for answer in lines(said)]
         asked.unlink(), said.unlink()
         return answers
@@ -275,6 +275,7 @@ def main():
     parser.add_argument("--large", type=int, default=0, help="of each level, besides, of 24 to 80 MB")
     parser.add_argument("--samples", type=int, default=0, help="of each task, besides the greedy one")
     parser.add_argument("--temperature", type=float, default=1.0)
+    parser.add_argument("--min-p", type=float, default=0, help="tokens less than so many times as probable as the likeliest are not drawn")
     parser.add_argument("--tasks", type=pathlib.Path)
     parser.add_argument("--seed", type=int, default=777)
     parser.add_argument("--free", type=float, default=0, help="share of tasks with free sizes, and of those with free forms, as synth has them")

@@ -14,8 +14,9 @@ import subprocess
 from tokenizers import Tokenizer
 
 NEREID = os.environ.get("NEREID", str(pathlib.Path(__file__).resolve().parents[2] / "nereid")).split()
-# As the vocabulary cuts them between the plan's last step and its first kernel.
-NAMES = {"simply": "x\nSimply fused:\n#1", "fused": "x\nFused:\n#1"}
+# As the vocabulary cuts them between the plan's last step and its first kernel: names, and what stands behind them. Models up to the ninth were taught to tell the number of kernels there.
+NAMES = {"simply": "x\nSimply fused", "fused": "x\nFused"}
+BEHIND, BEHIND_WITH_NUMBER = (":\n#1", "#"), (": two kernels.\n", "kernels")
 
 
 def lines(path):
@@ -36,8 +37,11 @@ def main():
     told.out.mkdir(parents=True, exist_ok=True)
     vocabulary = told.model / "tokenizer.json"
     tokenizer = Tokenizer.from_file(str(vocabulary))
-    named = tokenizer.encode(NAMES[told.kind])
-    name = named.ids[1:next(i for i, token in enumerate(named.tokens) if token.endswith("#"))]
+    prompts = lines(told.evaluated / "prompts.jsonl")[:told.first]
+    answers = {answer["index"]: answer for answer in lines(told.evaluated / "greedy.jsonl")}
+    behind, end = BEHIND_WITH_NUMBER if any("\nOne by one: " in answer["text"] for answer in answers.values()) else BEHIND
+    named = tokenizer.encode(NAMES[told.kind] + behind)
+    name = named.ids[1:next(i for i, token in enumerate(named.tokens) if end in token)]
 
     def head_of(answer):
         """Tokens until the kind's line, and the other kind's name."""
@@ -49,8 +53,6 @@ def main():
             text += piece
         return None
 
-    prompts = lines(told.evaluated / "prompts.jsonl")[:told.first]
-    answers = {answer["index"]: answer for answer in lines(told.evaluated / "greedy.jsonl")}
     heads = {i: head for i in range(len(prompts)) if (head := head_of(answers[i]))}
     begin = {i: json.loads(subprocess.run([*NEREID, "tokenize", "-t", vocabulary, "--chat", "--json", "-"], input=json.dumps(prompts[i]["messages"]), text=True, capture_output=True, check=True).stdout)["ids"] for i in heads}
     write_lines(told.out / "prompts.jsonl", [{"tokens": begin[i] + heads[i]} for i in heads])

@@ -308,13 +308,18 @@ class Emitter {
   // What a pattern's statement names, "gate, value = ...", is called something that is free.
   std::string with_fresh_names(Body& body, std::string_view pattern) {
     if (pattern.find('\n') == pattern.npos) return std::string(pattern);
-    const std::pair<std::string_view, std::string> named[] = {{"gate", body.names.fresh(value_called("gate"))},
-                                                              {"value", body.names.fresh(value_called("value"))}};
+    std::vector<std::pair<std::string_view, std::string>> named;
+    std::string_view told = pattern.substr(0, pattern.find(" = "));
+    while (!told.empty()) {
+      const std::string_view name = told.substr(0, told.find(", "));
+      named.emplace_back(name, body.names.fresh(value_called(name)));
+      told.remove_prefix(std::min(name.size() + 2, told.size()));
+    }
     std::string made;
     while (!pattern.empty()) {
-      const auto* found = std::ranges::find_if(named, [&](const auto& each) { return pattern.starts_with(each.first); });
-      made += found == std::end(named) ? pattern.substr(0, 1) : std::string_view(found->second);
-      pattern.remove_prefix(found == std::end(named) ? 1 : found->first.size());
+      const auto found = std::ranges::find_if(named, [&](const auto& each) { return pattern.starts_with(each.first); });
+      made += found == named.end() ? pattern.substr(0, 1) : std::string_view(found->second);
+      pattern.remove_prefix(found == named.end() ? 1 : found->first.size());
     }
     return made;
   }
