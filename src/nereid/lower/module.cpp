@@ -235,7 +235,7 @@ struct Lowering::Cut {
   Fused fused;
 };
 
-Lowering::Lowering(const trace::Trace& trace, const std::string& source) : trace_(trace), source_(source) {}
+Lowering::Lowering(const trace::Trace& trace, const std::string& source, bool prose) : trace_(trace), source_(source), prose_(prose) {}
 Lowering::~Lowering() = default;
 
 Result<const Lowering::Cut*> Lowering::cut(const Choices& choices) {
@@ -245,10 +245,11 @@ Result<const Lowering::Cut*> Lowering::cut(const Choices& choices) {
     if (known.choices == shared) return &known;
   if (read_ == nullptr)
     read_ = std::make_unique<Result<Read>>([&]() -> Result<Read> {
-      NEREID_TRY(SourceFile file, read_source(trace_.file, source_, trace_.class_name, "ModelNew"));
+      const std::string code = prose_ ? source_ : without_prose(source_);
+      NEREID_TRY(SourceFile file, read_source(trace_.file, code, trace_.class_name, "ModelNew"));
       NEREID_TRY(Graph graph, import(trace_, source_));
       name_inputs(trace_, file, graph);
-      return Read{std::move(file), numbers_in(source_), std::move(graph)};
+      return Read{std::move(file), numbers_in(code), std::move(graph)};
     }());
   if (!read_->ok()) return read_->error();
   NEREID_TRY(const Target target, target_named(choices.target));

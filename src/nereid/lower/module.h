@@ -49,8 +49,9 @@ struct Module {
 // One task in several ways: what is the same in them is worked out once.
 class Lowering {
  public:
-  // `source` is the text that was traced; it and the trace are referred to.
-  Lowering(const trace::Trace& trace, const std::string& source);
+  // `source` is the text that was traced; it and the trace are referred to. Without `prose` nothing is taken over, nor
+  // concluded, from its comments and docstrings.
+  Lowering(const trace::Trace& trace, const std::string& source, bool prose = true);
   ~Lowering();
   // An error names the operator or the kernel that cannot be lowered.
   Result<Module> module(const Choices& choices = {});
@@ -62,6 +63,7 @@ class Lowering {
 
   const trace::Trace& trace_;
   const std::string& source_;
+  const bool prose_;
   std::unique_ptr<Result<Read>> read_;  // once it was asked for
   std::deque<Cut> cuts_;                // the latest few, the newest first
 };

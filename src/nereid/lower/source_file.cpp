@@ -68,8 +68,10 @@ bool blank(const std::string& line) { return indent_of(line) == line.size(); }
 class Nesting {
  public:
   bool open() const { return depth_ > 0 || !quotes_.empty() || continued_; }
-  void read(const std::string& line) {
+  // Where a comment begins in the line; at its end where there is none.
+  size_t read(const std::string& line) {
     continued_ = false;
+    size_t code = line.size();
     for (size_t i = 0; i < line.size(); ++i) {
       if (!quotes_.empty()) {
         if (line[i] == '\\') {
@@ -81,7 +83,10 @@ class Nesting {
         continue;
       }
       const char c = line[i];
-      if (c == '#') break;
+      if (c == '#') {
+        code = i;
+        break;
+      }
       if (c == '"' || c == '\'') {
         quotes_ = line.compare(i, 3, std::string(3, c)) == 0 ? std::string(3, c) : std::string(1, c);
         i += quotes_.size() - 1;
@@ -91,6 +96,7 @@ class Nesting {
       if (c == '\\' && i + 1 == line.size()) continued_ = true;
     }
     if (quotes_.size() == 1) quotes_.clear();  // it would be no Python
+    return code;
   }
 
  private:
@@ -140,20 +146,6 @@ std::vector<Block> blocks_of(const std::vector<std::string>& lines, size_t inden
 }
 
 bool mentions(std::string_view text, std::string_view name) { return find_word(text, name) != text.npos; }
-
-// The blocks that `text` names, and those that they name; `model` is taken over otherwise.
-std::vector<bool> needed_by(const std::vector<Block>& blocks, std::string text, const Block* model = nullptr) {
-  std::vector<bool> needed(blocks.size(), false);
-  for (bool more = true; more;) {
-    more = false;
-    for (size_t i = 0; i < blocks.size(); ++i)
-      if (!needed[i] && &blocks[i] != model && !blocks[i].name.empty() && mentions(text, blocks[i].name)) {
-        needed[i] = more = true;
-        text += blocks[i].text();
-      }
-  }
-  return needed;
-}
 
 std::string renamed(const std::string& text, const std::string& from, const std::string& to) {
   std::string made;
@@ -245,6 +237,51 @@ ClassText class_text(const Block& block) {
   return made;
 }
 
+// Its text without what means a function's own parameters.
+std::string without_parameters(const Block& block) {
+  std::string text = block.text();
+  if (const auto head = std::ranges::find_if(block.lines, [](const std::string& line) { return line.starts_with("class "); }); head != block.lines.end()) {
+    const ClassText own = class_text(block);
+    std::string members = *head + "\n";
+    for (const Block& member : own.members) members += without_parameters(member);
+    return members + own.bases;
+  }
+  const size_t def = find_word(text, "def"), open = text.find('(', def);
+  if (def == text.npos || open == text.npos || block.name != defined_name(std::string_view(text).substr(def, open - def + 1))) return text;
+  int depth = 0;
+  size_t close = open;
+  do depth += text[close] == '(' || text[close] == '[' || text[close] == '{' ? 1 : text[close] == ')' || text[close] == ']' || text[close] == '}' ? -1 : 0;
+  while (depth > 0 && ++close < text.size());
+  if (close >= text.size()) return text;
+  const std::string head = text.substr(open + 1, close - open - 1);
+  std::string body = text.substr(close);
+  // Of the head what is no name of a parameter: defaults and hints.
+  std::string kept;
+  bool name = true;
+  depth = 0;
+  for (const char c : head) {
+    depth += c == '(' || c == '[' || c == '{' ? 1 : c == ')' || c == ']' || c == '}' ? -1 : 0;
+    name = depth == 0 && (c == ',' || (name && c != ':' && c != '='));
+    if (!name) kept += c;
+  }
+  for (const Parameter& parameter : parameters_of("self," + head)) body = renamed(body, parameter.name, "");
+  return text.substr(0, open) + kept + body;
+}
+
+// The blocks that `text` names, and those that they name; `model` is taken over otherwise.
+std::vector<bool> needed_by(const std::vector<Block>& blocks, std::string text, const Block* model = nullptr) {
+  std::vector<bool> needed(blocks.size(), false);
+  for (bool more = true; more;) {
+    more = false;
+    for (size_t i = 0; i < blocks.size(); ++i)
+      if (!needed[i] && &blocks[i] != model && !blocks[i].name.empty() && mentions(text, blocks[i].name)) {
+        needed[i] = more = true;
+        text += without_parameters(blocks[i]);
+      }
+  }
+  return needed;
+}
+
 }  // namespace
 
 // "x" of "    x = f(y)" and of "    x **= 2"; empty where nothing is assigned.
@@ -277,6 +314,46 @@ std::vector<std::string> assigned_names(const std::string& source) {
   return names;
 }
 
+// Whether a statement is a text and nothing else.
+static bool says_nothing(std::string_view statement) {
+  const size_t first = past_spaces(statement, 0);
+  statement.remove_prefix(first);
+  if (statement.empty() || (statement.front() != '"' && statement.front() != '\'')) return false;
+  const std::string three(3, statement.front());
+  const std::string_view quotes = statement.starts_with(three) ? std::string_view(three) : statement.substr(0, 1);
+  return statement.size() >= 2 * quotes.size() && statement.find(quotes, quotes.size()) == statement.size() - quotes.size();
+}
+
+std::string without_prose(const std::string& source) {
+  std::string made, statement, owed;  // owed: what a body needs if nothing else is in it
+  Nesting nesting;
+  const auto settle = [&](size_t indent) {
+    if (!owed.empty() && indent < indent_of(owed)) made += owed + "\n";
+    owed.clear();
+  };
+  for (const std::string& line : lines_of(source)) {
+    const bool begins = !nesting.open();
+    const size_t code = nesting.read(line);
+    std::string kept = line.substr(0, code);
+    if (code < line.size())
+      while (!kept.empty() && is_space(kept.back())) kept.pop_back();
+    if (begins && blank(kept) && code < line.size()) continue;  // nothing but a comment
+    statement += kept + "\n";
+    if (nesting.open()) continue;
+    while (!statement.empty() && is_space(statement.back())) statement.pop_back();
+    const size_t indent = indent_of(statement);
+    if (says_nothing(statement)) {
+      if (indent > 0 && owed.empty()) owed = std::string(indent, ' ') + "pass";
+    } else {
+      if (!blank(statement)) settle(indent);
+      made += statement + "\n";
+    }
+    statement.clear();
+  }
+  settle(0);
+  return made + statement;
+}
+
 Result<SourceFile> read_source(const std::string& file, const std::string& source,
                                const std::string& class_name, const std::string& new_name) {
   std::vector<Block> blocks = blocks_of(lines_of(source), 0);
@@ -297,18 +374,20 @@ Result<SourceFile> read_source(const std::string& file, const std::string& sourc
   NEREID_TRY(made.signature, signature_of(file, *forward));
   made.parameters = parameters_of(made.signature);
   // The constructor, what it calls, and what is no function.
-  std::string text;
+  std::string text, own_names;
   std::vector<Block> members = own.members;
   std::erase_if(members, [](const Block& b) { return b.name == "forward"; });
   const Block* constructor = named(members, "__init__");
   const std::vector<bool> used = needed_by(members, constructor == nullptr ? "" : constructor->text());
   for (size_t i = 0; i < members.size(); ++i)
-    if (members[i].name.empty() || members[i].name == "__init__" || used[i])
+    if (members[i].name.empty() || members[i].name == "__init__" || used[i]) {
       text += (text.empty() ? "" : "\n") + members[i].text();
+      own_names += without_parameters(members[i]);
+    }
   made.members = renamed(text, class_name, new_name);
   made.members = with_plain_super(made.members, new_name);
   // At top level: what runs, and the constants, functions and classes that it and the class name.
-  std::string wanted = text + "\n" + made.bases + "\n" + made.signature + "\n";
+  std::string wanted = own_names + "\n" + made.bases + "\n" + made.signature + "\n";
   const auto free_code = [&](const Block& b) {
     const bool says_nothing = b.lines.front().starts_with("\"\"\"") || b.lines.front().starts_with("'''") ||
                               b.lines.front().starts_with("if __name__");

@@ -27,6 +27,9 @@ struct SourceFile {
 Result<SourceFile> read_source(const std::string& file, const std::string& source,
                                const std::string& class_name, const std::string& new_name);
 
+// The source without comments and docstrings.
+std::string without_prose(const std::string& source);
+
 // Of each line, from 1: the one variable that a statement beginning there assigns, or nothing. Names of
 // forward's parameters do not count: they are something else at the top of the forward that is written.
 std::vector<std::string> assigned_names(const std::string& source);

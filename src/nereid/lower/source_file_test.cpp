@@ -82,6 +82,70 @@ TEST(SourceFile, TakesWhatTheConstructorNeeds) {
     EXPECT_EQ(file.needed.find(name), std::string::npos) << name;
 }
 
+TEST(SourceFile, ANameThatIsAParameterNeedsNothing) {
+  const auto read = read_source("model.py", R"py(
+import torch.nn as nn
+
+width = 4
+depth = 2
+scale = 3
+
+
+class Block(nn.Module):
+    def __init__(self, width: int):
+        super().__init__()
+        self.fc = nn.Linear(width, width)
+
+
+class Model(nn.Module):
+    def __init__(self, width, times=scale):
+        super().__init__()
+        self.block = Block(width)
+
+    def forward(self, x):
+        return x * depth
+)py", "Model", "ModelNew");
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_NE(read->needed.find("class Block"), std::string::npos) << read->needed;
+  EXPECT_NE(read->needed.find("scale = 3"), std::string::npos) << read->needed;
+  EXPECT_EQ(read->needed.find("width = 4"), std::string::npos) << read->needed;
+  EXPECT_EQ(read->needed.find("depth = 2"), std::string::npos) << read->needed;
+}
+
+TEST(SourceFile, LeavesProseOut) {
+  EXPECT_EQ(without_prose(R"py("""A module."""
+# About N.
+N = 4  # of it
+
+class Empty(nn.Module):
+    """Nothing
+    # in it"""
+
+class Model(nn.Module):
+    'One line.'
+
+    def f(self):
+        """Does nothing."""
+    def g(self, text="# no comment"):
+        """Does something."""
+        # here
+        return ("""kept
+# kept""", text)  # gone
+)py"), R"py(N = 4
+
+class Empty(nn.Module):
+
+    pass
+class Model(nn.Module):
+
+    def f(self):
+        pass
+    def g(self, text="# no comment"):
+        return ("""kept
+# kept""", text)
+)py");
+}
+
 TEST(SourceFile, ReadsTheParametersOfForward) {
   const auto read = read_source("model.py", kSource, "Model", "ModelNew");
   ASSERT_TRUE(read.ok());

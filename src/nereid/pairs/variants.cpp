@@ -185,8 +185,9 @@ bool same_kernels(const std::vector<lower::LoweredKernel>& a, const std::vector<
 
 class VariantMaker {
  public:
-  VariantMaker(const trace::Trace& trace, const std::string& source, synth::Dice& dice)
-      : trace_(trace), task_(trace, source), dice_(dice), ways_(has_attention(trace)) {}
+  // `prose`: as Lowering has it.
+  VariantMaker(const trace::Trace& trace, const std::string& source, synth::Dice& dice, bool prose)
+      : trace_(trace), task_(trace, source, prose), dice_(dice), ways_(has_attention(trace)) {}
 
   // As the compiler has it.
   Status add_own(Kind kind) {
@@ -318,7 +319,7 @@ class VariantMaker {
 
 Result<std::vector<Variant>> variants_of(const trace::Trace& trace, const std::string& source,
                                          synth::Dice& dice, int most) {
-  VariantMaker maker(trace, source, dice);
+  VariantMaker maker(trace, source, dice, true);
   NEREID_TRY_STATUS(maker.add_own(Kind::kCompiled));
   for (int left = kTries * most; left > 0 && maker.count() < most; --left) maker.add_other();
   return maker.take();
@@ -326,7 +327,7 @@ Result<std::vector<Variant>> variants_of(const trace::Trace& trace, const std::s
 
 Result<std::vector<Variant>> variants_of_kinds(const trace::Trace& trace, const std::string& source,
                                                synth::Dice& dice, int most) {
-  VariantMaker maker(trace, source, dice);
+  VariantMaker maker(trace, source, dice, false);  // prose is not worth an answer's tokens
   std::array order = kKinds;
   // Two of five as they stand.
   if (const uint32_t way = dice.below(5); way == 2 || way == 3)
