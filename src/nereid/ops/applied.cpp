@@ -113,6 +113,10 @@ int64_t contracted_length(const Applied& applied) {
   return product ? applied.born[0] : 1;
 }
 
+bool is_inferred(const Applied& applied, size_t dim) {
+  if (applied.inferred == Applied::kNone || applied.out.rank < 2) return false;
+  return dim == (applied.inferred == Applied::kFirst ? 0 : applied.out.rank - 1U);
+}
 int spatial_axes(const Applied& applied) { return std::max(0, applied.operands[0].rank - 2); }
 
 }  // namespace nereid::ops

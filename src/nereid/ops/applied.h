@@ -22,7 +22,11 @@ struct Applied {
   Cut cut{};           // of what takes part of an axis, or fills it
   // How axes of reductions, of what works along an axis and of transposes are told.
   enum Axes : uint8_t { kFromStart, kLastFromEnd, kFromEnd } axes = kFromStart;
+  // Which size of a reshape's result is told as -1.
+  enum Inferred : uint8_t { kNone, kFirst, kLast } inferred = kNone;
 };
+// Whether axis `dim` of the result is that one.
+bool is_inferred(const Applied& applied, size_t dim);
 // Axis `dim` of the first operand as it is told: -1 for the last one, where it is counted from the end.
 int told_axis(const Applied& applied, int dim);
 Applied apply(const Operator& op, const Form& form, const Shape& out,

@@ -34,9 +34,11 @@ struct Calling {
   // A new dense result, row by row.
   Tensor fresh(std::string_view op, std::vector<Arg> args, const Sizes& sizes, Recording::Named named = {},
                DType type = DType::kF32);
-  // aten::view where the elements lie so, else a copy.
-  Tensor reshape(Tensor tensor, const Sizes& sizes);
-  Tensor look_as(std::string_view op, Tensor tensor, const Sizes& sizes);
+  // aten::view where the elements lie so, else a copy. `told`: the sizes as they are asked for.
+  Tensor reshape(Tensor tensor, const Sizes& sizes) { return reshape(tensor, sizes, sizes); }
+  Tensor reshape(Tensor tensor, const Sizes& sizes, const Sizes& told);
+  Tensor look_as(std::string_view op, Tensor tensor, const Sizes& sizes) { return look_as(op, tensor, sizes, sizes); }
+  Tensor look_as(std::string_view op, Tensor tensor, const Sizes& sizes, const Sizes& told);
   Tensor contiguous(Tensor tensor);
   Tensor expand(Tensor tensor, const Sizes& sizes);
   Tensor transpose(Tensor tensor, size_t a, size_t b, std::string_view op, std::vector<Arg> more);

@@ -23,7 +23,13 @@ std::optional<Tensor> permute(Calling& c) {
   }
   return c.to.call("permute", {arg(c.x[0]), integers(order)}, c.to.look(c.x[0], std::move(lies)));
 }
-std::optional<Tensor> view(Calling& c) { return c.reshape(c.x[0], c.out()); }
+std::optional<Tensor> view(Calling& c) {
+  Sizes told = c.out();
+  const bool reshapes = c.applied.op->name == "merge" ? !c.module() : c.applied.op->name == "view" && c.method();
+  for (size_t d = 0; d < told.size(); ++d)
+    if (reshapes && is_inferred(c.applied, d)) told[d] = -1;
+  return c.reshape(c.x[0], c.out(), told);
+}
 
 std::optional<Tensor> unsqueeze(Calling& c) {
   Laid lies = c.laid();

@@ -304,13 +304,13 @@ constexpr Operator kRows[] = {
      .method = "gate, value = {x}.chunk(2, dim={dim})\nF.gelu(gate) * value"},
     // With a number.
     unary("add_scalar", D::kAdd, "aten::add.Tensor", "torch.add({x}, {a})", "{x} + {a}", "",
-          "a=1.0|0.5|2.0|0.1|3.0|-1.0|0.25|1|1e-5|10|0.333"),
+          "a=1.0|0.5|2.0|0.1|3.0|-1.0|0.25|1|1e-5|10|0.333|1e-6|1e-8|-0.5|5|6.0"),
     unary("sub_scalar", D::kAdd, "aten::sub.Tensor", "torch.sub({x}, {a})", "{x} - {a}", "",
           "a=1.0|0.5|2.0|0.1|0.25|1"),
     unary("mul_scalar", D::kKeep, "aten::mul.Tensor", "torch.mul({x}, {a})", "{x} * {a}", "",
-          "a=2.0|0.5|0.1|1.5|3.0|0.25|0.125|0.7|2|10|100|0.01|0.999|1.111"),
+          "a=2.0|0.5|0.1|1.5|3.0|0.25|0.125|0.7|2|10|100|0.01|0.999|1.111|1.702|0.044715|-1.0|-2.0|8|0.7071|-0.3"),
     unary("div_scalar", D::kKeep, "aten::div.Tensor", "torch.div({x}, {a})", "{x} / {a}", "",
-          "a=2.0|4.0|3.0|8.0|1.5|0.5|10.0|2|100|1000.0|0.7"),
+          "a=2.0|4.0|3.0|8.0|1.5|0.5|10.0|2|100|1000.0|0.7|6|1.4142|16|255.0|-2.0"),
     unary("rsub", D::kAdd, "aten::rsub.Scalar", "torch.rsub({x}, {a})", "{a} - {x}", "",
           "a=1.0|2.0|0.5|1"),
     // Reductions.

@@ -85,7 +85,7 @@ class Speller {
     if (name == "order")
       return list(applied_.out.rank,
                   [&](size_t d) { to_ += static_cast<char>('0' + applied_.form->order[d]); });
-    if (name == "shape") return list(applied_.out.rank, [&](size_t d) { size(applied_.out.dims[d]); });
+    if (name == "shape") return list(applied_.out.rank, [&](size_t d) { is_inferred(applied_, d) ? void(to_ += "-1") : size(applied_.out.dims[d]); });
     if (name == "split") return list(2, [&](size_t d) { size(applied_.out.dims[axis() + d]); });
     if (name == "half") return size(applied_.out.dims[axis()]), true;
     if (name == "mid") return size(applied_.out.dims[applied_.out.rank - 1U] / 2), true;

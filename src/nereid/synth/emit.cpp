@@ -11,6 +11,7 @@
 #include <iterator>
 
 #include "nereid/ops/spelling.h"
+#include "nereid/synth/prose.h"
 #include "nereid/synth/words.h"
 
 namespace nereid::synth {
@@ -22,6 +23,12 @@ struct Written {
   bool atomic = true;  // false: an infix expression, which a method needs in parentheses
 };
 
+// An argument of a constructor that is no size.
+struct Number {
+  std::string argument, value;
+  std::string told;  // as get_init_inputs() has it
+};
+
 // A class or function that is being written.
 struct Body {
   NameTable names;                     // of variables
@@ -29,6 +36,7 @@ struct Body {
   std::string init;                    // lines of __init__
   std::string lines;                   // of forward, or of the function
   std::vector<int32_t> sizes;          // written in __init__ by name, in the order of their arguments
+  std::vector<Number> numbers;         // further ones
   std::vector<std::pair<int32_t, std::string>> unpacked;  // sizes that variables of forward() hold
   std::vector<Written> steps, inputs;  // how each value is written here; empty: not known here
   std::vector<std::pair<Ref, std::string>> arguments;
@@ -37,12 +45,13 @@ struct Body {
   // Steps, and lines of `lines` or further ones; behind all steps the statements that come before theirs.
   std::vector<std::pair<size_t, int>> placed;
   bool method = true;
+  bool model = false;  // the whole module's
 };
 
 class Emitter {
  public:
   Emitter(const Program& program, const Manner& manner, std::string& to)
-      : program_(program), manner_(manner), uses_(uses_of(program)), to_(to), coiner_(manner.coined_names) {
+      : program_(program), manner_(manner), uses_(uses_of(program)), to_(to), coiner_(manner.coined_names), prose_(manner.prose) {
     const auto list = size_names(manner.size_names);
     listed_sizes_.assign(list.begin(), list.end());
     if (manner.coined_sizes != 0) {
@@ -50,19 +59,29 @@ class Emitter {
       NameTable once;
       for (std::string& name : listed_sizes_) name = once.fresh(coiner.size());
     }
+    if (manner.shuffled != 0) {
+      Dice dice(manner.shuffled, 0);
+      shuffle(dice, listed_sizes_);
+    }
     layout_.lines.resize(program.steps.size()), layout_.before.resize(program.steps.size()), layout_.own.resize(program.steps.size());
     layout_.parameter.resize(program.inputs.size());
   }
 
   Layout write() {
     Body model = body(true);
+    model.model = true;
     arguments_of(model, 0, program_.steps.size());
     if (manner_.unpacked) unpack(model);
     steps(model, 0, program_.steps.size(), true);
     finish(model, static_cast<int>(program_.steps.size()) - 1, manner_.second_output);
+    if (manner_.shuffled != 0) {
+      Dice dice(manner_.shuffled, 1);
+      shuffle(dice, model.sizes);
+    }
     // Inputs first: they name the sizes that are globals.
     const std::string inputs = inputs_function(model);
     const std::string init = init_function(model);
+    file_prose();
     imports();
     std::string model_class;
     write_class(model, "Model", model_class);
@@ -87,6 +106,42 @@ class Emitter {
   template <typename... Args>
   static void format(std::string& to, fmt::format_string<Args...> text, Args&&... args) {
     fmt::format_to(std::back_inserter(to), text, std::forward<Args>(args)...);
+  }
+
+  template <typename T>
+  static void shuffle(Dice& dice, std::vector<T>& list) {
+    for (size_t i = list.size(); i > 1; --i) std::swap(list[i - 1], list[dice.below(static_cast<uint32_t>(i))]);
+  }
+
+  // ---- prose
+  bool says(uint32_t one_in) { return manner_.prose != 0 && prose_.one_in(one_in); }
+  // Lines of comments.
+  void comments(const char* indent, uint32_t one_in, std::string& to) {
+    if (!says(one_in)) return;
+    for (uint32_t lines = 1 + prose_.below(2); lines > 0; --lines) format(to, "{}# {}\n", indent, prose_.sentence());
+  }
+  // At the end of a line.
+  void remark(uint32_t one_in, std::string& to) {
+    if (says(one_in)) format(to, "  # {}", prose_.remark());
+  }
+  void docstring(const char* indent, std::string& to) {
+    const uint32_t sentences = prose_.below(3);
+    if (sentences == 0) {
+      format(to, "{}\"\"\"{}\"\"\"\n", indent, prose_.sentence());
+      return;
+    }
+    const bool begins = prose_.one_in(2);  // in a line of its own
+    format(to, "{}\"\"\"{}", indent, begins ? fmt::format("\n{}", indent) : "");
+    to += prose_.sentence();
+    for (uint32_t i = 0; i < sentences; ++i) format(to, "\n{}{}{}", prose_.one_in(2) ? "\n" : "", indent, prose_.sentence());
+    format(to, "\n{}\"\"\"\n", indent);
+  }
+  void file_prose() {
+    comments("", 8, to_);
+    if (says(5)) {
+      docstring("", to_);
+      if (prose_.one_in(2)) to_ += '\n';
+    }
   }
 
   // One empty line where there were two.
@@ -174,19 +229,36 @@ class Emitter {
       if (shape.rank < 2) continue;
       std::string list;
       for (size_t d = 0; d < shape.rank; ++d) {
+        if (manner_.one_by_one && d % 2 == manner_.input_names % 2U) continue;
         const std::string name = body.names.fresh(value_called(kNames[manner_.spoken][d]));
+        if (manner_.one_by_one) {
+          const int axis = static_cast<int>(d) - (manner_.input_names == 2 ? static_cast<int>(shape.rank) : 0);
+          format(body.lines, manner_.spoken == 0 ? fmt::runtime("        {} = {}.shape[{}]\n") : fmt::runtime("        {} = {}.size({})\n"), name, argument, axis);
+        }
         list += (d > 0 ? ", " : "") + name;
         if (shape.dims[d] > 1) body.unpacked.emplace_back(shape.dims[d], name);
       }
-      format(body.lines, "        {} = {}.{}\n", list, argument, manner_.spoken == 0 ? "shape" : "size()");
+      if (!manner_.one_by_one) format(body.lines, "        {} = {}.{}\n", list, argument, manner_.spoken == 0 ? "shape" : "size()");
       return;
     }
+  }
+  // What the constructors' arguments call it: as globals do, or "n" of N.
+  std::string argument_name(int32_t size) {
+    const std::string& global = size_name(size);
+    if (!manner_.apart || manner_.sizes != SizeStyle::kGlobal) return global;
+    for (const auto& [known, name] : argument_names_)
+      if (known == size) return name;
+    std::string name = global;
+    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (name == global || name.size() < 4) name += manner_.spoken == 0 ? "_size" : "_dim";  // "is", "for"
+    name = arguments_.fresh(name);
+    return argument_names_.emplace_back(size, name).second;
   }
   // In a constructor.
   void argument(Body& body, std::string& to, int32_t size) {
     if (manner_.sizes == SizeStyle::kLiteral || size < 2) return number(to, size);
     if (std::find(body.sizes.begin(), body.sizes.end(), size) == body.sizes.end()) body.sizes.push_back(size);
-    to += size_name(size);
+    to += argument_name(size);
   }
   void shape(std::string& to, const ops::Shape& shape, bool in_constructor, Body* body) {
     if (shape.rank == 0) to += "()";
@@ -269,8 +341,7 @@ class Emitter {
       const bool wrap = infix && !written.atomic;
       operands_.push_back(wrap ? "(" + written.text + ")" : written.text);
     }
-    ops::Applied applied = step.applied;
-    applied.constants = manner_.constants[i], applied.axes = manner_.axes;
+    const ops::Applied applied = told(program_, manner_, i);
     ops::Names names{.operands = operands_,
                      .size = [this, &body](std::string& to, int32_t size) { in_forward(body, to, size); },
                      .weight_prefix = {}};
@@ -291,10 +362,11 @@ class Emitter {
       prefix = "self." + layout_.own[i];
       names.weight_prefix = prefix;
     }
-    const std::string pattern = with_fresh_names(body, spelling == Spelling::kMethod ? op.method : op.functional);
+    std::string pattern = with_fresh_names(body, spelling == Spelling::kMethod ? op.method : op.functional);
+    if (manner_.number_first[i] && (pattern == "{x} * {a}" || pattern == "{x} + {a}")) std::swap(pattern[1], pattern[pattern.size() - 2]);
     made.atomic = !pattern.starts_with("-{x}") && !is_infix(pattern);
     ops::spell(made.text, pattern, applied, names);
-    if (manner_.kept_numbers && body.method) keep_numbers(body, applied, pattern, made.text);
+    if ((manner_.kept_numbers || manner_.global_numbers) && body.method) keep_numbers(body, applied, pattern, made.text);
     if (const size_t end = made.text.find('\n'); end != made.text.npos) {
       for (const size_t inlined : body.unplaced) body.placed.emplace_back(inlined, lines_in(body.lines));
       body.unplaced.clear();
@@ -340,11 +412,69 @@ class Emitter {
   }
 
   // Constants and an axis of a call become attributes: `torch.clamp(x, self.min_val, self.max_val)`.
-  static void keep(Body& body, std::string& text, size_t at, std::string_view value, std::string_view name) {
+  void keep(Body& body, std::string& text, size_t at, std::string_view value, std::string_view name) {
+    if (manner_.global_numbers) {
+      std::string global(name);
+      for (char& c : global) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+      if (is_size(global)) return;
+      global = global_numbers_.fresh(global);
+      globals_.emplace_back(global, value);
+      text.replace(at, value.size(), global);
+      return;
+    }
     const std::string attribute = body.attributes.fresh(name);
-    format(body.init, "        self.{} = {}\n", attribute, value);
+    std::string passed;
+    if (manner_.passed_numbers && body.model) passed = passed_number(body, attribute, value);
+    format(body.init, "        self.{} = {}\n", attribute, passed.empty() ? std::string(value) : passed);
     text.replace(at, value.size(), "self." + attribute);
   }
+  // An argument of the constructor with that value: how it is called there. Empty where the name is taken.
+  std::string passed_number(Body& body, std::string_view name, std::string_view value) {
+    if (is_size(name)) return {};
+    const std::string argument = arguments_.fresh(name);
+    std::string told(value);
+    if (manner_.sizes == SizeStyle::kGlobal) {
+      static constexpr std::string_view kUsual[] = {"kernel_size", "stride", "padding", "dilation", "num_groups", "eps"};
+      std::string global = argument;
+      if (manner_.apart || std::ranges::find(kUsual, name) == std::end(kUsual))
+        for (char& c : global) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+      if (!is_size(global)) {
+        told = global_numbers_.fresh(global);
+        globals_.emplace_back(told, value);
+      }
+    }
+    body.numbers.push_back({argument, std::string(value), told});
+    return argument;
+  }
+  // Of "nn.Conv2d(C, D, 3, padding=1)", which begins at `begin`: kernel_size, padding=padding.
+  void pass_numbers(Body& body, size_t begin) {
+    std::string& to = body.init;
+    const std::string layer = to.substr(begin, to.find('(', begin) - begin);
+    if (layer == "nn.Sequential" || layer.size() == to.size() - begin) return;
+    const bool convolution = layer.starts_with("nn.Conv"), pool = layer.find("Pool") != layer.npos && !layer.starts_with("nn.Adaptive");
+    std::string made = layer + '(';
+    int position = 0;
+    for (size_t at = begin + made.size(), end = at; at < to.size(); at = end + 1, ++position) {
+      int depth = 0;
+      for (end = at; end < to.size() && (depth > 0 || (to[end] != ',' && to[end] != ')')); ++end) depth += to[end] == '(' ? 1 : to[end] == ')' ? -1 : 0;
+      std::string argument = to.substr(at, end - at);
+      const size_t first = std::min(argument.find_first_not_of(' '), argument.size()), equals = argument.find('=');
+      const size_t from = equals == argument.npos ? first : equals + 1;
+      const std::string value = argument.substr(from);
+      const std::string name = equals != argument.npos                      ? argument.substr(first, equals - first)
+                               : convolution && position == 2              ? "kernel_size"
+                               : pool && position == 0                     ? "kernel_size"
+                               : layer == "nn.GroupNorm" && position == 0 ? "num_groups"
+                                                                            : "";
+      const bool number = value.find_first_of("0123456789") != value.npos && value.find_first_not_of("0123456789.e-(), ") == value.npos;
+      if (number && !name.empty())
+        if (const std::string passed = passed_number(body, name, value); !passed.empty()) argument.replace(from, value.size(), passed);
+      made += argument;
+      if (end < to.size()) made += to[end];
+    }
+    to.replace(begin, to.size() - begin, made);
+  }
+  bool is_size(std::string_view name) const { return std::ranges::find(listed_sizes_, name) != listed_sizes_.end(); }
   void keep_numbers(Body& body, const ops::Applied& applied, std::string_view pattern, std::string& text) {
     // From the end, where no operand's own numbers are; what is before the operand is at the beginning.
     for (const char which : {'b', 'a'}) {
@@ -369,7 +499,9 @@ class Emitter {
     const ops::Names sizes{.operands = {},
                            .size = [this, &body](std::string& to, int32_t size) { argument(body, to, size); },
                            .weight_prefix = {}};
+    const size_t begin = body.init.size();
     ops::spell(body.init, applied.op->module, applied, sizes);
+    if (manner_.passed_windows && body.model) pass_numbers(body, begin);
   }
 
   // The operator's own tensors as parameters; what their names start with.
@@ -429,10 +561,13 @@ class Emitter {
       for (const char c : phrase(*step.applied.op)) to += c == '_' ? ' ' : c;
       to += '\n';
     }
+    comments(indent, 8, to);
     for (const size_t step : body.unplaced) body.placed.emplace_back(step, lines_in(to));
     body.unplaced.clear();
     format(to, "{}{} = {}", indent, name, expression);
-    if (manner_.shape_comments) {
+    if (says(10)) {
+      format(to, "  # {}", prose_.remark());
+    } else if (manner_.shape_comments) {
       const ops::Shape& shape = step.applied.out;
       format(to, "  # ({})", fmt::join(shape.dims.begin(), shape.dims.begin() + shape.rank, ", "));
     }
@@ -500,10 +635,8 @@ class Emitter {
     for (size_t i = region.first; i <= region.last; ++i) {
       body.unplaced.push_back(i);
       submodule(body, i, fmt::format("{}.{}.", attribute, i - region.first));
-      ops::Applied applied = program_.steps[i].applied;
-      applied.constants = manner_.constants[i], applied.axes = manner_.axes;
       body.init += "            ";
-      construct(body, applied);
+      construct(body, told(program_, manner_, i));
       body.init += ",\n";
     }
     body.init += "        )\n";
@@ -562,21 +695,30 @@ class Emitter {
   void write_class(Body& body, const std::string& name, std::string& to) {
     const bool model = name == "Model";
     format(to, "class {}(nn.Module):\n", name);
-    if (manner_.docstring) {
+    if (manner_.docstring && says(2)) {
+      docstring("    ", to);
+      if (!prose_.one_in(3)) to += '\n';
+    } else if (manner_.docstring) {
       class_docstring(body, model, to);
     }
     const bool constructed = !body.init.empty() || (manner_.docstring && model && !manner_.bare);
     if (constructed) {
       to += "    def __init__(self";
       for (const int32_t size : body.sizes) {
-        format(to, ", {}{}", size_name(size), manner_.type_hints ? ": int" : "");
+        format(to, ", {}{}", argument_name(size), manner_.type_hints ? ": int" : "");
         if (model && manner_.defaults) format(to, "{}{}", manner_.type_hints ? " = " : "=", size);
+      }
+      for (const Number& number : body.numbers) {
+        const char* type = number.value.starts_with('(') ? ": tuple" : number.value.find_first_of(".e") == number.value.npos ? ": int" : ": float";
+        format(to, ", {}{}", number.argument, manner_.type_hints ? type : "");
+        if (manner_.defaults) format(to, "{}{}", manner_.type_hints ? " = " : "=", number.value);
       }
       to += "):\n";
       if (manner_.long_super)
         format(to, "        super({}, self).__init__()\n", name);
       else
         to += "        super().__init__()\n";
+      comments("        ", 6, to);
       to += body.init;
       to += '\n';
     }
@@ -585,14 +727,17 @@ class Emitter {
     const bool several = model && manner_.second_output >= 0;
     to += manner_.type_hints && !several ? ") -> torch.Tensor:\n" : "):\n";
     if (model && manner_.forward_docstring) {
-      forward_docstring(body, to);
+      if (says(2))
+        docstring("        ", to);
+      else
+        forward_docstring(body, to);
     }
     move_on(body, to);
     to += body.lines;
     to += "\n\n";
   }
 
-  void class_docstring(const Body& body, bool model, std::string& to) const {
+  void class_docstring(const Body& body, bool model, std::string& to) {
     static constexpr std::string_view kBefore[] = {"", "", "", "Simple model that performs: ", "A module for benchmarks. ", "Model: "};
     format(to, "    \"\"\"{}", model ? kBefore[manner_.told] : "");
     if (model)
@@ -603,8 +748,7 @@ class Emitter {
     if (manner_.told == 2 && !body.sizes.empty()) {
       to += "\n\n    Args:\n";
       for (const int32_t size : body.sizes)
-        for (const auto& [known, name] : size_names_)
-          if (known == size) format(to, "        {} (int): one of the sizes.\n", name);
+        format(to, "        {} (int): {}\n", argument_name(size), manner_.prose == 0 ? "one of the sizes." : prose_.sentence());
       to += "    ";
     }
     to += "\"\"\"\n\n";
@@ -645,14 +789,30 @@ class Emitter {
   }
 
   void globals() {
-    if (manner_.sizes != SizeStyle::kGlobal || size_names_.empty()) return;
-    for (const auto& [size, name] : size_names_) format(to_, "{} = {}\n", name, size);
+    if (manner_.sizes == SizeStyle::kGlobal) {
+      for (const auto& [size, name] : size_names_) globals_.emplace_back(name, std::to_string(size));
+      Dice dice(manner_.shuffled, 2);
+      for (size_t i = 0; i < manner_.spare && size_names_.size() + i < listed_sizes_.size(); ++i)
+        globals_.emplace_back(listed_sizes_[size_names_.size() + i], std::to_string(1 + dice.below(1U << (1 + dice.below(10)))));
+    }
+    if (globals_.empty()) return;
+    if (manner_.shuffled != 0) {
+      Dice dice(manner_.shuffled, 3);
+      shuffle(dice, globals_);
+    }
+    comments("", 5, to_);
+    for (const auto& [name, value] : globals_) {
+      format(to_, "{} = {}", name, value);
+      remark(6, to_);
+      to_ += '\n';
+    }
     to_ += "\n\n";
   }
 
   std::string inputs_function(const Body& model) {
     model_mentions_ = model.lines;
     std::string to = "def get_inputs():\n";
+    comments("    ", 8, to);
     const bool inline_list = model.arguments.size() == 1 ? !manner_.assigned_input : manner_.names == Names::kNumbered;
     std::string list;
     for (const auto& [ref, name] : model.arguments) {
@@ -724,6 +884,7 @@ class Emitter {
       if (!list.empty()) list += ", ";
       global(list, size);
     }
+    for (const Number& number : model.numbers) list += (list.empty() ? "" : ", ") + number.told;
     return fmt::format("def get_init_inputs():\n    return [{}]\n", list);
   }
 
@@ -737,6 +898,10 @@ class Emitter {
   std::string model_mentions_;
   NameTable functions_;
   Coiner coiner_;
+  Prose prose_;
+  NameTable arguments_, global_numbers_;  // of constructors, other than sizes as they are called everywhere
+  std::vector<std::pair<int32_t, std::string>> argument_names_;
+  std::vector<std::pair<std::string, std::string>> globals_;  // and their values
   std::vector<std::string> listed_sizes_;  // names of sizes, in the order in which they are given
   std::vector<std::pair<int32_t, std::string>> size_names_;
   std::vector<std::string> operands_;

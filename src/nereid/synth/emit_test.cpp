@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -33,6 +34,33 @@ TEST(Emit, NoVariableHidesASize) {
     for (const auto& size : sizes) EXPECT_FALSE(variables.contains(size)) << size << "\n" << made.code;
   }
   EXPECT_GT(with_sizes, 100);
+}
+
+// Of 3,000 programs some are written in each of these manners.
+TEST(Emit, AuthorsSayMoreThanWhatIsComputed) {
+  const Space space({ops::find("conv2d"), ops::find("mul_scalar"), ops::find("merge"), ops::find("relu")}, {.elements = 5, .work = 7});
+  Maker maker(space, {.level = 3, .seed = 3});
+  std::map<std::string, int> seen;
+  for (uint64_t index = 0; index < 3000; ++index) {
+    Made made;
+    maker.draw(index, 0, made);
+    if (made.outcome != Outcome::kMade) continue;
+    maker.write(made);
+    const std::string& code = made.code;
+    const auto has = [&](std::string_view text) { return code.find(text) != code.npos; };
+    seen["prose"] += made.manner.prose != 0 && has("#");
+    seen["number first"] += has("2.0 * ");
+    seen["inferred"] += has(", -1)") || has("(-1, ");
+    seen["passed"] += has(", kernel_size, padding=padding");
+    seen["global"] += has("SCALE_FACTOR = ");
+    // No text ends early, and no comment runs into code.
+    size_t quotes = 0;
+    for (size_t at = code.find("\"\"\""); at != code.npos; at = code.find("\"\"\"", at + 3)) ++quotes;
+    EXPECT_EQ(quotes % 2, 0) << code;
+    EXPECT_EQ(code.find('\\'), code.npos) << code;
+  }
+  EXPECT_EQ(seen.size(), 5U);
+  for (const auto& [manner, count] : seen) EXPECT_GT(count, 20) << manner;
 }
 
 }  // namespace

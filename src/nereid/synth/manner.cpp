@@ -40,6 +40,13 @@ class Drawer {
     made_.bare = dice_.below(3) == 0, made_.assigned_input = dice_.below(2) == 0, made_.whole_paths = dice_.below(10) == 0, made_.more_imports = dice_.below(6) == 0;
     static constexpr Manner::Returned kReturned[] = {Manner::kTuple, Manner::kTuple, Manner::kTuple, Manner::kList, Manner::kDict};
     made_.returned = kReturned[dice_.below(5)];
+    if (dice_.below(5) < 3) made_.prose = 1 + dice_.below(1U << 30);
+    if (dice_.below(2) == 0) made_.shuffled = 1 + dice_.below(1U << 30);
+    if (dice_.below(3) == 0) made_.spare = static_cast<uint8_t>(1 + dice_.below(3));
+    made_.passed_numbers = dice_.below(2) == 0, made_.global_numbers = dice_.below(8) == 0, made_.apart = dice_.below(2) == 0, made_.one_by_one = dice_.below(2) == 0;
+    made_.passed_windows = dice_.below(3) == 0, made_.inferred = static_cast<ops::Applied::Inferred>(std::max(2U, dice_.below(5)) - 2);
+    const bool numbers_first = dice_.below(2) == 0;
+    for (size_t i = 0; i < steps; ++i) made_.number_first.push_back(numbers_first && dice_.below(2) == 0);
     return std::move(made_);
   }
 
@@ -203,6 +210,12 @@ Uses uses_of(const Program& program) {
     for (const Ref ref : program.steps[i].operands)
       if (!ref.fresh) ++uses.count[ref.index], uses.last[ref.index] = static_cast<uint16_t>(i);
   return uses;
+}
+
+ops::Applied told(const Program& program, const Manner& manner, size_t step) {
+  ops::Applied applied = program.steps[step].applied;
+  applied.constants = manner.constants[step], applied.axes = manner.axes, applied.inferred = manner.inferred;
+  return applied;
 }
 
 std::array<std::string_view, 2> result_keys(const Manner& manner) {

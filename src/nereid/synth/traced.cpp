@@ -117,8 +117,7 @@ class Tracing {
     const Step& step = program_.steps[i];
     std::vector<Tensor> operands;
     for (const Ref ref : step.operands) operands.push_back(ref.fresh ? inputs_[ref.index] : results_[ref.index]);
-    ops::Applied applied = step.applied;
-    applied.constants = manner_.constants[i], applied.axes = manner_.axes;
+    const ops::Applied applied = told(program_, manner_, i);
     to_.at(layout_.lines[i], layout_.before[i]);
     const auto made = ops::record(to_, applied, manner_.spelling[i], operands, own_[i]);
     if (!made) return false;

@@ -62,7 +62,27 @@ constexpr std::string_view kWords[] = {
     "temp", "term", "text", "thread", "tile", "time", "token", "tone", "top", "total", "tower", "trace",
     "track", "trail", "tree", "trend", "trunk", "tube", "tune", "turn", "unit", "upper", "user", "vec",
     "vector", "vertex", "video", "view", "vocab", "voice", "volume", "warp", "wave", "weight", "wheel",
-    "width", "window", "wing", "word", "work", "zone"};
+    "width", "window", "wing", "word", "work", "zone", "prediction", "residual", "attention", "embedding", "position", "sequence",
+    "dimension", "projection", "activation", "momentum", "gradient", "regression", "classifier", "decoder", "generator", "critic",
+    "teacher", "student", "policy", "reward", "action", "state", "observation", "channel", "spatial", "temporal", "frequency",
+    "amplitude", "velocity", "density", "pressure", "distance", "similarity", "temperature", "threshold", "tolerance", "precision",
+    "variance", "deviation", "intercept", "slope", "coefficient", "exponent", "numerator", "denominator", "quantity", "measure",
+    "operand", "argument", "parameter", "constant", "variable", "segment", "document", "sentence", "paragraph", "character",
+    "speaker", "listener", "customer", "product", "category", "hierarchy", "neighbor", "adjacency", "diagonal", "triangle",
+    "expert", "router", "capacity", "dispatch", "gathered", "scattered", "sorted", "shuffled", "padded", "packed", "quantized",
+    "compressed", "normalized", "centered", "weighted", "smoothed", "filtered", "sampled", "bias", "logits", "scores", "inputs",
+    "targets", "lengths", "offsets", "indices", "frames", "heads", "tokens", "rows", "columns", "experts", "groups", "bags"};
+
+// Beginnings, middles and ends of words that no list holds.
+constexpr std::string_view kOnsets[] = {"b", "br", "c", "cr", "d", "dr", "f", "fl", "g", "gr", "h", "j", "k", "l", "m", "n", "p", "pl", "pr", "qu", "r", "s",
+                                        "sh", "sk", "sp", "st", "str", "t", "th", "tr", "v", "w", "x", "y", "z", ""};
+constexpr std::string_view kVowels[] = {"a", "e", "i", "o", "u", "ai", "ea", "ee", "io", "oo", "ou"};
+constexpr std::string_view kCodas[] = {"", "", "", "b", "ck", "d", "ft", "l", "ll", "m", "mp", "n", "nd", "ng", "nt", "p", "r", "rk", "rt", "s", "ss", "st", "t", "x"};
+
+// That a word might become.
+constexpr std::string_view kNot[] = {"and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else", "except", "finally",
+                                     "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return",
+                                     "try", "while", "with", "yield", "self", "torch", "nn", "super", "range", "float", "int", "str", "list", "dict", "train", "eval", "half", "double", "type", "to", "apply", "print", "triton", "math"};
 
 }  // namespace
 
@@ -157,7 +177,20 @@ std::string_view constant_name(const ops::Operator& op, char which) {
 
 Coiner::Coiner(uint32_t number) : dice_(number, 0), size_style_(dice_.below(10)), value_style_(dice_.below(6)) {}
 
-std::string Coiner::word() { return std::string(kWords[dice_.below(static_cast<uint32_t>(std::size(kWords)))]); }
+std::string coined_word(Dice& dice) {
+  const auto one_of = [&](auto& list) { return list[dice.below(static_cast<uint32_t>(std::size(list)))]; };
+  if (dice.below(5) != 0) return std::string(one_of(kWords));
+  static constexpr uint8_t kSyllables[] = {1, 1, 1, 2, 2, 3};
+  std::string word;
+  for (uint32_t syllables = one_of(kSyllables); syllables > 0; --syllables) {
+    word += one_of(kOnsets);
+    word += one_of(kVowels);
+    word += one_of(kCodas);
+  }
+  return std::ranges::find(kNot, word) == std::end(kNot) ? word : word + "o";
+}
+
+std::string Coiner::word() { return coined_word(dice_); }
 
 std::string Coiner::size() {
   const auto upper = [](std::string text) {

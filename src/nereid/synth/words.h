@@ -26,6 +26,9 @@ std::string_view phrase(const ops::Operator& op);
 // "Matrix product, then softmax and sum": of the whole program, cut short where it is long.
 void describe(const Program& program, std::string& to);
 
+// A word of a long list, or one that is thought up ("prelota"). It is no keyword.
+std::string coined_word(Dice& dice);
+
 // Names that no list holds: an author's own. What they are put together from and in which style follows from
 // the number alone. None is a keyword, a module of PyTorch's or an attribute of nn.Module's.
 class Coiner {
