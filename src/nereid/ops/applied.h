@@ -22,6 +22,8 @@ struct Applied {
   Cut cut{};           // of what takes part of an axis, or fills it
   // How axes of reductions, of what works along an axis and of transposes are told.
   enum Axes : uint8_t { kFromStart, kLastFromEnd, kFromEnd } axes = kFromStart;
+  bool bare_axes = false, listed_axes = false;  // sum(1), not sum(dim=1); [0, 1], not (0, 1)
+  bool short_transpose = false;                  // x.t() of a matrix
   // Which size of a reshape's result is told as -1.
   enum Inferred : uint8_t { kNone, kFirst, kLast } inferred = kNone;
 };

@@ -9,6 +9,7 @@ namespace {
 
 std::optional<Tensor> transpose(Calling& c) {
   const auto a = static_cast<size_t>(c.dim()), b = static_cast<size_t>(c.applied.form->dim2);
+  if (c.applied.short_transpose && c.laid().sizes.size() == 2) return c.transpose(c.x[0], a, b, "t", {});
   return c.transpose(c.x[0], a, b, "transpose.int",
                      {arg(c.told_dim()), arg(static_cast<int64_t>(told_axis(c.applied, c.applied.form->dim2)))});
 }

@@ -111,21 +111,25 @@ class Speller {
   void over() {
     const Form& form = *applied_.form;
     const int first = told_axis(applied_, form.dim);
+    if (!bare()) to_ += "dim=";
     if (form.dim2 < 0) {
-      fmt::format_to(std::back_inserter(to_), "dim={}", first);
+      fmt::format_to(std::back_inserter(to_), "{}", first);
     } else {
-      fmt::format_to(std::back_inserter(to_), "dim=({}, {}", first, told_axis(applied_, form.dim2));
+      fmt::format_to(std::back_inserter(to_), "{}{}, {}", applied_.listed_axes ? '[' : '(', first, told_axis(applied_, form.dim2));
       if (form.dim3 >= 0) fmt::format_to(std::back_inserter(to_), ", {}", told_axis(applied_, form.dim3));
-      to_ += ')';
+      to_ += applied_.listed_axes ? ']' : ')';
     }
     if (form.keep) to_ += ", keepdim=True";
   }
+  // Of a norm its order would stand there.
+  bool bare() const { return applied_.bare_axes && applied_.op->name != "norm"; }
   bool axes() {
     if (!applied_.form->all) return over(), true;
-    if (applied_.operands[0].rank == 1) return to_ += "dim=0", true;
-    to_ += "dim=(";
+    if (!bare()) to_ += "dim=";
+    if (applied_.operands[0].rank == 1) return to_ += '0', true;
+    to_ += applied_.listed_axes ? '[' : '(';
     list(applied_.operands[0].rank, [&](size_t d) { to_ += static_cast<char>('0' + d); });
-    to_ += ')';
+    to_ += applied_.listed_axes ? ']' : ')';
     return true;
   }
   bool index() {  // of the axis; of those before it all

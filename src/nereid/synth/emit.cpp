@@ -11,6 +11,7 @@
 #include <iterator>
 
 #include "nereid/ops/spelling.h"
+#include "nereid/synth/phrasing.h"
 #include "nereid/synth/prose.h"
 #include "nereid/synth/words.h"
 
@@ -221,12 +222,18 @@ class Emitter {
       }
     global(to, size);
   }
-  // `b, c = x.shape`
+  // `b, c = x.shape`, or no variables at all.
   void unpack(Body& body) {
     static constexpr std::string_view kNames[][ops::kMaxRank] = {{"b", "c", "h", "w", "d"}, {"bs", "rows", "cols", "depth", "last"}};
     for (const auto& [ref, argument] : body.arguments) {
       const ops::Shape& shape = program_.inputs[ref.index].shape;
       if (shape.rank < 2) continue;
+      if (manner_.inline_shapes) {
+        if (manner_.names == Names::kReused) return;  // it is something else soon
+        for (size_t d = 0; d < shape.rank; ++d)
+          if (shape.dims[d] > 1) body.unpacked.emplace_back(shape.dims[d], fmt::format(manner_.spoken == 0 ? fmt::runtime("{}.shape[{}]") : fmt::runtime("{}.size({})"), argument, d));
+        return;
+      }
       std::string list;
       for (size_t d = 0; d < shape.rank; ++d) {
         if (manner_.one_by_one && d % 2 == manner_.input_names % 2U) continue;
@@ -334,14 +341,16 @@ class Emitter {
       if (ref.fresh && manner_.parameter[ref.index] && body.inputs[ref.index].text.empty())
         own_parameter(body, ref, step);
     const Spelling spelling = manner_.spelling[i];
+    const ops::Applied applied = told(program_, manner_, i);
     operands_.clear();
-    const bool infix = spelling == Spelling::kMethod || (spelling == Spelling::kFunctional && binds(op.functional));
+    std::string pattern(spelling == Spelling::kModule ? "" : spelling == Spelling::kMethod ? op.method : op.functional);
+    pattern = phrased(std::move(pattern), applied, manner_.phrasing);
+    const bool infix = spelling == Spelling::kMethod || (spelling == Spelling::kFunctional && binds(pattern));
     for (const Ref ref : step.operands) {
       const Written& written = ref.fresh ? body.inputs[ref.index] : body.steps[ref.index];
       const bool wrap = infix && !written.atomic;
       operands_.push_back(wrap ? "(" + written.text + ")" : written.text);
     }
-    const ops::Applied applied = told(program_, manner_, i);
     ops::Names names{.operands = operands_,
                      .size = [this, &body](std::string& to, int32_t size) { in_forward(body, to, size); },
                      .weight_prefix = {}};
@@ -362,7 +371,7 @@ class Emitter {
       prefix = "self." + layout_.own[i];
       names.weight_prefix = prefix;
     }
-    std::string pattern = with_fresh_names(body, spelling == Spelling::kMethod ? op.method : op.functional);
+    pattern = with_fresh_names(body, pattern);
     if (manner_.number_first[i] && (pattern == "{x} * {a}" || pattern == "{x} + {a}")) std::swap(pattern[1], pattern[pattern.size() - 2]);
     made.atomic = !pattern.starts_with("-{x}") && !is_infix(pattern);
     ops::spell(made.text, pattern, applied, names);
@@ -500,7 +509,7 @@ class Emitter {
                            .size = [this, &body](std::string& to, int32_t size) { argument(body, to, size); },
                            .weight_prefix = {}};
     const size_t begin = body.init.size();
-    ops::spell(body.init, applied.op->module, applied, sizes);
+    ops::spell(body.init, phrased(std::string(applied.op->module), applied, manner_.phrasing), applied, sizes);
     if (manner_.passed_windows && body.model) pass_numbers(body, begin);
   }
 
@@ -631,18 +640,24 @@ class Emitter {
   void sequential(Body& body, const Region& region) {
     const std::string attribute = body.attributes.fresh(value_called(manner_.spoken == 0 ? "net" : "layers"));
     const std::string name = "self." + attribute;
-    format(body.init, "        {} = nn.Sequential(\n", name);
+    const bool loop = manner_.loops && body.method;
+    format(body.init, loop ? fmt::runtime("        {} = nn.ModuleList([\n") : fmt::runtime("        {} = nn.Sequential(\n"), name);
     for (size_t i = region.first; i <= region.last; ++i) {
-      body.unplaced.push_back(i);
+      if (!loop) body.unplaced.push_back(i);
       submodule(body, i, fmt::format("{}.{}.", attribute, i - region.first));
       body.init += "            ";
       construct(body, told(program_, manner_, i));
       body.init += ",\n";
     }
-    body.init += "        )\n";
+    body.init += loop ? "        ])\n" : "        )\n";
     const Ref input = program_.steps[region.first].operands[0];
     const Written& here = input.fresh ? body.inputs[input.index] : body.steps[input.index];
-    assign(body, region.last, fmt::format("{}({})", name, here.text));
+    if (!loop) return assign(body, region.last, fmt::format("{}({})", name, here.text));
+    assign(body, region.last, here.text);
+    const std::string indent = body.method ? "        " : "    ", layer = body.names.fresh(value_called("layer"));
+    const std::string& result = body.steps[region.last].text;
+    for (size_t i = region.first; i <= region.last; ++i) body.placed.emplace_back(i, lines_in(body.lines) + 1);
+    format(body.lines, "{0}for {1} in {2}:\n{0}    {3} = {1}({3})\n", indent, layer, name, result);
   }
 
   // ---- whole functions and classes

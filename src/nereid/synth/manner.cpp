@@ -45,6 +45,8 @@ class Drawer {
     if (dice_.below(3) == 0) made_.spare = static_cast<uint8_t>(1 + dice_.below(3));
     made_.passed_numbers = dice_.below(2) == 0, made_.global_numbers = dice_.below(8) == 0, made_.apart = dice_.below(2) == 0, made_.one_by_one = dice_.below(2) == 0;
     made_.passed_windows = dice_.below(3) == 0, made_.inferred = static_cast<ops::Applied::Inferred>(std::max(2U, dice_.below(5)) - 2);
+    if (dice_.below(3) != 0) made_.phrasing = dice_.below(1U << 20);
+    made_.bare_axes = dice_.below(3) == 0, made_.listed_axes = dice_.below(3) == 0, made_.inline_shapes = dice_.below(8) == 0, made_.loops = dice_.below(5) == 0, made_.short_transpose = dice_.below(2) == 0;
     const bool numbers_first = dice_.below(2) == 0;
     for (size_t i = 0; i < steps; ++i) made_.number_first.push_back(numbers_first && dice_.below(2) == 0);
     return std::move(made_);
@@ -215,6 +217,7 @@ Uses uses_of(const Program& program) {
 ops::Applied told(const Program& program, const Manner& manner, size_t step) {
   ops::Applied applied = program.steps[step].applied;
   applied.constants = manner.constants[step], applied.axes = manner.axes, applied.inferred = manner.inferred;
+  applied.bare_axes = manner.bare_axes, applied.listed_axes = manner.listed_axes, applied.short_transpose = manner.short_transpose;
   return applied;
 }
 

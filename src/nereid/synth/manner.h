@@ -39,8 +39,12 @@ struct Manner {
   uint32_t prose = 0;                           // not 0: the number of an author who says more (prose.h)
   uint32_t shuffled = 0;                        // not 0: sizes' names and the constructor's arguments in an order of their own
   uint8_t spare = 0;                            // global sizes that nothing uses
+  uint32_t phrasing = 0;                        // phrasing.h
   uint8_t made = 0;                             // how inputs of normal numbers are made
   ops::Applied::Axes axes{};                    // how axes are told
+  bool bare_axes = false, listed_axes = false, short_transpose = false;  // as ops::Applied has them
+  bool inline_shapes = false;                   // `x.shape[0]` where a size is used
+  bool loops = false;                           // runs of layers as a ModuleList that forward() goes through
   bool kept_numbers = false;                    // constants and axes are attributes of the module
   bool passed_numbers = false;                  // and these are arguments of the constructor
   bool passed_windows = false;                  // the numbers of layers are, too: kernel_size, padding, eps
