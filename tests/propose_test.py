@@ -9,6 +9,7 @@ import os
 import pathlib
 import pty
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -125,6 +126,21 @@ drawn = [optimize(RELU, "--proposers", "model", "--model", learnt, "--samples", 
 verdicts = [sorted((t["verdict"], t["reason"], t["plan"]) for t in one["tried"]) for one in drawn]
 assert len(verdicts[0]) == 3 and verdicts[0] == verdicts[1], verdicts
 print("what was learnt is proposed and verified, the same again")
+
+# Where its folder says how an answer begins it goes on from there, and is asked with the steps where it says so.
+begun = root / "begun"
+shutil.copytree(learnt, begun)
+(begun / "prompts" / "begin.md").write_text("<think>\nOne kernel for\n")
+shorter, _ = optimize(RELU, "--proposers", "model", "--model", begun)
+assert (shorter["verdict"], shorter["plan"]) == ("Verified", "One kernel for all elements."), shorter
+assert 0 < shorter["cost"]["completion_tokens"] < result["cost"]["completion_tokens"], (shorter["cost"], result["cost"])
+assert shorter["cost"]["prompt_tokens"] > result["cost"]["prompt_tokens"], (shorter["cost"], result["cost"])
+(begun / "prompts" / "begin.md").write_text("{{steps}}\n</think>")
+told_forward = optimize(RELU, "--proposers", "compiler,model", "--model", begun, "--whole-only")[0]["tried"]
+assert any(t["proposer"] == "model" and re.match(r"#1 relu\(x\) \[.*\]\nreturns #1$", t["plan"]) for t in told_forward), told_forward
+(begun / "prompts" / "begin.md").write_text("{{what}}")
+assert "begin.md:1: nothing is called '{{what}}' here" in optimize(RELU, "--proposers", "model", "--model", begun, code=2)[1]
+print("an answer begins as its folder says")
 
 # A fragment's answer stands in place of the fragment.
 result, errors = optimize("mixed.py", "--proposers", "model", "--model", learnt, "--policy", "hybrid")

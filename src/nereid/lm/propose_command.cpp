@@ -2,9 +2,10 @@
 //
 // One JSON object a line. In:
 //   {"id": 3, "messages": [{"role": "user", "content": "..."}], "samples": [0, 1, 2], "seed": 7, "temperature": 1, "top_p": 1, "top_k": 0,
-//    "most_tokens": 4096, "enough": 0}
+//    "most_tokens": 4096, "enough": 0, "begin": ""}
 //                        sample 0 is greedy; the others are drawn, each by the seed and its own number, so that it is the same whatever is asked beside it.
-//                        What is not given is generation_config.json's; `enough`: so many that are done end the others
+//                        What is not given is generation_config.json's; `enough`: so many that are done end the others; `begin`: what every answer
+//                        begins with, which is not generated
 //   {"cancel": 3}        nothing more is said of it
 //   {"go": true}         with --turns: it computes until {"go": false}, and says {"holds": true} when it has stopped
 // Out, as it happens:
@@ -156,7 +157,9 @@ class Proposing {
     AskedGroup group{.id = id, .watch = {}, .samples = {}};
     NEREID_TRY(const JsonField messages, root.at("messages"));
     NEREID_TRY(const auto conversation, model::chat_messages(messages.json(), "request.messages"));
-    NEREID_TRY(const std::string text, model::render_chat(chat_, conversation));
+    NEREID_TRY(std::string text, model::render_chat(chat_, conversation));
+    NEREID_TRY(const std::string begin, root.text_at("begin", kMostLine));
+    text += begin;
     std::vector<model::TokenId> ids;
     NEREID_TRY_STATUS(encoder_.encode(text, {}, ids));
     engine::GenerationRequest request{.prompt = {ids.begin(), ids.end()}, .end_tokens = said_.eos_token_ids};
@@ -177,7 +180,7 @@ class Proposing {
     NEREID_TRY(const auto samples, root.at("samples"));
     NEREID_TRY_STATUS(samples.each(1 << 16, [&](const JsonField& field) -> Status {
       NEREID_TRY(const int64_t sample, field.integer(0, kMostSampleNumber));
-      group.samples.emplace_back(sample, tokenizer_);
+      group.samples.emplace_back(sample, tokenizer_).text = begin;
       auto& own = request.draws.emplace_back(drawn);
       own.seed = engine::seed_of_sample(static_cast<uint64_t>(seed), sample);
       if (sample == 0) own.temperature = 0;

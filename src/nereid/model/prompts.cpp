@@ -33,8 +33,13 @@ Result<Prompts> Prompts::load(const std::filesystem::path& folder) {
   NEREID_TRY(prompts.repair, read_file(folder / "repair.md", size_t{1} << 20));
   NEREID_TRY(auto tried, fill(prompts.task, {{"name", ""}, {"source", ""}}, (folder / "task.md").string()));
   NEREID_TRY(tried, fill(prompts.repair, {{"evidence", ""}}, (folder / "repair.md").string()));
-  prompts.hash =
-      sha256_hex(sha256_hex(prompts.system) + sha256_hex(prompts.task) + sha256_hex(prompts.repair));
+  if (std::error_code ignored; std::filesystem::exists(folder / "begin.md", ignored)) {
+    NEREID_TRY(prompts.begin, read_file(folder / "begin.md", size_t{1} << 20));
+    while (prompts.begin.ends_with('\n')) prompts.begin.pop_back();
+    NEREID_TRY(tried, fill(prompts.begin, {{"steps", ""}}, (folder / "begin.md").string()));
+  }
+  prompts.hash = sha256_hex(sha256_hex(prompts.system) + sha256_hex(prompts.task) + sha256_hex(prompts.repair) +
+                            (prompts.begin.empty() ? "" : sha256_hex(prompts.begin)));
   return prompts;
 }
 

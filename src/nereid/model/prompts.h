@@ -20,9 +20,11 @@ Result<std::string> fill(const std::string& text, const std::map<std::string, st
 struct Prompts {
   std::string system;  // empty: nothing is said before the question
   std::string task, repair;
-  std::string hash;  // of all three: a part of who answers
+  // How an answer to a task begins, for a model that goes on from there; empty: it begins by itself.
+  std::string begin;
+  std::string hash;  // of all of them: a part of who answers
 
-  // system.md, task.md and repair.md of a folder.
+  // system.md, task.md and repair.md of a folder, and begin.md where there is one, without line ends behind.
   static Result<Prompts> load(const std::filesystem::path& folder);
 
   // The question for a kernel for the file of this name and source.

@@ -5,9 +5,10 @@
 #include "nereid/base/hash.h"
 #include "nereid/base/json.h"
 #include "nereid/lower/merged_sizes.h"
+#include "nereid/lower/source_file.h"
+#include "nereid/lower/told_steps.h"
 #include "nereid/lower/told_sizes.h"
 #include "nereid/pairs/as_fragment.h"
-#include "nereid/pairs/told_steps.h"
 #include "nereid/pairs/weak_task.h"
 #include "nereid/pairs/wording.h"
 #include "nereid/synth/traced.h"
@@ -208,8 +209,8 @@ bool PairMaker::is_judged(const Task& task) const {
 Status PairMaker::write(Task& task) {
   const synth::Made& made = *task.made;
   std::vector<std::string> lines;
-  const auto merged = lower::merged_sizes(task.lowered_trace(), lower::numbers_in(task.source()));
-  const std::string steps = options_.brief ? told_steps(task.lowered_trace(), task.source()) : "";
+  const auto merged = lower::merged_sizes(task.lowered_trace(), lower::numbers_in(lower::without_prose(task.source())));
+  const std::string steps = options_.brief ? lower::told_steps(task.lowered_trace(), task.source()) : "";
   for (size_t v = 0; v < task.variants.size(); ++v) {
     const Variant& variant = task.variants[v];
     verify::Verdict verdict;

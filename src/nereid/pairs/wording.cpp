@@ -331,7 +331,7 @@ std::string named(const lower::KernelArgument& argument) {
   lower::Extents strides = argument.strides;
   for (const size_t d : order) {
     sizes.push_back(argument.sizes[d]);
-    if (argument.sizes[d] == 1) strides[d] = 0;  // any would do, as in told_steps.h
+    if (argument.sizes[d] == 1) strides[d] = 0;  // any would do, as in lower/told_steps.h
   }
   return text + lower::SizeTeller({sizes}, {}).told(fmt::format(" strides [{}]", fmt::join(strides, ", ")));
 }

@@ -24,7 +24,7 @@ struct Wording {
   std::string code;  // of the variant's normal form
 };
 // Wording 0 is the compiler's own; others differ with the dice.
-// In a few words, the same for everybody: what is done step by step (told_steps.h), of which kind it is (variants.h), which kernels, what
+// In a few words, the same for everybody: what is done step by step (lower/told_steps.h), of which kind it is (variants.h), which kernels, what
 // each does, what it reads and writes, over what and how it is cut. The code begins without a plan.
 Wording briefly(const std::string& steps, const Variant& variant);
 Wording worded(const TaskFacts& task, const Variant& variant, int number, synth::Dice& dice);

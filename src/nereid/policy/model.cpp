@@ -6,6 +6,7 @@
 #include "nereid/base/file.h"
 #include "nereid/base/hash.h"
 #include "nereid/base/text.h"
+#include "nereid/lower/told_steps.h"
 #include "nereid/policy/conversation.h"
 
 namespace nereid::policy {
@@ -125,6 +126,10 @@ Result<Question> ModelProposer::question(const Request& request, std::vector<int
     question.temperature = 1 + kHotter * request.round, question.top_p = kKeptWhereHot;
   }
   NEREID_TRY(question.messages, conversation(prompts_, kTaskName, request));
+  if (!prompts_.begin.empty() && request.trace != nullptr && request.attempts.empty()) {
+    const std::string steps = lower::told_forward(*request.trace, request.source);
+    NEREID_TRY(question.begin, model::fill(prompts_.begin, {{"steps", std::string(trimmed(steps))}}, "begin.md"));
+  }
   return question;
 }
 

@@ -25,7 +25,8 @@ struct ModelOptions {
 // hotter, but only where the model doubts: elsewhere its likeliest token has nearly all of what is kept.
 //
 // It is asked with the prompts in its folder's prompts/, where there are some (what it was taught with), else
-// with everybody's. It repairs where these have a repair.md that is not empty.
+// with everybody's. It repairs where these have a repair.md that is not empty. Where they have a begin.md the program is
+// read for it: each answer begins as that says, with the traced forward ({{steps}}, lower/told_steps.h), and it goes on from there.
 class ModelProposer : public Proposer {
  public:
   // Looks at the folder, and loads the model in the background. An Error (blamed on the input) names what is

@@ -1,4 +1,4 @@
-#include "nereid/pairs/told_steps.h"
+#include "nereid/lower/told_steps.h"
 
 #include <fmt/ranges.h>
 
@@ -6,10 +6,11 @@
 #include <map>
 #include <vector>
 
+#include "nereid/lower/merged_sizes.h"
 #include "nereid/lower/source_file.h"
 #include "nereid/lower/told_sizes.h"
 
-namespace nereid::pairs {
+namespace nereid::lower {
 namespace {
 
 using trace::ValueId;
@@ -23,7 +24,7 @@ class StepTeller {
       std::ranges::replace(name, '.', '_');
       by_storage_.emplace(value(state.value).storage, std::move(name));
     }
-    const auto file = lower::read_source(trace.file, source, trace.class_name, "ModelNew");
+    const auto file = read_source(trace.file, source, trace.class_name, "ModelNew");
     const auto inputs = trace::tensors_in(forward_.inputs);
     for (size_t i = 0; file.ok() && i < inputs.size() && i < file->parameters.size(); ++i)
       names_.emplace(inputs[i], file->parameters[i].name);
@@ -87,8 +88,8 @@ class StepTeller {
     for (size_t d = 0; d < strides.size(); ++d)
       if (view.sizes[d] == 1) strides[d] = 0;  // any would do
     std::string text = fmt::format(" strides {}", fmt::join(strides, ", "));
-    text = lower::SizeTeller({of.sizes}, {}).told(text);
-    return view.offset == 0 ? text : text + " from " + lower::element_text(of.sizes, view.offset);
+    text = SizeTeller({of.sizes}, {}).told(text);
+    return view.offset == 0 ? text : text + " from " + element_text(of.sizes, view.offset);
   }
 
   static bool in_order(const trace::Value& value) {
@@ -136,4 +137,8 @@ std::string told_steps(const trace::Trace& trace, const std::string& source) {
   return StepTeller(trace, source).text();
 }
 
-}  // namespace nereid::pairs
+std::string told_forward(const trace::Trace& trace, const std::string& source) {
+  return with_merged_sizes(told_steps(trace, source), merged_sizes(trace, numbers_in(without_prose(source))));
+}
+
+}  // namespace nereid::lower

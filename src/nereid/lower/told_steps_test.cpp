@@ -1,10 +1,10 @@
-#include "nereid/pairs/told_steps.h"
+#include "nereid/lower/told_steps.h"
 
 #include <gtest/gtest.h>
 
 #include "nereid/trace/sketch_for_tests.h"
 
-namespace nereid::pairs {
+namespace nereid::lower {
 namespace {
 
 using trace::make_call;
@@ -73,4 +73,4 @@ TEST_F(ToldStepsTest, FlagsThatMakeAnotherKernel) {
 }
 
 }  // namespace
-}  // namespace nereid::pairs
+}  // namespace nereid::lower

@@ -5,7 +5,7 @@
 
 #include "nereid/trace/trace.h"
 
-namespace nereid::pairs {
+namespace nereid::lower {
 
 // A line for each call of the last forward, as "#2 softmax(#1, -1) [8, 32]": its number, the operator, what it
 // is given (steps by their numbers, a step's further results as "#1.2", arguments and state by name, numbers
@@ -14,4 +14,7 @@ namespace nereid::pairs {
 // 32 * 16, 16, 1 from 2 * 16"; then "returns #2". `source` names forward's arguments.
 std::string told_steps(const trace::Trace& trace, const std::string& source);
 
-}  // namespace nereid::pairs
+// As a small model's plan begins: the same, with sizes told as their products (merged_sizes.h).
+std::string told_forward(const trace::Trace& trace, const std::string& source);
+
+}  // namespace nereid::lower
