@@ -109,7 +109,7 @@ class Optimize(unittest.TestCase):
                                           self.folder / "compared.html").stdout)
         self.assertEqual({tried["proposer"] for tried in result["tried"]}, {"compiler", "inductor"})
         self.assertEqual(result["against_compile"]["verdict"], "Verified")
-        self.assertEqual(set(result["baselines"]), {"eager", "compile"})
+        self.assertEqual(set(result["baselines"]), {"eager", "compile", "candidate"})
         self.assertGreater(result["baselines"]["eager"]["call_ms"], 0)
         self.assertIn("torch.compile", (self.folder / "compared.html").read_text())
         text = out.read_text()
