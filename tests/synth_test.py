@@ -134,6 +134,10 @@ def folders_hold_what_they_say(nereid, folder):
     target = folder / "tasks"
     report = json.loads(synth(nereid, "--level", 2, "--count", 50, "-o", target, "--json").stdout)
     index = [json.loads(line) for line in (target / "index.jsonl").read_text().splitlines()]
+    plain, told = (lines_of(nereid, "--level", 2, "--count", 50, *more) for more in ((), ("--forward",)))
+    assert plain == [{name: value for name, value in line.items() if name != "forward"} for line in told]
+    steps = [line["forward"].splitlines() for line in told]
+    assert sum(bool(of) for of in steps) > 40 and all(of[0].startswith("#") and of[-1].startswith("returns #") for of in steps if of), steps
     assert report["made"] == len(index) == len(list(target.glob("*.py"))) == 50
     assert sum(report["coverage"]["operators"].values()) == 100
     assert json.loads((target / "coverage.json").read_text())["made"] == 50

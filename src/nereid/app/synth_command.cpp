@@ -20,9 +20,11 @@
 #include "nereid/base/number_option.h"
 #include "nereid/base/progress.h"
 #include "nereid/base/thread_pool.h"
+#include "nereid/lower/told_steps.h"
 #include "nereid/pairs/weak_task.h"
 #include "nereid/synth/coverage.h"
 #include "nereid/synth/maker.h"
+#include "nereid/synth/traced.h"
 
 namespace nereid::app {
 namespace {
@@ -45,6 +47,13 @@ the graph; the side of the held-out split follows from the graph without its siz
 constexpr int kBatch = 2'048;
 constexpr size_t kCheckedTogether = 8;  // traced in one child
 constexpr int kMostLaterSizes = 64;
+
+// What the traced forward of a program does, in words; empty where only Python knows.
+std::string forward_of(const synth::Made& made) {
+  const auto trace = synth::traced(made.program, made.manner, made.layout, "model.py");
+  return trace ? lower::told_forward(*trace, made.code) : "";
+}
+
 // Where programs go: a folder of files with an index, one file of lines, or stdout.
 class Sink {
  public:
@@ -201,6 +210,7 @@ class Run {
   // In parallel: draw and write. In order: keep what is new.
   Status batch_of(size_t size, uint64_t per_index) {
     batch_.resize(std::max(batch_.size(), size));
+    forwards_.resize(batch_.size());
     pool_.parallel_for(
         static_cast<int64_t>(size),
         [&](int64_t i, int thread) {
@@ -208,7 +218,9 @@ class Run {
           synth::Maker& maker = *makers_[static_cast<size_t>(thread)];
           const auto place = static_cast<uint64_t>(i);
           maker.draw(next_ + place / per_index, static_cast<int>(place % per_index), made);
-          if (made.outcome == synth::Outcome::kMade && is_asked_for(made)) maker.write(made);
+          if (made.outcome != synth::Outcome::kMade || !is_asked_for(made)) return;
+          maker.write(made);
+          if (options_.forward) forwards_[static_cast<size_t>(i)] = forward_of(made);
         },
         64);
     if (bench_) NEREID_TRY_STATUS(check_batch(size));
@@ -223,7 +235,9 @@ class Run {
       ++counts_.drawn;
       if (!is_wanted(batch_[i]) || !is_checked(i)) continue;
       if (i % per_index == 0) kept_ = true, ++counts_.made;
-      NEREID_TRY_STATUS(sink_.add(batch_[i], line_of(options_, batch_[i])));
+      Json line = line_of(options_, batch_[i]);
+      if (options_.forward) line["forward"] = std::move(forwards_[i]);
+      NEREID_TRY_STATUS(sink_.add(batch_[i], std::move(line)));
       coverage_.add(batch_[i].program);
     }
     next_ += size / per_index;
@@ -281,6 +295,7 @@ class Run {
   Sink sink_;
   std::vector<std::unique_ptr<synth::Maker>> makers_;
   std::vector<synth::Made> batch_;
+  std::vector<std::string> forwards_;  // of these, where they are asked for
   std::unique_ptr<verify::Workbench> bench_;  // where what is drawn is replayed
   std::vector<pairs::Checked> checked_;
   std::unordered_set<uint64_t> seen_;
@@ -418,10 +433,15 @@ void add_synth_command(CLI::App& app, Chosen& chosen) {
                    "are, run on the CPU at their sizes, besides (pairs always are)")
       ->check(CLI::IsMember({"estimate", "replay"}))
       ->capture_default_str();
+  auto* forward = command->add_flag(
+      "--forward", options->forward,
+      "Each line's traced forward in words, too, as `forward`: what a model that goes on behind it is told; "
+      "empty where only Python knows");
   auto* pairs = command->add_flag(
       "--pairs", options->pairs,
       "Training pairs instead of programs: what the compiler writes, each verified, with a plan "
-      "in words. The same command goes on in the file of -o");
+      "in words. The same command goes on in the file of -o")
+      ->excludes(forward);
   command
       ->add_option("--variants", options->variants,
                    "Of --pairs: ways of writing each task at most, the compiler's own first")

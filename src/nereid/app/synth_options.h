@@ -23,7 +23,7 @@ struct SynthOptions {
   double least_bytes = 0, most_bytes = INFINITY;  // these, read
   double held_out = 0, free_sizes = 0, free_forms = 0;
   int later_sizes = 0, threads = 0;
-  bool pairs = false;
+  bool pairs = false, forward = false;
   int variants = 4, wordings = 4;
   bool brief = false;
   uint64_t judge_one_in = 1;
