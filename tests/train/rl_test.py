@@ -288,6 +288,31 @@ mixed = [group for group in groups.values() if len({right for right, _ in group}
 assert mixed and out[0]["gradient_norm"] > 0 and all((worth > 0) == right for group in mixed for right, worth in group), (out, groups)
 assert all(worth == 0 for group in groups.values() if group not in mixed for _, worth in group), groups
 
+# Where a task's forward is told and the prompts have a begin.md, answers begin with it: it is part of each text, and nothing of it is learnt; stopped and resumed, too.
+folder = root / "told"
+shutil.copytree(toy_writer.REPOSITORY / "python/nereid/prompts", folder / "prompts")
+(folder / "prompts/begin.md").write_text("<think>\n{{steps}}\n")
+shutil.copy(root / "tokenizer.json", folder)
+(folder / "tasks.jsonl").write_text(json.dumps(json.loads((root / "tasks.jsonl").read_text()) | {"forward": "One kernel for\n"}) + "\n")
+for name in ("begun", "begun_stopped"):
+    text = (root / rl_file(name, "grpo", steps=3)).with_suffix(".toml")
+    text.write_text(text.read_text().replace('tokenizer = "', 'tokenizer = "told/').replace('"tasks.jsonl"', '"told/tasks.jsonl"'))
+ran(LM, "train-rl", "begun.toml", "--device", "cpu")
+begun = rollouts("begun")
+assert begun and all(r["answer"].startswith("\nOne kernel for") for r in begun if "answer" in r), begun
+verified, whole = ({r["tokens"] for r in kept if r["verdict"] == "Verified"} for kept in (begun, rollouts("grpo")))
+assert verified and max(verified) < min(whole), (verified, whole)
+assert metrics("begun")[0]["mismatch/most"] < 1e-3, metrics("begun")
+process = started("begun_stopped")
+process.stdout.readline()
+time.sleep(0.2)
+process.send_signal(signal.SIGINT)
+_, errors = process.communicate()
+assert process.returncode == 130, errors
+ran(LM, "train-rl", "begun_stopped.toml", "--device", "cpu")
+same("begun_stopped", "begun")
+assert [r.get("answer") for r in rollouts("begun_stopped")] == [r.get("answer") for r in begun]
+
 # What an ablation leaves out: the same answers, the same verdicts.
 out = [json.loads(line) for line in ran(LM, "train-rl", rl_file("unruled", "hrd", steps=1, more="uniform_reward = true\nrule_reward = false") + ".toml",
                                         "--device", "cpu", "--json").stdout.splitlines()]

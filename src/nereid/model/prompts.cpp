@@ -43,6 +43,11 @@ Result<Prompts> Prompts::load(const std::filesystem::path& folder) {
   return prompts;
 }
 
+Result<std::string> Prompts::begin_with(const std::string& steps) const {
+  if (begin.empty() || steps.empty()) return std::string();
+  return fill(begin, {{"steps", steps.substr(0, steps.find_last_not_of('\n') + 1)}}, "begin.md");
+}
+
 Result<std::vector<ChatMessage>> Prompts::ask(const std::string& name, const std::string& source) const {
   NEREID_TRY(auto asked, fill(task, {{"name", name}, {"source", source}}, "task.md"));
   std::vector<ChatMessage> messages;

@@ -27,6 +27,9 @@ struct Prompts {
   // system.md, task.md and repair.md of a folder, and begin.md where there is one, without line ends behind.
   static Result<Prompts> load(const std::filesystem::path& folder);
 
+  // `begin` for a task whose traced forward is this in words (lower/told_steps.h, told_forward); empty where either is.
+  Result<std::string> begin_with(const std::string& steps) const;
+
   // The question for a kernel for the file of this name and source.
   Result<std::vector<ChatMessage>> ask(const std::string& name, const std::string& source) const;
 };

@@ -127,8 +127,7 @@ Result<Question> ModelProposer::question(const Request& request, std::vector<int
   }
   NEREID_TRY(question.messages, conversation(prompts_, kTaskName, request));
   if (!prompts_.begin.empty() && request.trace != nullptr && request.attempts.empty()) {
-    const std::string steps = lower::told_forward(*request.trace, request.source);
-    NEREID_TRY(question.begin, model::fill(prompts_.begin, {{"steps", std::string(trimmed(steps))}}, "begin.md"));
+    NEREID_TRY(question.begin, prompts_.begin_with(lower::told_forward(*request.trace, request.source)));
   }
   return question;
 }

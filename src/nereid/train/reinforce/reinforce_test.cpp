@@ -75,7 +75,7 @@ TEST(WrittenStep, AnyNumberOfRanksReadsWhatAnyOtherWrote) {
         for (int sample = 0; sample < 2; ++sample) {
           DrawnAnswer answer{
               .prompt = prompt, .tokens = {}, .engine_logprobs = {-0.1F, -1.0F / 3}, .text = {}};
-          answer.tokens = {.tokens = {1, 2, static_cast<int32_t>(random() % 9), 3}, .prompt = 2};
+          answer.tokens = {.tokens = {1, 2, static_cast<int32_t>(random() % 9), 3}, .prompt = 2, .begun = prompt % 2};
           written.answers.push_back(answer);
           all.push_back(answer);
         }
@@ -91,14 +91,14 @@ TEST(WrittenStep, AnyNumberOfRanksReadsWhatAnyOtherWrote) {
           EXPECT_EQ(static_cast<int64_t>(answer.prompt) % reads, rank);
           seen += std::ranges::count_if(all, [&](const DrawnAnswer& other) {
                     return other.prompt == answer.prompt && other.tokens.tokens == answer.tokens.tokens &&
-                           other.engine_logprobs == answer.engine_logprobs;
+                           other.tokens.begun == answer.tokens.begun && other.engine_logprobs == answer.engine_logprobs;
                   }) > 0;
         }
       }
       EXPECT_EQ(seen, 8U);
     }
     EXPECT_EQ(written_step_of(kept, 0, 1, 3, "c").error().message,
-              "c: rank 0's answers.answers[0]: expected tokens below 3, got an object with length, "
+              "c: rank 0's answers.answers[0]: expected tokens below 3, got an object with begun, length, "
               "logprobs, prompt, tokens");
   }
   EXPECT_FALSE(written_step_of({"x"}, 0, 1, 3, "c").ok());

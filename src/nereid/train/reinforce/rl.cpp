@@ -205,13 +205,13 @@ class RlLoop {
     auto& answers = pending_->written.answers;
     for (size_t i = 0; i < answers.size(); ++i) {
       writer_->finish(answers[i]);
-      pending_->round.add(i, task_of(pending_->written, answers[i].prompt), answers[i].text);
+      pending_->round.add(i, task_of(pending_->written, answers[i].prompt).source, answers[i].text);
     }
     written_ahead_ = true;
     return ok_status();
   }
 
-  const std::string& task_of(const WrittenStep& written, size_t prompt) const {
+  const Task& task_of(const WrittenStep& written, size_t prompt) const {
     return tasks_->all(written.classes[prompt])[written.tasks[prompt]];
   }
 
@@ -292,7 +292,7 @@ class RlLoop {
       if (mine(p)) prompts.push_back({.number = p, .task = task_of(written, p)});
     }
     const auto hand_in = [&](size_t index, const DrawnAnswer& answer) {
-      found.round.add(index, task_of(written, answer.prompt), answer.text);
+      found.round.add(index, task_of(written, answer.prompt).source, answer.text);
     };
     const Sampling sampling{
         .samples = rl().samples,
@@ -409,7 +409,7 @@ class RlLoop {
     }
     JudgingRound round(*judging_, JudgingRound::Clock::kNone);
     std::map<size_t, const std::string*> tasks;
-    for (const auto& prompt : asked) tasks[prompt.number] = &prompt.task;
+    for (const auto& prompt : asked) tasks[prompt.number] = &prompt.task.source;
     const auto hand_in = [&](size_t index, const DrawnAnswer& answer) { round.add(index, *tasks.at(answer.prompt), answer.text); };
     NEREID_TRY(const auto answers, writer_->write(asked, {.samples = 1, .temperature = 0, .seed = 0, .interruptible = false},
                                                   judge_waits_ ? AnswerWriter::OnWritten() : hand_in));

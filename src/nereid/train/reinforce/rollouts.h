@@ -8,6 +8,7 @@ namespace nereid::train {
 struct WrittenAnswer {
   std::vector<int32_t> tokens;  // the prompt, then the answer
   size_t prompt = 0;            // how many of them are the prompt; at least 1
+  size_t begun = 0;             // how many of the prompt's last are what the answer begins with
 };
 
 struct PackedAnswers {

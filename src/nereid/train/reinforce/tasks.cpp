@@ -7,10 +7,15 @@
 #include "nereid/train/packer.h"
 
 namespace nereid::train {
+namespace {
 
-Result<std::vector<std::string>> read_tasks(const std::string& path) {
+constexpr size_t kMostText = size_t{16} << 20;
+
+}  // namespace
+
+Result<std::vector<Task>> read_tasks(const std::string& path) {
   NEREID_TRY(const std::string text, read_file(path));
-  std::vector<std::string> tasks;
+  std::vector<Task> tasks;
   int64_t number = 0;
   for (std::string_view rest = text; !rest.empty();) {
     const std::string_view line = rest.substr(0, std::min(rest.find('\n'), rest.size()));
@@ -20,8 +25,9 @@ Result<std::vector<std::string>> read_tasks(const std::string& path) {
     NEREID_TRY(const Json json, parse_json(line, where));
     const JsonField root(json, where);
     NEREID_TRY(const auto field, root.at(json.is_object() && json.contains("task") ? "task" : "code"));
-    NEREID_TRY(auto source, field.text(size_t{16} << 20));
-    tasks.push_back(std::move(source));
+    Task& task = tasks.emplace_back();
+    NEREID_TRY(task.source, field.text(kMostText));
+    NEREID_TRY(task.forward, root.text_at("forward", kMostText));
   }
   if (tasks.empty()) return input_error("{}: expected at least one task", path);
   return tasks;

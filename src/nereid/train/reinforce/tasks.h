@@ -9,8 +9,13 @@
 
 namespace nereid::train {
 
-// The sources of a file of lines, each an object with `code` (or `task`).
-Result<std::vector<std::string>> read_tasks(const std::string& path);
+struct Task {
+  std::string source;
+  std::string forward{};  // its traced forward in words, where that was told: a model with a begin.md goes on behind it
+};
+
+// A file of lines, each an object with `code` (or `task`), and `forward` where there is one.
+Result<std::vector<Task>> read_tasks(const std::string& path);
 
 // Each epoch of a class goes through all of its tasks in an order of its own, by the seed.
 class TaskSource {
@@ -20,14 +25,14 @@ class TaskSource {
 
   // The number of the task that comes next.
   size_t next(int64_t of_class);
-  const std::vector<std::string>& all(int64_t of_class) const {
+  const std::vector<Task>& all(int64_t of_class) const {
     return tasks_[static_cast<size_t>(of_class)];
   }
   std::vector<uint64_t>& drawn() { return drawn_; }  // of each class, so far: what a checkpoint keeps
 
  private:
   uint64_t seed_ = 0;
-  std::vector<std::vector<std::string>> tasks_;  // by class
+  std::vector<std::vector<Task>> tasks_;  // by class
   std::vector<uint64_t> drawn_;
 };
 

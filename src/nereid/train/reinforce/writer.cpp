@@ -34,17 +34,19 @@ Result<AnswerWriter> AnswerWriter::create(const model::Weights& weights, engine:
   return writer;
 }
 
-Result<std::vector<int64_t>> AnswerWriter::prompt_of(const std::string& source,
-                                                     model::Encoder& encoder) const {
-  NEREID_TRY(const auto messages, prompts_.ask("model.py", source));
+Result<WrittenAnswer> AnswerWriter::prompt_of(const Task& task, model::Encoder& encoder) const {
+  NEREID_TRY(const auto messages, prompts_.ask("model.py", task.source));
   NEREID_TRY(const std::string text, model::render_qwen3_chat(messages));
-  std::vector<model::TokenId> ids;
+  NEREID_TRY(const std::string begin, prompts_.begin_with(task.forward));
+  std::vector<model::TokenId> ids, begun;
   NEREID_TRY_STATUS(encoder.encode(text, {}, ids));
+  NEREID_TRY_STATUS(encoder.encode(begin, {}, begun));
+  ids.insert(ids.end(), begun.begin(), begun.end());
   if (std::ssize(ids) >= runner_->options().most_tokens)
     return input_error(
         "a task's prompt has {} tokens, and data.sequence_length ({}) leaves no room for an answer",
         ids.size(), runner_->options().most_tokens);
-  return std::vector<int64_t>(ids.begin(), ids.end());
+  return WrittenAnswer{.tokens = {ids.begin(), ids.end()}, .prompt = ids.size(), .begun = begun.size()};
 }
 
 Result<std::vector<DrawnAnswer>> AnswerWriter::write(const std::vector<Prompt>& prompts,
@@ -56,12 +58,11 @@ Result<std::vector<DrawnAnswer>> AnswerWriter::write(const std::vector<Prompt>& 
   engine::Generation generation(*runner_, {.most_sequences = settings_.together, .most_step_tokens = 8192});
   std::vector<DrawnAnswer> answers;
   for (const Prompt& asked : prompts) {
-    NEREID_TRY(auto prompt, prompt_of(asked.task, encoder));
     DrawnAnswer answer{.prompt = asked.number, .tokens = {}, .engine_logprobs = {}, .text = {}};
-    answer.tokens.tokens.assign(prompt.begin(), prompt.end());
-    answer.tokens.prompt = prompt.size();
+    NEREID_TRY(answer.tokens, prompt_of(asked.task, encoder));
     answers.insert(answers.end(), static_cast<size_t>(sampling.samples), answer);
-    engine::GenerationRequest request{.prompt = std::move(prompt), .samples = sampling.samples};
+    const auto& prompt = answer.tokens.tokens;
+    engine::GenerationRequest request{.prompt = {prompt.begin(), prompt.end()}, .samples = sampling.samples};
     request.most_new =
         std::min(settings_.most_tokens, runner_->options().most_tokens - std::ssize(request.prompt));
     request.draw = {.temperature = sampling.temperature, .min_p = sampling.min_p, .seed = sampling.seed * 1'000'003 + asked.number};
@@ -101,10 +102,10 @@ void AnswerWriter::finish(DrawnAnswer& answer) const {
       end_of_plan_ ? plan_length(std::span(tokens).subspan(answer.tokens.prompt), *end_of_plan_) : 0;
   answer.cut_off = tokens.back() != static_cast<int32_t>(end_);
   model::StreamDecoder decoder(tokenizer_, /*skip_special=*/true);
-  for (size_t t = answer.tokens.prompt; t < tokens.size(); ++t) {
+  for (size_t t = answer.tokens.prompt - answer.tokens.begun; t < tokens.size(); ++t) {
     const size_t from = answer.text.size() - std::min(answer.text.size(), kEndOfPlan.size());
     answer.text += decoder.push(static_cast<model::TokenId>(tokens[t]));
-    if (!end_of_plan_ && answer.plan_tokens == 0 && answer.text.find(kEndOfPlan, from) != std::string::npos)
+    if (!end_of_plan_ && t >= answer.tokens.prompt && answer.plan_tokens == 0 && answer.text.find(kEndOfPlan, from) != std::string::npos)
       answer.plan_tokens = t + 1 - answer.tokens.prompt;
   }
   answer.text += decoder.finish();

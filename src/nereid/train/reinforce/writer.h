@@ -10,6 +10,7 @@
 #include "nereid/model/prompts.h"
 #include "nereid/model/tokenizer.h"
 #include "nereid/train/reinforce/rollouts.h"
+#include "nereid/train/reinforce/tasks.h"
 
 namespace nereid::train {
 
@@ -31,14 +32,14 @@ struct Sampling {
 // A task to be answered. Its number makes its samples' random numbers, whatever is answered beside it.
 struct Prompt {
   size_t number = 0;
-  std::string task;  // a source
+  Task task;
 };
 
 struct DrawnAnswer {
   size_t prompt = 0;                   // its number
   WrittenAnswer tokens;                // with the token that ended it
   std::vector<float> engine_logprobs;  // of the answer's tokens, at temperature 1, as the engine rounds
-  std::string text;                    // what the judge gets
+  std::string text;                    // what the judge gets: with what it begins with
   size_t plan_tokens = 0;              // up to and including </think>; 0 where there is none
   bool cut_off = false;                // it did not end by itself
 };
@@ -64,7 +65,7 @@ class AnswerWriter {
   AnswerWriter(std::shared_ptr<const model::Tokenizer> tokenizer, model::Prompts prompts,
                const AnswerWriterSettings& settings)
       : tokenizer_(std::move(tokenizer)), prompts_(std::move(prompts)), settings_(settings) {}
-  Result<std::vector<int64_t>> prompt_of(const std::string& source, model::Encoder& encoder) const;
+  Result<WrittenAnswer> prompt_of(const Task& task, model::Encoder& encoder) const;
 
   std::shared_ptr<const model::Tokenizer> tokenizer_;
   model::Prompts prompts_;

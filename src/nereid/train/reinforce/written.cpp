@@ -37,6 +37,8 @@ Result<DrawnAnswer> read_answer(const JsonField& field, size_t prompts, int64_t 
   NEREID_TRY(const auto length, field.at("length"));
   NEREID_TRY(const int64_t begin, length.integer(1, std::ssize(answer.tokens.tokens) - 1));
   answer.tokens.prompt = static_cast<size_t>(begin);
+  NEREID_TRY(const int64_t begun, field.integer_at("begun", 0, 0, begin));
+  answer.tokens.begun = static_cast<size_t>(begun);
   if (answer.engine_logprobs.size() != answer.tokens.tokens.size() - answer.tokens.prompt)
     return field.expected("a log-probability for each token of the answer");
   if (!std::ranges::all_of(answer.tokens.tokens,
@@ -77,6 +79,7 @@ std::string to_cbor(const WrittenStep& written) {
   for (const DrawnAnswer& answer : written.answers)
     answers.push_back({{"prompt", answer.prompt},
                        {"length", answer.tokens.prompt},
+                       {"begun", answer.tokens.begun},
                        {"tokens", bytes_of(answer.tokens.tokens)},
                        {"logprobs", bytes_of(answer.engine_logprobs)}});
   return nereid::to_cbor(Json({{"step", written.step},
