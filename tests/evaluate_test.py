@@ -14,7 +14,8 @@ import json, os, sys
 command, rest = sys.argv[1], sys.argv[2:]
 told = {a: b for a, b in zip(rest, rest[1:])}
 if command == "synth":
-    open(told["-o"], "w").writelines(json.dumps({"code": f"task {i}" + " large" * ("--min-bytes" in told)}) + "\\n" for i in range(int(told["--count"])))
+    assert "--forward" in rest
+    open(told["-o"], "w").writelines(json.dumps({"code": f"task {i}" + " large" * ("--min-bytes" in told), "forward": f"#1 relu(x{i})\\n" * (i != 1)}) + "\\n" for i in range(int(told["--count"])))
 elif command == "lower":
     open(told["-o"], "w").write("compiled " + open(rest[0]).read())
 elif command == "generate":
@@ -41,8 +42,8 @@ with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
     (folder / "nereid.py").write_text(COMMAND)
 
-    def evaluated(out, *options, command="nereid.py"):
-        done = subprocess.run([sys.executable, ROOT / "bench/small_model/evaluate.py", "model", folder / out, "--levels", "1,5", "--count", "8", "--tasks", folder / "tasks",
+    def evaluated(out, *options, command="nereid.py", model="model"):
+        done = subprocess.run([sys.executable, ROOT / "bench/small_model/evaluate.py", model, folder / out, "--levels", "1,5", "--count", "8", "--tasks", folder / "tasks",
                                "--device", "cuda", *map(str, options)], capture_output=True, text=True, env={**os.environ, "NEREID": f"{sys.executable} {folder / command}"})
         assert done.returncode == 0, done.stderr
         return json.loads((folder / out / "summary.json").read_text()), done.stdout
@@ -75,6 +76,17 @@ with tempfile.TemporaryDirectory() as name:
     assert some["greedy"] == summary["greedy"] and some["drawn"]["5"]["verdicts"] == {"Verified": 21, "Mismatch": 3} and some["drawn"]["5"]["over_eager"] is None, some["drawn"]["5"]
     assert all(("ms" in row) == (row["verdict"] == "Verified" and not row["sample"].startswith("drawn")) for row in map(json.loads, open(folder / "greedy/results.jsonl")))
     assert "drawn, level 5: 87.5% of 24 Verified" in text and text.count("over eager") == 3, text
+    # A model with a begin.md goes on behind the traced forward where there is one, which is part of its answers.
+    (folder / "told/prompts").mkdir(parents=True)
+    for part, text in (("system", ""), ("task", "{{source}}"), ("begin", "<think>\n{{steps}}\n")):
+        (folder / f"told/prompts/{part}.md").write_text(text)
+    evaluated("behind", model=folder / "told")
+    asked, said = ([json.loads(line) for line in open(folder / "behind" / f"{kind}.jsonl")] for kind in ("prompts", "greedy"))
+    assert [one.get("begin") for one in asked[:3]] == ["<think>\n#1 relu(x0)", None, "<think>\n#1 relu(x2)"], asked
+    assert [one["text"] for one in said[:3]] == ["\n#1 relu(x0)answer to task 0", "answer to task 1", "\n#1 relu(x2)answer to task 2"], said
+    from_text, _ = evaluated("from_text", "--from-text", model=folder / "told")
+    assert not any("begin" in json.loads(line) for line in open(folder / "from_text/prompts.jsonl"))
+    assert {**from_text, "model": ""} == {**evaluated("text")[0], "model": ""}
     # Large tasks besides: their figures are apart, and those of the small ones are as they were.
     both, text = evaluated("large", "--samples", 3, "--large", 4)
     assert [both[way] for way in ("greedy", "drawn")] == [summary[way] for way in ("greedy", "drawn")]

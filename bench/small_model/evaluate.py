@@ -4,7 +4,7 @@ our compiler picks unmeasured (`nereid lower`).
     python3 bench/small_model/evaluate.py MODEL OUT [--device cuda] [--levels 1,2,5,20] [--count 200] [--large 50] [--samples 4] [--beside OTHER/results.jsonl]
 
 To each task it writes a greedy answer, and --samples more are drawn at --temperature; figures of both are apart. Tasks are `nereid synth --split held-out` of one seed (--tasks FOLDER keeps them, and what the
-compiler makes of them, for the next model); with MODEL "-" the compiler alone is looked at. Those of --count are small (--max-elements, --max-work): a GPU takes longer to begin than to compute them. Beside them
+compiler makes of them, for the next model); with MODEL "-" the compiler alone is looked at. A model whose prompts have a begin.md goes on behind the traced forward, as it does as a proposer; with --from-text it has to read. Those of --count are small (--max-elements, --max-work): a GPU takes longer to begin than to compute them. Beside them
 --large tasks of each level read and write 24 to 80 MB if their operators run one by one; their figures are apart ("large", and "both sizes"), and they are judged on one draw of their own inputs and those
 kinds that find the most. Every answer is judged by a CPU's replays under `strict`, small tasks on all kinds of
 input; with --device cuda what is Verified is then timed (`nereid verify --time-only`: one clock for model and compiler, and one time of each
@@ -75,14 +75,14 @@ def on_each_gpu(told, work):
 
 
 def tasks_of(told):
-    """[(id, level, source)]."""
+    """[(id, level, source, its traced forward in words)]."""
     found = []
     for level in told.levels.split(","):
         for end, count, bounds in (("", told.count, ("--max-elements", told.max_elements, "--max-work", told.max_work)), ("large", told.large, LARGE)):
             path = told.tasks / f"level{level}{end and '-' + end}.jsonl"
             if count and (not path.exists() or len(lines(path)) < count):
-                run("synth", "--level", level, "--count", count, "--seed", told.seed, "--held-out", "0.05", "--split", "held-out", *bounds, *told.manners, "-o", path, "--json", stdout=subprocess.DEVNULL)
-            found += [(f"L{level}_{end}{i:04}", level, row["code"]) for i, row in enumerate(lines(path)[:count] if count else [])]
+                run("synth", "--level", level, "--count", count, "--seed", told.seed, "--held-out", "0.05", "--split", "held-out", "--forward", *bounds, *told.manners, "-o", path, "--json", stdout=subprocess.DEVNULL)
+            found += [(f"L{level}_{end}{i:04}", level, row["code"], row.get("forward", "")) for i, row in enumerate(lines(path)[:count] if count else [])]
     return found
 
 
@@ -97,7 +97,7 @@ def compiled(told, tasks):
     environment = {**os.environ, "NEREID_KEEP_WARM": "30"}
 
     def one(task):
-        name, _, source = task
+        name, _, source, _ = task
         answer = folder / f"{name}.new.py"
         if not answer.exists():
             (folder / f"{name}.py").write_text(source)
@@ -118,6 +118,8 @@ def write_answers(told, path, temperature, samples):
             run("generate", "--model", told.model, "--prompts", asked, "--json", "--temperature", temperature, "-n", samples, "--max-tokens", told.most_tokens,
                 "--device", told.device, "--sequences", told.sequences, "--min-p", told.min_p, "--seed", told.seed + number, stdout=file, env=on_gpu(told, number))
         answers = [{**answer, "index": number + told.gpus * answer["index"]} for answer in lines(said)]
+        for answer in answers:  # as it would read had it been written: special tokens are left out
+            answer["text"] = prompts[answer["index"]].get("begin", "").removeprefix("<think>") + answer["text"]
         asked.unlink(), said.unlink()
         return answers
 
@@ -127,9 +129,15 @@ def write_answers(told, path, temperature, samples):
 def answers_of(told, tasks):
     """[(task id, sample, answer)], and what writing them took."""
     prompts = pathlib.Path(told.model) / "prompts"
-    system, task = ((prompts / f"{name}.md").read_text() if prompts.exists() else text for name, text in (("system", ""), ("task", "{{source}}")))
-    begin = [{"role": "system", "content": system.strip()}] if system.strip() else []
-    write_lines(told.out / "prompts.jsonl", [{"messages": [*begin, {"role": "user", "content": task.replace("{{source}}", source)}]} for _, _, source in tasks])
+    system, task, begin = ((prompts / f"{name}.md").read_text() if (prompts / f"{name}.md").exists() else text for name, text in (("system", ""), ("task", "{{source}}"), ("begin", "")))
+    before = [{"role": "system", "content": system.strip()}] if system.strip() else []
+    asked = [{"messages": [*before, {"role": "user", "content": task.replace("{{source}}", source)}]} for _, _, source, _ in tasks]
+    if begin and not told.from_text:
+        for one, (_, _, _, forward) in zip(asked, tasks):
+            if forward:
+                one["begin"] = begin.strip().replace("{{steps}}", forward.strip())
+        told.say(f"{sum('begin' in one for one in asked)} of {len(asked)} answers begin with the traced forward")
+    write_lines(told.out / "prompts.jsonl", asked)
     found = []
     for way, temperature, samples in (("greedy", 0, 1), ("drawn", told.temperature, told.samples)):
         if samples == 0:
@@ -174,7 +182,7 @@ def judged(told, name, pairs, *options):
 
 
 def results_of(told, tasks, answers, compiler):
-    sources = {name: source for name, _, source in tasks}
+    sources = {name: source for name, _, source, _ in tasks}
     pairs = [{"id": f"{name}.{sample}", "reference_source": sources[name], "candidate_source": answer, "form": "answer"} for name, sample, answer in answers]
     pairs += [{"id": f"{name}.compiler", "reference_source": sources[name], "candidate_source": code, "form": "source"} for name, code in compiler.items()]
     # Beside each other: whichever ends first leaves its cores to the other.
@@ -187,7 +195,7 @@ def results_of(told, tasks, answers, compiler):
         right = [{**pair, "trace": verdicts[pair["id"]]["trace"]} for pair in pairs if verdicts[pair["id"]] and verdicts[pair["id"]]["verdict"] == "Verified" and not (told.greedy_times and ".drawn" in pair["id"])]
         random.Random(told.seed).shuffle(right)  # what the GPU's clock does in between hits model and compiler alike
         times = judged(told, "cuda", right, "--device", "cuda", "--time-only", "--timing-seconds", str(told.timing_seconds), "--time-limit", str(told.time_limit))
-    levels = {name: level for name, level, _ in tasks}
+    levels = {name: level for name, level, _, _ in tasks}
     rows = []
     for pair in pairs:
         name, sample = pair["id"].rsplit(".", 1)
@@ -288,6 +296,7 @@ def main():
     parser.add_argument("--timing-seconds", type=float, default=0.1)
     parser.add_argument("--no-times", action="store_true", help="with --device cuda: written there, not timed")
     parser.add_argument("--greedy-times", action="store_true", help="with --device cuda: drawn answers are judged by the CPU alone, and have no times")
+    parser.add_argument("--from-text", action="store_true", help="not behind the traced forward")
     parser.add_argument("--no-compiler", action="store_true", help="without what the compiler writes")
     parser.add_argument("--only-tasks", action="store_true", help="make the tasks, and what the compiler makes of them, and no more")
     parser.add_argument("--go-on", action="store_true", help="what OUT has of this same command's is not made again")

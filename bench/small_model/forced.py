@@ -43,9 +43,8 @@ def main():
     named = tokenizer.encode(NAMES[told.kind] + behind)
     name = named.ids[1:next(i for i, token in enumerate(named.tokens) if end in token)]
 
-    def head_of(answer):
-        """Tokens until the kind's line, and the other kind's name."""
-        text = ""
+    def head_of(answer, text):
+        """Tokens until the kind's line, and the other kind's name; `text`: what it begins with."""
         for i, token in enumerate(answer["tokens"]):
             piece = tokenizer.decode([token], skip_special_tokens=False)
             if (text + piece).rpartition("\nreturns ")[2].count("\n") and "\nreturns " in text + piece:
@@ -53,8 +52,8 @@ def main():
             text += piece
         return None
 
-    heads = {i: head for i in range(len(prompts)) if (head := head_of(answers[i]))}
-    begin = {i: json.loads(subprocess.run([*NEREID, "tokenize", "-t", vocabulary, "--chat", "--json", "-"], input=json.dumps(prompts[i]["messages"]), text=True, capture_output=True, check=True).stdout)["ids"] for i in heads}
+    heads = {i: head for i in range(len(prompts)) if (head := head_of(answers[i], prompts[i].get("begin", "")))}
+    begin = {i: json.loads(subprocess.run([*NEREID, "tokenize", "-t", vocabulary, "--chat", "--json", "-"], input=json.dumps(prompts[i]["messages"]), text=True, capture_output=True, check=True).stdout)["ids"] + tokenizer.encode(prompts[i].get("begin", "")).ids for i in heads}
     write_lines(told.out / "prompts.jsonl", [{"tokens": begin[i] + heads[i]} for i in heads])
     with open(told.out / "said.jsonl", "w") as said:
         subprocess.run([*NEREID, "generate", "--model", told.model, "--prompts", told.out / "prompts.jsonl", "--json", "--temperature", "0", "--max-tokens", "2560", "--device", "cpu"], stdout=said, check=True)
