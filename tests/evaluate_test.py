@@ -86,6 +86,9 @@ with tempfile.TemporaryDirectory() as name:
     assert [one["text"] for one in said[:3]] == ["\n#1 relu(x0)answer to task 0", "answer to task 1", "\n#1 relu(x2)answer to task 2"], said
     from_text, _ = evaluated("from_text", "--from-text", model=folder / "told")
     assert not any("begin" in json.loads(line) for line in open(folder / "from_text/prompts.jsonl"))
+    evaluated("fused", "--kind", "Fused", model=folder / "told")
+    asked = [json.loads(line) for line in open(folder / "fused/prompts.jsonl")]
+    assert [one.get("begin") for one in asked[:2]] == ["<think>\n#1 relu(x0)\nFused:\n", None], asked
     assert {**from_text, "model": ""} == {**evaluated("text")[0], "model": ""}
     # Large tasks besides: their figures are apart, and those of the small ones are as they were.
     both, text = evaluated("large", "--samples", 3, "--large", 4)
@@ -141,6 +144,8 @@ with tempfile.TemporaryDirectory() as name:
         (folder / folder_ / "results.jsonl").write_text("".join(json.dumps({**row, **({"speedup": factor * row["speedup"]} if row.get("speedup") else {})}) + "\n" for row in searched))
     one = json.loads(beside(folder / "one", folder / "two", "--json")[0])["all"]
     assert one["verified"] == [4, 4] and one["both"] == one["all"] == 3 and math.isclose(one["both_verified"][0], 2) and one["faster_than_compiler"] is None, one
+    # Of several the fastest that is right: in three tasks two's, in the fourth neither has a time.
+    assert json.loads(beside(folder / "one", folder / "one", folder / "two", "--json")[0])["all"] == {**one, "beside_compiler": 0}, one
     assert "expected what evaluate.py or `nereid eval` left" in beside(folder, folder / "one", code=1)[1]
     assert "got none that both have" in beside(folder / "one", folder / "before", code=1)[1]
     # Rollouts' choices: fused answers are twice as fast, and one of three is wrong where one by one all are right.

@@ -1,8 +1,8 @@
 """What a model's greedy answers are worth beside those of the model before it, at equal correctness or not: what training changed.
 
-    python3 bench/small_model/beside.py BEFORE AFTER [--json]
+    python3 bench/small_model/beside.py BEFORE AFTER [AFTER...] [--json]
 
-Both are results.jsonl, or its folder, that evaluate.py or `nereid eval` left of the same tasks. By level and size, with 95 % intervals by bootstrap over tasks, the same tasks drawn for both:
+Of several AFTERs the fastest answer to each task that is Verified counts: what choosing among them has to give at most (the fastest of several clocks, so 1 or 2 % of it are chance). All are results.jsonl, or its folder, that evaluate.py or `nereid eval` left of the same tasks. By level and size, with 95 % intervals by bootstrap over tasks, the same tasks drawn for both:
 * Verified before and after, the difference in points, how many tasks were lost and how many won;
 * both Verified: how much faster the answers after are, where both are right. It says nothing of what was lost: who gives up all tasks but the one that became faster is fastest here;
 * all tasks: the same with the speed of eager PyTorch, 1, where an answer is not Verified, for then PyTorch is what is left. Tasks whose right answer has no time are not in it;
@@ -32,6 +32,12 @@ def read(path):
     compiler = {row["task"]: speed(row) for row in rows if row["sample"] == "compiler"}
     return {row["task"]: {"level": row["level"], "large": "_large" in row["task"], "verdict": row["verdict"], "speed": speed(row), "compiler": compiler.get(row["task"])}
             for row in rows if row["sample"] == "greedy"}
+
+
+def fastest(several):
+    """Of each task that all have the right answer that is fastest, or the first."""
+    return {name: max((of[name] for of in several), key=lambda one: -math.inf if one["speed"] is None else one["speed"])
+            for name in several[0] if all(name in of for of in several)}
 
 
 def level_of(name):
@@ -100,15 +106,15 @@ def compare(before, after):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("before", type=pathlib.Path)
-    parser.add_argument("after", type=pathlib.Path)
+    parser.add_argument("after", type=pathlib.Path, nargs="+")
     parser.add_argument("--json", action="store_true", help="the figures as one object")
     options = parser.parse_args()
-    before, after = read(options.before), read(options.after)
+    before, after = read(options.before), fastest([read(path) for path in options.after])
     figures = compare(before, after)
     if not figures["all"]["tasks"] and not figures["all"]["errors"]:
-        sys.exit(f"{options.before} and {options.after}: expected the same tasks, got none that both have")
+        sys.exit(f"{options.before} and {options.after[0]}: expected the same tasks, got none that both have")
     print(json.dumps(figures, indent=1) if options.json else "\n".join(told(*one) for one in figures.items()))
-    for one, other, path in ((before, after, options.before), (after, before, options.after)):
+    for one, other, path in ((before, after, options.before), (after, before, options.after[0])):
         if one.keys() - other.keys():
             print(f"{len(one.keys() - other.keys())} tasks are in {path} alone, and left out", file=sys.stderr)
 

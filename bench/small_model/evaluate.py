@@ -4,7 +4,7 @@ our compiler picks unmeasured (`nereid lower`).
     python3 bench/small_model/evaluate.py MODEL OUT [--device cuda] [--levels 1,2,5,20] [--count 200] [--large 50] [--samples 4] [--beside OTHER/results.jsonl]
 
 To each task it writes a greedy answer, and --samples more are drawn at --temperature; figures of both are apart. Tasks are `nereid synth --split held-out` of one seed (--tasks FOLDER keeps them, and what the
-compiler makes of them, for the next model); with MODEL "-" the compiler alone is looked at. A model whose prompts have a begin.md goes on behind the traced forward, as it does as a proposer; with --from-text it has to read. Those of --count are small (--max-elements, --max-work): a GPU takes longer to begin than to compute them. Beside them
+compiler makes of them, for the next model); with MODEL "-" the compiler alone is looked at. A model whose prompts have a begin.md goes on behind the traced forward, as it does as a proposer; with --from-text it has to read, and with --kind it is told what kind of answer to write, too. Those of --count are small (--max-elements, --max-work): a GPU takes longer to begin than to compute them. Beside them
 --large tasks of each level read and write 24 to 80 MB if their operators run one by one; their figures are apart ("large", and "both sizes"), and they are judged on one draw of their own inputs and those
 kinds that find the most. Every answer is judged by a CPU's replays under `strict`, small tasks on all kinds of
 input; with --device cuda what is Verified is then timed (`nereid verify --time-only`: one clock for model and compiler, and one time of each
@@ -132,10 +132,12 @@ def answers_of(told, tasks):
     system, task, begin = ((prompts / f"{name}.md").read_text() if (prompts / f"{name}.md").exists() else text for name, text in (("system", ""), ("task", "{{source}}"), ("begin", "")))
     before = [{"role": "system", "content": system.strip()}] if system.strip() else []
     asked = [{"messages": [*before, {"role": "user", "content": task.replace("{{source}}", source)}]} for _, _, source, _ in tasks]
+    if told.kind and not begin:
+        sys.exit(f"--kind: expected a model that goes on behind the traced forward, got no {prompts / 'begin.md'}")
     if begin and not told.from_text:
         for one, (_, _, _, forward) in zip(asked, tasks):
             if forward:
-                one["begin"] = begin.strip().replace("{{steps}}", forward.strip())
+                one["begin"] = begin.strip().replace("{{steps}}", forward.strip()) + (f"\n{told.kind}:\n" if told.kind else "")
         told.say(f"{sum('begin' in one for one in asked)} of {len(asked)} answers begin with the traced forward")
     write_lines(told.out / "prompts.jsonl", asked)
     found = []
@@ -296,7 +298,9 @@ def main():
     parser.add_argument("--timing-seconds", type=float, default=0.1)
     parser.add_argument("--no-times", action="store_true", help="with --device cuda: written there, not timed")
     parser.add_argument("--greedy-times", action="store_true", help="with --device cuda: drawn answers are judged by the CPU alone, and have no times")
-    parser.add_argument("--from-text", action="store_true", help="not behind the traced forward")
+    begun = parser.add_mutually_exclusive_group()
+    begun.add_argument("--from-text", action="store_true", help="not behind the traced forward")
+    begun.add_argument("--kind", choices=("One by one", "Simply fused", "Fused"), help="behind the traced forward and this word of the plan: how often the model is right so, and how fast")
     parser.add_argument("--no-compiler", action="store_true", help="without what the compiler writes")
     parser.add_argument("--only-tasks", action="store_true", help="make the tasks, and what the compiler makes of them, and no more")
     parser.add_argument("--go-on", action="store_true", help="what OUT has of this same command's is not made again")
