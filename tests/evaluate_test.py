@@ -88,7 +88,7 @@ with tempfile.TemporaryDirectory() as name:
     assert not any("begin" in json.loads(line) for line in open(folder / "from_text/prompts.jsonl"))
     evaluated("fused", "--kind", "Fused", model=folder / "told")
     asked = [json.loads(line) for line in open(folder / "fused/prompts.jsonl")]
-    assert [one.get("begin") for one in asked[:2]] == ["<think>\n#1 relu(x0)\nFused:\n", None], asked
+    assert [one.get("begin") for one in asked[:2]] == ["<think>\n#1 relu(x0)\nFused:", None], asked
     assert {**from_text, "model": ""} == {**evaluated("text")[0], "model": ""}
     # Large tasks besides: their figures are apart, and those of the small ones are as they were.
     both, text = evaluated("large", "--samples", 3, "--large", 4)

@@ -137,7 +137,7 @@ def answers_of(told, tasks):
     if begin and not told.from_text:
         for one, (_, _, _, forward) in zip(asked, tasks):
             if forward:
-                one["begin"] = begin.strip().replace("{{steps}}", forward.strip()) + (f"\n{told.kind}:\n" if told.kind else "")
+                one["begin"] = begin.strip().replace("{{steps}}", forward.strip()) + (f"\n{told.kind}:" if told.kind else "")
         told.say(f"{sum('begin' in one for one in asked)} of {len(asked)} answers begin with the traced forward")
     write_lines(told.out / "prompts.jsonl", asked)
     found = []
