@@ -39,9 +39,10 @@ std::string to_string(const KernelChoice& choice);  // "m=64, n=128, k=32, warps
 
 // Which calls share a kernel. Where it is plain, one kernel does of two calls only what goes element by element:
 // the later one reads what the earlier one made as it lies, without a view, a window or a gather between, and no
-// factor of a product. Through views: slices, flips, permutations and broadcasts, too, which move what is read by
-// strides and an offset.
-enum class Fusion : uint8_t { kFree, kThroughViews, kPlain };
+// factor of a product. Indexed: slices, flips, permutations, broadcasts and gathers, too, which say where an element
+// is read, and what asks where it stands, as a triangle, a pad and a concatenation do; no windows, nothing that cuts
+// or folds a dimension.
+enum class Fusion : uint8_t { kFree, kIndexed, kPlain };
 
 struct Choices {
   std::string target = "sm_90";
@@ -50,7 +51,7 @@ struct Choices {
   bool channels_last = true;       // convolutions in TF32 read rows of channels (channels_last.h)
   bool split_products = true;      // large float32 products on the tensor cores of float16 (split_factors.h)
   // Products of few tiles and long sums in two stages (split_sum.h), long reductions of few rows anywhere;
-  // else such reductions are split between two of their dimensions.
+  // else such reductions are split between two of their dimensions, or the last one into chunks.
   bool split_sums = true;
   // Masks also where the blocks end with what there is of them (of powers of two everybody sees it): who
   // writes so need not divide.

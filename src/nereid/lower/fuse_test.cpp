@@ -73,6 +73,25 @@ TEST(Fuse, ACutEndsKernels) {
   EXPECT_EQ(kernels({10, 20}), 3);
 }
 
+// Sizes of what the first stage makes, and what it adds up for each; nothing where there is one stage.
+TEST(Fuse, ALongSumIsCutWhereItsSizesSaySo) {
+  const auto stages = [](const Extents& reduced) {
+    Sketch s;
+    const TensorId x = s.leaf(reduced);
+    s.graph.outputs = {s.reduce({}, reduced, s.element(x))};
+    fuse(s.graph, targets()[1], false);
+    const Node& first = s.graph.nodes.front();
+    return s.graph.nodes.size() == 1 ? std::pair<Extents, Extents>() : std::pair(first.sizes, first.reduced);
+  };
+  using Stages = std::pair<Extents, Extents>;
+  EXPECT_EQ(stages({4, 4096}), Stages());
+  EXPECT_EQ(stages({100, 300}), Stages({100}, {300}));
+  EXPECT_EQ(stages({63, 1000}), Stages({63}, {1000}));
+  EXPECT_EQ(stages({20, 4096}), Stages({20, 4}, {1024}));
+  EXPECT_EQ(stages({51, 3003}), Stages({51, 3}, {1024}));
+  EXPECT_EQ(stages({20'000}), Stages({20}, {1024}));
+}
+
 // Each node is of a call of its own.
 class PlainFusion : public ::testing::Test {
  protected:
@@ -100,37 +119,47 @@ TEST_F(PlainFusion, AReshapeGoesElementByElement) {
 TEST_F(PlainFusion, ATransposeDoesNot) {
   s.graph.outputs = {s.map({9, 8}, s.at(y, {Sketch::d(1), Sketch::d(0)}).apply(Fn::kExp))};
   EXPECT_EQ(kernels(), 2);
-  EXPECT_EQ(kernels(Fusion::kThroughViews), 1);
+  EXPECT_EQ(kernels(Fusion::kIndexed), 1);
 }
 
 TEST_F(PlainFusion, AFlipDoesNot) {
   s.graph.outputs = {s.map({8, 9}, s.at(y, {Sketch::d(0), Index(8) - Sketch::d(1)}) + 1)};
   EXPECT_EQ(kernels(), 2);
-  EXPECT_EQ(kernels(Fusion::kThroughViews), 1);
+  EXPECT_EQ(kernels(Fusion::kIndexed), 1);
 }
 
 TEST_F(PlainFusion, ASliceDoesNot) {
   s.graph.outputs = {s.map({8, 4}, s.at(y, {Sketch::d(0), Sketch::d(1)}) + 1)};
   EXPECT_EQ(kernels(), 2);
-  EXPECT_EQ(kernels(Fusion::kThroughViews), 1);
+  EXPECT_EQ(kernels(Fusion::kIndexed), 1);
 }
 
-TEST_F(PlainFusion, ABroadcastIsRepeatedThroughAViewAlone) {
+TEST_F(PlainFusion, ABroadcastIsRepeatedByIndexAlone) {
   const TensorId row = s.map({9}, s.at(s.leaf({9}), {Sketch::d(0)}) * 2);
   s.graph.outputs = {s.map({8, 9}, s.element(x) + s.at(row, {Sketch::d(1)}))};
   EXPECT_EQ(kernels(), 2);
-  EXPECT_EQ(kernels(Fusion::kThroughViews), 1);
+  EXPECT_EQ(kernels(Fusion::kIndexed), 1);
 }
 
-TEST_F(PlainFusion, WhatAsksWhereItStandsIsNotReadThroughAView) {
+TEST_F(PlainFusion, WhatAsksWhereItStandsIsReadByIndexAlone) {
   const Value inside(s.graph.exprs, s.graph.exprs.within(Sketch::d(1), 0, 4, {8, 9}));
   const TensorId padded = s.map({8, 9}, inside.where(s.element(x), inside.constant(0)));
   s.graph.outputs = {s.map({8, 5}, s.at(padded, {Sketch::d(0), Sketch::d(1) + Index(2)}) + 1)};
-  EXPECT_EQ(kernels(Fusion::kThroughViews), 2);
-  EXPECT_EQ(kernels(Fusion::kFree), 1);
+  EXPECT_EQ(kernels(Fusion::kPlain), 2);
+  EXPECT_EQ(kernels(Fusion::kIndexed), 1);
 }
 
-TEST_F(PlainFusion, WhatIsReadAtSeveralPlacesOfAViewIsShort) {
+TEST_F(PlainFusion, AGatherIsReadByIndexAlone) {
+  const TensorId places = s.leaf({5});
+  s.graph.tensors[static_cast<size_t>(places)].type = DType::kI64;
+  const ExprId place = s.graph.exprs.load(places, {Sketch::d(1)}, DType::kI64);
+  const Value taken(s.graph.exprs, s.graph.exprs.load(y, {Sketch::d(0), Index(0)}, DType::kF32, {s.graph.exprs.integer(0), place}));
+  s.graph.outputs = {s.map({8, 5}, taken + 1)};
+  EXPECT_EQ(kernels(Fusion::kPlain), 2);
+  EXPECT_EQ(kernels(Fusion::kIndexed), 1);
+}
+
+TEST_F(PlainFusion, WhatIsReadAtSeveralPlacesIsShort) {
   const auto halves = [&](int operators) {
     s = {};
     Value value = s.element(s.leaf({8, 8}));
@@ -138,15 +167,28 @@ TEST_F(PlainFusion, WhatIsReadAtSeveralPlacesOfAViewIsShort) {
     const TensorId made = s.map({8, 8}, value);
     const Index d0 = Sketch::d(0), d1 = Sketch::d(1);
     s.graph.outputs = {s.map({8, 4}, s.at(made, {d0, d1}) * s.at(made, {d0, d1 + Index(4)}))};
-    return kernels(Fusion::kThroughViews);
+    return kernels(Fusion::kIndexed);
   };
   EXPECT_EQ(halves(kMostRepeated), 1);
   EXPECT_EQ(halves(kMostRepeated + 1), 2);
 }
 
+TEST_F(PlainFusion, NothingIsReadAtMorePlaces) {
+  const auto window = [&](size_t places) {
+    s = {};
+    const TensorId made = s.map({32}, s.element(s.leaf({32})).apply(Fn::kExp));
+    Value all = s.at(made, {Sketch::d(0)});
+    for (size_t n = 1; n < places; ++n) all = all + s.at(made, {Sketch::d(0) + Index(static_cast<int64_t>(n))});
+    s.graph.outputs = {s.map({16}, all)};
+    return kernels(Fusion::kIndexed);
+  };
+  EXPECT_EQ(window(kMostPlaces), 1);
+  EXPECT_EQ(window(kMostPlaces + 1), 2);
+}
+
 TEST_F(PlainFusion, WhatCutsADimensionIsNoView) {
   s.graph.outputs = {s.map({72}, s.at(y, {remainder(Sketch::d(0), 8, {72}), quotient(Sketch::d(0), 8, {72})}) + 1)};
-  EXPECT_EQ(kernels(Fusion::kThroughViews), 2);
+  EXPECT_EQ(kernels(Fusion::kIndexed), 2);
 }
 
 TEST_F(PlainFusion, AReductionTakesInWhatIsReducedAndHasWhatFollows) {
@@ -160,7 +202,7 @@ TEST_F(PlainFusion, AReductionOverTheFirstDimensionGoesElementByElement) {
   EXPECT_EQ(kernels(), 1);
 }
 
-TEST_F(PlainFusion, AReductionTakesInNothingThatAsksWhereItStands) {
+TEST_F(PlainFusion, AReductionTakesInWhatAsksWhereItStandsByIndexAlone) {
   const auto sum = [&](Fusion fusion) {
     s = {};
     const TensorId input = s.leaf({8, 9});
@@ -170,8 +212,7 @@ TEST_F(PlainFusion, AReductionTakesInNothingThatAsksWhereItStands) {
     return kernels(fusion);
   };
   EXPECT_EQ(sum(Fusion::kPlain), 2);
-  EXPECT_EQ(sum(Fusion::kThroughViews), 2);
-  EXPECT_EQ(sum(Fusion::kFree), 1);
+  EXPECT_EQ(sum(Fusion::kIndexed), 1);
 }
 
 TEST_F(PlainFusion, AProductHasWhatFollowsAndTakesInNothing) {
@@ -229,7 +270,7 @@ TEST_F(PlainFusion, WhatIsAResultIsReadWhereElseItIsWanted) {
     return s.graph.reads(s.graph.nodes.back()) == std::vector<TensorId>{half};
   };
   EXPECT_TRUE(reads(Fusion::kPlain));
-  EXPECT_TRUE(reads(Fusion::kThroughViews));
+  EXPECT_TRUE(reads(Fusion::kIndexed));
   EXPECT_FALSE(reads(Fusion::kFree));
 }
 

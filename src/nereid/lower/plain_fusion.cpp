@@ -30,21 +30,21 @@ bool reads_in_order(const Graph& graph, const Node& node, const Expr& load) {
   return true;
 }
 
-bool reads_through_view(const Graph& graph, const Expr& load) {
+bool reads_by_index(const Graph& graph, const Expr& load) {
   const std::vector<int64_t> strides = row_major(graph.tensors[static_cast<size_t>(load.tensor)].sizes);
   Index address;
   for (size_t d = 0; d < load.at.size(); ++d) address = address + load.at[d] * strides[d];
-  return load.args.empty() && std::ranges::all_of(address.terms(), [](const auto& term) {
-    return term.first.kind == Atom::Kind::kDimension;
-  });
+  return std::ranges::all_of(address.terms(),
+                             [](const auto& term) { return term.first.kind == Atom::Kind::kDimension; });
 }
 
 bool is_plain(const Graph& graph, const Node& node, Fusion fusion) {
   return std::ranges::all_of(graph.exprs.below(node.body), [&](ExprId id) {
     const Expr& expr = graph.exprs[id];
-    return expr.kind != Expr::Kind::kIndex && expr.kind != Expr::Kind::kWithin &&
-           (expr.kind != Expr::Kind::kLoad || reads_in_order(graph, node, expr) ||
-            (fusion == Fusion::kThroughViews && reads_through_view(graph, expr)));
+    const bool indexed = fusion == Fusion::kIndexed;
+    if (expr.kind == Expr::Kind::kIndex || expr.kind == Expr::Kind::kWithin) return indexed;
+    return expr.kind != Expr::Kind::kLoad || reads_in_order(graph, node, expr) ||
+           (indexed && reads_by_index(graph, expr));
   });
 }
 
@@ -70,30 +70,30 @@ void PlainFusion::look_at(const Node& node) {
     of_rows_.insert(node.out);
 }
 
-// Every element of the map is one of the reader's, in the same order; through views what is itself plain may be
-// any of them. A reduction takes in only what is itself plain.
+// Every element of the map is one of the reader's, in the same order; by index what is itself plain may be any of
+// them. A reduction takes in only what is itself plain.
 bool PlainFusion::goes_along(const Node& reader, const Node& made) const {
   if (of_one_call(reader, made)) return true;
   if (element_count(made.sizes) == 1 && graph_.reads(made).size() <= 1) return true;  // a number
   if (reader.special() || is_contraction(graph_, reader)) return false;
   const bool plain = is_plain(graph_, made, fusion_);
   if (reader.reduction != Reduction::kNone && !plain) return false;
-  const bool through_views = plain && fusion_ == Fusion::kThroughViews;
+  const bool indexed = plain && fusion_ == Fusion::kIndexed;
   const auto& exprs = graph_.exprs;
-  if (through_views && std::ranges::count_if(exprs.below(reader.body), [&](ExprId id) {
-        return exprs[id].kind == Expr::Kind::kLoad && exprs[id].tensor == made.out;
-      }) > 1 && std::ranges::count_if(exprs.below(made.body), [&](ExprId id) {
-        return exprs[id].kind == Expr::Kind::kApply;
-      }) > static_cast<std::ptrdiff_t>(kMostRepeated))
-    return false;
+  const auto places = static_cast<size_t>(std::ranges::count_if(exprs.below(reader.body), [&](ExprId id) {
+    return exprs[id].kind == Expr::Kind::kLoad && exprs[id].tensor == made.out;
+  }));
+  const auto functions = static_cast<size_t>(std::ranges::count_if(
+      exprs.below(made.body), [&](ExprId id) { return exprs[id].kind == Expr::Kind::kApply; }));
+  if (indexed && places > 1 && (functions > kMostRepeated || places > kMostPlaces)) return false;
   std::set<int> steps = reader.steps;
   steps.insert(made.steps.begin(), made.steps.end());
   return steps.size() <= kMostPlainSteps &&
-         (through_views || element_count(made.sizes) == element_count(reader.extents())) &&
+         (indexed || element_count(made.sizes) == element_count(reader.extents())) &&
          std::ranges::all_of(exprs.below(reader.body), [&](ExprId id) {
            const Expr& expr = exprs[id];
            return expr.kind != Expr::Kind::kLoad || expr.tensor != made.out ||
-                  reads_in_order(graph_, reader, expr) || (through_views && reads_through_view(graph_, expr));
+                  reads_in_order(graph_, reader, expr) || (indexed && reads_by_index(graph_, expr));
          });
 }
 

@@ -1,4 +1,4 @@
-// What one kernel does of several calls where fusion is plain or through views (Fusion in choices.h).
+// What one kernel does of several calls where fusion is plain or indexed (Fusion in choices.h).
 #pragma once
 
 #include <set>
@@ -10,16 +10,17 @@
 namespace nereid::lower {
 
 constexpr size_t kMostPlainSteps = 12;  // calls of a kernel
-constexpr size_t kMostRepeated = 4;     // functions of what one node reads at several places, through views
+constexpr size_t kMostRepeated = 4;     // functions of what one node reads at several places
+constexpr size_t kMostPlaces = 9;       // at which it does
 
 // The node goes over what it loads there as it lies, one element after the other, be it reshaped; what is
 // broadcast it goes over several times. A reduction's rows and columns have an order each: a sum over the
 // first of two dimensions goes element by element, too.
 bool reads_in_order(const Graph& graph, const Node& node, const Expr& load);
-// Strides and an offset say what is read: dimensions are not cut or folded on the way.
-bool reads_through_view(const Graph& graph, const Expr& load);
-// All that the node loads it reads in order, or through views where that is asked, and it does not ask where it
-// stands (as a triangle does, or what is padded).
+// Strides, an offset and what a gather read say what is read: dimensions are not cut or folded on the way.
+bool reads_by_index(const Graph& graph, const Expr& load);
+// All that the node loads it reads in order, and it does not ask where it stands; or, where that is asked, by index,
+// and it may.
 bool is_plain(const Graph& graph, const Node& node, Fusion fusion);
 // Both are of one call.
 bool of_one_call(const Node& a, const Node& b);

@@ -24,6 +24,7 @@ constexpr int64_t kFewRows = 128;     // fewer programs than this leave most of 
 constexpr int64_t kLongRow = 16384;   // elements that are worth a second stage
 constexpr int64_t kSplits = 256;
 constexpr int64_t kFewParts = 64;
+constexpr int64_t kChunk = 1024;      // of one dimension that is cut: a block, told by a number that everybody knows
 // Where rows lie beside each other in memory, a program takes so many of them at once.
 constexpr int64_t kRowsAtOnce = 32, kLongColumn = 1024, kLeastChunk = 128;
 
@@ -237,8 +238,8 @@ class RowSplitter {
     std::vector<Node> before = std::move(graph_.nodes);
     graph_.nodes.clear();
     for (Node& node : before) {
-      if (const size_t dimension = anywhere_ ? 0 : split_dimension(node); dimension > 0)
-        split_before(std::move(node), dimension);
+      if (!anywhere_ && is_long(node))
+        split_before(cut(std::move(node)));
       else if (const int64_t parts = anywhere_ ? parts_of(node) : 1; parts > 1)
         split(node, parts);
       else
@@ -251,20 +252,40 @@ class RowSplitter {
     return !node.special() && !node.scan && node.reduction != Reduction::kNone && !is_contraction(graph_, node);
   }
 
-  // Of what is reduced, the first that a part reduces; 0: in one go.
-  size_t split_dimension(const Node& node) const {
+  bool is_long(const Node& node) const {
     const bool places = node.reduction == Reduction::kArgMax || node.reduction == Reduction::kArgMin;
-    if (!is_row_reduction(node) || places || element_count(node.sizes) >= kFewRows ||
-        element_count(node.reduced) <= kLongRow)
-      return 0;
+    return is_row_reduction(node) && !places && element_count(node.sizes) < kFewRows &&
+           element_count(node.reduced) > kLongRow;
+  }
+
+  // Of what is reduced, the first that a part reduces: few are enough where they are all that there are.
+  static size_t split_dimension(const Node& node) {
     int64_t parts = 1;
     for (size_t d = 0; d + 1 < node.reduced.size(); ++d)
       if (parts *= node.reduced[d]; parts >= kFewParts) return d + 1;
-    return 0;
+    return node.reduced.size() - 1;
   }
 
-  // A result for each element of the reduced dimensions before that one, then a reduction of those.
-  void split_before(Node node, size_t dimension) {
+  // Where the dimensions before the last one make too few parts, that one is cut into chunks.
+  Node cut(Node node) {
+    const int64_t last = node.reduced.back(), before = element_count(node.reduced) / last;
+    if (before >= kFewParts || last <= kChunk) return node;
+    Exprs& exprs = graph_.exprs;
+    const size_t which = node.sizes.size() + node.reduced.size() - 1;
+    node.reduced.back() = (last + kChunk - 1) / kChunk;
+    node.reduced.push_back(kChunk);
+    const Extents extents = node.extents();
+    std::vector<Index> at = dimensions(which + 1);
+    at[which] = at[which] * kChunk + Index::dimension(static_cast<int>(which + 1));
+    const Value body(exprs, exprs.substitute(node.body, at, extents));
+    const Value inside(exprs, exprs.within(at[which], 0, last, extents));
+    node.body = inside.where(body, body.constant(identity(node.reduction))).id();
+    return node;
+  }
+
+  // A result for each element of the reduced dimensions before one, then a reduction of those.
+  void split_before(Node node) {
+    const size_t dimension = split_dimension(node);
     Exprs& exprs = graph_.exprs;
     const size_t rows = node.sizes.size();
     const auto middle = node.reduced.begin() + static_cast<std::ptrdiff_t>(dimension);

@@ -257,7 +257,7 @@ class VariantMaker {
     if (!choices)
       choices = kind == Kind::kOneByOne      ? one_by_one(trace_)
                 : kind == Kind::kSimplyFused ? fused(lower::Fusion::kPlain)
-                : kind == Kind::kFused       ? fused(lower::Fusion::kThroughViews)
+                : kind == Kind::kFused       ? fused(lower::Fusion::kIndexed)
                                              : kMasked;
     return *choices;
   }

@@ -20,7 +20,7 @@ struct Choice {
 std::string to_string(const Choice& choice);
 
 // How operators become kernels, from what is the easiest to write on: a kernel for each, nearly; what goes
-// element by element together; that through views, too (Fusion in lower/choices.h); as the compiler has it.
+// element by element together; what is read by index, too (Fusion in lower/choices.h); as the compiler has it.
 enum class Kind : uint8_t { kOneByOne, kSimplyFused, kFused, kCompiled };
 
 struct Variant {
