@@ -334,7 +334,7 @@ class TokenizerFile {
       NEREID_TRY(const JsonField entry, special.at(spelling));
       NEREID_TRY(const JsonField ids, entry.at("ids"));
       return ids.each(kMostItems, [&](const JsonField& id) -> Status {
-        NEREID_TRY(const int64_t value, id.integer(0, kIdLimit - 1));
+        NEREID_TRY(const int64_t value, id.integer(0, out_->size() - 1));
         (seen ? after : before).push_back(static_cast<TokenId>(value));
         return ok_status();
       });

@@ -89,6 +89,8 @@ TEST(Tokenizer, WhatIsPutAroundAText) {
   const auto tokenizer = made(json);
   EXPECT_EQ(encoded(tokenizer, "he"), (Ids{261, 256}));
   EXPECT_EQ(encoded(tokenizer, "he", {.add_special = false}), (Ids{256}));
+  json["post_processor"]["special_tokens"]["<|begin|>"]["ids"] = {263};
+  EXPECT_THAT(Tokenizer::parse(json.dump(), "t.json").error().message, HasSubstr("ids[0]: expected an integer from 0 to 262, got 263"));
 }
 
 TEST(Tokenizer, WholeWordsWhereMergesAreIgnored) {
