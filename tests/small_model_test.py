@@ -40,7 +40,7 @@ if not weights.exists() and not sums.exists():
 # What lies there is what was written down.
 assert sums.exists(), f"{weights} is there and {sums} is not: tools/ship-model writes it"
 written = dict(reversed(line.split("  ", 1)) for line in sums.read_text().splitlines())
-for needed in ("config.json", "generation_config.json", "model.safetensors", "weights.xz", "tokenizer.json", "prompts/system.md", "prompts/task.md", "prompts/repair.md", "prompts/begin.md"):
+for needed in ("config.json", "generation_config.json", "model.safetensors", "weights.xz", "tokenizer.json", "prompts/system.md", "prompts/task.md", "prompts/repair.md", "prompts/begin.md", "prompts/begin-1.md", "prompts/begin-2.md"):
     assert needed in written, f"{sums} does not name {needed}: tools/ship-model writes it"
 made_by = [name for name in written if name.startswith("../../")]
 assert any(name.startswith("../../runs/") for name in made_by), f"{sums} names no run file: by what was it made?"

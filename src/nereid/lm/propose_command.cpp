@@ -2,10 +2,10 @@
 //
 // One JSON object a line. In:
 //   {"id": 3, "messages": [{"role": "user", "content": "..."}], "samples": [0, 1, 2], "seed": 7, "temperature": 1, "top_p": 1, "top_k": 0,
-//    "most_tokens": 4096, "enough": 0, "begin": ""}
+//    "most_tokens": 4096, "enough": 0, "begin": []}
 //                        sample 0 is greedy; the others are drawn, each by the seed and its own number, so that it is the same whatever is asked beside it.
-//                        What is not given is generation_config.json's; `enough`: so many that are done end the others; `begin`: what every answer
-//                        begins with, which is not generated
+//                        What is not given is generation_config.json's; `enough`: so many that are done end the others; `begin`: what answers
+//                        begin with, which is not generated: sample s with the s-th, greedily, and those for which there is none with the first
 //   {"cancel": 3}        nothing more is said of it
 //   {"go": true}         with --turns: it computes until {"go": false}, and says {"holds": true} when it has stopped
 // Out, as it happens:
@@ -104,9 +104,16 @@ struct AskedSample {
 };
 
 struct AskedGroup {
-  int64_t id = 0, prompt_tokens = 0, enough = 0, done = 0;
+  int64_t prompt_tokens = 0, enough = 0, done = 0;
   Stopwatch watch;
-  std::vector<AskedSample> samples;  // as the engine counts them
+  std::vector<AskedSample> samples;
+  std::vector<size_t> requests;  // the engine's numbers
+};
+
+// Samples of a group that begin alike.
+struct AskedRequest {
+  int64_t group = 0;            // its id
+  std::vector<size_t> samples;  // as the engine counts them: places in the group's
 };
 
 class Proposing {
@@ -141,28 +148,47 @@ class Proposing {
     NEREID_TRY(const auto cancelled, root.find("cancel"));
     if (cancelled) {
       NEREID_TRY(const int64_t id, cancelled->integer());
-      const auto found = std::find_if(groups_.begin(), groups_.end(), [&](const auto& entry) { return entry.second.id == id; });
-      if (found == groups_.end()) return ok_status();  // it was over already
-      generation_.cancel(found->first);
-      groups_.erase(found);
+      drop(id);
       return ok_status();
     }
     NEREID_TRY(const int64_t id, root.integer_at("id", -1, 0, INT64_MAX));
+    if (groups_.contains(id)) return root.expected("an id that is not under way");
     const Status added = add(root, id);
-    if (!added.ok()) say({{"id", id}, {"refused", added.error().message}});
+    if (added.ok()) return ok_status();
+    drop(id);
+    say({{"id", id}, {"refused", added.error().message}});
     return ok_status();
   }
 
+  // Nothing more is generated for it; it may be over already.
+  void drop(int64_t id) {
+    const auto found = groups_.find(id);
+    if (found == groups_.end()) return;
+    for (const size_t key : found->second.requests) {
+      generation_.cancel(key);
+      requests_.erase(key);
+    }
+    groups_.erase(found);
+  }
+
+  Result<std::vector<std::string>> read_begins(const JsonField& root) {
+    std::vector<std::string> begins;
+    NEREID_TRY(const auto list, root.find("begin"));
+    if (list) {
+      NEREID_TRY_STATUS(list->each(1 << 16, [&](const JsonField& field) -> Status {
+        NEREID_TRY(begins.emplace_back(), field.text(kMostLine));
+        return ok_status();
+      }));
+    }
+    if (begins.empty()) begins.emplace_back();
+    return begins;
+  }
+
   Status add(const JsonField& root, int64_t id) {
-    AskedGroup group{.id = id, .watch = {}, .samples = {}};
     NEREID_TRY(const JsonField messages, root.at("messages"));
     NEREID_TRY(const auto conversation, model::chat_messages(messages.json(), "request.messages"));
-    NEREID_TRY(std::string text, model::render_chat(chat_, conversation));
-    NEREID_TRY(const std::string begin, root.text_at("begin", kMostLine));
-    text += begin;
-    std::vector<model::TokenId> ids;
-    NEREID_TRY_STATUS(encoder_.encode(text, {}, ids));
-    engine::GenerationRequest request{.prompt = {ids.begin(), ids.end()}, .end_tokens = said_.eos_token_ids};
+    NEREID_TRY(const std::string text, model::render_chat(chat_, conversation));
+    NEREID_TRY(const auto begins, read_begins(root));
     engine::DrawParameters drawn;
     const auto number = [&](const char* name, double otherwise, double& into) -> Status {
       NEREID_TRY(const auto field, root.find(name));
@@ -175,24 +201,38 @@ class Proposing {
     NEREID_TRY_STATUS(number("top_p", said_.top_p.value_or(1), drawn.top_p));
     NEREID_TRY(drawn.top_k, root.integer_at("top_k", said_.top_k.value_or(0), 0, 1 << 24));
     NEREID_TRY(const int64_t seed, root.integer_at("seed", 0, INT64_MIN, INT64_MAX));
-    NEREID_TRY(request.most_new, root.integer_at("most_tokens", most_tokens_, 1, INT64_MAX));
+    NEREID_TRY(const int64_t most_new, root.integer_at("most_tokens", most_tokens_, 1, INT64_MAX));
+    AskedGroup& group = groups_[id];
     NEREID_TRY(group.enough, root.integer_at("enough", 0, 0, INT32_MAX));
+    std::map<size_t, std::vector<size_t>> alike;  // by what they begin with
     NEREID_TRY(const auto samples, root.at("samples"));
     NEREID_TRY_STATUS(samples.each(1 << 16, [&](const JsonField& field) -> Status {
       NEREID_TRY(const int64_t sample, field.integer(0, kMostSampleNumber));
-      group.samples.emplace_back(sample, tokenizer_).text = begin;
-      auto& own = request.draws.emplace_back(drawn);
-      own.seed = engine::seed_of_sample(static_cast<uint64_t>(seed), sample);
-      if (sample == 0) own.temperature = 0;
+      const size_t begin = std::cmp_less(sample, begins.size()) ? static_cast<size_t>(sample) : 0;
+      alike[begin].push_back(group.samples.size());
+      group.samples.emplace_back(sample, tokenizer_).text = begins[begin];
       return ok_status();
     }));
-    request.draw = drawn;  // to be checked
     if (group.samples.empty()) return samples.expected("at least one sample");
-    request.samples = std::ssize(group.samples);
-    request.enough = std::min(group.enough, request.samples);
-    group.prompt_tokens = std::ssize(request.prompt);
-    NEREID_TRY(const size_t key, generation_.add(std::move(request)));
-    groups_.emplace(key, std::move(group));
+    for (auto& [begin, places] : alike) {
+      std::vector<model::TokenId> ids;
+      NEREID_TRY_STATUS(encoder_.encode(text + begins[begin], {}, ids));
+      engine::GenerationRequest request{.prompt = {ids.begin(), ids.end()}, .end_tokens = said_.eos_token_ids};
+      request.most_new = most_new;
+      for (const size_t place : places) {
+        const int64_t sample = group.samples[place].number;
+        auto& own = request.draws.emplace_back(drawn);
+        own.seed = engine::seed_of_sample(static_cast<uint64_t>(seed), sample);
+        if (sample == 0 || begin > 0) own.temperature = 0;
+      }
+      request.draw = drawn;  // to be checked
+      request.samples = std::ssize(places);
+      request.enough = std::min(group.enough, request.samples);
+      group.prompt_tokens = std::max(group.prompt_tokens, std::ssize(request.prompt));
+      NEREID_TRY(const size_t key, generation_.add(std::move(request)));
+      group.requests.push_back(key);
+      requests_.emplace(key, AskedRequest{.group = id, .samples = std::move(places)});
+    }
     return ok_status();
   }
 
@@ -204,10 +244,11 @@ class Proposing {
 
   void take(const engine::Token& token) {
     ++written_;
-    const auto found = groups_.find(token.request);
-    if (found == groups_.end()) return;
-    AskedGroup& group = found->second;
-    AskedSample& sample = group.samples[static_cast<size_t>(token.sample)];
+    const auto asked = requests_.find(token.request);
+    if (asked == requests_.end()) return;
+    const int64_t id = asked->second.group;
+    AskedGroup& group = groups_.at(id);
+    AskedSample& sample = group.samples[asked->second.samples[static_cast<size_t>(token.sample)]];
     const bool end = std::find(said_.eos_token_ids.begin(), said_.eos_token_ids.end(), token.token) != said_.eos_token_ids.end();
     ++sample.tokens;
     if (!end) sample.text += sample.decoder.push(static_cast<model::TokenId>(token.token));
@@ -215,7 +256,7 @@ class Proposing {
     if (!token.last && !repeats) return;
     if (repeats) generation_.cancel(token.request, token.sample);
     sample.text += sample.decoder.finish();
-    say({{"id", group.id},
+    say({{"id", id},
          {"sample", sample.number},
          {"text", sample.text},
          {"finish", end ? "end" : repeats ? "repeats" : "length"},
@@ -224,8 +265,8 @@ class Proposing {
          {"seconds", group.watch.seconds()}});
     const int64_t wanted = group.enough > 0 ? std::min<int64_t>(group.enough, std::ssize(group.samples)) : std::ssize(group.samples);
     if (++group.done < wanted) return;
-    say({{"id", group.id}, {"over", true}});
-    groups_.erase(found);
+    say({{"id", id}, {"over", true}});
+    drop(id);
   }
 
   std::shared_ptr<const model::Tokenizer> tokenizer_;
@@ -237,7 +278,8 @@ class Proposing {
   bool holds_;
   int64_t written_ = 0;  // tokens, since what they were written in was told
   Stopwatch at_work_;
-  std::map<size_t, AskedGroup> groups_;  // by the engine's number
+  std::map<int64_t, AskedGroup> groups_;     // by id
+  std::map<size_t, AskedRequest> requests_;  // by the engine's number
 };
 
 Result<Answer> propose(const ProposeOptions& options) {

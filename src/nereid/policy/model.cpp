@@ -127,7 +127,8 @@ Result<Question> ModelProposer::question(const Request& request, std::vector<int
   }
   NEREID_TRY(question.messages, conversation(prompts_, kTaskName, request));
   if (!prompts_.begin.empty() && request.trace != nullptr && request.attempts.empty()) {
-    NEREID_TRY(question.begin, prompts_.begin_with(lower::told_forward(*request.trace, request.source)));
+    NEREID_TRY(question.begins, prompts_.begins_with(lower::told_forward(*request.trace, request.source)));
+    if (request.round > 0 && !question.begins.empty()) question.begins.resize(1);  // what is greedy was had
   }
   return question;
 }
