@@ -132,7 +132,13 @@ TEST_F(AnswerJudgeTest, WhatIsVerifiedIsTimedApart) {
     EXPECT_EQ(round.judged_seconds(), step == 0 ? 5 * 3 : 0);
     EXPECT_EQ(round.slowest_seconds(), step == 0 ? 3 : 0);
   }
-  EXPECT_EQ(calls("held to its trace"), 3);
+  // Handed in before the round before had its times: judged twice, timed once.
+  JudgingRound first(judging), second(judging);
+  for (auto* round : {&first, &second}) round->add(0, "task", code("good = 2"));
+  for (auto* round : {&first, &second}) EXPECT_EQ(round->verdicts().value()[0].judged.speedup, 4);
+  EXPECT_EQ(std::pair(first.judged(), second.judged()), std::pair(size_t{1}, size_t{1}));
+  EXPECT_EQ(std::pair(first.timed(), second.timed()), std::pair(size_t{1}, size_t{0}));
+  EXPECT_EQ(calls("held to its trace"), 4);
   EXPECT_EQ(calls("--compile-for 90"), 1);
   EXPECT_EQ(calls("--timing-width 0.04"), 1);
   EXPECT_EQ(calls("--traces /a/folder"), 2);
