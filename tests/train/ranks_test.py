@@ -78,6 +78,8 @@ run_file("lost", **ONE)
 process = subprocess.Popen(command("lost", "--ranks", "4", "--json"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV)
 for _ in range(9):
     process.stdout.readline()
+while not (root / "runs/lost/checkpoints/step-00000007").exists():  # it is written beside the steps
+    assert process.stdout.readline(), "the run is over, and has kept nothing of step 7"
 ranks = children(process.pid)
 assert len(ranks) == 4, ranks
 os.kill(ranks[2], signal.SIGKILL)
@@ -85,7 +87,6 @@ error = process.communicate()[1]
 assert process.returncode == 3 and "rank 2 was killed by signal 9" in error, (process.returncode, error)
 for rank in ranks:
     assert not pathlib.Path(f"/proc/{rank}").exists(), rank
-assert (root / "runs/lost/checkpoints/step-00000007").exists()
 process = subprocess.Popen(command("lost", "--ranks", "2", "--json"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV)
 for _ in range(5):
     process.stdout.readline()
