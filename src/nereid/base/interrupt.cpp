@@ -9,16 +9,15 @@
 namespace nereid {
 namespace {
 
-std::atomic<bool> noted{false};
+std::atomic<bool> noted{false}, own{false};  // at all; by a signal of ours
 int pipe_ends[2] = {-1, -1};
 
 constexpr int kPassedOn = SIGUSR1;
 
 void note(int signal) {
-  if (noted.exchange(true)) {
-    if (signal != kPassedOn) ::_exit(130);
-    return;
-  }
+  // What was passed on may be delivered before the signal that our parent and we had at once.
+  if (signal != kPassedOn && own.exchange(true)) ::_exit(130);
+  if (noted.exchange(true)) return;
   const char byte = 0;
   [[maybe_unused]] auto written = ::write(pipe_ends[1], &byte, 1);
 }
