@@ -102,7 +102,7 @@ with tempfile.TemporaryDirectory() as name:
     told = subprocess.run([sys.executable, ROOT / "bench/small_model/choices.py", folder / "large"], capture_output=True, text=True, check=True).stdout
     assert [line.split(",")[0] for line in told.splitlines()] == ["level 1", "level 1", "level 5", "level 5", "all"] and "level 5, large, 4 groups: " in told, told
     # Beside results that took twice as long on the tasks that both have.
-    rows = [json.loads(line) for line in open(folder / "before/results.jsonl")]
+    rows = [{**json.loads(line), "program": None} for line in open(folder / "before/results.jsonl")]
     (folder / "slow.jsonl").write_text("".join(json.dumps({**row, "ms": 2 * row["ms"]} if "ms" in row else row) + "\n" for row in rows if row["task"] != "L5_0007"))
     summary, _ = evaluated("after", "--beside", folder / "slow.jsonl")
     assert math.isclose(summary["greedy"]["5"]["over_other"]["geomean"], 2) and summary["greedy"]["5"]["over_other"]["tasks"] == 5, summary
@@ -136,6 +136,19 @@ with tempfile.TemporaryDirectory() as name:
     assert math.isclose(one["both_verified"][0], 2) and one["all"] == 6 and math.isclose(one["all_wrong_as_eager"][0], 2 ** ((1 + 3 * 2 - 2) / 6)), one
     # The compiler takes 2 ms at even ones and 0.5 at odd ones: before nobody is faster (2 ms is not, nor what was not timed), after 0 and 4 are.
     assert one["beside_compiler"] == 7 and one["faster_than_compiler"] == [0, 2 / 7] and math.isclose(one["faster_points"][0], 200 / 7), one
+    # One program has one speed, whoever wrote it, and so has the compiler's choice: where all are the same nothing is faster.
+    for name, program in (("same", "p"), ("others", "q")):
+        (folder / name).mkdir()
+        (folder / name / "results.jsonl").write_text("".join(json.dumps({**row, "program": program, **({"ms": 4 * row["ms"]} if "ms" in row else {})}) + "\n" for row in old))
+    alike = [{**row, "program": "p"} for row in old]
+    (folder / "same.jsonl").write_text("".join(json.dumps(row) + "\n" for row in alike))
+    one = json.loads(beside(folder / "same.jsonl", folder / "same", "--json")[0])["all"]
+    assert one["both"] > 0 and math.isclose(one["both_verified"][0], 1) and one["faster_than_compiler"][0] == one["faster_than_compiler"][1] > 0, one
+    # Another program is four times as slow; of both the fastest is the one there was.
+    one = json.loads(beside(folder / "same.jsonl", folder / "others", "--json")[0])["all"]
+    assert math.isclose(one["both_verified"][0], 1 / 4), one
+    one = json.loads(beside(folder / "same.jsonl", folder / "same", folder / "others", "--json")[0])["all"]
+    assert math.isclose(one["both_verified"][0], 1), one
     text, words = beside(folder / "changed", folder / "before")
     assert "all, 7 tasks (1 more have an Error): Verified 57.1% -> 71.4%, +14.3 points [" in text and "2 lost, 3 won" in text and "8 tasks are in" in words, (text, words)
     searched = [{"question": "q"}, {"id": "L5_1", "verdict": "Wrong"}, *({"id": f"L5_{i}", "verdict": "Verified", "speedup": 3.0} for i in range(3)), {"id": "L5_3", "verdict": "Verified", "speedup": None}]

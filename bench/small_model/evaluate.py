@@ -21,6 +21,7 @@ NEREID (the command; ./nereid) may be several words.
 import argparse
 import collections
 import concurrent.futures
+import hashlib
 import json
 import math
 import os
@@ -202,7 +203,8 @@ def results_of(told, tasks, answers, compiler):
     for pair in pairs:
         name, sample = pair["id"].rsplit(".", 1)
         said = times.get(pair["id"]) or verdicts[pair["id"]] or {"verdict": "Error", "reason": "no verdict was there in time"}
-        row = {"task": name, "level": levels[name], "sample": sample, "verdict": said["verdict"], "rule": said.get("rule"), "reason": said["reason"]}
+        code = pair["candidate_source"].split("```", 2)[1:2] or [pair["candidate_source"]]  # of an answer: two plans may have one program
+        row = {"task": name, "level": levels[name], "sample": sample, "program": hashlib.sha256(code[0].encode()).hexdigest()[:16], "verdict": said["verdict"], "rule": said.get("rule"), "reason": said["reason"]}
         if said.get("otherwise"):  # what a Disallowed one would be if rules did not count
             row["otherwise"] = said["otherwise"]["verdict"]
         if said.get("times") and said["verdict"] == "Verified":
