@@ -144,13 +144,18 @@ with tempfile.TemporaryDirectory() as name:
     (folder / "same.jsonl").write_text("".join(json.dumps(row) + "\n" for row in alike))
     one = json.loads(beside(folder / "same.jsonl", folder / "same", "--json")[0])["all"]
     assert one["both"] > 0 and math.isclose(one["both_verified"][0], 1) and one["faster_than_compiler"][0] == one["faster_than_compiler"][1] > 0, one
+    apart = json.loads(beside(folder / "same.jsonl", folder / "same", "--json")[0])["clocks_apart"]
+    assert apart["answers"]["pairs"] == one["both"] and math.isclose(apart["answers"]["median"], 3) and math.isclose(apart["compiler"]["one_of_ten"], 3), apart
+    assert f"clocks of one program, answers: {one['both']} pairs, 300.0% apart in the median" in beside(folder / "same.jsonl", folder / "same")[0]
+    twice = [json.loads(beside(folder / "same.jsonl", *after, folder / "same", "--json")[0]) for after in ((), (folder / "same.jsonl",))]
+    assert twice[0]["clocks_apart"] == twice[1]["clocks_apart"] and twice[0]["all"] == twice[1]["all"], twice
     # Another program is four times as slow; of both the fastest is the one there was.
     one = json.loads(beside(folder / "same.jsonl", folder / "others", "--json")[0])["all"]
     assert math.isclose(one["both_verified"][0], 1 / 4), one
     one = json.loads(beside(folder / "same.jsonl", folder / "same", folder / "others", "--json")[0])["all"]
     assert math.isclose(one["both_verified"][0], 1), one
     text, words = beside(folder / "changed", folder / "before")
-    assert "all, 7 tasks (1 more have an Error): Verified 57.1% -> 71.4%, +14.3 points [" in text and "2 lost, 3 won" in text and "8 tasks are in" in words, (text, words)
+    assert "all, 7 tasks (1 more have an Error): Verified 57.1% -> 71.4%, +14.3 points [" in text and "2 lost, 3 won" in text and "8 tasks of" in words, (text, words)
     searched = [{"question": "q"}, {"id": "L5_1", "verdict": "Wrong"}, *({"id": f"L5_{i}", "verdict": "Verified", "speedup": 3.0} for i in range(3)), {"id": "L5_3", "verdict": "Verified", "speedup": None}]
     for folder_, factor in (("one", 1), ("two", 2)):
         (folder / folder_).mkdir(exist_ok=True)
@@ -161,6 +166,16 @@ with tempfile.TemporaryDirectory() as name:
     assert json.loads(beside(folder / "one", folder / "one", folder / "two", "--json")[0])["all"] == {**one, "beside_compiler": 0}, one
     assert "expected what evaluate.py or `nereid eval` left" in beside(folder, folder / "one", code=1)[1]
     assert "got none that both have" in beside(folder / "one", folder / "before", code=1)[1]
+    # Pairs of right answers that differ in one cut: 256 by 4 is twice as fast as 512 by 8, however the grid follows; not what has two cuts of its own, or other code.
+    def cut(prompt, sample, speedup, *cuts, more=""):
+        launches = "".join(f"k[(triton.cdiv(96, {block}),)](x, BLOCK={block}, num_warps={warps})\n" for block, warps in cuts)
+        return {"step": 0, "class": 0, "task": prompt, "prompt": prompt, "sample": sample, "verdict": "Verified", "speedup": speedup, "answer": f"\nOne by one: k.\n```python\n{launches}{more}```"}
+
+    (folder / "cuts").mkdir()
+    rows = [row for prompt in (0, 1) for row in (cut(prompt, 0, 2, (256, 4)), cut(prompt, 1, 1, (512, 8)), cut(prompt, 2, 9, (512, 8), more="other"), cut(prompt, 3, 3, (256, 4), (256, 4)), cut(prompt, 4, 3, (512, 8), (512, 8)))]
+    (folder / "cuts/rollouts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    told = subprocess.run([sys.executable, ROOT / "bench/small_model/choices.py", folder / "cuts", "--cuts", "2"], capture_output=True, text=True, check=True).stdout
+    assert "all, 2 groups: 2 pairs\n    BLOCK=256, num_warps=4 over BLOCK=512, num_warps=8: 2.000 +- 0.000 (2 pairs)\n" in told, told
     # Rollouts' choices: fused answers are twice as fast, and one of three is wrong where one by one all are right.
     def rollout(step, prompt, sample, kind, speedup, **more):
         return {"step": step, "class": 0, "task": prompt, "prompt": prompt, "sample": sample, "verdict": "Verified" if speedup else "Mismatch", **({"speedup": speedup} if speedup else {}),

@@ -2,7 +2,7 @@
 
     python3 bench/small_model/beside.py BEFORE AFTER [AFTER...] [--json]
 
-Of several AFTERs the fastest answer to each task that is Verified counts: what choosing among them has to give at most. One program has one speed, and so has the compiler's first choice: the mean over all results given, since the fastest of several clocks is faster by chance (what is written twice is 1.4 % apart in the median; of the three kinds of answers, which are often one program, that made 2 %). All are results.jsonl, or its folder, that evaluate.py or `nereid eval` left of the same tasks. By level and size, with 95 % intervals by bootstrap over tasks, the same tasks drawn for both:
+Of several AFTERs the fastest answer to each task that is Verified counts: what choosing among them has to give at most. One program has one speed, and so has the compiler's first choice: the mean over all results given, since the fastest of several clocks is faster by chance (how far clocks of one program are apart is told last). All are results.jsonl, or its folder, that evaluate.py or `nereid eval` left of the same tasks. By level and size, with 95 % intervals by bootstrap over tasks, the same tasks drawn for both:
 * Verified before and after, the difference in points, how many tasks were lost and how many won;
 * both Verified: how much faster the answers after are, where both are right. It says nothing of what was lost: who gives up all tasks but the one that became faster is fastest here;
 * all tasks: the same with the speed of eager PyTorch, 1, where an answer is not Verified, for then PyTorch is what is left. Tasks whose right answer has no time are not in it;
@@ -10,6 +10,7 @@ Of several AFTERs the fastest answer to each task that is Verified counts: what 
 Speeds are over eager PyTorch, each by a clock beside its reference in its own run. A task where either answer's verdict is an Error is in none of this; how many there are is told.
 """
 import argparse
+import itertools
 import json
 import math
 import pathlib
@@ -44,13 +45,26 @@ def clocked_alike(several):
     found = [{} for _ in several]
     for name in {name: None for of in several for name in of}:
         own = [of.get(name) for of in several]
-        there = [one for one in own if one is not None]
+        there = list({id(one): one for one in own if one is not None}.values())  # what is given twice has one clock
         compiler = mean(one["compiler"] for one in there)
         for of, one in zip(found, own):
             if one is not None:
                 same = [other for other in there if other is one or (one["program"] is not None and other["program"] == one["program"])]
                 of[name] = {**one, "compiler": compiler, "speed": None if one["speed"] is None else mean(other["speed"] for other in same)}
     return found
+
+
+def clocks_apart(several):
+    """{"answers", "compiler"}: of all pairs of clocks of one program how many there are, and how far they are apart in the median and in one of ten, as a share of the time."""
+    answers, compiler = [], []
+    for one, other in itertools.combinations({id(of): of for of in several}.values(), 2):
+        for a, b in ((one[name], other[name]) for name in one if name in other):
+            if a["program"] is not None and a["program"] == b["program"] and None not in (a["speed"], b["speed"]):
+                answers.append(abs(a["speed"] - b["speed"]))
+            if None not in (a["compiler"], b["compiler"]):
+                compiler.append(abs(a["compiler"] - b["compiler"]))
+    at = lambda values, share: math.expm1(sorted(values)[int(share * len(values))]) if values else None
+    return {name: {"pairs": len(of), "median": at(of, 0.5), "one_of_ten": at(of, 0.9)} for name, of in (("answers", answers), ("compiler", compiler))}
 
 
 def fastest(several):
@@ -130,14 +144,23 @@ def main():
     parser.add_argument("after", type=pathlib.Path, nargs="+")
     parser.add_argument("--json", action="store_true", help="the figures as one object")
     options = parser.parse_args()
-    before, *several = map(read, (options.before, *options.after))
-    figures, after = compare(before, *several), fastest(several)
+    results = {path: read(path) for path in (options.before, *options.after)}
+    several = [results[path] for path in (options.before, *options.after)]
+    figures = compare(*several)
     if not figures["all"]["tasks"] and not figures["all"]["errors"]:
         sys.exit(f"{options.before} and {options.after[0]}: expected the same tasks, got none that both have")
-    print(json.dumps(figures, indent=1) if options.json else "\n".join(told(*one) for one in figures.items()))
-    for one, other, path in ((before, after, options.before), (after, before, options.after[0])):
-        if one.keys() - other.keys():
-            print(f"{len(one.keys() - other.keys())} tasks are in {path} alone, and left out", file=sys.stderr)
+    apart = clocks_apart(several)
+    if options.json:
+        print(json.dumps({**figures, "clocks_apart": apart}, indent=1))
+    else:
+        print("\n".join(told(*one) for one in figures.items()))
+        for name, of in apart.items():
+            if of["pairs"]:
+                print(f"clocks of one program, {name}: {of['pairs']} pairs, {of['median']:.1%} apart in the median, {of['one_of_ten']:.1%} in one of ten")
+    everywhere = set.intersection(*map(set, several))
+    for path, one in results.items():
+        if one.keys() - everywhere:
+            print(f"{len(one.keys() - everywhere)} tasks of {path} are not in all, and left out", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """What rollouts say about speed: whether a clock can be learnt from, and what each reward makes of fused answers.
 
     python3 bench/small_model/choices.py FOLDER [--first STEP] [--behind STEP]
+    python3 bench/small_model/choices.py FOLDER --cuts 10      blocks and warps instead: pairs of right answers to a task that differ in one kernel's cut alone, of cuts that meet ten times
 
 FOLDER is a run of `nereid train rl` (rollouts*.jsonl or .jsonl.gz), or what evaluate.py left with --samples. Answers to a task are a group. By level (or class, or level and size) and of all:
 how many are fused, how often each kind is Verified, how much faster fused ones are where a group has both; how far right answers are apart (5 %: what the same program timed
@@ -11,10 +12,13 @@ and so much less where wrong. "best" is the objective of that name. Above the pr
 import argparse
 import collections
 import gzip
+import itertools
 import json
 import math
 import pathlib
+import re
 import statistics
+import typing
 
 REWARDS = {
     "right or wrong": lambda right, log: [float(r) for r in right],
@@ -29,6 +33,19 @@ REWARDS = {
     "best at a price of 1": lambda right, log: best(right, log, 1),
 }
 KINDS = ("Fused", "Simply fused", "One by one")
+CUT = re.compile(r"BLOCK\w*=\d+(?:, BLOCK\w*=\d+)*, num_warps=\d+")
+GRID = re.compile(r"(cdiv\([^,]*), \d+")  # what follows from a cut
+
+
+class Answer(typing.NamedTuple):
+    kind: str
+    right: bool
+    log: float  # of its speed
+    code: str
+
+
+def answer_of(text, right, log):
+    return Answer(kind_of(text), right, log, "".join(text.split("```")[1:2]))
 
 
 def log_speed(right, log, price):
@@ -53,13 +70,13 @@ def read(path):
 
 
 def of_run(files, first, behind):
-    """[(class, [(kind, right, log speed)])]."""
+    """[(class, [Answer])]."""
     groups, texts = collections.defaultdict(list), {}
     for row in (row for file in files for row in read(file)):
         at = (row["step"], row["class"], row["task"], row["prompt"])
         answer = texts[(*at, row["sample"])] = row["answer"] if "answer" in row else texts[(*at, row["same_as"])]
         if first <= row["step"] < behind:
-            groups[at].append((kind_of(answer), row["verdict"] == "Verified", math.log(row.get("speedup") or 1)))
+            groups[at].append(answer_of(answer, row["verdict"] == "Verified", math.log(row.get("speedup") or 1)))
     return [(f"class {at[1]}", group) for at, group in groups.items()]
 
 
@@ -70,12 +87,12 @@ def of_evaluation(folder):
     names, groups = list(results), collections.defaultdict(list)
     for answer in read(folder / "drawn.jsonl"):
         row = results[names[answer["index"]]][f"drawn{answer['sample']}"]
-        groups[row["task"]].append((kind_of(answer["text"]), row["verdict"] == "Verified", math.log(row["reference_ms"] / row["ms"]) if "ms" in row else 0.0))
+        groups[row["task"]].append(answer_of(answer["text"], row["verdict"] == "Verified", math.log(row["reference_ms"] / row["ms"]) if "ms" in row else 0.0))
     return [(f"level {results[name]['greedy']['level']}{', large' if '_large' in name else ''}", group) for name, group in groups.items()]
 
 
 def push(group, reward):
-    right, log, fused = [r for _, r, _ in group], [x for *_, x in group], ["fused" in kind for kind, *_ in group]
+    right, log, fused = [one.right for one in group], [one.log for one in group], ["fused" in one.kind for one in group]
     worth, share = reward(right, log), sum(fused) / len(group)
     mean = statistics.fmean(worth)
     return sum((w - mean) * (f - share) for w, f in zip(worth, fused)) * len(group) / max(len(group) - 1, 1)
@@ -90,15 +107,15 @@ def told(groups):
     answers = [answer for group in groups for answer in group]
     lines = []
     for kind in map(str.lower, KINDS):
-        of = [right for k, right, _ in answers if k == kind]
+        of = [one.right for one in answers if one.kind == kind]
         if of:
             lines.append(f"{kind} {len(of) / len(answers):.0%} of answers, {sum(of) / len(of):.1%} of them Verified")
     for kind in ("fused", "simply fused"):
-        logs = [[[x for k, right, x in group if right and k == which] for which in (kind, "one by one")] for group in groups]
+        logs = [[[one.log for one in group if one.right and one.kind == which] for which in (kind, "one by one")] for group in groups]
         beside = [statistics.fmean(a) - statistics.fmean(b) for a, b in logs if a and b]
         if beside:
             lines.append(f"{kind} over one by one {math.exp(statistics.fmean(beside)):.3f} ({len(beside)} groups with both)")
-    right = [[x for _, r, x in group if r] for group in groups]
+    right = [[one.log for one in group if one.right] for group in groups]
     apart = [max(x) - min(x) for x in right if len(x) > 1]
     if apart:
         lines.append(f"right ones apart by more than 5 / 10 / 20 % in {' / '.join(f'{sum(x > math.log(1 + s) for x in apart) / len(groups):.0%}' for s in (0.05, 0.1, 0.2))} of groups")
@@ -112,17 +129,44 @@ def told(groups):
     return lines
 
 
+def without_cuts(code):
+    return CUT.sub("", GRID.sub(r"\1", code))
+
+
+def told_cuts(groups, least):
+    """Of each two cuts that at least so many pairs differ in: how much faster the first is, with its standard error."""
+    beside = collections.defaultdict(list)
+    for group in groups:
+        alike = collections.defaultdict(lambda: collections.defaultdict(list))  # by all but cuts, then by the code: its speeds
+        for one in group:
+            if one.right:
+                alike[without_cuts(one.code)][one.code].append(one.log)
+        for codes in alike.values():
+            for (a, a_logs), (b, b_logs) in itertools.combinations(codes.items(), 2):
+                differ = {cuts for cuts in zip(enumerate(CUT.findall(a)), CUT.findall(b)) if cuts[0][1] != cuts[1]}
+                if len(differ) == 1:
+                    ((_, of_a), of_b), = differ
+                    over = statistics.fmean(a_logs) - statistics.fmean(b_logs)
+                    beside[min((of_a, of_b), (of_b, of_a))].append(over if of_a < of_b else -over)
+    lines = [f"{sum(map(len, beside.values()))} pairs"]
+    for (a, b), logs in sorted(beside.items(), key=lambda item: -len(item[1])):
+        if len(logs) >= max(least, 2):
+            lines.append(f"    {a} over {b}: {math.exp(statistics.fmean(logs)):.3f} +- {statistics.stdev(logs) / math.sqrt(len(logs)):.3f} ({len(logs)} pairs)")
+    return lines
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--behind", type=int, default=1 << 60)
+    parser.add_argument("--cuts", type=int, metavar="PAIRS", help="what blocks and warps are worth, where at least so many pairs of answers say so")
     options = parser.parse_args()
     files = sorted(options.folder.glob("rollouts*.jsonl*"))
     groups = of_run(files, options.first, options.behind) if files else of_evaluation(options.folder)
     for name in [*sorted({name for name, _ in groups}), "all"]:
         own = [group for of, group in groups if name in (of, "all")]
-        print(f"{name}, {len(own)} groups: " + "; ".join(told(own)))
+        print(f"{name}, {len(own)} groups: " + ("; ".join(told(own)) if options.cuts is None else "\n".join(told_cuts(own, options.cuts))))
 
 
 if __name__ == "__main__":
