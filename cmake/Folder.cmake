@@ -1,7 +1,8 @@
 # nereid_folder(NAME DEPS ... ): the library of one folder, and the tests that lie beside its sources.
 #
 # Sources are compiled in a few large pieces (CMAKE_UNITY_BUILD, which the presets set: half of a clean build's time), so names in
-# unnamed namespaces must differ within a folder; -DCMAKE_UNITY_BUILD=OFF compiles single files again while one works on them.
+# unnamed namespaces must differ within a folder; -DNEREID_SINGLE_FILES="verify;trace" compiles these folders file by file while one works
+# on them.
 #
 # Every *.cpp becomes part of `nereid_NAME`, every *_test.cpp part of `NAME_test` (one ctest entry per test case; with TORCH one for all,
 # for libtorch takes longer to load than most cases do), every *_fuzz.cpp a fuzz target, *_main.cpp is left to the folder. TORCH shares the
@@ -34,6 +35,9 @@ function(nereid_folder name)
     add_library(nereid_${name} STATIC ${sources})
     target_include_directories(nereid_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
     target_link_libraries(nereid_${name} PUBLIC ${arg_DEPS})
+    if(name IN_LIST NEREID_SINGLE_FILES)
+      set_target_properties(nereid_${name} PROPERTIES UNITY_BUILD OFF)
+    endif()
     if(arg_WAITING)
       target_link_libraries(nereid_${name} PRIVATE nereid_waiting_flags)
     endif()
@@ -54,6 +58,9 @@ function(nereid_folder name)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE nereid_${name} ${arg_TEST_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
     target_compile_definitions(${name}_test PRIVATE NEREID_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+    if(name IN_LIST NEREID_SINGLE_FILES)
+      set_target_properties(${name}_test PROPERTIES UNITY_BUILD OFF)
+    endif()
     if(NOT arg_OPTIMIZED_TESTS)
       target_link_libraries(${name}_test PRIVATE nereid_test_flags)
       target_precompile_headers(${name}_test REUSE_FROM ${precompiled_test})
