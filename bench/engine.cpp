@@ -15,11 +15,11 @@
 #include <random>
 
 #include "nereid/base/deadline.h"
-#include "nereid/engine/runner/cuda/cuda_device.h"
-#include "nereid/engine/runner/sampler.h"
-#include "nereid/model/decoder/device.h"
+#include "nereid/lm/engine/cuda/cuda_device.h"
+#include "nereid/lm/engine/runner/sampler.h"
+#include "nereid/lm/decoder/device.h"
 
-namespace nereid::engine {
+namespace nereid::lm {
 namespace {
 
 struct Options {
@@ -29,15 +29,15 @@ struct Options {
   bool plain = false, no_graphs = false;
 };
 
-model::Config shape_named(const std::string& name) {
+lm::Config shape_named(const std::string& name) {
   if (name == "qwen3-8b")
-    return {.family = model::Family::kQwen3, .vocab_size = 151936, .hidden_size = 4096, .intermediate_size = 12288, .layers = 36, .heads = 32, .key_value_heads = 8,
-            .head_dim = 128, .max_position_embeddings = 40960, .rope_theta = 1e6, .dtype = model::Dtype::kBF16};
+    return {.family = lm::Family::kQwen3, .vocab_size = 151936, .hidden_size = 4096, .intermediate_size = 12288, .layers = 36, .heads = 32, .key_value_heads = 8,
+            .head_dim = 128, .max_position_embeddings = 40960, .rope_theta = 1e6, .dtype = lm::Dtype::kBF16};
   if (name == "small")  // runs/small-sft.toml
-    return {.family = model::Family::kQwen3, .vocab_size = 4096, .hidden_size = 384, .intermediate_size = 1024, .layers = 8, .heads = 6, .key_value_heads = 2, .head_dim = 64,
-            .max_position_embeddings = 8192, .rope_theta = 1e5, .tie_word_embeddings = true, .dtype = model::Dtype::kBF16};
-  return {.family = model::Family::kQwen3, .vocab_size = 1000, .hidden_size = 128, .intermediate_size = 256, .layers = 2, .heads = 4, .key_value_heads = 2, .head_dim = 32,
-          .max_position_embeddings = 4096, .dtype = model::Dtype::kBF16};
+    return {.family = lm::Family::kQwen3, .vocab_size = 4096, .hidden_size = 384, .intermediate_size = 1024, .layers = 8, .heads = 6, .key_value_heads = 2, .head_dim = 64,
+            .max_position_embeddings = 8192, .rope_theta = 1e5, .tie_word_embeddings = true, .dtype = lm::Dtype::kBF16};
+  return {.family = lm::Family::kQwen3, .vocab_size = 1000, .hidden_size = 128, .intermediate_size = 256, .layers = 2, .heads = 4, .key_value_heads = 2, .head_dim = 32,
+          .max_position_embeddings = 4096, .dtype = lm::Dtype::kBF16};
 }
 
 // All sequences at `length` keys, in blocks of their own.
@@ -57,13 +57,13 @@ Step step_at(const Options& options, const std::vector<std::vector<int32_t>>& bl
 Result<int> run(const Options& options) {
   const c10::NoGradGuard no_gradients;
   NEREID_TRY(const auto installation, Installation::locate());
-  NEREID_TRY(const at::Device where, model::open_device(options.device));
-  std::optional<model::Weights> weights;
+  NEREID_TRY(const at::Device where, lm::open_device(options.device));
+  std::optional<lm::Weights> weights;
   if (options.model.empty()) {
-    weights = model::make_weights(shape_named(options.shape), where);
+    weights = lm::make_weights(shape_named(options.shape), where);
     weights->flat.normal_(0, 0.02);
   } else {
-    NEREID_TRY(weights, model::load_weights(options.model, where));
+    NEREID_TRY(weights, lm::load_weights(options.model, where));
   }
   NEREID_TRY(const auto device, open_engine_device(where, installation, !options.plain));
   const int64_t most = options.context + options.steps + options.block_size, each = (most + options.block_size - 1) / options.block_size;
@@ -102,11 +102,11 @@ Result<int> run(const Options& options) {
 }
 
 }  // namespace
-}  // namespace nereid::engine
+}  // namespace nereid::lm
 
 int main(int argc, char** argv) {
   CLI::App app{"How fast the engine decodes"};
-  nereid::engine::Options options;
+  nereid::lm::Options options;
   app.add_option("--device", options.device);
   app.add_option("--model", options.model, "A checkpoint; random weights of --shape where not given");
   app.add_option("--shape", options.shape, "qwen3-8b, small (the model that ships) or toy")->check(CLI::IsMember({"qwen3-8b", "small", "toy"}));
@@ -120,7 +120,7 @@ int main(int argc, char** argv) {
   app.add_flag("--no-graphs", options.no_graphs);
   CLI11_PARSE(app, argc, argv);
   try {
-    const auto code = nereid::engine::run(options);
+    const auto code = nereid::lm::run(options);
     if (code.ok()) return *code;
     fmt::print(stderr, "bench_engine: {}\n", code.error().message);
     return 2;

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "nereid/base/file.h"
-#include "nereid/model/tokenizer.h"
+#include "nereid/lm/tokenizer//tokenizer.h"
 
 namespace {
 
@@ -26,7 +26,7 @@ double processor_seconds() {
 
 Status measure(const char* tokenizer_file, const char* text_file, double seconds) {
   double start = processor_seconds();
-  NEREID_TRY(const auto tokenizer, model::Tokenizer::load(tokenizer_file));
+  NEREID_TRY(const auto tokenizer, lm::Tokenizer::load(tokenizer_file));
   const double loading = processor_seconds() - start;
   NEREID_TRY(const std::string file, read_file(text_file));
   std::vector<std::string_view> texts;
@@ -39,9 +39,9 @@ Status measure(const char* tokenizer_file, const char* text_file, double seconds
   }
   const double megabytes = static_cast<double>(bytes) / 1e6;
 
-  std::vector<std::vector<model::TokenId>> ids(texts.size());
+  std::vector<std::vector<lm::TokenId>> ids(texts.size());
   size_t tokens = 0;
-  model::Encoder encoder(tokenizer);
+  lm::Encoder encoder(tokenizer);
   const auto pass = [&]() -> Status {
     tokens = 0;
     for (size_t i = 0; i < texts.size(); ++i) {

@@ -8,10 +8,15 @@
 # for libtorch takes longer to load than most cases do), every *_fuzz.cpp a fuzz target, *_main.cpp is left to the folder. TORCH shares the
 # precompiled headers that hold libtorch's, PCH names one for this folder's sources alone; TEST_DEPS is what only tests link;
 # OPTIMIZED_TESTS is for tests that compute much themselves, WARM_TESTS for those that take a warm worker from each other; WAITING is for
-# folders that wait for others and need not be fast; NOT_FUZZED names sources that no fuzz target needs.
+# folders that wait for others and need not be fast; NOT_FUZZED names sources that no fuzz target needs; FOLDERS adds subfolders to the
+# library.
 function(nereid_folder name)
-  cmake_parse_arguments(arg "OPTIMIZED_TESTS;WAITING;WARM_TESTS;TORCH" "" "DEPS;PCH;TEST_DEPS;NOT_FUZZED" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS *.cpp)
+  cmake_parse_arguments(arg "OPTIMIZED_TESTS;WAITING;WARM_TESTS;TORCH" "" "DEPS;PCH;TEST_DEPS;NOT_FUZZED;FOLDERS" ${ARGN})
+  set(patterns *.cpp)
+  foreach(folder ${arg_FOLDERS})
+    list(APPEND patterns ${folder}/*.cpp)
+  endforeach()
+  file(GLOB sources CONFIGURE_DEPENDS ${patterns})
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
   set(fuzzers ${sources})

@@ -9,14 +9,14 @@
 #include "nereid/base/file.h"
 #include "nereid/base/json.h"
 #include "nereid/base/text.h"
-#include "nereid/model/chat_template.h"
-#include "nereid/model/tokenizer.h"
-#include "nereid/model/trainer.h"
+#include "nereid/lm/chat//chat_template.h"
+#include "nereid/lm/tokenizer//tokenizer.h"
+#include "nereid/lm/tokenizer//trainer.h"
 
 namespace nereid::app {
 namespace {
 
-using model::TokenId;
+using lm::TokenId;
 
 constexpr const char* kTokenizeExamples = R"(Examples:
   nereid tokenize -t tokenizer.json model.py           the ids of a file, in one line
@@ -33,10 +33,10 @@ struct TokenizeOptions {
   std::string tokenizer;
   std::vector<std::string> files;
   bool decode = false, count = false, nul = false, skip_special = false, chat = false, train = false;
-  model::EncodeOptions encode;
-  model::ChatTemplate chat_template;
-  model::ChatOptions chat_options;
-  model::TrainerOptions trainer;
+  lm::EncodeOptions encode;
+  lm::ChatTemplate chat_template;
+  lm::ChatOptions chat_options;
+  lm::TrainerOptions trainer;
   std::string phrase_words;
   std::string like = "qwen", output;
 };
@@ -64,7 +64,7 @@ Result<std::vector<TokenId>> ids_from(std::string_view text, const std::string& 
 }
 
 // One text: a file, or what lies between two NULs of one.
-Status answer_one(const model::Tokenizer& tokenizer, model::Encoder& encoder, const TokenizeOptions& options,
+Status answer_one(const lm::Tokenizer& tokenizer, lm::Encoder& encoder, const TokenizeOptions& options,
                   bool json, const std::string& file, std::string_view text) {
   Json line = {{"file", file}};
   if (options.decode) {
@@ -77,8 +77,8 @@ Status answer_one(const model::Tokenizer& tokenizer, model::Encoder& encoder, co
   std::string prompt;
   if (options.chat) {
     NEREID_TRY(const Json document, parse_json(text, file));
-    NEREID_TRY(const auto messages, model::chat_messages(document, file));
-    NEREID_TRY(prompt, model::render_chat(options.chat_template, messages, options.chat_options));
+    NEREID_TRY(const auto messages, lm::chat_messages(document, file));
+    NEREID_TRY(prompt, lm::render_chat(options.chat_template, messages, options.chat_options));
     text = prompt;
     line["text"] = prompt;
   }
@@ -111,24 +111,24 @@ Status each_text(const std::string& file, bool nul, const std::function<Status(s
 Result<Answer> train(const TokenizeOptions& options, bool json) {
   if (options.output.empty()) return input_error("--train needs -o FILE");
   for (const auto& file : options.files) NEREID_TRY_STATUS(is_not("-o", options.output, file));
-  model::TrainerOptions how = options.trainer;
-  how.family = options.like == "qwen"     ? model::TokenizerFamily::kQwen
-               : options.like == "llama3" ? model::TokenizerFamily::kLlama3
-                                          : model::TokenizerFamily::kCode;
+  lm::TrainerOptions how = options.trainer;
+  how.family = options.like == "qwen"     ? lm::TokenizerFamily::kQwen
+               : options.like == "llama3" ? lm::TokenizerFamily::kLlama3
+                                          : lm::TokenizerFamily::kCode;
   if (how.phrases > 0) {
     if (options.like != "code") return input_error("--phrases needs --like code");
     NEREID_TRY(const std::string words, read_input(options.phrase_words));
     std::istringstream each(words);
     how.phrase_words = {std::istream_iterator<std::string>(each), {}};
   }
-  model::Trainer trainer(how);
+  lm::Trainer trainer(how);
   for (const std::string& file : options.files)
     NEREID_TRY_STATUS(each_text(file, options.nul, [&](std::string_view text) -> Status {
       trainer.add(text);
       return ok_status();
     }));
   NEREID_TRY(const std::string text, trainer.train());
-  NEREID_TRY(const auto tokenizer, model::Tokenizer::parse(text, options.output));
+  NEREID_TRY(const auto tokenizer, lm::Tokenizer::parse(text, options.output));
   NEREID_TRY_STATUS(write_file_atomically(options.output, text));
   const Json line = {
       {"file", options.output}, {"tokens", tokenizer->size()}, {"distinct_words", trainer.distinct_words()}};
@@ -142,10 +142,10 @@ Result<Answer> run(TokenizeOptions options, bool json) {
   if (options.files.empty()) options.files.push_back("-");
   if (options.train) return train(options, json);
   if (options.tokenizer.empty()) return input_error("which vocabulary? -t tokenizer.json");
-  NEREID_TRY(const auto tokenizer, model::Tokenizer::load(options.tokenizer));
-  model::Encoder encoder(tokenizer);
+  NEREID_TRY(const auto tokenizer, lm::Tokenizer::load(options.tokenizer));
+  lm::Encoder encoder(tokenizer);
   if (options.chat) {
-    NEREID_TRY(options.chat_template, model::read_chat_template(std::filesystem::path(options.tokenizer).parent_path(), *tokenizer));
+    NEREID_TRY(options.chat_template, lm::read_chat_template(std::filesystem::path(options.tokenizer).parent_path(), *tokenizer));
   }
   for (const std::string& file : options.files)
     NEREID_TRY_STATUS(each_text(file, options.nul, [&](std::string_view text) {

@@ -8,7 +8,7 @@
 #include "nereid/base/installation.h"
 #include "nereid/base/json.h"
 #include "nereid/base/progress.h"
-#include "nereid/model/prompts.h"
+#include "nereid/lm/chat//prompts.h"
 #include "nereid/train/shard_maker.h"
 
 namespace nereid::app {
@@ -55,7 +55,7 @@ Result<Answer> make_data(const TrainDataOptions& options, bool json) {
   NEREID_TRY(const auto installation, Installation::locate());
   const auto usual = installation.package / "prompts";
   const auto own = std::filesystem::path(options.tokenizer).parent_path();
-  NEREID_TRY(const auto prompts, model::Prompts::load(model::prompts_of(own, usual)));
+  NEREID_TRY(const auto prompts, lm::Prompts::load(lm::prompts_of(own, usual)));
   train::ShardMakerSettings settings{.inputs = options.inputs,
                                      .folder = options.output,
                                      .tokenizer = options.tokenizer,

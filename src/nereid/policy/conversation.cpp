@@ -7,7 +7,7 @@ constexpr size_t kMostEvidence = 8000;  // bytes told of one verdict
 
 }  // namespace
 
-Result<std::vector<Message>> conversation(const model::Prompts& prompts, const std::string& name,
+Result<std::vector<Message>> conversation(const lm::Prompts& prompts, const std::string& name,
                                           const Request& request) {
   NEREID_TRY(const auto question, prompts.ask(name, request.source));
   std::vector<Message> messages;
@@ -15,7 +15,7 @@ Result<std::vector<Message>> conversation(const model::Prompts& prompts, const s
   for (const auto& attempt : request.attempts) {
     NEREID_TRY(
         std::string repair,
-        model::fill(prompts.repair, {{"evidence", attempt.evidence.substr(0, kMostEvidence)}}, "repair.md"));
+        lm::fill(prompts.repair, {{"evidence", attempt.evidence.substr(0, kMostEvidence)}}, "repair.md"));
     messages.push_back({"assistant", attempt.text});
     messages.push_back({"user", std::move(repair)});
   }

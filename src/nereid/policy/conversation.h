@@ -4,14 +4,14 @@
 #include <string>
 #include <vector>
 
-#include "nereid/model/prompts.h"
+#include "nereid/lm/chat//prompts.h"
 #include "nereid/policy/chat.h"
 #include "nereid/policy/proposer.h"
 
 namespace nereid::policy {
 
 // The task, then each attempt with its evidence. `name`: what the task's file is called there.
-Result<std::vector<Message>> conversation(const model::Prompts& prompts, const std::string& name,
+Result<std::vector<Message>> conversation(const lm::Prompts& prompts, const std::string& name,
                                           const Request& request);
 
 }  // namespace nereid::policy

@@ -61,7 +61,7 @@ Result<HttpOptions> HttpOptions::from_environment(const std::filesystem::path& p
     NEREID_TRY(options.chat.stall_seconds, number_in(timeout, "NEREID_HTTP_TIMEOUT"));
   }
   const auto folder = environment({"NEREID_HTTP_PROMPTS"});
-  NEREID_TRY(options.prompts, model::Prompts::load(folder.empty() ? prompts : std::filesystem::path(folder)));
+  NEREID_TRY(options.prompts, lm::Prompts::load(folder.empty() ? prompts : std::filesystem::path(folder)));
   return options;
 }
 

@@ -2,14 +2,14 @@
 #pragma once
 
 #include "nereid/policy/chat.h"
-#include "nereid/model/prompts.h"
+#include "nereid/lm/chat//prompts.h"
 #include "nereid/policy/proposer.h"
 
 namespace nereid::policy {
 
 struct HttpOptions {
   ChatOptions chat{};
-  model::Prompts prompts{};
+  lm::Prompts prompts{};
   double dollars_per_prompt_token = 0, dollars_per_completion_token = 0;
 
   // $NEREID_HTTP_BASE (or $OPENAI_BASE_URL), $NEREID_HTTP_KEY (or $OPENAI_API_KEY), $NEREID_HTTP_MODEL,

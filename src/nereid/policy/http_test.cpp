@@ -319,7 +319,7 @@ TEST(Http, ProposesAndRepairs) {
   Server server({{kGood}});
   HttpOptions options{
       .chat = options_for(server), .dollars_per_prompt_token = 1e-6, .dollars_per_completion_token = 2e-6};
-  options.prompts = *model::Prompts::load(kPrompts);
+  options.prompts = *lm::Prompts::load(kPrompts);
   HttpProposer http(options);
   const auto answer =
       http.propose({.name = "softmax.py",

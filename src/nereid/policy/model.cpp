@@ -107,8 +107,8 @@ Result<std::unique_ptr<ModelProposer>> ModelProposer::start(const Installation& 
       return input_error("the proposer model: {} is not there: expected a checkpoint's folder",
                          (options.folder / name).string());
   std::unique_ptr<ModelProposer> proposer(new ModelProposer);
-  const fs::path usual = installation.package / "prompts", asked_with = model::prompts_of(options.folder, usual);
-  NEREID_TRY(proposer->prompts_, model::Prompts::load(asked_with));
+  const fs::path usual = installation.package / "prompts", asked_with = lm::prompts_of(options.folder, usual);
+  NEREID_TRY(proposer->prompts_, lm::Prompts::load(asked_with));
   proposer->repairs_ = asked_with != usual && !trimmed(proposer->prompts_.repair).empty();
   NEREID_TRY(const std::string hash, checkpoint_hash(options.folder));
   proposer->identity_ = fmt::format("model {} {} on {}", hash, proposer->prompts_.hash, options.device);

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "nereid/base/installation.h"
-#include "nereid/model/prompts.h"
+#include "nereid/lm/chat//prompts.h"
 #include "nereid/policy/model_process.h"
 #include "nereid/policy/proposer.h"
 
@@ -52,7 +52,7 @@ class ModelProposer : public Proposer {
   ModelProposer() = default;
   Result<Question> question(const Request& request, std::vector<int> samples) const;
 
-  model::Prompts prompts_;
+  lm::Prompts prompts_;
   bool repairs_ = false;
   std::string identity_;
   std::unique_ptr<ModelProcess> process_;

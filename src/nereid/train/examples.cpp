@@ -15,12 +15,12 @@ bool holds_marks(std::string_view text) {
   return text.find(kBegin) != text.npos || text.find(kEnd) != text.npos;
 }
 
-Result<Found> conversation(const std::vector<model::ChatMessage>& messages, const std::string& answer) {
+Result<Found> conversation(const std::vector<lm::ChatMessage>& messages, const std::string& answer) {
   for (const auto& message : messages)
     if (holds_marks(message.content) || holds_marks(message.reasoning.value_or("")))
       return Found(LeftOut{"holds marks of a conversation"});
   if (holds_marks(answer)) return Found(LeftOut{"holds marks of a conversation"});
-  NEREID_TRY(auto prompt, model::render_qwen3_chat(messages));
+  NEREID_TRY(auto prompt, lm::render_qwen3_chat(messages));
   return Found(Example{std::move(prompt), answer + std::string(kEnd)});
 }
 
@@ -52,7 +52,7 @@ Result<Found> pair_example(const JsonField& root, const ExampleSettings& setting
 }
 
 Result<Found> chat_example(const JsonField& field, const ExampleSettings& settings) {
-  NEREID_TRY(auto messages, model::chat_messages(field.json(), field.path()));
+  NEREID_TRY(auto messages, lm::chat_messages(field.json(), field.path()));
   if (messages.size() < 2 || messages.back().role != "assistant")
     return field.expected("messages of which the last, and not the first, is the assistant's");
   const auto last = std::move(messages.back());

@@ -9,7 +9,7 @@
 
 #include "nereid/base/json.h"
 #include "nereid/base/result.h"
-#include "nereid/model/chat.h"
+#include "nereid/lm/chat//chat.h"
 
 namespace nereid::train {
 
@@ -25,7 +25,7 @@ struct LeftOut {
 
 struct ExampleSettings {
   // The messages that ask for a kernel for the file with this source.
-  std::function<Result<std::vector<model::ChatMessage>>(const std::string& source)> ask;
+  std::function<Result<std::vector<lm::ChatMessage>>(const std::string& source)> ask;
   bool without_plans = false;  // the thought is empty, as where Qwen 3 is told not to think
   std::string split;           // "train" or "held-out": only lines of that `split`; empty: all
 };

@@ -7,8 +7,8 @@ namespace nereid::train {
 namespace {
 
 ExampleSettings settings(const std::string& split = "") {
-  return {.ask = [](const std::string& source) -> Result<std::vector<model::ChatMessage>> {
-            return std::vector<model::ChatMessage>{{.role = "system", .content = "Be fast."},
+  return {.ask = [](const std::string& source) -> Result<std::vector<lm::ChatMessage>> {
+            return std::vector<lm::ChatMessage>{{.role = "system", .content = "Be fast."},
                                                    {.role = "user", .content = source}};
           },
           .split = split};

@@ -9,9 +9,9 @@ namespace {
 constexpr int64_t kMostSteps = 1'000'000'000;
 constexpr int64_t kMostWidth = 1 << 20;  // of a model, a vocabulary times four
 
-model::Config read_shape(TomlTable& table) {
-  using model::Family;
-  model::Config shape;
+lm::Config read_shape(TomlTable& table) {
+  using lm::Family;
+  lm::Config shape;
   shape.max_position_embeddings = 32'768;
   shape.rope_theta = 1e6;
   shape.tie_word_embeddings = true;

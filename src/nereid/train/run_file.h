@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "nereid/base/result.h"
-#include "nereid/model/config.h"
+#include "nereid/lm/checkpoint//config.h"
 #include "nereid/train/schedule.h"
 
 namespace nereid::train {
@@ -18,7 +18,7 @@ class TomlTable;
 
 struct ModelSettings {
   std::string start_from;              // a folder with config.json and safetensors; or
-  std::optional<model::Config> shape;  // ... weights drawn by the run's seed
+  std::optional<lm::Config> shape;  // ... weights drawn by the run's seed
   // What the data was made with: it and what lies beside it (prompts, a chat template) go into each checkpoint. Where
   // not told, start_from's own, where it has one.
   std::string tokenizer;

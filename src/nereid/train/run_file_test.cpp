@@ -41,7 +41,7 @@ TEST(RunFile, ReadsWhatIsToldAndKeepsDefaults) {
   EXPECT_EQ(run.seed, 7);
   ASSERT_TRUE(run.model.shape);
   EXPECT_EQ(run.model.shape->head_dim, 16);
-  EXPECT_EQ(run.model.shape->family, model::Family::kQwen3);
+  EXPECT_EQ(run.model.shape->family, lm::Family::kQwen3);
   EXPECT_THAT(run.data.train, testing::ElementsAre("a", "b"));
   EXPECT_EQ(run.data.sequence_length, 4096);
   EXPECT_EQ(run.schedule.kind, ScheduleSettings::Kind::kWarmupStableDecay);

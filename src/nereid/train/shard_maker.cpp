@@ -74,7 +74,7 @@ struct EncodedLine {
 
 class ShardMaker {
  public:
-  ShardMaker(const ShardMakerSettings& settings, std::shared_ptr<const model::Tokenizer> tokenizer,
+  ShardMaker(const ShardMakerSettings& settings, std::shared_ptr<const lm::Tokenizer> tokenizer,
              ShardList list)
       : settings_(settings),
         pool_(settings.threads),
@@ -125,7 +125,7 @@ class ShardMaker {
     });
   }
 
-  Status encode_line(std::string_view text, const std::string& where, model::Encoder& encoder,
+  Status encode_line(std::string_view text, const std::string& where, lm::Encoder& encoder,
                      EncodedLine& line) const {
     NEREID_TRY(const Json json, parse_json(text, where));
     NEREID_TRY(const auto found, example_of(json, where, settings_.examples));
@@ -134,7 +134,7 @@ class ShardMaker {
       return ok_status();
     }
     const auto& example = std::get<Example>(found);
-    std::vector<model::TokenId> ids;
+    std::vector<lm::TokenId> ids;
     // Apart, so that the answer begins with a token of its own, as it does when a model writes it.
     NEREID_TRY_STATUS(encoder.encode(example.prompt, {}, ids));
     line.answer = static_cast<uint32_t>(ids.size());
@@ -181,8 +181,8 @@ class ShardMaker {
 
   const ShardMakerSettings& settings_;
   ThreadPool pool_;
-  std::shared_ptr<const model::Tokenizer> tokenizer_;
-  std::vector<model::Encoder> encoders_;  // of each thread
+  std::shared_ptr<const lm::Tokenizer> tokenizer_;
+  std::vector<lm::Encoder> encoders_;  // of each thread
   ShardList list_;
   std::optional<ShardWriter> shard_;
   std::vector<EncodedLine> encoded_;
@@ -203,7 +203,7 @@ void remove_half_written(const std::filesystem::path& folder) {
 
 Result<ShardsMade> make_shards(const ShardMakerSettings& settings) {
   NEREID_TRY(const std::string text, read_file(settings.tokenizer));
-  NEREID_TRY(const auto tokenizer, model::Tokenizer::parse(text, settings.tokenizer));
+  NEREID_TRY(const auto tokenizer, lm::Tokenizer::parse(text, settings.tokenizer));
   std::error_code error;
   std::filesystem::create_directories(settings.folder, error);
   if (error) return input_error("{}: cannot be made: {}", settings.folder.string(), error.message());

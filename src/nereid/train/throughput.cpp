@@ -4,7 +4,7 @@
 
 namespace nereid::train {
 
-double training_flops(const model::Config& shape, std::span<const int32_t> cumulative_lengths) {
+double training_flops(const lm::Config& shape, std::span<const int32_t> cumulative_lengths) {
   const auto hidden = static_cast<double>(shape.hidden_size),
              wide = static_cast<double>(shape.heads * shape.head_dim);
   const auto narrow = static_cast<double>(shape.key_value_heads * shape.head_dim);

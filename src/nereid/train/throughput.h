@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "nereid/model/config.h"
+#include "nereid/lm/checkpoint//config.h"
 
 namespace nereid::train {
 
@@ -14,7 +14,7 @@ namespace nereid::train {
 // each weight that it is multiplied with (embedding rows are only looked up; the head counts, tied or not),
 // and causal attention's 6 * n * (n + 1) * heads * head_dim a layer for a document of n tokens. What is
 // computed again to save memory does not count.
-double training_flops(const model::Config& shape, std::span<const int32_t> cumulative_lengths);
+double training_flops(const lm::Config& shape, std::span<const int32_t> cumulative_lengths);
 
 // Dense FLOP/s of the data sheet for products of bfloat16, by the device's name; none for what is not known.
 std::optional<double> peak_bfloat16_flops(std::string_view device_name);

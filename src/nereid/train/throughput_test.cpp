@@ -9,7 +9,7 @@ namespace {
 
 // A layer written out: every product's FLOPs, forward once and backward twice.
 TEST(Throughput, CountsEveryProductOnce) {
-  model::Config shape;
+  lm::Config shape;
   shape.vocab_size = 1000, shape.hidden_size = 64, shape.intermediate_size = 256, shape.layers = 3;
   shape.heads = 8, shape.key_value_heads = 2, shape.head_dim = 16;
   const std::vector<int32_t> lengths{0, 10, 11};

@@ -17,14 +17,14 @@ size_t place_of(std::string_view token, std::string_view decoded) {
 
 }  // namespace
 
-Completion::Completion(CompletionRequest request, std::shared_ptr<const model::Tokenizer> tokenizer, std::string id, std::string model)
+Completion::Completion(CompletionRequest request, std::shared_ptr<const lm::Tokenizer> tokenizer, std::string id, std::string model)
     : request_(std::move(request)), tokenizer_(std::move(tokenizer)), id_(std::move(id)), model_(std::move(model)), created_(std::time(nullptr)) {
   const size_t count = request_.prompts.size() * static_cast<size_t>(request_.generation.samples);
   for (size_t i = 0; i < count; ++i) choices_.emplace_back(tokenizer_, request_.stops);
   unfinished_ = count;
 }
 
-bool Completion::take(size_t index, const engine::Token& token, std::string& events) {
+bool Completion::take(size_t index, const lm::Token& token, std::string& events) {
   Choice& choice = choices_[index];
   ++drawn_;
   const auto& ends = request_.generation.end_tokens;
@@ -35,7 +35,7 @@ bool Completion::take(size_t index, const engine::Token& token, std::string& eve
     certain += choice.stops.push(decoded);
   };
   if (!is_end) {
-    const auto id = static_cast<model::TokenId>(token.token);
+    const auto id = static_cast<lm::TokenId>(token.token);
     const std::string decoded = choice.decoder.push(id);
     if (request_.tells_logprobs) choice.tokens.push_back({token.token, token.logprob, token.likeliest, choice.decoded + place_of(tokenizer_->bytes(id), decoded)});
     push(decoded);

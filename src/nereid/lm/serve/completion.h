@@ -6,18 +6,18 @@
 #include <vector>
 
 #include "nereid/base/json.h"
-#include "nereid/engine/runner/generation.h"
-#include "nereid/engine/stop_matcher.h"
+#include "nereid/lm/engine/runner/generation.h"
+#include "nereid/lm/engine/stop_matcher.h"
 #include "nereid/lm/serve/completion_request.h"
 #include "nereid/lm/serve/logprobs.h"
-#include "nereid/model/tokenizer.h"
+#include "nereid/lm/tokenizer//tokenizer.h"
 
 namespace nereid::lm {
 
 class Completion {
  public:
   // `id` is the answer's own; `model` the name that it tells.
-  Completion(CompletionRequest request, std::shared_ptr<const model::Tokenizer> tokenizer, std::string id, std::string model);
+  Completion(CompletionRequest request, std::shared_ptr<const lm::Tokenizer> tokenizer, std::string id, std::string model);
 
   bool streams() const { return request_.streams; }
   size_t choices() const { return choices_.size(); }
@@ -27,16 +27,16 @@ class Completion {
   std::string first_events() const;
   // The next token of a choice. Appends a stream's events to `events`. True where the choice is over although the engine would go on:
   // a stop text was found.
-  bool take(size_t choice, const engine::Token& token, std::string& events);
+  bool take(size_t choice, const lm::Token& token, std::string& events);
   // When all are done: the body, or what a stream ends with.
   Json body() const;
   std::string last_events() const;
 
  private:
   struct Choice {
-    Choice(const std::shared_ptr<const model::Tokenizer>& tokenizer, const std::vector<std::string>& stops) : decoder(tokenizer, /*skip_special=*/true), stops(stops) {}
-    model::StreamDecoder decoder;
-    engine::StopMatcher stops;
+    Choice(const std::shared_ptr<const lm::Tokenizer>& tokenizer, const std::vector<std::string>& stops) : decoder(tokenizer, /*skip_special=*/true), stops(stops) {}
+    lm::StreamDecoder decoder;
+    lm::StopMatcher stops;
     size_t decoded = 0;  // bytes, those that `stops` holds back among them
     std::string text;    // as far as it is certain, without an echo
     std::string finish;  // empty while it goes on
@@ -52,7 +52,7 @@ class Completion {
   const std::string& echo(size_t choice) const;
 
   CompletionRequest request_;
-  std::shared_ptr<const model::Tokenizer> tokenizer_;
+  std::shared_ptr<const lm::Tokenizer> tokenizer_;
   std::string id_, model_;
   int64_t created_;
   std::vector<Choice> choices_;  // those of the first prompt, then of the second, ...

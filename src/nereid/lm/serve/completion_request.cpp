@@ -83,7 +83,7 @@ Result<CompletionRequest> CompletionReader::read(Endpoint endpoint, const std::s
 }
 
 Result<std::vector<int64_t>> CompletionReader::encode(const std::string& text, bool special) {
-  std::vector<model::TokenId> ids;
+  std::vector<lm::TokenId> ids;
   NEREID_TRY_STATUS(encoder_.encode(text, {.add_special = special}, ids));
   return std::vector<int64_t>(ids.begin(), ids.end());
 }
@@ -91,8 +91,8 @@ Result<std::vector<int64_t>> CompletionReader::encode(const std::string& text, b
 Status CompletionReader::read_conversation(const JsonField& root, CompletionRequest& request) {
   if (!chat_.ok()) return chat_.error();
   NEREID_TRY(const JsonField messages, root.at("messages"));
-  NEREID_TRY(const auto conversation, model::chat_messages(messages.json(), "body.messages"));
-  NEREID_TRY(const std::string text, model::render_chat(*chat_, conversation, {.thinking = defaults_.thinking}));
+  NEREID_TRY(const auto conversation, lm::chat_messages(messages.json(), "body.messages"));
+  NEREID_TRY(const std::string text, lm::render_chat(*chat_, conversation, {.thinking = defaults_.thinking}));
   NEREID_TRY(auto tokens, encode(text, /*special=*/false));  // the conversation has its own
   request.prompts.push_back(std::move(tokens));
   return ok_status();
@@ -114,7 +114,7 @@ Status CompletionReader::read_prompts(const JsonField& root, CompletionRequest& 
         tokens.push_back(id);
         return ok_status();
       }));
-      const std::vector<model::TokenId> ids(tokens.begin(), tokens.end());
+      const std::vector<lm::TokenId> ids(tokens.begin(), tokens.end());
       if (echo) request.echoes.push_back(tokenizer_->decode(ids, /*skip_special=*/true));
     }
     request.prompts.push_back(std::move(tokens));

@@ -11,10 +11,10 @@
 
 #include "nereid/base/json_field.h"
 #include "nereid/base/result.h"
-#include "nereid/engine/runner/generation.h"
-#include "nereid/model/chat.h"
-#include "nereid/model/config.h"
-#include "nereid/model/tokenizer.h"
+#include "nereid/lm/engine/runner/generation.h"
+#include "nereid/lm/chat//chat.h"
+#include "nereid/lm/checkpoint//config.h"
+#include "nereid/lm/tokenizer//tokenizer.h"
 
 namespace nereid::lm {
 
@@ -25,7 +25,7 @@ struct CompletionRequest {
   std::string model = {};  // as the client calls it; empty: none was named
   std::vector<std::vector<int64_t>> prompts;  // at least one; each has generation.samples choices
   std::vector<std::string> echoes;            // of each prompt, what its choices begin with; empty: nothing
-  engine::GenerationRequest generation = {};  // of each prompt, but for its tokens
+  lm::GenerationRequest generation = {};  // of each prompt, but for its tokens
   std::vector<std::string> stops;
   bool streams = false, tells_usage = false;
   bool tells_logprobs = false;  // generation.likeliest beside each
@@ -39,7 +39,7 @@ struct CompletionDefaults {
 class CompletionReader {
  public:
   // Without a chat template chats are refused, with its error.
-  CompletionReader(std::shared_ptr<const model::Tokenizer> tokenizer, const model::GenerationConfig& said, Result<model::ChatTemplate> chat, CompletionDefaults defaults)
+  CompletionReader(std::shared_ptr<const lm::Tokenizer> tokenizer, const lm::GenerationConfig& said, Result<lm::ChatTemplate> chat, CompletionDefaults defaults)
       : tokenizer_(tokenizer), encoder_(tokenizer), said_(said), chat_(std::move(chat)), defaults_(defaults) {}
 
   // An error is blamed on the input and names the field, what was expected and what came.
@@ -52,10 +52,10 @@ class CompletionReader {
   Status read_logprobs(const JsonField& root, CompletionRequest& request) const;
   Result<std::vector<int64_t>> encode(const std::string& text, bool special);
 
-  std::shared_ptr<const model::Tokenizer> tokenizer_;
-  model::Encoder encoder_;
-  const model::GenerationConfig& said_;
-  Result<model::ChatTemplate> chat_;
+  std::shared_ptr<const lm::Tokenizer> tokenizer_;
+  lm::Encoder encoder_;
+  const lm::GenerationConfig& said_;
+  Result<lm::ChatTemplate> chat_;
   const CompletionDefaults defaults_;
   uint64_t unseeded_ = 0;
 };

@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "nereid/model/byte_level.h"
+#include "nereid/lm/text//byte_level.h"
 
 namespace nereid::lm {
 namespace {
@@ -13,14 +13,14 @@ namespace {
 constexpr int64_t kEnd = 256;
 
 // Ids 0 to 255 are the bytes, 256 ends an answer.
-std::shared_ptr<const model::Tokenizer> bytes() {
+std::shared_ptr<const lm::Tokenizer> bytes() {
   Json vocabulary = Json::object();
-  for (int byte = 0; byte < 256; ++byte) vocabulary[model::spelled(std::string(1, static_cast<char>(byte)))] = byte;
+  for (int byte = 0; byte < 256; ++byte) vocabulary[lm::spelled(std::string(1, static_cast<char>(byte)))] = byte;
   const Json end = {{"id", kEnd}, {"content", "<|end|>"}, {"normalized", false}, {"special", true}};
   const Json document = {{"added_tokens", {end}}, {"normalizer", nullptr}, {"post_processor", nullptr}, {"decoder", {{"type", "ByteLevel"}}},
                          {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", true}}},
                          {"model", {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", Json::array()}}}};
-  auto tokenizer = model::Tokenizer::parse(document.dump(), "test.json");
+  auto tokenizer = lm::Tokenizer::parse(document.dump(), "test.json");
   EXPECT_TRUE(tokenizer.ok()) << (tokenizer.ok() ? "" : tokenizer.error().message);
   return *tokenizer;
 }
@@ -48,7 +48,7 @@ std::vector<Json> events_of(const std::string& text) {
 // Says `text`, a byte a token; the last ends the choice, or is followed by the end token.
 void say(Completion& completion, size_t choice, std::string_view text, bool ends, std::string& events) {
   for (size_t i = 0; i < text.size(); ++i) {
-    const engine::Token token{.token = static_cast<unsigned char>(text[i]), .logprob = -0.5f * static_cast<float>(i), .last = !ends && i + 1 == text.size(), .likeliest = {{32, -1.0f}}};
+    const lm::Token token{.token = static_cast<unsigned char>(text[i]), .logprob = -0.5f * static_cast<float>(i), .last = !ends && i + 1 == text.size(), .likeliest = {{32, -1.0f}}};
     if (completion.take(choice, token, events)) return;
   }
   if (ends) completion.take(choice, {.token = kEnd, .last = true}, events);

@@ -8,13 +8,13 @@ namespace {
 // JSON has no infinity: OpenAI's word for what is never drawn.
 double finite(float logprob) { return std::max(static_cast<double>(logprob), -9999.0); }
 
-std::string text_of(const model::Tokenizer& tokenizer, int64_t token) {
-  const auto id = static_cast<model::TokenId>(token);
+std::string text_of(const lm::Tokenizer& tokenizer, int64_t token) {
+  const auto id = static_cast<lm::TokenId>(token);
   return tokenizer.decode({&id, 1});
 }
 
-std::string spelled(const model::Tokenizer& tokenizer, int64_t token) {
-  const std::string_view bytes = tokenizer.bytes(static_cast<model::TokenId>(token));
+std::string spelled(const lm::Tokenizer& tokenizer, int64_t token) {
+  const std::string_view bytes = tokenizer.bytes(static_cast<lm::TokenId>(token));
   std::string text = text_of(tokenizer, token);
   if (text == bytes) return text;
   std::string escaped = "bytes:";
@@ -22,9 +22,9 @@ std::string spelled(const model::Tokenizer& tokenizer, int64_t token) {
   return escaped;
 }
 
-Json chat_token(const model::Tokenizer& tokenizer, int64_t token, float logprob) {
+Json chat_token(const lm::Tokenizer& tokenizer, int64_t token, float logprob) {
   Json bytes = Json::array();
-  for (const char byte : tokenizer.bytes(static_cast<model::TokenId>(token))) bytes.push_back(static_cast<unsigned char>(byte));
+  for (const char byte : tokenizer.bytes(static_cast<lm::TokenId>(token))) bytes.push_back(static_cast<unsigned char>(byte));
   return {{"token", text_of(tokenizer, token)}, {"logprob", finite(logprob)}, {"bytes", std::move(bytes)}};
 }
 
@@ -34,7 +34,7 @@ int64_t characters(std::string_view text) {
 
 }  // namespace
 
-Json chat_logprobs(const model::Tokenizer& tokenizer, const std::vector<ToldToken>& tokens) {
+Json chat_logprobs(const lm::Tokenizer& tokenizer, const std::vector<ToldToken>& tokens) {
   Json content = Json::array();
   for (const ToldToken& told : tokens) {
     Json entry = chat_token(tokenizer, told.token, told.logprob);
@@ -45,7 +45,7 @@ Json chat_logprobs(const model::Tokenizer& tokenizer, const std::vector<ToldToke
   return {{"content", std::move(content)}, {"refusal", nullptr}};
 }
 
-Json completion_logprobs(const model::Tokenizer& tokenizer, const std::vector<ToldToken>& tokens, bool likeliest, std::string_view text) {
+Json completion_logprobs(const lm::Tokenizer& tokenizer, const std::vector<ToldToken>& tokens, bool likeliest, std::string_view text) {
   Json spellings = Json::array(), logprobs = Json::array(), tops = Json::array(), offsets = Json::array();
   for (const ToldToken& told : tokens) {
     const std::string spelling = spelled(tokenizer, told.token);

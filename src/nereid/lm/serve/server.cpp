@@ -37,7 +37,7 @@ Result<Answer> Server::run() {
     if (ending_ && jobs_.empty() && connections_.all_sent()) return Answer::kYes;
     if (ending_ && ending_->passed()) return cut();
     look_around();
-    generation_.step([&](const engine::Token& token) { take(token); });
+    generation_.step([&](const lm::Token& token) { take(token); });
   }
 }
 
@@ -98,7 +98,7 @@ void Server::begin(ClientId client, Endpoint endpoint, const std::string& body) 
   if (!request->model.empty() && !has_name(request->model)) return fail_without(client, request->model);
   Job job{.completion = {*request, tokenizer_, fmt::format("{}-{}", endpoint == Endpoint::kChat ? "chatcmpl" : "cmpl", client), options_.names.front()}, .open = {}};
   for (size_t i = 0; i < request->prompts.size(); ++i) {
-    engine::GenerationRequest generation = request->generation;
+    lm::GenerationRequest generation = request->generation;
     generation.prompt = request->prompts[i];
     const auto added = generation_.add(std::move(generation));
     if (!added.ok()) {
@@ -112,7 +112,7 @@ void Server::begin(ClientId client, Endpoint endpoint, const std::string& body) 
   jobs_.emplace(client, std::move(job));
 }
 
-void Server::take(const engine::Token& token) {
+void Server::take(const lm::Token& token) {
   const auto owner = owners_.find(token.request);
   if (owner == owners_.end()) return;
   const ClientId client = owner->second;

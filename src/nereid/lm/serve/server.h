@@ -15,7 +15,7 @@
 
 #include "nereid/base/command.h"
 #include "nereid/base/deadline.h"
-#include "nereid/engine/runner/generation.h"
+#include "nereid/lm/engine/runner/generation.h"
 #include "nereid/lm/serve/completion.h"
 #include "nereid/lm/serve/completion_request.h"
 #include "nereid/lm/serve/connections.h"
@@ -35,7 +35,7 @@ std::vector<std::string> names_of_model(const std::string& folder, const std::st
 class Server {
  public:
   // `generation` outlives it and is used by nobody else.
-  Server(ServerOptions options, std::shared_ptr<const model::Tokenizer> tokenizer, CompletionReader reader, engine::Generation& generation, Connections connections)
+  Server(ServerOptions options, std::shared_ptr<const lm::Tokenizer> tokenizer, CompletionReader reader, lm::Generation& generation, Connections connections)
       : options_(std::move(options)), tokenizer_(std::move(tokenizer)), reader_(std::move(reader)), generation_(generation), connections_(std::move(connections)) {}
 
   // Until an interrupt. kYes: all that was taken is finished; else an Error that says how much was not.
@@ -50,7 +50,7 @@ class Server {
   void look_around();
   void answer(ClientId client, const HttpRequest& request);
   void begin(ClientId client, Endpoint endpoint, const std::string& body);
-  void take(const engine::Token& token);
+  void take(const lm::Token& token);
   void end(ClientId client);
   void drop(ClientId client);
   bool is_full() const;
@@ -62,9 +62,9 @@ class Server {
   void fail_without(ClientId client, const std::string& model, bool without_body = false);
 
   const ServerOptions options_;
-  std::shared_ptr<const model::Tokenizer> tokenizer_;
+  std::shared_ptr<const lm::Tokenizer> tokenizer_;
   CompletionReader reader_;
-  engine::Generation& generation_;
+  lm::Generation& generation_;
   Connections connections_;
   std::map<ClientId, Job> jobs_;
   std::map<size_t, ClientId> owners_;  // of the engine's requests

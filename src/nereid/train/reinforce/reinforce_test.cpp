@@ -45,11 +45,11 @@ TEST(Rollouts, EveryTokenOfEveryAnswerHasItsPlace) {
 // Its </think> is a special token, which texts leave out.
 TEST(Plan, EndsAtItsTokenAlsoWhereTheTextHasItNot) {
   const auto tokenizer =
-      model::Tokenizer::load(std::filesystem::path(NEREID_SOURCE_DIR) / "models/small/tokenizer.json").value();
-  const model::TokenId end = tokenizer->find("</think>").value();
-  model::Encoder encoder(tokenizer);
+      lm::Tokenizer::load(std::filesystem::path(NEREID_SOURCE_DIR) / "models/small/tokenizer.json").value();
+  const lm::TokenId end = tokenizer->find("</think>").value();
+  lm::Encoder encoder(tokenizer);
   const auto tokens_of = [&](const char* text) {
-    std::vector<model::TokenId> ids;
+    std::vector<lm::TokenId> ids;
     EXPECT_TRUE(encoder.encode(text, {}, ids).ok());
     return std::vector<int32_t>(ids.begin(), ids.end());
   };
@@ -58,9 +58,9 @@ TEST(Plan, EndsAtItsTokenAlsoWhereTheTextHasItNot) {
   ASSERT_LT(plan.size(), answer.size());
   EXPECT_EQ(plan_length(answer, end), plan.size());
   EXPECT_EQ(plan_length(tokens_of("x = 1"), end), 0U);
-  model::StreamDecoder decoder(tokenizer, /*skip_special=*/true);
+  lm::StreamDecoder decoder(tokenizer, /*skip_special=*/true);
   std::string text;
-  for (const int32_t token : plan) text += decoder.push(static_cast<model::TokenId>(token));
+  for (const int32_t token : plan) text += decoder.push(static_cast<lm::TokenId>(token));
   EXPECT_EQ(text + decoder.finish(), "\nOne by one: two kernels.\n");
 }
 

@@ -10,8 +10,8 @@
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json_field.h"
 #include "nereid/base/progress.h"
-#include "nereid/engine/runner/cuda/cuda_device.h"
-#include "nereid/model/tokenizer.h"
+#include "nereid/lm/engine/cuda/cuda_device.h"
+#include "nereid/lm/tokenizer//tokenizer.h"
 #include "nereid/replay/cuda/driver.h"
 #include "nereid/train/reinforce/gathered.h"
 #include "nereid/train/reinforce/judging.h"
@@ -125,7 +125,7 @@ class RlLoop {
     NEREID_TRY(auto weights, first_weights(run(), device_));
     const std::string path =
         rl().tokenizer.empty() ? run().model.start_from + "/tokenizer.json" : rl().tokenizer;
-    NEREID_TRY(const std::shared_ptr<const model::Tokenizer> tokenizer, model::Tokenizer::load(path));
+    NEREID_TRY(const std::shared_ptr<const lm::Tokenizer> tokenizer, lm::Tokenizer::load(path));
     if (tokenizer->size() > weights.config.vocab_size)
       return input_error("{}: has {} ids, the model a vocabulary of {}", path, tokenizer->size(),
                          weights.config.vocab_size);
@@ -143,11 +143,11 @@ class RlLoop {
     }
     learner_.emplace(told_, *trainer_, *ranks_, rehearsal_.get());
     checkpoint_writer_.emplace(checkpoints(), run().checkpoints.keep, *ranks_, std::filesystem::absolute(path).parent_path());
-    NEREID_TRY(engine_, engine::open_engine_device(device_, *installation_));
+    NEREID_TRY(engine_, lm::open_engine_device(device_, *installation_));
     const int64_t answers = (rl().prompts_per_step + ranks_->count() - 1) / ranks_->count() * rl().samples;
     const auto asked_with =
-        model::prompts_of(std::filesystem::path(path).parent_path(), installation_->package / "prompts");
-    NEREID_TRY(auto prompts, model::Prompts::load(asked_with));
+        lm::prompts_of(std::filesystem::path(path).parent_path(), installation_->package / "prompts");
+    NEREID_TRY(auto prompts, lm::Prompts::load(asked_with));
     NEREID_TRY(auto writer, AnswerWriter::create(trainer_->weights(), *engine_, tokenizer, std::move(prompts),
                                                  {.most_tokens = rl().most_tokens,
                                                   .row_length = run().data.sequence_length,
@@ -451,7 +451,7 @@ class RlLoop {
   std::unique_ptr<Rehearsal> rehearsal_;
   std::optional<Learner> learner_;
   std::optional<CheckpointWriter> checkpoint_writer_;
-  std::unique_ptr<engine::Device> engine_;
+  std::unique_ptr<lm::Device> engine_;
   std::optional<AnswerWriter> writer_;
   Curriculum curriculum_{told_.curriculum, static_cast<uint64_t>(told_.run.seed)};
   CollapseWatch watch_;

@@ -4,7 +4,7 @@
 
 #include "nereid/base/file.h"
 #include "nereid/base/interrupt.h"
-#include "nereid/engine/runner/generation.h"
+#include "nereid/lm/engine/runner/generation.h"
 
 namespace nereid::train {
 namespace {
@@ -16,9 +16,9 @@ constexpr double kCacheShare =
 
 }  // namespace
 
-Result<AnswerWriter> AnswerWriter::create(const model::Weights& weights, engine::Device& device,
-                                          std::shared_ptr<const model::Tokenizer> tokenizer,
-                                          model::Prompts prompts, const AnswerWriterSettings& settings) {
+Result<AnswerWriter> AnswerWriter::create(const lm::Weights& weights, lm::Device& device,
+                                          std::shared_ptr<const lm::Tokenizer> tokenizer,
+                                          lm::Prompts prompts, const AnswerWriterSettings& settings) {
   AnswerWriter writer(std::move(tokenizer), std::move(prompts), settings);
   const auto end = writer.tokenizer_->find("<|im_end|>");
   if (!end)
@@ -26,19 +26,19 @@ Result<AnswerWriter> AnswerWriter::create(const model::Weights& weights, engine:
         "the tokenizer has no <|im_end|>: expected one of Qwen's, whose conversations are used here");
   writer.end_ = *end;
   writer.end_of_plan_ = writer.tokenizer_->find(kEndOfPlan);
-  engine::RunnerOptions options{.block_size = kBlockSize, .memory_share = kCacheShare};
+  lm::RunnerOptions options{.block_size = kBlockSize, .memory_share = kCacheShare};
   options.most_tokens = std::min(settings.row_length, weights.config.max_position_embeddings);
   options.most_blocks = settings.together * ((options.most_tokens + kBlockSize - 1) / kBlockSize) + 1;
-  if (weights.flat.is_cuda()) options.recorded_sizes = engine::recorded_sizes_up_to(settings.together);
-  NEREID_TRY(writer.runner_, engine::Runner::create(weights, device, options));
+  if (weights.flat.is_cuda()) options.recorded_sizes = lm::recorded_sizes_up_to(settings.together);
+  NEREID_TRY(writer.runner_, lm::Runner::create(weights, device, options));
   return writer;
 }
 
-Result<WrittenAnswer> AnswerWriter::prompt_of(const Task& task, model::Encoder& encoder) const {
+Result<WrittenAnswer> AnswerWriter::prompt_of(const Task& task, lm::Encoder& encoder) const {
   NEREID_TRY(const auto messages, prompts_.ask("model.py", task.source));
-  NEREID_TRY(const std::string text, model::render_qwen3_chat(messages));
+  NEREID_TRY(const std::string text, lm::render_qwen3_chat(messages));
   NEREID_TRY(const std::string begin, prompts_.begin_with(task.forward));
-  std::vector<model::TokenId> ids, begun;
+  std::vector<lm::TokenId> ids, begun;
   NEREID_TRY_STATUS(encoder.encode(text, {}, ids));
   NEREID_TRY_STATUS(encoder.encode(begin, {}, begun));
   ids.insert(ids.end(), begun.begin(), begun.end());
@@ -54,15 +54,15 @@ Result<std::vector<DrawnAnswer>> AnswerWriter::write(const std::vector<Prompt>& 
   if (sampling.code_temperature && !end_of_plan_)
     return input_error("rl.code_temperature: expected a tokenizer with {} as one token", kEndOfPlan);
   const c10::NoGradGuard no_gradients;
-  model::Encoder encoder(tokenizer_);
-  engine::Generation generation(*runner_, {.most_sequences = settings_.together, .most_step_tokens = 8192});
+  lm::Encoder encoder(tokenizer_);
+  lm::Generation generation(*runner_, {.most_sequences = settings_.together, .most_step_tokens = 8192});
   std::vector<DrawnAnswer> answers;
   for (const Prompt& asked : prompts) {
     DrawnAnswer answer{.prompt = asked.number, .tokens = {}, .engine_logprobs = {}, .text = {}};
     NEREID_TRY(answer.tokens, prompt_of(asked.task, encoder));
     answers.insert(answers.end(), static_cast<size_t>(sampling.samples), answer);
     const auto& prompt = answer.tokens.tokens;
-    engine::GenerationRequest request{.prompt = {prompt.begin(), prompt.end()}, .samples = sampling.samples};
+    lm::GenerationRequest request{.prompt = {prompt.begin(), prompt.end()}, .samples = sampling.samples};
     request.most_new =
         std::min(settings_.most_tokens, runner_->options().most_tokens - std::ssize(request.prompt));
     request.draw = {.temperature = sampling.temperature, .min_p = sampling.min_p, .seed = sampling.seed * 1'000'003 + asked.number};
@@ -75,7 +75,7 @@ Result<std::vector<DrawnAnswer>> AnswerWriter::write(const std::vector<Prompt>& 
   }
   while (!generation.idle()) {
     if (sampling.interruptible && interrupted()) return Error{"interrupted", Blame::kInterrupted};
-    generation.step([&](const engine::Token& token) {
+    generation.step([&](const lm::Token& token) {
       const size_t index =
           token.request * static_cast<size_t>(sampling.samples) + static_cast<size_t>(token.sample);
       DrawnAnswer& answer = answers[index];
@@ -89,7 +89,7 @@ Result<std::vector<DrawnAnswer>> AnswerWriter::write(const std::vector<Prompt>& 
   return answers;
 }
 
-size_t plan_length(std::span<const int32_t> answer, model::TokenId end_of_plan) {
+size_t plan_length(std::span<const int32_t> answer, lm::TokenId end_of_plan) {
   const auto found = std::ranges::find(answer, static_cast<int32_t>(end_of_plan));
   return found == answer.end() ? 0 : static_cast<size_t>(found - answer.begin()) + 1;
 }
@@ -101,10 +101,10 @@ void AnswerWriter::finish(DrawnAnswer& answer) const {
   answer.plan_tokens =
       end_of_plan_ ? plan_length(std::span(tokens).subspan(answer.tokens.prompt), *end_of_plan_) : 0;
   answer.cut_off = tokens.back() != static_cast<int32_t>(end_);
-  model::StreamDecoder decoder(tokenizer_, /*skip_special=*/true);
+  lm::StreamDecoder decoder(tokenizer_, /*skip_special=*/true);
   for (size_t t = answer.tokens.prompt - answer.tokens.begun; t < tokens.size(); ++t) {
     const size_t from = answer.text.size() - std::min(answer.text.size(), kEndOfPlan.size());
-    answer.text += decoder.push(static_cast<model::TokenId>(tokens[t]));
+    answer.text += decoder.push(static_cast<lm::TokenId>(tokens[t]));
     if (!end_of_plan_ && t >= answer.tokens.prompt && answer.plan_tokens == 0 && answer.text.find(kEndOfPlan, from) != std::string::npos)
       answer.plan_tokens = t + 1 - answer.tokens.prompt;
   }

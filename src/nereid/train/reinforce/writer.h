@@ -6,9 +6,9 @@
 #include <optional>
 #include <span>
 
-#include "nereid/engine/runner/runner.h"
-#include "nereid/model/prompts.h"
-#include "nereid/model/tokenizer.h"
+#include "nereid/lm/engine/runner/runner.h"
+#include "nereid/lm/chat//prompts.h"
+#include "nereid/lm/tokenizer//tokenizer.h"
 #include "nereid/train/reinforce/rollouts.h"
 #include "nereid/train/reinforce/tasks.h"
 
@@ -45,14 +45,14 @@ struct DrawnAnswer {
 };
 
 // Of an answer's tokens those up to and including `end_of_plan`; 0 where it is not among them.
-size_t plan_length(std::span<const int32_t> answer, model::TokenId end_of_plan);
+size_t plan_length(std::span<const int32_t> answer, lm::TokenId end_of_plan);
 
 class AnswerWriter {
  public:
   // `weights` may be changed in place between two calls; they and `device` outlive it.
-  static Result<AnswerWriter> create(const model::Weights& weights, engine::Device& device,
-                                     std::shared_ptr<const model::Tokenizer> tokenizer,
-                                     model::Prompts prompts, const AnswerWriterSettings& settings);
+  static Result<AnswerWriter> create(const lm::Weights& weights, lm::Device& device,
+                                     std::shared_ptr<const lm::Tokenizer> tokenizer,
+                                     lm::Prompts prompts, const AnswerWriterSettings& settings);
   // Of each prompt so many answers, in the order of prompts; `on_written` is called with each one's index as
   // soon as it is whole. A prompt that leaves no room for an answer is an error that says its length.
   using OnWritten = std::function<void(size_t index, const DrawnAnswer& answer)>;
@@ -62,17 +62,17 @@ class AnswerWriter {
   void finish(DrawnAnswer& answer) const;
 
  private:
-  AnswerWriter(std::shared_ptr<const model::Tokenizer> tokenizer, model::Prompts prompts,
+  AnswerWriter(std::shared_ptr<const lm::Tokenizer> tokenizer, lm::Prompts prompts,
                const AnswerWriterSettings& settings)
       : tokenizer_(std::move(tokenizer)), prompts_(std::move(prompts)), settings_(settings) {}
-  Result<WrittenAnswer> prompt_of(const Task& task, model::Encoder& encoder) const;
+  Result<WrittenAnswer> prompt_of(const Task& task, lm::Encoder& encoder) const;
 
-  std::shared_ptr<const model::Tokenizer> tokenizer_;
-  model::Prompts prompts_;
+  std::shared_ptr<const lm::Tokenizer> tokenizer_;
+  lm::Prompts prompts_;
   AnswerWriterSettings settings_;
-  std::unique_ptr<engine::Runner> runner_;
-  model::TokenId end_ = 0;
-  std::optional<model::TokenId> end_of_plan_;  // none: </think> is several tokens
+  std::unique_ptr<lm::Runner> runner_;
+  lm::TokenId end_ = 0;
+  std::optional<lm::TokenId> end_of_plan_;  // none: </think> is several tokens
 };
 
 }  // namespace nereid::train

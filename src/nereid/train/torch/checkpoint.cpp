@@ -11,8 +11,8 @@
 
 #include "nereid/base/file.h"
 #include "nereid/base/json_field.h"
-#include "nereid/model/decoder/weights.h"
-#include "nereid/model/safetensors.h"
+#include "nereid/lm/decoder/weights.h"
+#include "nereid/lm/checkpoint//safetensors.h"
 
 namespace nereid::train {
 namespace {
@@ -93,7 +93,7 @@ Result<StateFile> read_state(const std::filesystem::path& checkpoint) {
   return file;
 }
 
-Result<int64_t> whole_number(const model::SafetensorsFile& file, const std::string& name) {
+Result<int64_t> whole_number(const lm::SafetensorsFile& file, const std::string& name) {
   const auto found = file.metadata().find(name);
   int64_t value = -1;
   if (found != file.metadata().end()) {
@@ -108,7 +108,7 @@ Result<int64_t> whole_number(const model::SafetensorsFile& file, const std::stri
 
 // What of one rank's file lies in this trainer's range.
 Result<int64_t> load_part(const std::filesystem::path& path, Trainer& trainer) {
-  NEREID_TRY(const auto file, model::SafetensorsFile::open(path));
+  NEREID_TRY(const auto file, lm::SafetensorsFile::open(path));
   NEREID_TRY(const int64_t begin, whole_number(file, "begin"));
   NEREID_TRY(const int64_t end, whole_number(file, "end"));
   const int64_t from = std::max(begin, trainer.begin()), to = std::min(end, trainer.end());
@@ -116,7 +116,7 @@ Result<int64_t> load_part(const std::filesystem::path& path, Trainer& trainer) {
                                      {"first", trainer.optimizer().first()},
                                      {"second", trainer.optimizer().second()}}) {
     const auto found = file.tensors().find(std::string_view(name));
-    if (found == file.tensors().end() || found->second.dtype != model::Dtype::kF32 ||
+    if (found == file.tensors().end() || found->second.dtype != lm::Dtype::kF32 ||
         found->second.shape != std::vector{end - begin})
       return input_error("{}: expected a tensor '{}' of F32 with {} elements", path.string(), name,
                          end - begin);
@@ -154,10 +154,10 @@ Status CheckpointWriter::start(const RunState& state, Trainer& trainer, std::str
   const c10::NoGradGuard no_gradients;
   begin_ = trainer.begin(), end_ = trainer.end(), optimizer_steps_ = trainer.optimizer().steps();
   if (ranks_->rank() == 0) {
-    if (!weights_) weights_ = model::make_weights(trainer.weights().config, at::kCPU);
+    if (!weights_) weights_ = lm::make_weights(trainer.weights().config, at::kCPU);
     std::filesystem::create_directories(folder_, error);
     if (error) return our_error("{}: {}", folder_.string(), error.message());
-    NEREID_TRY(auto staged, model::StagedFolder::create(path));
+    NEREID_TRY(auto staged, lm::StagedFolder::create(path));
     staged_.emplace(std::move(staged));
   }
   NEREID_TRY_STATUS(trainer.copy_state(copy_, /*with_weights=*/ranks_->rank() == 0));
@@ -179,10 +179,10 @@ Status CheckpointWriter::write(const RunState& state, const std::filesystem::pat
     NEREID_TRY_STATUS(write_file_atomically(staged / kept_name(ranks_->rank(), ranks_->count()), kept_));
   const std::map<std::string, std::string> metadata = {{"begin", fmt::to_string(begin_)},
                                                        {"end", fmt::to_string(end_)}};
-  std::vector<model::TensorInfo> infos;
+  std::vector<lm::TensorInfo> infos;
   for (const char* name : {"master", "first", "second"})
-    infos.push_back({name, model::Dtype::kF32, {end_ - begin_}});
-  NEREID_TRY(auto writer, model::SafetensorsWriter::create(
+    infos.push_back({name, lm::Dtype::kF32, {end_ - begin_}});
+  NEREID_TRY(auto writer, lm::SafetensorsWriter::create(
                               staged / optimizer_name(ranks_->rank(), ranks_->count()), infos, metadata));
   for (const at::Tensor& tensor : {copy_.master, copy_.first, copy_.second})
     NEREID_TRY_STATUS(
@@ -190,9 +190,9 @@ Status CheckpointWriter::write(const RunState& state, const std::filesystem::pat
   NEREID_TRY_STATUS(writer.finish());
   if (ranks_->rank() != 0) return ok_status();
   weights_->flat.copy_(copy_.flat);
-  model::SaveOptions how;
-  if (!tokenizer_.empty()) how.also = model::tokenizer_files(tokenizer_);
-  NEREID_TRY_STATUS(model::save_weights(*weights_, staged / "model", how));
+  lm::SaveOptions how;
+  if (!tokenizer_.empty()) how.also = lm::tokenizer_files(tokenizer_);
+  NEREID_TRY_STATUS(lm::save_weights(*weights_, staged / "model", how));
   return write_file_atomically(staged / kStateName,
                                state_json(state, ranks_->count(), optimizer_steps_).dump(1) + "\n");
 }

@@ -8,7 +8,7 @@
 
 #include <future>
 
-#include "nereid/model/staged_folder.h"
+#include "nereid/lm/checkpoint//staged_folder.h"
 #include "nereid/train/packer.h"
 #include "nereid/train/torch/trainer.h"
 
@@ -50,10 +50,10 @@ class CheckpointWriter {
   int64_t keep_;
   Ranks* ranks_;
   std::filesystem::path tokenizer_;
-  std::optional<model::StagedFolder> staged_;  // rank 0's
+  std::optional<lm::StagedFolder> staged_;  // rank 0's
   // The copy.
   HostState copy_;
-  std::optional<model::Weights> weights_;  // rank 0's: what is saved
+  std::optional<lm::Weights> weights_;  // rank 0's: what is saved
   int64_t begin_ = 0, end_ = 0, optimizer_steps_ = 0;
   std::string kept_;
   std::future<Status> writing_;

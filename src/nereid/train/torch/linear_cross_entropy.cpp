@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-#include "nereid/model/decoder/device.h"
+#include "nereid/lm/decoder/device.h"
 #include "nereid/train/batch.h"
 
 namespace nereid::train {
@@ -35,7 +35,7 @@ Learnt learnt_of(const at::Tensor& targets, at::Device device) {
   const at::Tensor rows = (targets != kNoTarget).nonzero().squeeze(1);
   const at::Tensor wanted = targets.index_select(0, rows);
   if (targets.device() == device) return {rows, wanted};
-  return {model::sent_to(rows, device), model::sent_to(wanted, device)};
+  return {lm::sent_to(rows, device), lm::sent_to(wanted, device)};
 }
 
 // Of one chunk: the logits in float32, and their logarithmic sums [n, 1].
@@ -75,7 +75,7 @@ class CrossEntropy : public torch::autograd::Function<CrossEntropy> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& hidden, const at::Tensor& weight,
                             const at::Tensor& targets, double scale, int64_t chunk, bool want_gradients,
                             int64_t operators) {
-    auto* const own = reinterpret_cast<model::Operators*>(operators);
+    auto* const own = reinterpret_cast<lm::Operators*>(operators);
     const Learnt learnt = learnt_of(targets, hidden.device());
     const at::Tensor rows = hidden.index_select(0, learnt.rows);
     at::Tensor loss = at::zeros({}, hidden.options().dtype(at::kFloat));
@@ -177,7 +177,7 @@ int64_t rows_at_once(int64_t vocab, bool in_place) {
 }
 
 at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets,
-                                double scale, int64_t chunk, model::Operators* operators) {
+                                double scale, int64_t chunk, lm::Operators* operators) {
   check_shapes(hidden, weight, targets);
   const bool want_gradients =
       c10::GradMode::is_enabled() && (hidden.requires_grad() || weight.requires_grad());

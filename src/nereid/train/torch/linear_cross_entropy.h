@@ -3,7 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "nereid/model/decoder/operators.h"
+#include "nereid/lm/decoder/operators.h"
 
 namespace nereid::train {
 
@@ -16,7 +16,7 @@ int64_t rows_at_once(int64_t vocab, bool in_place = false);
 // time is there more of the logits than one chunk. `chunk` 0: rows_at_once. `operators`: who
 // makes losses and gradients of the logits; null: PyTorch's operators.
 at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets,
-                                double scale, int64_t chunk = 0, model::Operators* operators = nullptr);
+                                double scale, int64_t chunk = 0, lm::Operators* operators = nullptr);
 
 struct TokenScores {
   at::Tensor log_probabilities;  // [tokens], float32, of the targets; 0 where there is none; differentiable

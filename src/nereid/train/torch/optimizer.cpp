@@ -15,15 +15,15 @@
 namespace nereid::train {
 namespace {
 
-using model::Parameter;
-using model::Role;
+using lm::Parameter;
+using lm::Role;
 
 bool is_muons(OptimizerSettings::Kind kind, Role role) {
-  return kind == OptimizerSettings::Kind::kMuon && model::is_layer_matrix(role);
+  return kind == OptimizerSettings::Kind::kMuon && lm::is_layer_matrix(role);
 }
 
 bool is_decayed(Role role) {
-  return model::is_layer_matrix(role) || role == Role::kEmbedding || role == Role::kHead;
+  return lm::is_layer_matrix(role) || role == Role::kEmbedding || role == Role::kHead;
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ at::Tensor nearly_orthogonal(const at::Tensor& matrices) {
   return tall ? x.mT() : x;
 }
 
-int64_t range_border(const model::ParameterLayout& layout, OptimizerSettings::Kind kind, int64_t element) {
+int64_t range_border(const lm::ParameterLayout& layout, OptimizerSettings::Kind kind, int64_t element) {
   for (const Parameter& parameter : layout.parameters) {
     const int64_t end = parameter.offset + parameter.elements;
     if (element <= parameter.offset || element >= end || !is_muons(kind, parameter.role)) continue;
@@ -52,7 +52,7 @@ int64_t range_border(const model::ParameterLayout& layout, OptimizerSettings::Ki
   return element;
 }
 
-Optimizer::Optimizer(const model::ParameterLayout& layout, const OptimizerSettings& settings, int64_t begin,
+Optimizer::Optimizer(const lm::ParameterLayout& layout, const OptimizerSettings& settings, int64_t begin,
                      int64_t end, at::Device device)
     : settings_(settings) {
   for (const Parameter& parameter : layout.parameters) {
@@ -68,7 +68,7 @@ Optimizer::Optimizer(const model::ParameterLayout& layout, const OptimizerSettin
     const bool decayed = is_decayed(parameter.role);
     // The gaps that align parameters are zeros with zero gradients: they may lie within a piece.
     if (!pieces_.empty() && pieces_.back().decayed == decayed &&
-        from - begin - (pieces_.back().offset + pieces_.back().elements) < model::kAlignment)
+        from - begin - (pieces_.back().offset + pieces_.back().elements) < lm::kAlignment)
       pieces_.back().elements = to - begin - pieces_.back().offset;
     else
       pieces_.push_back({from - begin, to - from, decayed});

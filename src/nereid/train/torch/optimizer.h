@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "nereid/model/parameters.h"
+#include "nereid/lm/checkpoint//parameters.h"
 #include "nereid/train/run_file.h"
 
 namespace nereid::train {
@@ -18,12 +18,12 @@ namespace nereid::train {
 at::Tensor nearly_orthogonal(const at::Tensor& matrices);
 
 // Where the range that begins near `element` may begin: not within a matrix that Muon treats.
-int64_t range_border(const model::ParameterLayout& layout, OptimizerSettings::Kind kind, int64_t element);
+int64_t range_border(const lm::ParameterLayout& layout, OptimizerSettings::Kind kind, int64_t element);
 
 class Optimizer {
  public:
   // For elements [begin, end) of the flat buffer; both are borders.
-  Optimizer(const model::ParameterLayout& layout, const OptimizerSettings& settings, int64_t begin,
+  Optimizer(const lm::ParameterLayout& layout, const OptimizerSettings& settings, int64_t begin,
             int64_t end, at::Device device);
 
   // One step. master, gradient: [end - begin], float32; `share` of the peak learning rate.

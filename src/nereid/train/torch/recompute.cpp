@@ -14,11 +14,11 @@ using torch::autograd::variable_list;
 
 // What the layers of one forward share.
 struct LayerCall : torch::CustomClassHolder {
-  const model::Weights* weights;
-  model::Rotation rotation;
-  std::shared_ptr<model::Attention> attention;
+  const lm::Weights* weights;
+  lm::Rotation rotation;
+  std::shared_ptr<lm::Attention> attention;
   at::Tensor run(int64_t layer, const at::Tensor& hidden) const {
-    return model::layer_forward(*weights, layer, hidden, rotation, *attention);
+    return lm::layer_forward(*weights, layer, hidden, rotation, *attention);
   }
 };
 
@@ -44,13 +44,13 @@ class RecomputedLayer : public torch::autograd::Function<RecomputedLayer> {
 
 }  // namespace
 
-at::Tensor training_hidden_states(const model::Weights& weights, const at::Tensor& tokens,
-                                  const at::Tensor& positions, std::shared_ptr<model::Attention> attention,
+at::Tensor training_hidden_states(const lm::Weights& weights, const at::Tensor& tokens,
+                                  const at::Tensor& positions, std::shared_ptr<lm::Attention> attention,
                                   bool recompute) {
-  if (!recompute) return model::hidden_states(weights, tokens, positions, *attention);
+  if (!recompute) return lm::hidden_states(weights, tokens, positions, *attention);
   auto call = c10::make_intrusive<LayerCall>();
   call->weights = &weights;
-  call->rotation = model::rotation_at(weights, positions);
+  call->rotation = lm::rotation_at(weights, positions);
   call->attention = std::move(attention);
   at::Tensor hidden = at::embedding(weights.embedding, tokens);
   for (int64_t layer = 0; layer < weights.config.layers; ++layer)

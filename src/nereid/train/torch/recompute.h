@@ -3,15 +3,15 @@
 
 #include <memory>
 
-#include "nereid/model/decoder/decoder.h"
+#include "nereid/lm/decoder/decoder.h"
 
 namespace nereid::train {
 
-// As model::hidden_states. With `recompute` only each layer's input is kept, and the backward pass computes
+// As lm::hidden_states. With `recompute` only each layer's input is kept, and the backward pass computes
 // the layer again: the same operations on the same numbers, so the same gradients. `weights` must outlive the
 // backward pass, which adds the layers' gradients to its parameters itself.
-at::Tensor training_hidden_states(const model::Weights& weights, const at::Tensor& tokens,
-                                  const at::Tensor& positions, std::shared_ptr<model::Attention> attention,
+at::Tensor training_hidden_states(const lm::Weights& weights, const at::Tensor& tokens,
+                                  const at::Tensor& positions, std::shared_ptr<lm::Attention> attention,
                                   bool recompute);
 
 }  // namespace nereid::train

@@ -15,7 +15,7 @@
 #include <cstdlib>
 
 #include "nereid/base/deadline.h"
-#include "nereid/model/decoder/device.h"
+#include "nereid/lm/decoder/device.h"
 #include "nereid/train/torch/local_ranks.h"
 
 namespace nereid::train {
@@ -58,19 +58,19 @@ Result<Fd> open_run_folder(const std::filesystem::path& folder, const std::strin
   return lock;
 }
 
-Result<model::Weights> first_weights(const RunFile& run, at::Device device) {
-  const auto dtype = run.machine.precision == MachineSettings::Precision::kBfloat16 ? model::Dtype::kBF16
-                                                                                    : model::Dtype::kF32;
-  if (!run.model.shape) return model::load_weights(run.model.start_from, device, dtype);
-  model::Config config = *run.model.shape;
+Result<lm::Weights> first_weights(const RunFile& run, at::Device device) {
+  const auto dtype = run.machine.precision == MachineSettings::Precision::kBfloat16 ? lm::Dtype::kBF16
+                                                                                    : lm::Dtype::kF32;
+  if (!run.model.shape) return lm::load_weights(run.model.start_from, device, dtype);
+  lm::Config config = *run.model.shape;
   config.dtype = dtype;
-  model::Weights weights;
+  lm::Weights weights;
   try {
-    weights = model::make_weights(config, device);
+    weights = lm::make_weights(config, device);
   } catch (const c10::Error&) {  // memory
     return input_error("{}: [model] has {} parameters, which do not fit into the memory of {}", run.name, config.parameter_count(), device.str());
   }
-  model::initialize(weights, static_cast<uint64_t>(run.seed));
+  lm::initialize(weights, static_cast<uint64_t>(run.seed));
   return weights;
 }
 
@@ -82,9 +82,9 @@ Status on_ranks(int64_t ranks, const std::string& device_name, const MachineSett
   // Before CUDA starts: its libraries read it then.
   if (machine.deterministic) ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);
   const auto work = [&](RankLink link) -> Status {
-    NEREID_TRY(at::Device device, model::open_device(device_name));
+    NEREID_TRY(at::Device device, lm::open_device(device_name));
     if (device.is_cuda() && ranks > 1) {
-      NEREID_TRY(device, model::open_device(fmt::format("cuda:{}", link.rank)));
+      NEREID_TRY(device, lm::open_device(fmt::format("cuda:{}", link.rank)));
     }
     c10::OptionalDeviceGuard guard;
     if (device.is_cuda()) guard.reset_device(device);

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "nereid/base/file.h"
-#include "nereid/model/decoder/weights.h"
+#include "nereid/lm/decoder/weights.h"
 #include "nereid/train/run_file.h"
 #include "nereid/train/torch/ranks.h"
 
@@ -15,7 +15,7 @@ namespace nereid::train {
 Result<Fd> open_run_folder(const std::filesystem::path& folder, const std::string& run_file);
 
 // The model that the run begins with, in its precision: read, or drawn by the run's seed.
-Result<model::Weights> first_weights(const RunFile& run, at::Device device);
+Result<lm::Weights> first_weights(const RunFile& run, at::Device device);
 
 // Runs `body` in so many processes of this host, rank r on GPU r where `device` is auto or cuda and there is
 // one; in this process where it is one rank. Arithmetic is set up as the run file has it. To be called before

@@ -8,17 +8,17 @@
 
 #include <algorithm>
 
-#include "nereid/model/decoder/device.h"
+#include "nereid/lm/decoder/device.h"
 
 namespace nereid::train {
 namespace {
 
 at::Tensor to_device(const std::vector<int32_t>& numbers, at::Device device) {
-  return model::sent_to(numbers, device).to(at::kLong);
+  return lm::sent_to(numbers, device).to(at::kLong);
 }
 
 // Where a layer begins and how long it is, with the gaps between its parameters.
-std::pair<int64_t, int64_t> layer_range(const model::ParameterLayout& layout, int64_t layer) {
+std::pair<int64_t, int64_t> layer_range(const lm::ParameterLayout& layout, int64_t layer) {
   int64_t begin = -1, end = -1;
   for (const auto& parameter : layout.parameters) {
     if (parameter.layer != layer) continue;
@@ -35,32 +35,32 @@ at::Tensor leaf(const at::Tensor& tensor) { return tensor.detach().requires_grad
 // What a forward leaves.
 struct ShardedModel::Passage {
   at::Tensor tokens;
-  model::Rotation rotation;
-  std::shared_ptr<model::Attention> attention;
+  lm::Rotation rotation;
+  std::shared_ptr<lm::Attention> attention;
   std::vector<at::Tensor> inputs;  // of each layer
   at::Tensor last;                 // the last layer's output
 };
 
-ShardedModel::ShardedModel(const model::Weights& weights, Ranks& ranks, std::vector<int64_t> borders)
+ShardedModel::ShardedModel(const lm::Weights& weights, Ranks& ranks, std::vector<int64_t> borders)
     : ranks_(&ranks), borders_(std::move(borders)), layout_(weights.layout), config_(weights.config) {
   const c10::NoGradGuard no_gradients;
   own_ = weights.flat.slice(0, begin(), borders_[static_cast<size_t>(ranks.rank()) + 1]).clone();
-  model::Config one = config_;
+  lm::Config one = config_;
   one.layers = 1, one.vocab_size = 1;
-  stage_ = model::make_weights(one, weights.flat.device());
+  stage_ = lm::make_weights(one, weights.flat.device());
   stage_.operators = weights.operators;
   const auto [first, length] = layer_range(stage_.layout, 0);
   stage_layer_ = stage_.flat.narrow(0, first, length);
-  stage_gradient_ = model::require_gradients(stage_).narrow(0, first, length);
+  stage_gradient_ = lm::require_gradients(stage_).narrow(0, first, length);
   for (int64_t layer = 0; layer < config_.layers; ++layer) {
     const auto [offset, elements] = layer_range(layout_, layer);
     NEREID_CHECK(elements == length, "layers of {} elements, got {}", length, elements);
     layer_offsets_.push_back(offset);
   }
   for (const auto& parameter : layout_.parameters) {
-    if (parameter.role == model::Role::kEmbedding) embedding_ = &parameter;
-    if (parameter.role == model::Role::kNorm) norm_ = &parameter;
-    if (parameter.role == model::Role::kHead) head_ = &parameter;
+    if (parameter.role == lm::Role::kEmbedding) embedding_ = &parameter;
+    if (parameter.role == lm::Role::kNorm) norm_ = &parameter;
+    if (parameter.role == lm::Role::kHead) head_ = &parameter;
   }
   if (head_ == nullptr) head_ = embedding_;
 }
@@ -77,7 +77,7 @@ Status ShardedModel::fetch(int64_t offset, const at::Tensor& part) {
   return ranks_->share_from_owners(part, borders);
 }
 
-Result<at::Tensor> ShardedModel::fetch(const model::Parameter& parameter) {
+Result<at::Tensor> ShardedModel::fetch(const lm::Parameter& parameter) {
   const at::Tensor part = at::empty({parameter.elements}, own_.options());
   NEREID_TRY_STATUS(fetch(parameter.offset, part));
   return part.view(parameter.info.shape);
@@ -105,8 +105,8 @@ Status ShardedModel::hand_out(int64_t offset, const at::Tensor& part, const at::
 Result<ShardedModel::Passage> ShardedModel::forward(const Batch& batch) {
   const at::Device device = own_.device();
   Passage passage{.tokens = to_device(batch.tokens, device),
-                  .rotation = model::rotation_at(stage_, to_device(batch.positions, device)),
-                  .attention = std::make_shared<model::PackedAttention>(batch.cumulative_lengths, device),
+                  .rotation = lm::rotation_at(stage_, to_device(batch.positions, device)),
+                  .attention = std::make_shared<lm::PackedAttention>(batch.cumulative_lengths, device),
                   .inputs = {},
                   .last = {}};
   at::Tensor hidden;
@@ -117,7 +117,7 @@ Result<ShardedModel::Passage> ShardedModel::forward(const Batch& batch) {
   for (int64_t layer = 0; layer < config_.layers; ++layer) {
     NEREID_TRY_STATUS(fetch_layer(layer));
     passage.inputs.push_back(hidden);
-    hidden = model::layer_forward(stage_, 0, hidden, passage.rotation, *passage.attention).detach();
+    hidden = lm::layer_forward(stage_, 0, hidden, passage.rotation, *passage.attention).detach();
   }
   passage.last = hidden;
   return passage;
@@ -151,7 +151,7 @@ Result<at::Tensor> ShardedModel::learn(const Batch& batch, const Loss& loss, con
     stage_gradient_.zero_();
     const at::Tensor input = leaf(passage.inputs.back());
     passage.inputs.pop_back();
-    const at::Tensor output = model::layer_forward(stage_, 0, input, passage.rotation, *passage.attention);
+    const at::Tensor output = lm::layer_forward(stage_, 0, input, passage.rotation, *passage.attention);
     torch::autograd::backward({output}, {upward});  // adds to the stage's gradient
     upward = input.grad();
     NEREID_TRY_STATUS(hand_out(layer_offsets_[static_cast<size_t>(layer)], stage_gradient_, gradient));

@@ -9,7 +9,7 @@
 
 #include <functional>
 
-#include "nereid/model/decoder/decoder.h"
+#include "nereid/lm/decoder/decoder.h"
 #include "nereid/train/batch.h"
 #include "nereid/train/torch/ranks.h"
 
@@ -18,7 +18,7 @@ namespace nereid::train {
 class ShardedModel {
  public:
   // Of whole weights, the same on every rank; only this rank's range is kept.
-  ShardedModel(const model::Weights& weights, Ranks& ranks, std::vector<int64_t> borders);
+  ShardedModel(const lm::Weights& weights, Ranks& ranks, std::vector<int64_t> borders);
 
   // A loss of the last hidden states [tokens, hidden] and the head [vocab, hidden].
   using Loss = std::function<at::Tensor(const at::Tensor& hidden, const at::Tensor& head)>;
@@ -38,23 +38,23 @@ class ShardedModel {
   int64_t begin() const { return borders_[static_cast<size_t>(ranks_->rank())]; }
   // Elements [offset, offset + part.numel()) of the flat buffer: to all, into `part`, ...
   Status fetch(int64_t offset, const at::Tensor& part);
-  Result<at::Tensor> fetch(const model::Parameter& parameter);
+  Result<at::Tensor> fetch(const lm::Parameter& parameter);
   Status fetch_layer(int64_t layer);
   // ... or from all, added to the own range's gradient.
   Status hand_out(int64_t offset, const at::Tensor& part, const at::Tensor& gradient);
 
   Ranks* ranks_;
   std::vector<int64_t> borders_;
-  model::ParameterLayout layout_;
-  model::Config config_;
+  lm::ParameterLayout layout_;
+  lm::Config config_;
   at::Tensor own_;
   // One layer, as a model of its own with a vocabulary of one.
-  model::Weights stage_;
+  lm::Weights stage_;
   at::Tensor stage_layer_, stage_gradient_;  // flat; gradients of the same places
   std::vector<int64_t> layer_offsets_;
-  const model::Parameter* embedding_ = nullptr;
-  const model::Parameter* norm_ = nullptr;
-  const model::Parameter* head_ = nullptr;  // the embedding where they are tied
+  const lm::Parameter* embedding_ = nullptr;
+  const lm::Parameter* norm_ = nullptr;
+  const lm::Parameter* head_ = nullptr;  // the embedding where they are tied
 };
 
 }  // namespace nereid::train

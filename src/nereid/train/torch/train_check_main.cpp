@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "nereid/model/decoder/weights.h"
+#include "nereid/lm/decoder/weights.h"
 #include "nereid/train/rl/objective.h"
 #include "nereid/train/torch/linear_cross_entropy.h"
 #include "nereid/train/torch/optimizer.h"
@@ -33,20 +33,20 @@ struct Input {
 };
 
 Result<Input> read_input(const std::string& path) {
-  NEREID_TRY(const auto file, model::SafetensorsFile::open(path));
+  NEREID_TRY(const auto file, lm::SafetensorsFile::open(path));
   Input input{.tensors = {}, .told = file.metadata()};
   for (const auto& [name, view] : file.tensors())
     input.tensors[name] = at::from_blob(const_cast<std::byte*>(view.bytes.data()), view.shape,
-                                        at::TensorOptions(model::scalar_type(view.dtype)))
+                                        at::TensorOptions(lm::scalar_type(view.dtype)))
                               .clone();
   return input;
 }
 
 Status write_output(const std::string& path, const Tensors& tensors) {
-  std::vector<model::TensorInfo> infos;
+  std::vector<lm::TensorInfo> infos;
   for (const auto& [name, tensor] : tensors)
-    infos.push_back({name, model::dtype_of(tensor.scalar_type()), tensor.sizes().vec()});
-  NEREID_TRY(auto writer, model::SafetensorsWriter::create(path, infos));
+    infos.push_back({name, lm::dtype_of(tensor.scalar_type()), tensor.sizes().vec()});
+  NEREID_TRY(auto writer, lm::SafetensorsWriter::create(path, infos));
   for (const auto& [name, tensor] : tensors) {
     const at::Tensor whole = tensor.detach().contiguous();
     NEREID_TRY_STATUS(writer.append({static_cast<const std::byte*>(whole.const_data_ptr()), whole.nbytes()}));
@@ -79,12 +79,12 @@ Tensors token_scores(const Input& input) {
 
 // The parameters are those of a tiny Llama; `gradients` is [steps, elements of the flat buffer].
 Tensors optimizer_steps(const Input& input) {
-  model::Config config;
-  config.family = model::Family::kLlama;
+  lm::Config config;
+  config.family = lm::Family::kLlama;
   config.vocab_size = 19, config.hidden_size = 16, config.intermediate_size = 40, config.layers = 2,
   config.heads = 2;
   config.key_value_heads = 1, config.head_dim = 8;
-  const auto layout = model::lay_out_parameters(config);
+  const auto layout = lm::lay_out_parameters(config);
   OptimizerSettings settings{.kind = input.told.at("kind") == "muon" ? OptimizerSettings::Kind::kMuon
                                                                      : OptimizerSettings::Kind::kAdamW,
                              .learning_rate = input.number("learning_rate")};
@@ -114,12 +114,12 @@ Tensors optimizer_steps(const Input& input) {
 // Where the parameters of that tiny Llama lie: names to [offset].
 Tensors layout_of(const Input&) {
   Tensors results;
-  model::Config config;
-  config.family = model::Family::kLlama;
+  lm::Config config;
+  config.family = lm::Family::kLlama;
   config.vocab_size = 19, config.hidden_size = 16, config.intermediate_size = 40, config.layers = 2,
   config.heads = 2;
   config.key_value_heads = 1, config.head_dim = 8;
-  const auto layout = model::lay_out_parameters(config);
+  const auto layout = lm::lay_out_parameters(config);
   for (const auto& parameter : layout.parameters)
     results[parameter.info.name] = at::full({1}, parameter.offset, at::kLong);
   results["elements"] = at::full({1}, layout.elements, at::kLong);
@@ -144,15 +144,15 @@ Batch batch_of(const at::Tensor& tensor, int64_t begin) {
 // What one update of reinforcement learning gathers, in a tiny model that is saved in `folder`: `factors` by the
 // log-probabilities of `tokens`, and besides the mean loss of `examples` from `begin` on, times `weight`.
 Result<Tensors> update(const Input& input) {
-  model::Config config;
-  config.family = model::Family::kLlama;
+  lm::Config config;
+  config.family = lm::Family::kLlama;
   config.vocab_size = 19, config.hidden_size = 16, config.intermediate_size = 40, config.layers = 2, config.heads = 2;
   config.key_value_heads = 1, config.head_dim = 8, config.max_position_embeddings = 64;
   RunFile run;
   run.machine.precision = MachineSettings::Precision::kFloat32, run.machine.recompute = false;
-  model::Weights weights = model::make_weights(config, at::kCPU);
-  model::initialize(weights, 3);
-  NEREID_TRY_STATUS(model::save_weights(weights, input.told.at("folder")));
+  lm::Weights weights = lm::make_weights(config, at::kCPU);
+  lm::initialize(weights, 3);
+  NEREID_TRY_STATUS(lm::save_weights(weights, input.told.at("folder")));
   Alone alone;
   Trainer trainer(run, std::move(weights), alone);
   Supervised besides{.weight = input.number("weight")};

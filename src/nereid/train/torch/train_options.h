@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "nereid/model/decoder/operators.h"
+#include "nereid/lm/decoder/operators.h"
 #include "nereid/train/metrics.h"
 
 namespace nereid::train {
@@ -19,7 +19,7 @@ struct TrainOptions {
   int64_t profile_step = -1;  // of SFT: on rank 0 a table of what this step's time went to is written to stderr
   // What layers compute element by element, where it is not to be PyTorch's operators: asked once, by each
   // rank.
-  std::function<Result<std::shared_ptr<model::Operators>>(const model::Config&, c10::Device)> operators = {};
+  std::function<Result<std::shared_ptr<lm::Operators>>(const lm::Config&, c10::Device)> operators = {};
   // Called after each step on rank 0.
   std::function<Status(int64_t step, const Figures& figures)> tell = {};
 };

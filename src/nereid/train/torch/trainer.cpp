@@ -7,14 +7,14 @@
 
 #include <cmath>
 
-#include "nereid/model/decoder/device.h"
+#include "nereid/lm/decoder/device.h"
 #include "nereid/train/torch/linear_cross_entropy.h"
 #include "nereid/train/torch/recompute.h"
 
 namespace nereid::train {
 namespace {
 
-std::vector<int64_t> borders_of(const model::ParameterLayout& layout, OptimizerSettings::Kind kind,
+std::vector<int64_t> borders_of(const lm::ParameterLayout& layout, OptimizerSettings::Kind kind,
                                 int64_t ranks) {
   std::vector<int64_t> borders;
   for (int64_t rank = 0; rank <= ranks; ++rank)
@@ -23,7 +23,7 @@ std::vector<int64_t> borders_of(const model::ParameterLayout& layout, OptimizerS
 }
 
 at::Tensor on_device(const std::vector<int32_t>& numbers, at::Device device) {
-  return model::sent_to(numbers, device).to(at::kLong);
+  return lm::sent_to(numbers, device).to(at::kLong);
 }
 
 // On the host, where which rows have one is found without waiting for the device.
@@ -34,7 +34,7 @@ at::Tensor targets_of(const Batch& batch) {
 
 }  // namespace
 
-Trainer::Trainer(const RunFile& run, model::Weights weights, Ranks& ranks)
+Trainer::Trainer(const RunFile& run, lm::Weights weights, Ranks& ranks)
     : run_(run),
       weights_(std::move(weights)),
       ranks_(&ranks),
@@ -50,7 +50,7 @@ Trainer::Trainer(const RunFile& run, model::Weights weights, Ranks& ranks)
     gathered_ = at::zeros_like(master_);
     return;
   }
-  gradient_ = model::require_gradients(weights_);
+  gradient_ = lm::require_gradients(weights_);
   gathered_ = gradient_.scalar_type() == at::kFloat
                   ? gradient_
                   : at::zeros(gradient_.sizes(), gradient_.options().dtype(at::kFloat));
@@ -65,7 +65,7 @@ at::Tensor Trainer::own_weights() const {
 
 at::Tensor Trainer::hidden_of(const Batch& batch) const {
   const at::Device device = device_;
-  const auto attention = std::make_shared<model::PackedAttention>(batch.cumulative_lengths, device);
+  const auto attention = std::make_shared<lm::PackedAttention>(batch.cumulative_lengths, device);
   const bool recompute = run_.machine.recompute && c10::GradMode::is_enabled();
   return training_hidden_states(weights_, on_device(batch.tokens, device), on_device(batch.positions, device),
                                 attention, recompute);

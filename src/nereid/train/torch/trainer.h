@@ -4,7 +4,7 @@
 #include <functional>
 #include <optional>
 
-#include "nereid/model/decoder/decoder.h"
+#include "nereid/lm/decoder/decoder.h"
 #include "nereid/train/batch.h"
 #include "nereid/train/run_file.h"
 #include "nereid/train/torch/host_copies.h"
@@ -34,7 +34,7 @@ struct Supervised {
 class Trainer {
  public:
   // `weights` are the model to begin with, in the run's precision, the same on every rank.
-  Trainer(const RunFile& run, model::Weights weights, Ranks& ranks);
+  Trainer(const RunFile& run, lm::Weights weights, Ranks& ranks);
 
   struct Figures {
     double loss = 0;           // mean over the targets of all ranks
@@ -63,7 +63,7 @@ class Trainer {
   Result<double> loss_sum(const std::vector<Batch>& batches);
 
   // Where weights are sharded there are no tensors, but configuration and layout.
-  const model::Weights& weights() const { return weights_; }
+  const lm::Weights& weights() const { return weights_; }
   // Begins to copy to the host what a checkpoint keeps of this rank, and the weights for whoever asks for
   // them (rank 0 alone, where they are sharded); what may go on meanwhile does, and `apply` waits. All ranks
   // call it.
@@ -93,7 +93,7 @@ class Trainer {
   Result<Figures> gather_all(size_t count, const std::function<at::Tensor(size_t)>& backward);
 
   RunFile run_;
-  model::Weights weights_;
+  lm::Weights weights_;
   Ranks* ranks_;
   at::Device device_;
   std::vector<int64_t> borders_;

@@ -1,0 +1,84 @@
+#include "nereid/lm/chat//prompts.h"
+
+#include <algorithm>
+
+#include "nereid/base/file.h"
+#include "nereid/base/hash.h"
+
+namespace nereid::lm {
+
+Result<std::string> fill(const std::string& text, const std::map<std::string, std::string>& values,
+                         const std::string& what) {
+  std::string out;
+  size_t at = 0;
+  while (true) {
+    const size_t open = text.find("{{", at);
+    const size_t close = open == text.npos ? text.npos : text.find("}}", open);
+    if (close == text.npos) return out + text.substr(at);
+    const std::string key = text.substr(open + 2, close - open - 2);
+    const auto value = values.find(key);
+    if (value == values.end())
+      return input_error("{}:{}: nothing is called '{{{{{}}}}}' here", what,
+                         1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(open), '\n'),
+                         key);
+    out += text.substr(at, open - at) + value->second;
+    at = close + 2;
+  }
+}
+
+Result<Prompts> Prompts::load(const std::filesystem::path& folder) {
+  Prompts prompts;
+  NEREID_TRY(prompts.system, read_file(folder / "system.md", size_t{1} << 20));
+  NEREID_TRY(prompts.task, read_file(folder / "task.md", size_t{1} << 20));
+  NEREID_TRY(prompts.repair, read_file(folder / "repair.md", size_t{1} << 20));
+  NEREID_TRY(auto tried, fill(prompts.task, {{"name", ""}, {"source", ""}}, (folder / "task.md").string()));
+  NEREID_TRY(tried, fill(prompts.repair, {{"evidence", ""}}, (folder / "repair.md").string()));
+  std::string hashes = sha256_hex(prompts.system) + sha256_hex(prompts.task) + sha256_hex(prompts.repair);
+  const auto read_begin = [&](const std::filesystem::path& file, std::string& into) -> Result<bool> {
+    if (std::error_code ignored; !std::filesystem::exists(file, ignored)) return false;
+    NEREID_TRY(into, read_file(file, size_t{1} << 20));
+    while (into.ends_with('\n')) into.pop_back();
+    NEREID_TRY(tried, fill(into, {{"steps", ""}}, file.string()));
+    if (!into.empty()) hashes += sha256_hex(into);
+    return !into.empty();
+  };
+  NEREID_TRY(bool more, read_begin(folder / "begin.md", prompts.begin));
+  for (int number = 1; more; ++number) {
+    std::string other;
+    NEREID_TRY(more, read_begin(folder / fmt::format("begin-{}.md", number), other));
+    if (more) prompts.otherwise.push_back(std::move(other));
+  }
+  prompts.hash = sha256_hex(hashes);
+  return prompts;
+}
+
+Result<std::vector<std::string>> Prompts::begins_with(const std::string& steps) const {
+  std::vector<std::string> begins;
+  if (begin.empty() || steps.empty()) return begins;
+  const std::map<std::string, std::string> values = {{"steps", steps.substr(0, steps.find_last_not_of('\n') + 1)}};
+  NEREID_TRY(begins.emplace_back(), fill(begin, values, "begin.md"));
+  for (const std::string& other : otherwise) {
+    NEREID_TRY(begins.emplace_back(), fill(other, values, fmt::format("begin-{}.md", begins.size() - 1)));
+  }
+  return begins;
+}
+
+Result<std::string> Prompts::begin_with(const std::string& steps) const {
+  NEREID_TRY(auto begins, begins_with(steps));
+  return begins.empty() ? std::string() : std::move(begins.front());
+}
+
+Result<std::vector<ChatMessage>> Prompts::ask(const std::string& name, const std::string& source) const {
+  NEREID_TRY(auto asked, fill(task, {{"name", name}, {"source", source}}, "task.md"));
+  std::vector<ChatMessage> messages;
+  if (!system.empty()) messages.push_back({.role = "system", .content = system});
+  messages.push_back({.role = "user", .content = std::move(asked)});
+  return messages;
+}
+
+std::filesystem::path prompts_of(const std::filesystem::path& model, const std::filesystem::path& usual) {
+  std::error_code ignored;
+  return std::filesystem::exists(model / "prompts", ignored) ? model / "prompts" : usual;
+}
+
+}  // namespace nereid::lm

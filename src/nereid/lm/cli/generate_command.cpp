@@ -1,0 +1,294 @@
+// `nereid generate`: continues prompts with a model.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+
+#include "nereid/base/deadline.h"
+#include "nereid/base/file.h"
+#include "nereid/base/interrupt.h"
+#include "nereid/base/json_field.h"
+#include "nereid/base/number_option.h"
+#include "nereid/base/progress.h"
+#include "nereid/base/standard_output.h"
+#include "nereid/base/text.h"
+#include "nereid/lm/engine/runner/generation.h"
+#include "nereid/lm/engine/stop_matcher.h"
+#include "nereid/lm/cli/command.h"
+#include "nereid/lm/cli//engine_options.h"
+#include "nereid/lm/cli//loaded_model.h"
+#include "nereid/lm/chat//chat_template.h"
+#include "nereid/lm/tokenizer//tokenizer.h"
+
+namespace nereid::lm {
+namespace {
+
+constexpr const char* kGenerateExamples = R"(Examples:
+  nereid generate --chat --prompt - < task.py --temperature 0 --max-tokens 4096    kernels of Nereid's own model, unjudged
+  nereid generate --model Qwen3-8B --prompt 'def fibonacci(n):'                  as it is drawn
+  nereid generate --model Qwen3-8B --prompt - < prompt.txt --temperature 0       greedy, the prompt from standard input
+  nereid generate --model Qwen3-8B --chat --prompt 'What is RMS norm?' --system 'Be brief.'
+  nereid generate --model Qwen3-8B --prompt 'A haiku:' -n 8 --seed 1 --json      eight samples, a JSON object each
+  nereid generate --model Qwen3-8B --prompts prompts.jsonl --json > answers.jsonl
+  nereid generate --model Qwen3-8B --prompts prompts.jsonl --json -n 16 --enough 12    the slowest of each prompt's samples are dropped
+
+MODEL is a folder with config.json, safetensors and tokenizer.json, of the Qwen3, Qwen2 (2.5) or Llama 3 family; the one that comes with Nereid knows tasks and nothing else. Each line of prompts.jsonl
+is {"prompt": "..."}, {"messages": [{"role": "user", "content": "..."}, ...]} (as the model was taught: chat_template.jinja or tokenizer_config.json
+says how; with "begin": "..." each answer begins so and `text` is what follows) or {"tokens": [...]}; answers come as they are done, and name their line by `index`, from 0. Temperature, top-k and top-p
+are those of generation_config.json where not given. The same seed gives the same samples, whatever else is generated beside them.
+
+A JSON object has `index`, `sample`, `text`, `tokens`, `logprobs` (under the model), `drawn_logprobs` (under the distribution that was drawn from),
+`finish_reason` (end: an end token, stop: a stop string, length) and `tokens_per_s` (of all samples until then).)";
+
+constexpr size_t kMostPrompt = size_t{64} << 20;
+
+struct GenerateOptions : EngineOptions {
+  std::string prompt, prompts, system;
+  bool json = false, ignore_end = false, no_special = false, chat = false, no_thinking = false;
+  int64_t samples = 1, enough = 0, most_new = 256, top_k = -1;
+  double temperature = -1, top_p = -1, min_p = 0;
+  uint64_t seed = 0;
+  std::vector<std::string> stops;
+};
+
+// What is known of one sample.
+struct Sample {
+  explicit Sample(const std::shared_ptr<const lm::Tokenizer>& tokenizer, const std::vector<std::string>& stops)
+      : decoder(tokenizer, /*skip_special=*/true), stops(stops) {}
+  lm::StreamDecoder decoder;
+  lm::StopMatcher stops;
+  std::string text;  // as far as it is certain
+  std::vector<int64_t> tokens;
+  std::vector<float> logprobs, drawn_logprobs;
+};
+
+Result<std::vector<int64_t>> encode(lm::Encoder& encoder, const std::string& text, bool special) {
+  std::vector<lm::TokenId> ids;
+  NEREID_TRY_STATUS(encoder.encode(text, {.add_special = special}, ids));
+  return std::vector<int64_t>(ids.begin(), ids.end());
+}
+
+// What prompts become tokens with. A checkpoint whose conversations are not known can still continue texts.
+struct Reader {
+  lm::Encoder encoder;
+  Result<lm::ChatTemplate> chat;
+};
+
+Result<std::vector<int64_t>> encode_chat(Reader& reader, const std::vector<lm::ChatMessage>& messages, const GenerateOptions& options) {
+  if (!reader.chat.ok()) return reader.chat.error();
+  NEREID_TRY(const std::string text, lm::render_chat(*reader.chat, messages, {.thinking = !options.no_thinking}));
+  return encode(reader.encoder, text, /*special=*/false);  // it has its own
+}
+
+// A text to continue, or with --chat a question.
+Result<std::vector<int64_t>> encode_prompt(Reader& reader, const std::string& text, const GenerateOptions& options) {
+  if (!options.chat) return encode(reader.encoder, text, !options.no_special);
+  std::vector<lm::ChatMessage> messages;
+  if (!options.system.empty()) messages.push_back({.role = "system", .content = options.system});
+  messages.push_back({.role = "user", .content = text});
+  return encode_chat(reader, messages, options);
+}
+
+// A line of --prompts.
+Result<std::vector<int64_t>> prompt_of(const Json& document, const std::string& where, Reader& reader, const GenerateOptions& options) {
+  const JsonField root(document, where);
+  NEREID_TRY(const auto conversation, root.find("messages"));
+  if (conversation) {
+    NEREID_TRY(const auto messages, lm::chat_messages(conversation->json(), where + ".messages"));
+    NEREID_TRY(auto ids, encode_chat(reader, messages, options));
+    NEREID_TRY(const std::string begin, root.text_at("begin", kMostPrompt));
+    NEREID_TRY(const auto begun, encode(reader.encoder, begin, /*special=*/false));
+    ids.insert(ids.end(), begun.begin(), begun.end());
+    return ids;
+  }
+  NEREID_TRY(const auto tokens, root.find("tokens"));
+  if (!tokens) {
+    NEREID_TRY(const auto prompt, root.at("prompt"));
+    NEREID_TRY(const std::string text, prompt.text(kMostPrompt));
+    return encode_prompt(reader, text, options);
+  }
+  std::vector<int64_t> ids;
+  NEREID_TRY_STATUS(tokens->each(size_t{1} << 24, [&](const JsonField& token) -> Status {
+    NEREID_TRY(const int64_t id, token.integer());
+    ids.push_back(id);
+    return ok_status();
+  }));
+  return ids;
+}
+
+Result<std::vector<std::vector<int64_t>>> read_prompts(const GenerateOptions& options, Reader& reader) {
+  std::vector<std::vector<int64_t>> prompts;
+  if (options.prompts.empty()) {
+    std::string text = options.prompt;
+    if (text == "-") {
+      NEREID_TRY(text, read_file("/dev/stdin"));
+    }
+    NEREID_TRY(auto ids, encode_prompt(reader, text, options));
+    prompts.push_back(std::move(ids));
+    return prompts;
+  }
+  NEREID_TRY(const std::string lines, read_file(options.prompts));
+  size_t number = 0;
+  for (std::string_view rest = lines; !rest.empty();) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    const std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    const std::string where = fmt::format("{}:{}", options.prompts, ++number);
+    if (trimmed(line).empty()) continue;
+    NEREID_TRY(const Json document, parse_json(line, where));
+    NEREID_TRY(auto ids, prompt_of(document, where, reader, options));
+    prompts.push_back(std::move(ids));
+  }
+  if (prompts.empty()) return input_error("{}: expected at least one prompt", options.prompts);
+  return prompts;
+}
+
+// Hands out what is generated: as it comes where there is one sample, else sample by sample.
+class Answers {
+ public:
+  Answers(const GenerateOptions& options, std::shared_ptr<const lm::Tokenizer> tokenizer, lm::Generation& generation, int64_t samples)
+      : options_(options), tokenizer_(std::move(tokenizer)), generation_(generation), progress_("generate", samples), streams_(samples == 1 && !options.json) {}
+
+  void take(const lm::Token& token, bool is_end) {
+    const auto key = std::pair(token.request, token.sample);
+    Sample& sample = samples_.try_emplace(key, tokenizer_, options_.stops).first->second;
+    if (std::isnan(token.logprob) && written_.ok())
+      written_ = input_error("prompt {}, sample {}: expected numbers for token {}, got NaN: the checkpoint's weights are broken, or too large for {}",
+                             token.request, token.sample, sample.tokens.size(), options_.dtype.empty() ? "its type" : options_.dtype);
+    if (++tokens_ % 16 == 0) progress_.beside(fmt::format("{} tokens, {:.0f} a second", tokens_, static_cast<double>(tokens_) / watch_.seconds()));
+    sample.tokens.push_back(token.token);
+    sample.logprobs.push_back(token.logprob);
+    sample.drawn_logprobs.push_back(token.drawn_logprob);
+    std::string certain = is_end ? "" : sample.stops.push(sample.decoder.push(static_cast<lm::TokenId>(token.token)));
+    const bool last = token.last && !sample.stops.matched();
+    if (last) {
+      certain += sample.stops.push(sample.decoder.finish());
+      certain += sample.stops.finish();
+    }
+    sample.text += certain;
+    if (streams_) write(certain);
+    if (!last && !sample.stops.matched()) return;
+    if (!token.last) generation_.stop(token.request, token.sample);
+    finish(key, sample, sample.stops.matched() ? "stop" : is_end ? "end" : "length");
+    samples_.erase(key);
+  }
+
+  // Whether there were tokens to write, and all of them could be written so far.
+  const Status& written() const { return written_; }
+  int64_t tokens() const { return tokens_; }
+  double seconds() const { return watch_.seconds(); }
+
+ private:
+  void write(std::string_view text) {
+    if (written_.ok()) written_ = stream_stdout(text);
+  }
+
+  void finish(std::pair<size_t, int64_t> key, const Sample& sample, const char* reason) {
+    progress_.advance();
+    if (options_.json) {
+      const Json line = {{"index", key.first},
+                         {"sample", key.second},
+                         {"text", sample.text},
+                         {"tokens", sample.tokens},
+                         {"logprobs", sample.logprobs},
+                         {"drawn_logprobs", sample.drawn_logprobs},
+                         {"finish_reason", reason},
+                         {"tokens_per_s", static_cast<double>(tokens_) / watch_.seconds()}};
+      write(line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+    } else if (streams_) {
+      write("\n");
+    } else {
+      write(fmt::format("--- prompt {}, sample {}\n{}\n", key.first, key.second, sample.text));
+    }
+  }
+
+  const GenerateOptions& options_;
+  std::shared_ptr<const lm::Tokenizer> tokenizer_;
+  lm::Generation& generation_;
+  Progress progress_;
+  const bool streams_;
+  std::map<std::pair<size_t, int64_t>, Sample> samples_;
+  int64_t tokens_ = 0;
+  Stopwatch watch_;
+  Status written_ = ok_status();
+};
+
+lm::RunnerOptions cache_for(const GenerateOptions& options, const LoadedModel& loaded, const std::vector<std::vector<int64_t>>& prompts) {
+  size_t longest = 0;
+  for (const auto& prompt : prompts) longest = std::max(longest, prompt.size());
+  const int64_t most_tokens = std::min(static_cast<int64_t>(longest) + options.most_new, loaded.weights.config.max_position_embeddings);
+  return runner_options(options, loaded.where, std::min(options.sequences, static_cast<int64_t>(prompts.size()) * options.samples), most_tokens);
+}
+
+Result<Answer> generate(const GenerateOptions& options) {
+  const c10::NoGradGuard no_gradients;
+  if (options.prompt.empty() == options.prompts.empty()) return input_error("expected either --prompt or --prompts");
+  if (options.enough > options.samples) return input_error("--enough: expected at most {} (--samples), got {}", options.samples, options.enough);
+  if (!options.chat && !options.system.empty()) return input_error("--system: expected --chat with it");
+  NEREID_TRY(const auto tokenizer, lm::Tokenizer::load(std::filesystem::path(options.model) / "tokenizer.json"));
+  Reader reader{lm::Encoder(tokenizer), lm::read_chat_template(options.model, *tokenizer)};
+  NEREID_TRY(const auto prompts, read_prompts(options, reader));
+  NEREID_TRY(const auto loaded, load_model(options));
+  const auto& said = loaded.said;
+  NEREID_TRY(const auto runner, lm::Runner::create(loaded.weights, *loaded.device, cache_for(options, loaded, prompts)));
+
+  lm::GenerationRequest request{.prompt = {}, .samples = options.samples, .most_new = options.most_new, .enough = options.enough};
+  request.draw = {.temperature = options.temperature >= 0 ? options.temperature : said.temperature.value_or(1),
+                  .top_k = options.top_k >= 0 ? options.top_k : said.top_k.value_or(0),
+                  .top_p = options.top_p > 0 ? options.top_p : said.top_p.value_or(1),
+                  .min_p = options.min_p,
+                  .seed = options.seed};
+  if (!options.ignore_end) request.end_tokens = said.eos_token_ids;
+  lm::Generation generation(*runner, {.most_sequences = options.sequences, .most_step_tokens = options.step_tokens});
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    request.prompt = prompts[i];
+    if (const auto added = generation.add(request); !added.ok()) return input_error("prompt {}: {}", i, added.error().message);
+  }
+  Answers answers(options, tokenizer, generation, static_cast<int64_t>(prompts.size()) * options.samples);
+  while (!generation.idle()) {
+    if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
+    generation.step([&](const lm::Token& token) {
+      const auto& ends = request.end_tokens;
+      answers.take(token, std::find(ends.begin(), ends.end(), token.token) != ends.end());
+    });
+    if (!answers.written().ok() && answers.written().error().blame == Blame::kInterrupted) return Answer::kYes;  // nobody reads any more
+    NEREID_TRY_STATUS(answers.written());
+  }
+  if (!options.json) fmt::print(stderr, "{} tokens, {:.1f} a second\n", answers.tokens(), static_cast<double>(answers.tokens()) / answers.seconds());
+  return Answer::kYes;
+}
+
+}  // namespace
+
+void add_generate_command(CLI::App& app, Chosen& chosen) {
+  auto options = std::make_shared<GenerateOptions>();
+  auto* command = app.add_subcommand("generate", "Continue prompts with a language model");
+  command->footer(kGenerateExamples);
+  add_model_option(*command, *options);
+  command->add_option("--prompt", options->prompt, "The text to continue; - for standard input");
+  command->add_option("--prompts", options->prompts, "A file with a JSON object a line");
+  command->add_flag("--chat", options->chat, "The prompt is a question, put as the model was taught, and it answers");
+  command->add_option("--system", options->system, "What goes before the question");
+  command->add_flag("--no-thinking", options->no_thinking, "The answer begins with an empty thought");
+  command->add_option("-n,--samples", options->samples, "Samples of each prompt")->check(CLI::Range(int64_t{1}, int64_t{1} << 20))->capture_default_str();
+  command->add_option("--enough", options->enough, "Of each prompt's samples: when so many have ended by themselves, the others are dropped; 0: all are wanted")->check(CLI::Range(int64_t{0}, int64_t{1} << 20))->capture_default_str();
+  command->add_option("--max-tokens", options->most_new, "Of a sample")->check(CLI::Range(int64_t{1}, int64_t{1} << 24))->capture_default_str();
+  command->add_option("--temperature", options->temperature, "0: the most probable token")->check(within(0, 100));
+  command->add_option("--top-k", options->top_k, "Only the k most probable tokens; 0: all")->check(CLI::Range(int64_t{0}, int64_t{1} << 24));
+  command->add_option("--top-p", options->top_p, "Only the most probable tokens that make up this share")->check(within(1e-9, 1));
+  command->add_option("--min-p", options->min_p, "Only tokens at least so probable, of the most probable one")->check(within(0, 1));
+  command->add_option("--seed", options->seed, "Samples of another seed are others")->check(a_seed())->capture_default_str();
+  command->add_option("--stop", options->stops, "A text that ends a sample, itself left out; may be given again")->allow_extra_args(false);
+  command->add_flag("--ignore-end", options->ignore_end, "Go on after the model's end tokens");
+  command->add_flag("--no-special", options->no_special, "Nothing before the prompt: Llama 3's tokenizer puts a token there");
+  add_engine_options(*command, *options);
+  command->add_flag("--json", options->json, "One JSON object a sample");
+  command->callback([options, &chosen] {
+    chosen.json = options->json;
+    chosen.run = [options]() -> Result<Answer> {
+      NEREID_TRY_STATUS(name_model(*options));
+      return generate(*options);
+    };
+  });
+}
+
+}  // namespace nereid::lm

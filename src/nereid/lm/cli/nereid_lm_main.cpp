@@ -1,0 +1,25 @@
+// nereid-lm: the program that runs language models. It links libtorch, which `nereid` does not; the command
+// line is the same, and `nereid generate ...` becomes it. libtorch's CUDA half is loaded when a GPU is asked
+// for, so one program serves both kinds of machine.
+#include <CLI/CLI.hpp>
+
+#include "nereid/lm/cli/command.h"
+
+int main(int argc, char** argv) {
+  CLI::App app{"The half of nereid that runs language models.", "nereid-lm"};
+  app.require_subcommand(1);
+  nereid::Chosen chosen;
+  nereid::lm::add_generate_command(app, chosen);
+  nereid::lm::add_propose_command(app, chosen);
+  nereid::lm::add_serve_command(app, chosen);
+  nereid::lm::add_logits_command(app, chosen);
+  nereid::lm::add_export_command(app, chosen);
+  nereid::lm::add_train_rl_command(app, chosen);
+  nereid::lm::add_train_sft_command(app, chosen);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : nereid::exit_code(nereid::Blame::kInput);
+  }
+  return nereid::run_to_exit_code(chosen);
+}

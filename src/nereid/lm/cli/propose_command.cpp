@@ -1,0 +1,328 @@
+// `nereid-lm propose`: a model that is loaded once and answers whoever started it; what policy/model_process.h starts.
+//
+// One JSON object a line. In:
+//   {"id": 3, "messages": [{"role": "user", "content": "..."}], "samples": [0, 1, 2], "seed": 7, "temperature": 1, "top_p": 1, "top_k": 0,
+//    "most_tokens": 4096, "enough": 0, "begin": []}
+//                        sample 0 is greedy; the others are drawn, each by the seed and its own number, so that it is the same whatever is asked beside it.
+//                        What is not given is generation_config.json's; `enough`: so many that are done end the others; `begin`: what answers
+//                        begin with, which is not generated: sample s with the s-th, greedily, and those for which there is none with the first
+//   {"cancel": 3}        nothing more is said of it
+//   {"go": true}         with --turns: it computes until {"go": false}, and says {"holds": true} when it has stopped
+// Out, as it happens:
+//   {"ready": true, "device": "cpu", "context": 4096}
+//   {"id": 3, "sample": 1, "text": "...", "finish": "end", "tokens": 210, "prompt_tokens": 512, "seconds": 1.5}
+//                        `finish`: "length" where it was cut, "repeats" where it went round in circles and was broken off; `seconds` since the request came
+//   {"id": 3, "refused": "..."}    nothing is generated, for this reason
+//   {"id": 3, "over": true}        all was said
+//   {"written": 90, "seconds": 0.5}    every half second of work: so many tokens for all together since the last of these
+// What is no request ends the process, and so does the end of the input, at once: whoever asked is gone.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "nereid/base/deadline.h"
+#include "nereid/base/interrupt.h"
+#include "nereid/base/json_field.h"
+#include "nereid/lm/engine/repetition.h"
+#include "nereid/lm/engine/runner/generation.h"
+#include "nereid/lm/cli/command.h"
+#include "nereid/lm/cli//engine_options.h"
+#include "nereid/lm/cli//loaded_model.h"
+#include "nereid/lm/chat//chat_template.h"
+#include "nereid/lm/tokenizer//tokenizer.h"
+
+namespace nereid::lm {
+namespace {
+
+constexpr double kTellSeconds = 0.5;
+constexpr int64_t kMostSampleNumber = int64_t{1} << 40;
+constexpr int64_t kMostCacheBytesOnCpu = int64_t{768} << 20;  // it is written over once at the start
+constexpr size_t kMostLine = size_t{64} << 20;
+
+struct ProposeOptions : EngineOptions {
+  int64_t most_tokens = 0;
+  bool turns = false;
+};
+
+// Lines from standard input, read beside the generation. Never destroyed: its thread reads until the process ends.
+class Lines {
+ public:
+  Lines() {
+    std::thread([this] { read(); }).detach();
+  }
+  // What has come; where that is nothing and `wait`, the next, or nothing at an interrupt.
+  std::deque<std::string> take(bool wait) {
+    std::unique_lock lock(mutex_);
+    while (wait && lines_.empty() && !interrupted()) come_.wait_for(lock, std::chrono::milliseconds(200));
+    return std::exchange(lines_, {});
+  }
+
+ private:
+  void read() {
+    std::string rest;
+    while (true) {
+      char chunk[1 << 16];
+      const ssize_t got = ::read(STDIN_FILENO, chunk, sizeof chunk);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0 || rest.size() > kMostLine) ::_exit(0);  // in the middle of a forward, too
+      rest.append(chunk, static_cast<size_t>(got));
+      size_t at = 0;
+      const std::lock_guard lock(mutex_);
+      for (size_t end; (end = rest.find('\n', at)) != rest.npos; at = end + 1) lines_.push_back(rest.substr(at, end - at));
+      rest.erase(0, at);
+      come_.notify_one();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable come_;
+  std::deque<std::string> lines_;
+};
+
+void say(const Json& json) {
+  const std::string line = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  for (std::string_view rest = line; !rest.empty();) {
+    const ssize_t wrote = ::write(STDOUT_FILENO, rest.data(), rest.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) ::_exit(0);  // nobody reads any more
+    rest.remove_prefix(static_cast<size_t>(wrote));
+  }
+}
+
+struct AskedSample {
+  AskedSample(int64_t number, const std::shared_ptr<const lm::Tokenizer>& tokenizer) : number(number), decoder(tokenizer) {}
+  int64_t number = 0, tokens = 0;
+  lm::StreamDecoder decoder;
+  lm::RepetitionWatch watch;
+  std::string text;
+};
+
+struct AskedGroup {
+  int64_t prompt_tokens = 0, enough = 0, done = 0;
+  Stopwatch watch;
+  std::vector<AskedSample> samples;
+  std::vector<size_t> requests;  // the engine's numbers
+};
+
+// Samples of a group that begin alike.
+struct AskedRequest {
+  int64_t group = 0;            // its id
+  std::vector<size_t> samples;  // as the engine counts them: places in the group's
+};
+
+class Proposing {
+ public:
+  Proposing(std::shared_ptr<const lm::Tokenizer> tokenizer, const lm::GenerationConfig& said, const lm::ChatTemplate& chat, lm::Generation& generation, int64_t most_tokens, bool holds)
+      : tokenizer_(tokenizer), encoder_(tokenizer), said_(said), chat_(chat), generation_(generation), most_tokens_(most_tokens), holds_(holds) {}
+
+  Result<Answer> run(Lines& lines) {
+    while (!interrupted()) {
+      const bool waits = holds_ || generation_.idle();
+      if (waits) tell_pace();
+      for (const std::string& line : lines.take(waits)) NEREID_TRY_STATUS(obey(line));
+      if (waits) at_work_ = Stopwatch();
+      if (holds_) continue;
+      generation_.step([&](const lm::Token& token) { take(token); });
+      if (at_work_.seconds() >= kTellSeconds) tell_pace();
+    }
+    return Error{"interrupted", Blame::kInterrupted};
+  }
+
+ private:
+  Status obey(const std::string& line) {
+    NEREID_TRY(const Json document, parse_json(line, "a request"));
+    const JsonField root(document, "request");
+    NEREID_TRY(const auto go, root.find("go"));
+    if (go) {
+      NEREID_TRY(const bool goes, go->boolean());
+      holds_ = !goes;
+      if (holds_) say({{"holds", true}});
+      return ok_status();
+    }
+    NEREID_TRY(const auto cancelled, root.find("cancel"));
+    if (cancelled) {
+      NEREID_TRY(const int64_t id, cancelled->integer());
+      drop(id);
+      return ok_status();
+    }
+    NEREID_TRY(const int64_t id, root.integer_at("id", -1, 0, INT64_MAX));
+    if (groups_.contains(id)) return root.expected("an id that is not under way");
+    const Status added = add(root, id);
+    if (added.ok()) return ok_status();
+    drop(id);
+    say({{"id", id}, {"refused", added.error().message}});
+    return ok_status();
+  }
+
+  // Nothing more is generated for it; it may be over already.
+  void drop(int64_t id) {
+    const auto found = groups_.find(id);
+    if (found == groups_.end()) return;
+    for (const size_t key : found->second.requests) {
+      generation_.cancel(key);
+      requests_.erase(key);
+    }
+    groups_.erase(found);
+  }
+
+  Result<std::vector<std::string>> read_begins(const JsonField& root) {
+    std::vector<std::string> begins;
+    NEREID_TRY(const auto list, root.find("begin"));
+    if (list) {
+      NEREID_TRY_STATUS(list->each(1 << 16, [&](const JsonField& field) -> Status {
+        NEREID_TRY(begins.emplace_back(), field.text(kMostLine));
+        return ok_status();
+      }));
+    }
+    if (begins.empty()) begins.emplace_back();
+    return begins;
+  }
+
+  Status add(const JsonField& root, int64_t id) {
+    NEREID_TRY(const JsonField messages, root.at("messages"));
+    NEREID_TRY(const auto conversation, lm::chat_messages(messages.json(), "request.messages"));
+    NEREID_TRY(const std::string text, lm::render_chat(chat_, conversation));
+    NEREID_TRY(const auto begins, read_begins(root));
+    lm::DrawParameters drawn;
+    const auto number = [&](const char* name, double otherwise, double& into) -> Status {
+      NEREID_TRY(const auto field, root.find(name));
+      into = otherwise;
+      if (!field) return ok_status();
+      NEREID_TRY(into, field->number());
+      return ok_status();
+    };
+    NEREID_TRY_STATUS(number("temperature", said_.temperature.value_or(0) > 0 ? *said_.temperature : 1, drawn.temperature));
+    NEREID_TRY_STATUS(number("top_p", said_.top_p.value_or(1), drawn.top_p));
+    NEREID_TRY(drawn.top_k, root.integer_at("top_k", said_.top_k.value_or(0), 0, 1 << 24));
+    NEREID_TRY(const int64_t seed, root.integer_at("seed", 0, INT64_MIN, INT64_MAX));
+    NEREID_TRY(const int64_t most_new, root.integer_at("most_tokens", most_tokens_, 1, INT64_MAX));
+    AskedGroup& group = groups_[id];
+    NEREID_TRY(group.enough, root.integer_at("enough", 0, 0, INT32_MAX));
+    std::map<size_t, std::vector<size_t>> alike;  // by what they begin with
+    NEREID_TRY(const auto samples, root.at("samples"));
+    NEREID_TRY_STATUS(samples.each(1 << 16, [&](const JsonField& field) -> Status {
+      NEREID_TRY(const int64_t sample, field.integer(0, kMostSampleNumber));
+      const size_t begin = std::cmp_less(sample, begins.size()) ? static_cast<size_t>(sample) : 0;
+      alike[begin].push_back(group.samples.size());
+      group.samples.emplace_back(sample, tokenizer_).text = begins[begin];
+      return ok_status();
+    }));
+    if (group.samples.empty()) return samples.expected("at least one sample");
+    for (auto& [begin, places] : alike) {
+      std::vector<lm::TokenId> ids;
+      NEREID_TRY_STATUS(encoder_.encode(text + begins[begin], {}, ids));
+      lm::GenerationRequest request{.prompt = {ids.begin(), ids.end()}, .end_tokens = said_.eos_token_ids};
+      request.most_new = most_new;
+      for (const size_t place : places) {
+        const int64_t sample = group.samples[place].number;
+        auto& own = request.draws.emplace_back(drawn);
+        own.seed = lm::seed_of_sample(static_cast<uint64_t>(seed), sample);
+        if (sample == 0 || begin > 0) own.temperature = 0;
+      }
+      request.draw = drawn;  // to be checked
+      request.samples = std::ssize(places);
+      request.enough = std::min(group.enough, request.samples);
+      group.prompt_tokens = std::max(group.prompt_tokens, std::ssize(request.prompt));
+      NEREID_TRY(const size_t key, generation_.add(std::move(request)));
+      group.requests.push_back(key);
+      requests_.emplace(key, AskedRequest{.group = id, .samples = std::move(places)});
+    }
+    return ok_status();
+  }
+
+  void tell_pace() {
+    if (written_ > 0) say({{"written", written_}, {"seconds", at_work_.seconds()}});
+    written_ = 0;
+    at_work_ = Stopwatch();
+  }
+
+  void take(const lm::Token& token) {
+    ++written_;
+    const auto asked = requests_.find(token.request);
+    if (asked == requests_.end()) return;
+    const int64_t id = asked->second.group;
+    AskedGroup& group = groups_.at(id);
+    AskedSample& sample = group.samples[asked->second.samples[static_cast<size_t>(token.sample)]];
+    const bool end = std::find(said_.eos_token_ids.begin(), said_.eos_token_ids.end(), token.token) != said_.eos_token_ids.end();
+    ++sample.tokens;
+    if (!end) sample.text += sample.decoder.push(static_cast<lm::TokenId>(token.token));
+    const bool repeats = !token.last && sample.watch.push(token.token);
+    if (!token.last && !repeats) return;
+    if (repeats) generation_.cancel(token.request, token.sample);
+    sample.text += sample.decoder.finish();
+    say({{"id", id},
+         {"sample", sample.number},
+         {"text", sample.text},
+         {"finish", end ? "end" : repeats ? "repeats" : "length"},
+         {"tokens", sample.tokens},
+         {"prompt_tokens", group.prompt_tokens},
+         {"seconds", group.watch.seconds()}});
+    const int64_t wanted = group.enough > 0 ? std::min<int64_t>(group.enough, std::ssize(group.samples)) : std::ssize(group.samples);
+    if (++group.done < wanted) return;
+    say({{"id", id}, {"over", true}});
+    drop(id);
+  }
+
+  std::shared_ptr<const lm::Tokenizer> tokenizer_;
+  lm::Encoder encoder_;
+  const lm::GenerationConfig& said_;
+  const lm::ChatTemplate& chat_;
+  lm::Generation& generation_;
+  const int64_t most_tokens_;
+  bool holds_;
+  int64_t written_ = 0;  // tokens, since what they were written in was told
+  Stopwatch at_work_;
+  std::map<int64_t, AskedGroup> groups_;     // by id
+  std::map<size_t, AskedRequest> requests_;  // by the engine's number
+};
+
+Result<Answer> propose(const ProposeOptions& options) {
+  auto& lines = *new Lines;  // first: while the model is loaded, whoever asked may go
+  const c10::NoGradGuard no_gradients;
+  NEREID_TRY(const auto tokenizer, lm::Tokenizer::load(std::filesystem::path(options.model) / "tokenizer.json"));
+  NEREID_TRY(auto loaded, load_model(options));
+  const lm::Config& config = loaded.weights.config;
+  auto& said = loaded.said;
+  // What ends a message of a conversation ends an answer, whatever else does.
+  NEREID_TRY(const auto chat, lm::read_chat_template(options.model, *tokenizer));
+  if (const auto end = tokenizer->find(chat.end_of_message())) said.eos_token_ids.push_back(*end);
+  if (said.eos_token_ids.empty()) return input_error("{}: expected an eos_token_id, or a tokenizer with {}: no answer would end", options.model, chat.end_of_message());
+  const int64_t longest = options.most_tokens > 0 ? std::min(options.most_tokens, config.max_position_embeddings) : config.max_position_embeddings;
+  const bool on_gpu = loaded.where.is_cuda();
+  auto cache = runner_options(options, loaded.where, options.sequences, longest);
+  cache.memory_share = on_gpu ? 0.5 : 0.25;
+  if (!on_gpu) {
+    const int64_t blocks_of_longest = (longest + options.block_size - 1) / options.block_size;
+    const int64_t bytes = lm::block_bytes(config, options.block_size, at::kFloat);
+    cache.most_blocks = std::min(cache.most_blocks, std::max(kMostCacheBytesOnCpu / bytes, 4 * blocks_of_longest) + 1);
+  }
+  NEREID_TRY(const auto runner, lm::Runner::create(loaded.weights, *loaded.device, cache));
+  lm::Generation generation(*runner, {.most_sequences = options.sequences, .most_step_tokens = options.step_tokens});
+  say({{"ready", true}, {"device", on_gpu ? "cuda" : "cpu"}, {"context", longest}});
+  return Proposing(tokenizer, said, chat, generation, longest, options.turns).run(lines);
+}
+
+}  // namespace
+
+void add_propose_command(CLI::App& app, Chosen& chosen) {
+  auto options = std::make_shared<ProposeOptions>();
+  auto* command = app.add_subcommand("propose", "A model that answers the program that started it: a JSON object a line, in and out");
+  add_model_option(*command, *options);
+  command->add_option("--context", options->most_tokens, "At most so many tokens in a sequence; the model's own limit where not given")->check(CLI::Range(int64_t{2}, int64_t{1} << 24));
+  command->add_flag("--turns", options->turns, "Compute only when told to");
+  add_engine_options(*command, *options);
+  command->callback([options, &chosen] {
+    chosen.run = [options]() -> Result<Answer> {
+      NEREID_TRY_STATUS(name_model(*options));
+      return propose(*options);
+    };
+  });
+}
+
+}  // namespace nereid::lm

@@ -1,0 +1,268 @@
+#include "nereid/lm/engine/scheduler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <random>
+#include <set>
+
+#include "nereid/lm/engine/fake_model_for_tests.h"
+
+namespace nereid::lm {
+namespace {
+
+using testing::HasSubstr;
+using Tokens = std::vector<TokenId>;
+
+Tokens counted(int64_t tokens, TokenId first = 0) {
+  Tokens prompt(static_cast<size_t>(tokens));
+  for (size_t i = 0; i < prompt.size(); ++i) prompt[i] = (first + static_cast<TokenId>(i)) % kFakeVocabulary;
+  return prompt;
+}
+
+// A scheduler with its model, and what every sample has drawn.
+struct Bench {
+  explicit Bench(const SchedulerOptions& options)
+      : options(options), scheduler(options), model(options.blocks, options.block_size) {}
+
+  int64_t add(Request request) {
+    const auto number = scheduler.add(request);
+    EXPECT_TRUE(number.ok()) << (number.ok() ? "" : number.error().message);
+    requests[*number] = std::move(request);
+    return *number;
+  }
+
+  void step() {
+    const Batch& batch = scheduler.schedule();
+    if (batch.step.tokens.empty()) return;
+    ++steps;
+    EXPECT_LE(static_cast<int64_t>(batch.step.tokens.size()), options.most_step_tokens);
+    scheduler.check();
+    const std::vector<TokenId> tokens = model.run(batch);
+    note(scheduler.accept(tokens));
+    scheduler.check();
+  }
+
+  void note(const std::vector<Event>& events) {
+    for (const Event& event : events) {
+      EXPECT_EQ(finished.count(event.id), 0u) << "an event after the last";
+      if (event.token != lm::kNoToken) drawn[event.id].push_back(event.token);
+      if (event.finish != Finish::kNot) finished[event.id] = event.finish;
+    }
+  }
+
+  void run() {
+    for (int64_t i = 0; scheduler.busy(); ++i) {
+      step();
+      ASSERT_LT(i, 200'000) << "it does not end";
+    }
+    EXPECT_EQ(scheduler.blocks().available(), scheduler.blocks().capacity());
+  }
+
+  // What a sample should have drawn: all of it, or the beginning where others ended it.
+  Tokens expected(SampleId id) const {
+    const Request& request = requests.at(id.request);
+    const auto prompt = static_cast<int64_t>(request.prompt.size());
+    const int64_t room =
+        std::min(options.most_length, int64_t{options.blocks - 1} * options.block_size + 1) - prompt;
+    return fake_continuation(request, id.sample, std::min(request.sampling.max_tokens, room));
+  }
+
+  SchedulerOptions options;
+  Scheduler scheduler;
+  FakeModel model;
+  std::map<int64_t, Request> requests;
+  std::map<SampleId, Tokens> drawn;
+  std::map<SampleId, Finish> finished;
+  int64_t steps = 0;
+};
+
+TEST(Scheduler, OneRequest) {
+  Bench bench({.blocks = 20, .block_size = 4});
+  const int64_t number = bench.add({.prompt = counted(10), .sampling = {.max_tokens = 7}});
+  bench.run();
+  EXPECT_EQ(bench.drawn.at({number, 0}), bench.expected({number, 0}));
+  EXPECT_EQ(bench.drawn.at({number, 0}).size(), 7u);
+  EXPECT_EQ(bench.finished.at({number, 0}), Finish::kLength);
+  EXPECT_EQ(bench.steps, 7);
+  EXPECT_EQ(bench.model.computed(), 16);  // the last token is not
+}
+
+TEST(Scheduler, SamplesForkFromOneReadingOfThePrompt) {
+  Bench bench({.blocks = 60, .block_size = 4});
+  bench.add({.prompt = counted(10), .sampling = {.max_tokens = 5}, .samples = 6});
+  bench.run();
+  EXPECT_EQ(bench.model.computed(), 10 + 6 * 4);
+  EXPECT_EQ(bench.steps, 5);
+  EXPECT_EQ(bench.scheduler.reused(), 5 * 10);
+  std::set<Tokens> different;
+  for (int64_t sample = 0; sample < 6; ++sample) {
+    EXPECT_EQ(bench.drawn.at({0, sample}), bench.expected({0, sample}));
+    different.insert(bench.drawn.at({0, sample}));
+  }
+  EXPECT_EQ(different.size(), 6u);
+}
+
+TEST(Scheduler, PromptsShareWhatTheyBeginWith) {
+  for (const bool share : {false, true}) {
+    Bench bench({.blocks = 60, .block_size = 4, .share_prefixes = share});
+    bench.add({.prompt = counted(21), .sampling = {.max_tokens = 1}});
+    bench.run();
+    bench.add({.prompt = counted(30), .sampling = {.max_tokens = 1}});  // the first five blocks are there
+    bench.run();
+    bench.add({.prompt = counted(20), .sampling = {.max_tokens = 1}});  // of these one token must be computed
+    bench.run();
+    EXPECT_EQ(bench.model.computed(), share ? 21 + 10 + 4 : 21 + 30 + 20);
+  }
+}
+
+TEST(Scheduler, LongPromptsAreReadInPiecesBesideDecoding) {
+  Bench bench({.blocks = 100, .block_size = 4, .most_step_tokens = 8});
+  bench.add({.prompt = counted(3), .sampling = {.max_tokens = 30}});
+  bench.step();
+  bench.add({.prompt = counted(50, 7), .sampling = {.max_tokens = 3}});
+  for (int i = 0; i < 5; ++i) {
+    const size_t before = bench.drawn.at({0, 0}).size();
+    bench.step();
+    EXPECT_EQ(bench.drawn.at({0, 0}).size(), before + 1);  // it never waits for the other
+  }
+  EXPECT_EQ(bench.drawn.count({1, 0}), 0u);
+  bench.run();
+  EXPECT_EQ(bench.drawn.at({1, 0}), bench.expected({1, 0}));
+  EXPECT_EQ(bench.drawn.at({0, 0}), bench.expected({0, 0}));
+}
+
+TEST(Scheduler, TheYoungestGiveWayWhereBlocksAreScarce) {
+  Bench bench({.blocks = 9, .block_size = 2, .share_prefixes = false});
+  for (int i = 0; i < 4; ++i)
+    bench.add({.prompt = counted(4, static_cast<TokenId>(11 * i)), .sampling = {.max_tokens = 9}});
+  bench.run();
+  EXPECT_GT(bench.scheduler.preempted(), 0);
+  for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(bench.drawn.at({i, 0}), bench.expected({i, 0}));
+}
+
+TEST(Scheduler, StopTokensAndEnoughSamplesEnd) {
+  Bench bench({.blocks = 100, .block_size = 4});
+  Request request = {.prompt = counted(5),
+                     .sampling = {.max_tokens = 40, .stop_tokens = {1, 2, 3}},
+                     .samples = 8,
+                     .enough = 3};
+  bench.add(request);
+  bench.run();
+  int64_t stopped = 0, cancelled = 0;
+  for (const auto& [id, finish] : bench.finished)
+    stopped += finish == Finish::kStopToken, cancelled += finish == Finish::kCancelled;
+  EXPECT_EQ(stopped, 3);
+  EXPECT_EQ(cancelled, 5);
+  for (const auto& [id, tokens] : bench.drawn) {
+    const Tokens whole = bench.expected(id);
+    EXPECT_EQ(tokens, Tokens(whole.begin(), whole.begin() + static_cast<ptrdiff_t>(tokens.size())));
+  }
+}
+
+TEST(Scheduler, CancellingWhoReadsThePromptLeavesItToTheNext) {
+  Bench bench({.blocks = 100, .block_size = 4, .most_step_tokens = 4});
+  const int64_t number = bench.add({.prompt = counted(12), .sampling = {.max_tokens = 3}, .samples = 3});
+  bench.step();
+  bench.scheduler.cancel(SampleId{number, 0});
+  bench.scheduler.check();
+  bench.run();
+  EXPECT_EQ(bench.drawn.count({number, 0}), 0u);
+  for (const int64_t sample : {1, 2})
+    EXPECT_EQ(bench.drawn.at({number, sample}), bench.expected({number, sample}));
+  bench.scheduler.cancel(SampleId{number, 1});  // long gone
+}
+
+TEST(Scheduler, WhatIsRefused) {
+  Scheduler scheduler({.blocks = 5, .block_size = 4, .most_length = 12, .most_waiting = 2, .vocabulary = 50});
+  const auto refusal = [&](const Request& request) {
+    const auto number = scheduler.add(request);
+    return number.ok() ? "taken" : number.error().message;
+  };
+  EXPECT_THAT(refusal({.prompt = {}}), HasSubstr("prompt: expected one token or more"));
+  EXPECT_THAT(refusal({.prompt = {1, 50}}), HasSubstr("prompt[1]: expected a token from 0 to 49, got 50"));
+  EXPECT_THAT(refusal({.prompt = {-1}}), HasSubstr("prompt[0]"));
+  EXPECT_THAT(refusal({.prompt = counted(12)}),
+              HasSubstr("prompt: expected fewer than 12 tokens (context 12, cache 16), got 12"));
+  EXPECT_THAT(refusal({.prompt = {1}, .samples = 0}), HasSubstr("samples"));
+  EXPECT_THAT(refusal({.prompt = {1}, .samples = 2, .enough = 3}),
+              HasSubstr("enough: expected 0 (all) to 2 samples, got 3"));
+  EXPECT_THAT(refusal({.prompt = {1}, .sampling = {.temperature = -1}}), HasSubstr("temperature"));
+  EXPECT_THAT(refusal({.prompt = {1}, .sampling = {.temperature = NAN}}), HasSubstr("temperature"));
+  EXPECT_THAT(refusal({.prompt = {1}, .sampling = {.top_k = -1}}), HasSubstr("top_k"));
+  EXPECT_THAT(refusal({.prompt = {1}, .sampling = {.top_p = 0}}), HasSubstr("top_p"));
+  EXPECT_THAT(refusal({.prompt = {1}, .sampling = {.min_p = 1.5}}),
+              HasSubstr("min_p: expected a number from 0 to 1, got 1.5"));
+  EXPECT_THAT(refusal({.prompt = {1}, .sampling = {.max_tokens = 0}}), HasSubstr("max_tokens"));
+  EXPECT_EQ(refusal({.prompt = {1}}), "taken");
+  EXPECT_EQ(refusal({.prompt = counted(11)}), "taken");
+  EXPECT_THAT(refusal({.prompt = {1}}), HasSubstr("the queue is full: 2 requests wait"));
+  scheduler.cancel(int64_t{0});
+  scheduler.check();
+  EXPECT_EQ(refusal({.prompt = {1}}), "taken");
+}
+
+// Everything at once, in all kinds of narrow places; the books are checked after every operation, the model's
+// memory in every step.
+TEST(Scheduler, RandomRequestsDrawWhatTheyWouldAlone) {
+  for (uint32_t seed = 0; seed < 3000; ++seed) {
+    std::mt19937 random(seed);
+    const auto below = [&](int64_t n) { return static_cast<int64_t>(random() % static_cast<uint64_t>(n)); };
+    SchedulerOptions options = {.blocks = static_cast<BlockId>(4 + below(30)),
+                                .block_size = 1 + below(5),
+                                .share_prefixes = below(4) != 0,
+                                .most_step_tokens = 1 + below(below(2) == 0 ? 4 : 40),
+                                .most_sequences = 1 + below(9),
+                                .most_length = 2 + below(60)};
+    Bench bench(options);
+    const int64_t room = std::min(options.most_length, (options.blocks - 1) * options.block_size + 1);
+    std::set<SampleId> interfered;
+    for (int operation = 0; operation < 120; ++operation) {
+      const int64_t kind = below(10);
+      const int64_t number = bench.requests.empty() ? 0 : below(static_cast<int64_t>(bench.requests.size()));
+      if (kind == 0 && room > 1) {
+        // Few beginnings, so that much is shared.
+        Request request = {.prompt = counted(1 + below(room - 1), static_cast<TokenId>(below(2)))};
+        if (below(3) == 0) request.prompt.back() = static_cast<TokenId>(below(kFakeVocabulary));
+        request.sampling = {.seed = random(),
+                            .max_tokens = 1 + below(20),
+                            .stop_tokens = {static_cast<TokenId>(below(kFakeVocabulary))}};
+        request.samples = 1 + below(6);
+        request.enough = below(3) == 0 ? below(request.samples + 1) : 0;
+        bench.add(std::move(request));
+      } else if (kind == 1 && !bench.requests.empty()) {
+        const SampleId id = {number, below(6)};
+        if (below(2) == 0) {
+          bench.scheduler.cancel(id);
+          interfered.insert(id);
+        } else if (below(4) == 0) {
+          bench.scheduler.cancel(number);
+          for (int64_t sample = 0; sample < 6; ++sample) interfered.insert({number, sample});
+        } else {
+          const auto events = bench.scheduler.stop(id);
+          bench.note(events);
+          for (const Event& event : events) interfered.insert(event.id);
+        }
+        bench.scheduler.check();
+      } else {
+        bench.step();
+      }
+      if (HasFailure()) FAIL() << "seed " << seed;
+    }
+    bench.run();
+    for (const auto& [number, request] : bench.requests)
+      for (int64_t sample = 0; sample < request.samples; ++sample) {
+        const SampleId id = {number, sample};
+        const Tokens whole = bench.expected(id), drawn = bench.drawn[id];
+        const bool ended_by_others = interfered.contains(id) || bench.finished[id] == Finish::kCancelled;
+        ASSERT_TRUE(ended_by_others ? drawn.size() <= whole.size() : drawn.size() == whole.size())
+            << "seed " << seed;
+        ASSERT_TRUE(std::equal(drawn.begin(), drawn.end(), whole.begin())) << "seed " << seed;
+        ASSERT_TRUE(ended_by_others || bench.finished.contains(id));
+      }
+  }
+}
+
+}  // namespace
+}  // namespace nereid::lm
