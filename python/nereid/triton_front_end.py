@@ -262,6 +262,8 @@ def compile(src, target=None, options=None, _env_vars=None):
     global _backend
     if not hasattr(src, "fn"):
         raise Untraceable("triton.compile of a file: only kernels written in Python are traced")
+    if src.ext != "ttir":  # Gluon's sources begin at layouts, below what is traced
+        raise Untraceable("Gluon kernels are not supported yet")
     if _backend is None:
         _backend = make_backend(TARGET)
     backend = _backend

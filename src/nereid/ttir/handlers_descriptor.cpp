@@ -23,29 +23,40 @@ struct Block {
   Access access;
 };
 
-// `first`: the block's first index in each dimension of the tensor.
+// `first`: the block's first index in each dimension of the tensor. Bounds are those of the coordinates, as the
+// hardware checks them; addresses are sums of 64 bits that may wrap (triton.tools.ragged_tma relies on it), so
+// only where the lanes that are on end up matters.
 void make_block(Machine& m, const Instruction& i, const DescriptorData& d, const int64_t* first,
                 const int64_t* block_shape, int bytes, Block& b) {
   b.pointers.form = Form::kAffine;
   b.mask.form = Form::kBox;
   bool wild = buffer_of(d.base) < 0;
-  __int128 base = d.base;
+  uint64_t distance = 0;  // from the base to lane 0
+  __int128 low_lane = 0, high_lane = 0;  // from lane 0 to the least and the greatest that are on
   for (int k = 0; k < d.rank; ++k) {
-    b.shape[static_cast<size_t>(k)] = static_cast<int32_t>(block_shape[k]);
-    const __int128 stride = static_cast<__int128>(d.strides[static_cast<size_t>(k)]) * bytes;
+    const auto size = static_cast<size_t>(k);
+    b.shape[size] = static_cast<int32_t>(block_shape[k]);
     const int64_t low = std::clamp<int64_t>(-first[k], 0, block_shape[k]);
-    const int64_t high = std::clamp<int64_t>(d.shape[static_cast<size_t>(k)] - first[k], low, block_shape[k]);
-    base += stride * first[k];
-    wild = wild || stride > (int64_t{1} << 40) || stride < -(int64_t{1} << 40);
-    b.pointers.stride[k] = static_cast<int64_t>(stride);
+    const int64_t high = std::clamp<int64_t>(d.shape[size] - first[k], low, block_shape[k]);
+    const uint64_t stride = static_cast<uint64_t>(d.strides[size]) * static_cast<uint64_t>(bytes);
     b.mask.low[k] = static_cast<int32_t>(low);
     b.mask.high[k] = static_cast<int32_t>(high);
+    if (high - low <= 1) {  // one index at most: its stride is no step
+      distance += stride * static_cast<uint64_t>(first[k] + low);
+      continue;
+    }
+    const auto step = static_cast<int64_t>(stride);
+    distance += stride * static_cast<uint64_t>(first[k]);
+    b.pointers.stride[k] = step;
+    (step < 0 ? low_lane : high_lane) += static_cast<__int128>(step) * (high - 1);
+    (step < 0 ? high_lane : low_lane) += static_cast<__int128>(step) * low;
   }
-  // Where the block's first element is far outside, so that the address of a lane inside could not be
-  // trusted: all wild.
-  const __int128 limit = __int128{1} << 46;
-  if (base > d.base + limit || base < d.base - limit) wild = true;
-  b.pointers.base = wild ? 0 : static_cast<int64_t>(base);
+  // An address further away than any buffer reaches is no address of this buffer's.
+  const __int128 limit = __int128{1} << 46, from_base = static_cast<int64_t>(distance);
+  if (from_base + high_lane > limit || from_base + low_lane < -limit || high_lane - low_lane > limit ||
+      from_base > limit * 1024 || from_base < -limit * 1024)
+    wild = true;
+  b.pointers.base = wild ? 0 : d.base + static_cast<int64_t>(distance);
   if (wild) {
     b.pointers.form = Form::kUniform;
     for (auto& s : b.pointers.stride) s = 0;
