@@ -1,10 +1,10 @@
 #include "nereid/ttir/inline_assembly.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <unordered_map>
 
+#include "nereid/ttir/approximate.h"
 #include "nereid/ttir/handlers.h"
 
 namespace nereid::ttir {
@@ -29,24 +29,18 @@ UnaryKernel known_assembly(std::string_view assembly, std::string_view constrain
   const std::string name = text.substr(0, space);
   if (operands != "$0,$1") return nullptr;
   if (registers != "=f,f" && registers != "=r,r") return nullptr;
-  // The hardware's tanh is good to 2^-11: ten bits of mantissa stay.
-  static constexpr auto coarse_tanh = [](void* out, const void* a, int64_t n) {
-    for (int64_t k = 0; k < n; ++k) {
-      const float y = std::tanh(static_cast<const float*>(a)[k]);
-      static_cast<float*>(out)[k] = std::bit_cast<float>((std::bit_cast<uint32_t>(y) + 0x1000U) & ~0x1fffU);
-    }
-  };
-  if (name == "tanh.approx.f32") return coarse_tanh;
-  static const std::unordered_map<std::string, OpKind> kinds = {
-      {"ex2.approx.f32", OpKind::kExp2},    {"ex2.approx.ftz.f32", OpKind::kExp2},
-      {"lg2.approx.f32", OpKind::kLog2},    {"lg2.approx.ftz.f32", OpKind::kLog2},
-      {"rsqrt.approx.f32", OpKind::kRsqrt}, {"rsqrt.approx.ftz.f32", OpKind::kRsqrt},
-      {"sqrt.approx.f32", OpKind::kSqrt},   {"sqrt.approx.ftz.f32", OpKind::kSqrt},
-      {"sqrt.rn.f32", OpKind::kSqrt},       {"sin.approx.f32", OpKind::kSin},
-      {"sin.approx.ftz.f32", OpKind::kSin}, {"cos.approx.f32", OpKind::kCos},
-      {"cos.approx.ftz.f32", OpKind::kCos}, {"abs.f32", OpKind::kAbsf},
-      {"abs.ftz.f32", OpKind::kAbsf},       {"neg.f32", OpKind::kNegf},
-      {"neg.ftz.f32", OpKind::kNegf}};
+  static const std::unordered_map<std::string_view, Approximate> approximations = {
+      {"ex2", Approximate::kEx2},     {"lg2", Approximate::kLg2},   {"sin", Approximate::kSin},
+      {"cos", Approximate::kCos},     {"tanh", Approximate::kTanh}, {"sqrt", Approximate::kSqrt},
+      {"rsqrt", Approximate::kRsqrt}, {"rcp", Approximate::kRcp}};
+  const std::string_view instruction = std::string_view(name).substr(0, name.find('.'));
+  const std::string_view form = std::string_view(name).substr(instruction.size());
+  if (const auto found = approximations.find(instruction);
+      found != approximations.end() && (form == ".approx.f32" || form == ".approx.ftz.f32"))
+    return approximate_kernel(found->second, form == ".approx.ftz.f32");
+  static const std::unordered_map<std::string, OpKind> kinds = {{"sqrt.rn.f32", OpKind::kSqrt},
+                                                                {"abs.f32", OpKind::kAbsf},
+                                                                {"neg.f32", OpKind::kNegf}};
   const auto found = kinds.find(name);
   if (found != kinds.end()) return unary_kernel(found->second, Elem::kF32);
   static constexpr auto reciprocal = [](void* out, const void* a, int64_t n) {
@@ -58,7 +52,7 @@ UnaryKernel known_assembly(std::string_view assembly, std::string_view constrain
       static_cast<float*>(out)[k] = v > 0 ? (v < 1 ? v : 1.0f) : 0.0f;
     }
   };
-  if (name == "rcp.approx.f32" || name == "rcp.approx.ftz.f32" || name == "rcp.rn.f32") return reciprocal;
+  if (name == "rcp.rn.f32") return reciprocal;
   if (name == "cvt.sat.f32.f32" || name == "cvt.rn.sat.f32.f32") return saturate;
   return nullptr;
 }

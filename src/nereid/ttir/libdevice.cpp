@@ -31,7 +31,7 @@ OpKind kernel_for(std::string_view symbol) {
       {"__nv_asinhf", OpKind::kAsinh},    {"__nv_acoshf", OpKind::kAcosh}, {"__nv_atanhf", OpKind::kAtanh},
       {"__nv_sqrtf", OpKind::kSqrt},      {"__nv_rsqrtf", OpKind::kRsqrt}, {"__nv_floorf", OpKind::kFloor},
       {"__nv_ceilf", OpKind::kCeil},      {"__nv_fabsf", OpKind::kAbsf},   {"__nv_cbrtf", OpKind::kCbrt},
-      {"__nv_powf", OpKind::kPowf},       {"__nv_atan2f", OpKind::kAtan2}, {"__nv_fast_expf", OpKind::kExp},
+      {"__nv_powf", OpKind::kPowf},       {"__nv_atan2f", OpKind::kAtan2},
       {"__nv_rintf", OpKind::kRoundeven}, {"__nv_truncf", OpKind::kTrunc}};
   const auto found = kinds.find(symbol);
   return found == kinds.end() ? OpKind::kCount : found->second;

@@ -1,3 +1,4 @@
+#include "nereid/ttir/approximate.h"
 #include "nereid/ttir/libdevice_table.h"
 
 namespace nereid::ttir::libdevice {
@@ -188,17 +189,16 @@ void add_real(Table& table) {
                   return 1 / std::hypot(std::hypot(a, b), std::hypot(c, d));
                 }));
   table.emplace("__nv_saturatef", entry([](float a) { return a > 0 ? (a < 1 ? a : 1.0f) : 0.0f; }));
-  table.emplace("__nv_fast_cosf", entry([](float a) { return std::cos(a); }));
-  table.emplace("__nv_fast_sinf", entry([](float a) { return std::sin(a); }));
-  table.emplace("__nv_fast_tanf", entry([](float a) { return std::tan(a); }));
-  table.emplace("__nv_fast_expf", entry([](float a) { return std::exp(a); }));
-  table.emplace("__nv_fast_exp10f",
-                entry([](float a) { return static_cast<float>(std::pow(10.0, static_cast<double>(a))); }));
-  table.emplace("__nv_fast_logf", entry([](float a) { return std::log(a); }));
-  table.emplace("__nv_fast_log2f", entry([](float a) { return std::log2(a); }));
-  table.emplace("__nv_fast_log10f", entry([](float a) { return std::log10(a); }));
-  table.emplace("__nv_fast_powf", entry([](float a, float b) { return std::pow(a, b); }));
-  table.emplace("__nv_fast_fdividef", entry([](float a, float b) { return a / b; }));
+  table.emplace("__nv_fast_sinf", entry([](float a) { return fast::sin(a); }));
+  table.emplace("__nv_fast_cosf", entry([](float a) { return fast::cos(a); }));
+  table.emplace("__nv_fast_tanf", entry([](float a) { return fast::tan(a); }));
+  table.emplace("__nv_fast_expf", entry([](float a) { return fast::exp(a); }));
+  table.emplace("__nv_fast_exp10f", entry([](float a) { return fast::exp10(a); }));
+  table.emplace("__nv_fast_logf", entry([](float a) { return fast::log(a); }));
+  table.emplace("__nv_fast_log2f", entry([](float a) { return fast::log2(a); }));
+  table.emplace("__nv_fast_log10f", entry([](float a) { return fast::log10(a); }));
+  table.emplace("__nv_fast_powf", entry([](float a, float b) { return fast::pow(a, b); }));
+  table.emplace("__nv_fast_fdividef", entry([](float a, float b) { return fast::divide(a, b); }));
   table.emplace("__nv_frsqrt_rn",
                 entry([](float a) { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(a))); }));
   table.emplace("__nv_rcp64h", entry([](double a) { return reciprocal_of_high_word(a); }));

@@ -159,7 +159,9 @@ class PtxParser {
         step_.flush = true;
       else if (m == "sat" || m == "satfinite")
         step_.saturate = true;
-      else if (m == "rn" || m == "approx" || m == "full")
+      else if (m == "approx" || m == "full")
+        (m == "full" ? step_.full : step_.approximate) = true;
+      else if (m == "rn")
         continue;
       else if (name == "cvt" && (m == "rz" || m == "rni" || m == "rzi" || m == "rmi" || m == "rpi"))
         step_.rounding = m.size() == 2 ? 'z' : static_cast<char>(std::toupper(m[1]));
@@ -184,8 +186,20 @@ class PtxParser {
     const auto op = operation(name, floats, nan, half);
     if (!op) return false;
     step_.op = *op;
+    if (!exists(*op)) return false;
     if (*op == PtxOp::kSlct && (is_float(step_.from.elem) || step_.from.elem == Elem::kI32) == false)
       return false;
+    return true;
+  }
+
+  // Of which types an approximate instruction exists.
+  bool exists(PtxOp op) const {
+    const Elem elem = step_.type.elem;
+    if (op == PtxOp::kEx2 || op == PtxOp::kTanh) return elem != Elem::kF64;
+    if (op == PtxOp::kSin || op == PtxOp::kCos || op == PtxOp::kLg2) return elem == Elem::kF32;
+    if (op == PtxOp::kRcp || op == PtxOp::kRsqrt) return elem == Elem::kF32 || elem == Elem::kF64;
+    if (op == PtxOp::kSqrt || (op == PtxOp::kDiv && is_float(elem)))
+      return elem == Elem::kF32 || (elem == Elem::kF64 && !step_.approximate && !step_.full);
     return true;
   }
 

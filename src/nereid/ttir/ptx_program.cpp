@@ -7,6 +7,7 @@
 #include <cctype>
 #include <cmath>
 
+#include "nereid/ttir/approximate.h"
 #include "nereid/ttir/float_formats.h"
 
 namespace nereid::ttir {
@@ -52,22 +53,10 @@ double float_result(const PtxStep& step, double a, double b, double c) {
       return std::isnan(a) ? a : std::isnan(b) ? b : std::fmin(a, b);
     case PtxOp::kCopysign:
       return std::copysign(b, a);  // the first operand's sign
-    case PtxOp::kCos:
-      return std::cos(a);
-    case PtxOp::kSin:
-      return std::sin(a);
-    case PtxOp::kEx2:
-      return std::exp2(a);
-    case PtxOp::kLg2:
-      return std::log2(a);
     case PtxOp::kRcp:
       return 1 / a;
-    case PtxOp::kRsqrt:
-      return 1 / std::sqrt(a);
     case PtxOp::kSqrt:
       return std::sqrt(a);
-    case PtxOp::kTanh:
-      return std::tanh(a);
     default:
       return a;
   }
@@ -264,6 +253,33 @@ uint64_t converted(const PtxStep& step, uint64_t bits) {
                            step.rounding == 'z' ? Rounding::kTowardZero : Rounding::kNearestEven, narrow8);
 }
 
+// Of floats: what has an approximate form only, or is asked for in it.
+std::optional<Approximate> approximation(const PtxStep& step) {
+  switch (step.op) {
+    case PtxOp::kSin:
+      return Approximate::kSin;
+    case PtxOp::kCos:
+      return Approximate::kCos;
+    case PtxOp::kLg2:
+      return Approximate::kLg2;
+    case PtxOp::kEx2:
+      return Approximate::kEx2;
+    case PtxOp::kTanh:
+      return Approximate::kTanh;
+    case PtxOp::kRsqrt:
+      return Approximate::kRsqrt;
+    case PtxOp::kRcp:
+      return step.approximate ? std::optional(Approximate::kRcp) : std::nullopt;
+    case PtxOp::kSqrt:
+      return step.approximate ? std::optional(Approximate::kSqrt) : std::nullopt;
+    case PtxOp::kDiv:
+      if (step.full) return Approximate::kDivFull;
+      return step.approximate ? std::optional(Approximate::kDiv) : std::nullopt;
+    default:
+      return std::nullopt;
+  }
+}
+
 uint64_t one(const PtxStep& step, const uint64_t* v) {
   const Elem elem = step.type.elem;
   if (step.op == PtxOp::kCvt || step.op == PtxOp::kCvtPack) return converted(step, v[0]);
@@ -277,16 +293,18 @@ uint64_t one(const PtxStep& step, const uint64_t* v) {
   }
   if (step.op == PtxOp::kMov) return v[0];
   if (!is_float(elem)) return integer_result(step, v);
+  if (const auto op = approximation(step)) {
+    const uint64_t bits = approximate_bits(*op, elem, v[0], step.flush, v[1]);
+    if (!step.saturate) return bits;
+    const double r = to_double(bits, elem);
+    return ttir::from_double(r > 0 ? std::min(r, 1.0) : 0.0, elem);
+  }
   // Sign operations keep a NaN's bits as they are.
   double x[3];
   for (int k = 0; k < 3; ++k) x[k] = flushed(to_double(v[k], elem), step);
   double r = flushed(float_result(step, x[0], x[1], x[2]), step);
   if (step.saturate) r = r > 0 ? std::min(r, 1.0) : 0.0;
-  uint64_t bits = ttir::from_double(r, elem);
-  // The hardware's tanh is good to 2^-11: ten bits of mantissa stay.
-  if (step.op == PtxOp::kTanh && elem == Elem::kF32 && std::isfinite(r))
-    bits = (bits + 0x1000) & ~uint64_t{0x1fff};
-  return bits;
+  return ttir::from_double(r, elem);
 }
 
 }  // namespace

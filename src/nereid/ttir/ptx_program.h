@@ -80,6 +80,7 @@ struct PtxStep {
   PtxType type, from;  // `from`: what kCvt converts, and what kSetp and kSlct compare
   Predicate compare = Predicate::kInvalid;
   bool flush = false, saturate = false, wrap = false;
+  bool approximate = false, full = false;  // .approx; .full, of kDiv
   char rounding = 'n';       // of kCvt: n z m p; upper case: to an integer, kept in a float
   std::vector<int> out, in;  // registers
 };

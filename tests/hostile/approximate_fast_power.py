@@ -1,0 +1,26 @@
+"""libdevice's fast_powf, which goes through a logarithm of 22 bits.
+
+reference: ../tasks/power.py
+verdict: Mismatch
+rule: values
+why: the error of the logarithm is multiplied by the exponent.
+"""
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+from triton.language.extra import libdevice
+
+
+@triton.jit
+def map_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n, other=1.0)
+    tl.store(out_ptr + i, libdevice.fast_powf(x, 2.5), mask=i < n)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        out = torch.empty_like(x)
+        map_kernel[(triton.cdiv(x.numel(), 1024),)](x, out, x.numel(), BLOCK=1024)
+        return out
