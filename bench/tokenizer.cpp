@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "nereid/base/file.h"
-#include "nereid/lm/tokenizer//tokenizer.h"
+#include "nereid/lm/tokenizer/tokenizer.h"
 
 namespace {
 

@@ -9,9 +9,9 @@
 #include "nereid/base/file.h"
 #include "nereid/base/json.h"
 #include "nereid/base/text.h"
-#include "nereid/lm/chat//chat_template.h"
-#include "nereid/lm/tokenizer//tokenizer.h"
-#include "nereid/lm/tokenizer//trainer.h"
+#include "nereid/lm/chat/chat_template.h"
+#include "nereid/lm/tokenizer/tokenizer.h"
+#include "nereid/lm/tokenizer/trainer.h"
 
 namespace nereid::app {
 namespace {

@@ -8,7 +8,7 @@
 #include "nereid/base/installation.h"
 #include "nereid/base/json.h"
 #include "nereid/base/progress.h"
-#include "nereid/lm/chat//prompts.h"
+#include "nereid/lm/chat/prompts.h"
 #include "nereid/train/shard_maker.h"
 
 namespace nereid::app {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "nereid/lm/chat//prompts.h"
+#include "nereid/lm/chat/prompts.h"
 #include "nereid/policy/chat.h"
 #include "nereid/policy/proposer.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "nereid/policy/chat.h"
-#include "nereid/lm/chat//prompts.h"
+#include "nereid/lm/chat/prompts.h"
 #include "nereid/policy/proposer.h"
 
 namespace nereid::policy {

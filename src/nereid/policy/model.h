@@ -7,7 +7,7 @@
 #include <string>
 
 #include "nereid/base/installation.h"
-#include "nereid/lm/chat//prompts.h"
+#include "nereid/lm/chat/prompts.h"
 #include "nereid/policy/model_process.h"
 #include "nereid/policy/proposer.h"
 

@@ -9,7 +9,7 @@
 
 #include "nereid/base/json.h"
 #include "nereid/base/result.h"
-#include "nereid/lm/chat//chat.h"
+#include "nereid/lm/chat/chat.h"
 
 namespace nereid::train {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "nereid/base/result.h"
-#include "nereid/lm/checkpoint//config.h"
+#include "nereid/lm/checkpoint/config.h"
 #include "nereid/train/schedule.h"
 
 namespace nereid::train {

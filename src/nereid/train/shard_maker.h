@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "nereid/lm/tokenizer//tokenizer.h"
+#include "nereid/lm/tokenizer/tokenizer.h"
 #include "nereid/train/examples.h"
 #include "nereid/train/token_set.h"
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "nereid/lm/checkpoint//config.h"
+#include "nereid/lm/checkpoint/config.h"
 
 namespace nereid::train {
 

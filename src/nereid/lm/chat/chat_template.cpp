@@ -1,4 +1,4 @@
-#include "nereid/lm/chat//chat_template.h"
+#include "nereid/lm/chat/chat_template.h"
 
 #include <optional>
 

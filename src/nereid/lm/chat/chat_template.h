@@ -10,8 +10,8 @@
 #include <string_view>
 
 #include "nereid/base/result.h"
-#include "nereid/lm/chat//chat.h"
-#include "nereid/lm/tokenizer//tokenizer.h"
+#include "nereid/lm/chat/chat.h"
+#include "nereid/lm/tokenizer/tokenizer.h"
 
 namespace nereid::lm {
 

@@ -1,4 +1,4 @@
-#include "nereid/lm/chat//chat.h"
+#include "nereid/lm/chat/chat.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "nereid/lm/chat//prompts.h"
+#include "nereid/lm/chat/prompts.h"
 
 #include <algorithm>
 

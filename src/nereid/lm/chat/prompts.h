@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "nereid/base/result.h"
-#include "nereid/lm/chat//chat.h"
+#include "nereid/lm/chat/chat.h"
 
 namespace nereid::lm {
 

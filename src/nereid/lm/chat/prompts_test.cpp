@@ -1,4 +1,4 @@
-#include "nereid/lm/chat//prompts.h"
+#include "nereid/lm/chat/prompts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

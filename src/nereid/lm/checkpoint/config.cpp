@@ -1,4 +1,4 @@
-#include "nereid/lm/checkpoint//config.h"
+#include "nereid/lm/checkpoint/config.h"
 
 #include <cmath>
 

@@ -15,7 +15,7 @@
 
 #include "nereid/base/json.h"
 #include "nereid/base/result.h"
-#include "nereid/lm/checkpoint//dtype.h"
+#include "nereid/lm/checkpoint/dtype.h"
 
 namespace nereid::lm {
 

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "nereid/base/check.h"
-#include "nereid/lm/checkpoint//config.h"
+#include "nereid/lm/checkpoint/config.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace nereid;

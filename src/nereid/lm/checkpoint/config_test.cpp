@@ -1,9 +1,9 @@
-#include "nereid/lm/checkpoint//config.h"
+#include "nereid/lm/checkpoint/config.h"
 
 #include <gtest/gtest.h>
 
 #include "nereid/base/file.h"
-#include "nereid/lm/checkpoint//rope.h"
+#include "nereid/lm/checkpoint/rope.h"
 
 namespace nereid::lm {
 namespace {

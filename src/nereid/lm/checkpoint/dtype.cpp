@@ -1,4 +1,4 @@
-#include "nereid/lm/checkpoint//dtype.h"
+#include "nereid/lm/checkpoint/dtype.h"
 
 #include "nereid/base/check.h"
 

@@ -1,4 +1,4 @@
-#include "nereid/lm/checkpoint//parameters.h"
+#include "nereid/lm/checkpoint/parameters.h"
 
 namespace nereid::lm {
 namespace {

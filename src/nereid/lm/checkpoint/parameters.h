@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "nereid/lm/checkpoint//config.h"
-#include "nereid/lm/checkpoint//safetensors.h"
+#include "nereid/lm/checkpoint/config.h"
+#include "nereid/lm/checkpoint/safetensors.h"
 
 namespace nereid::lm {
 

@@ -1,4 +1,4 @@
-#include "nereid/lm/checkpoint//rope.h"
+#include "nereid/lm/checkpoint/rope.h"
 
 #include <algorithm>
 #include <cmath>

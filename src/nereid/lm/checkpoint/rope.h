@@ -8,7 +8,7 @@
 
 #include <vector>
 
-#include "nereid/lm/checkpoint//config.h"
+#include "nereid/lm/checkpoint/config.h"
 
 namespace nereid::lm {
 

@@ -1,4 +1,4 @@
-#include "nereid/lm/checkpoint//safetensors.h"
+#include "nereid/lm/checkpoint/safetensors.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -16,7 +16,7 @@
 
 #include "nereid/base/file.h"
 #include "nereid/base/result.h"
-#include "nereid/lm/checkpoint//dtype.h"
+#include "nereid/lm/checkpoint/dtype.h"
 
 namespace nereid::lm {
 

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "nereid/base/check.h"
-#include "nereid/lm/checkpoint//safetensors.h"
+#include "nereid/lm/checkpoint/safetensors.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace nereid;

@@ -1,4 +1,4 @@
-#include "nereid/lm/checkpoint//safetensors.h"
+#include "nereid/lm/checkpoint/safetensors.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -6,7 +6,7 @@
 #include <cstring>
 #include <random>
 
-#include "nereid/lm/checkpoint//staged_folder.h"
+#include "nereid/lm/checkpoint/staged_folder.h"
 
 namespace nereid::lm {
 namespace {

@@ -1,4 +1,4 @@
-#include "nereid/lm/checkpoint//staged_folder.h"
+#include "nereid/lm/checkpoint/staged_folder.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -11,7 +11,7 @@
 #include "nereid/lm/decoder/decoder.h"
 #include "nereid/lm/decoder/device.h"
 #include "nereid/lm/decoder/weights.h"
-#include "nereid/lm/checkpoint//safetensors.h"
+#include "nereid/lm/checkpoint/safetensors.h"
 
 namespace nereid::lm {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "nereid/base/result.h"
-#include "nereid/lm/checkpoint//dtype.h"
+#include "nereid/lm/checkpoint/dtype.h"
 
 namespace nereid::lm {
 

@@ -1,4 +1,4 @@
-#include "nereid/lm/cli//engine_options.h"
+#include "nereid/lm/cli/engine_options.h"
 
 #include <CLI/CLI.hpp>
 

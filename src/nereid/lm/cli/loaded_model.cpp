@@ -1,4 +1,4 @@
-#include "nereid/lm/cli//loaded_model.h"
+#include "nereid/lm/cli/loaded_model.h"
 
 #include <ATen/Parallel.h>
 

@@ -5,8 +5,8 @@
 
 #include "nereid/base/result.h"
 #include "nereid/lm/engine/runner/runner.h"
-#include "nereid/lm/cli//engine_options.h"
-#include "nereid/lm/checkpoint//config.h"
+#include "nereid/lm/cli/engine_options.h"
+#include "nereid/lm/checkpoint/config.h"
 #include "nereid/lm/decoder/weights.h"
 
 namespace nereid::lm {

@@ -32,10 +32,10 @@
 #include "nereid/lm/engine/repetition.h"
 #include "nereid/lm/engine/runner/generation.h"
 #include "nereid/lm/cli/command.h"
-#include "nereid/lm/cli//engine_options.h"
-#include "nereid/lm/cli//loaded_model.h"
-#include "nereid/lm/chat//chat_template.h"
-#include "nereid/lm/tokenizer//tokenizer.h"
+#include "nereid/lm/cli/engine_options.h"
+#include "nereid/lm/cli/loaded_model.h"
+#include "nereid/lm/chat/chat_template.h"
+#include "nereid/lm/tokenizer/tokenizer.h"
 
 namespace nereid::lm {
 namespace {

@@ -4,10 +4,10 @@
 #include "nereid/base/standard_output.h"
 #include "nereid/lm/engine/runner/generation.h"
 #include "nereid/lm/cli/command.h"
-#include "nereid/lm/cli//engine_options.h"
-#include "nereid/lm/cli//loaded_model.h"
+#include "nereid/lm/cli/engine_options.h"
+#include "nereid/lm/cli/loaded_model.h"
 #include "nereid/lm/serve/server.h"
-#include "nereid/lm/chat//chat_template.h"
+#include "nereid/lm/chat/chat_template.h"
 
 namespace nereid::lm {
 namespace {

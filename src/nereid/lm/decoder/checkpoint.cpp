@@ -7,8 +7,8 @@
 
 #include "nereid/base/file.h"
 #include "nereid/lm/decoder/weights.h"
-#include "nereid/lm/checkpoint//safetensors.h"
-#include "nereid/lm/checkpoint//staged_folder.h"
+#include "nereid/lm/checkpoint/safetensors.h"
+#include "nereid/lm/checkpoint/staged_folder.h"
 
 namespace nereid::lm {
 namespace {

@@ -7,7 +7,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include "nereid/base/check.h"
-#include "nereid/lm/checkpoint//rope.h"
+#include "nereid/lm/checkpoint/rope.h"
 
 namespace nereid::lm {
 namespace {

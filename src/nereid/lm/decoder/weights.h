@@ -7,9 +7,9 @@
 #include <memory>
 #include <vector>
 
-#include "nereid/lm/checkpoint//config.h"
+#include "nereid/lm/checkpoint/config.h"
 #include "nereid/lm/decoder/operators.h"
-#include "nereid/lm/checkpoint//parameters.h"
+#include "nereid/lm/checkpoint/parameters.h"
 
 namespace nereid::lm {
 

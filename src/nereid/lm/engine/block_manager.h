@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "nereid/lm/tokenizer//bpe.h"
+#include "nereid/lm/tokenizer/bpe.h"
 
 namespace nereid::lm {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "nereid/base/result.h"
-#include "nereid/lm/tokenizer//bpe.h"
+#include "nereid/lm/tokenizer/bpe.h"
 
 namespace nereid::lm {
 

@@ -10,7 +10,7 @@
 #include "nereid/lm/engine/stop_matcher.h"
 #include "nereid/lm/serve/completion_request.h"
 #include "nereid/lm/serve/logprobs.h"
-#include "nereid/lm/tokenizer//tokenizer.h"
+#include "nereid/lm/tokenizer/tokenizer.h"
 
 namespace nereid::lm {
 

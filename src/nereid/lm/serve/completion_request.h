@@ -12,9 +12,9 @@
 #include "nereid/base/json_field.h"
 #include "nereid/base/result.h"
 #include "nereid/lm/engine/runner/generation.h"
-#include "nereid/lm/chat//chat.h"
-#include "nereid/lm/checkpoint//config.h"
-#include "nereid/lm/tokenizer//tokenizer.h"
+#include "nereid/lm/chat/chat.h"
+#include "nereid/lm/checkpoint/config.h"
+#include "nereid/lm/tokenizer/tokenizer.h"
 
 namespace nereid::lm {
 

@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "nereid/lm/text//byte_level.h"
+#include "nereid/lm/text/byte_level.h"
 
 namespace nereid::lm {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "nereid/base/json.h"
 #include "nereid/lm/engine/runner/generation.h"
-#include "nereid/lm/tokenizer//tokenizer.h"
+#include "nereid/lm/tokenizer/tokenizer.h"
 
 namespace nereid::lm {
 

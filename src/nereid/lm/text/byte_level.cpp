@@ -1,6 +1,6 @@
-#include "nereid/lm/text//byte_level.h"
+#include "nereid/lm/text/byte_level.h"
 
-#include "nereid/lm/text//utf8.h"
+#include "nereid/lm/text/utf8.h"
 
 namespace nereid::lm {
 namespace {

@@ -1,4 +1,4 @@
-#include "nereid/lm/text//pattern.h"
+#include "nereid/lm/text/pattern.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "nereid/lm/text//unicode.h"
+#include "nereid/lm/text/unicode.h"
 
 namespace nereid::lm {
 namespace {

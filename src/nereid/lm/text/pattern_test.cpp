@@ -1,9 +1,9 @@
-#include "nereid/lm/text//pattern.h"
+#include "nereid/lm/text/pattern.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "nereid/lm/text//word_scanner.h"
+#include "nereid/lm/text/word_scanner.h"
 
 namespace nereid::lm {
 namespace {

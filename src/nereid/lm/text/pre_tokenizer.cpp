@@ -1,4 +1,4 @@
-#include "nereid/lm/text//pre_tokenizer.h"
+#include "nereid/lm/text/pre_tokenizer.h"
 
 #include <algorithm>
 

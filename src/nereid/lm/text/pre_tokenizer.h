@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "nereid/base/result.h"
-#include "nereid/lm/text//pattern.h"
+#include "nereid/lm/text/pattern.h"
 
 namespace nereid::lm {
 

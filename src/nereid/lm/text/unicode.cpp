@@ -1,4 +1,4 @@
-#include "nereid/lm/text//unicode.h"
+#include "nereid/lm/text/unicode.h"
 
 #include <utf8proc.h>
 

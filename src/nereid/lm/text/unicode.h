@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "nereid/lm/text//utf8.h"
+#include "nereid/lm/text/utf8.h"
 
 namespace nereid::lm {
 

@@ -1,4 +1,4 @@
-#include "nereid/lm/text//utf8.h"
+#include "nereid/lm/text/utf8.h"
 
 #include <gtest/gtest.h>
 

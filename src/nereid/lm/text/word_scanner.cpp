@@ -1,4 +1,4 @@
-#include "nereid/lm/text//word_scanner.h"
+#include "nereid/lm/text/word_scanner.h"
 
 namespace nereid::lm {
 

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "nereid/lm/text//unicode.h"
+#include "nereid/lm/text/unicode.h"
 
 namespace nereid::lm {
 

@@ -1,4 +1,4 @@
-#include "nereid/lm/text//word_scanner.h"
+#include "nereid/lm/text/word_scanner.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "nereid/lm/text//pre_tokenizer.h"
+#include "nereid/lm/text/pre_tokenizer.h"
 
 namespace nereid::lm {
 namespace {

@@ -1,8 +1,8 @@
-#include "nereid/lm/tokenizer//added_tokens.h"
+#include "nereid/lm/tokenizer/added_tokens.h"
 
 #include <cstring>
 
-#include "nereid/lm/text//unicode.h"
+#include "nereid/lm/text/unicode.h"
 
 namespace nereid::lm {
 namespace {

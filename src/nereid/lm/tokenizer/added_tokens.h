@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "nereid/lm/tokenizer//bpe.h"
+#include "nereid/lm/tokenizer/bpe.h"
 
 namespace nereid::lm {
 

@@ -1,4 +1,4 @@
-#include "nereid/lm/tokenizer//added_tokens.h"
+#include "nereid/lm/tokenizer/added_tokens.h"
 
 #include <gtest/gtest.h>
 

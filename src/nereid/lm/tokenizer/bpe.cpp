@@ -1,4 +1,4 @@
-#include "nereid/lm/tokenizer//bpe.h"
+#include "nereid/lm/tokenizer/bpe.h"
 
 #include <algorithm>
 #include <bit>

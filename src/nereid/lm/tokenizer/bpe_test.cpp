@@ -1,11 +1,11 @@
-#include "nereid/lm/tokenizer//bpe.h"
+#include "nereid/lm/tokenizer/bpe.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 #include <string>
 
-#include "nereid/lm/tokenizer//word_cache.h"
+#include "nereid/lm/tokenizer/word_cache.h"
 
 namespace nereid::lm {
 namespace {

@@ -3,7 +3,7 @@
 // words where it arose between two merges. That happens when one token is made of two different pairs, and
 // then its own neighbours arise twice. Such a pair may be merged twice; the second time is the one whose
 // place in the list counts, as in the file that `tokenizers` writes.
-#include "nereid/lm/tokenizer//pair_merger.h"
+#include "nereid/lm/tokenizer/pair_merger.h"
 
 #include <algorithm>
 

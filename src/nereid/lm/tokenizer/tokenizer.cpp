@@ -1,9 +1,9 @@
-#include "nereid/lm/tokenizer//tokenizer.h"
+#include "nereid/lm/tokenizer/tokenizer.h"
 
 #include "nereid/base/check.h"
-#include "nereid/lm/text//unicode.h"
-#include "nereid/lm/text//utf8.h"
-#include "nereid/lm/text//word_scanner.h"
+#include "nereid/lm/text/unicode.h"
+#include "nereid/lm/text/utf8.h"
+#include "nereid/lm/text/word_scanner.h"
 
 namespace nereid::lm {
 

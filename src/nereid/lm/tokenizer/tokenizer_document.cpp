@@ -1,4 +1,4 @@
-#include "nereid/lm/tokenizer//tokenizer_document.h"
+#include "nereid/lm/tokenizer/tokenizer_document.h"
 
 #include <optional>
 

@@ -10,7 +10,7 @@
 
 #include "nereid/base/json.h"
 #include "nereid/base/result.h"
-#include "nereid/lm/tokenizer//bpe.h"
+#include "nereid/lm/tokenizer/bpe.h"
 
 namespace nereid::lm {
 

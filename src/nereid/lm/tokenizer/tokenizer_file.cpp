@@ -5,11 +5,11 @@
 
 #include "nereid/base/file.h"
 #include "nereid/base/json_field.h"
-#include "nereid/lm/text//byte_level.h"
-#include "nereid/lm/tokenizer//tokenizer.h"
-#include "nereid/lm/tokenizer//tokenizer_document.h"
-#include "nereid/lm/text//unicode.h"
-#include "nereid/lm/text//word_scanner.h"
+#include "nereid/lm/text/byte_level.h"
+#include "nereid/lm/tokenizer/tokenizer.h"
+#include "nereid/lm/tokenizer/tokenizer_document.h"
+#include "nereid/lm/text/unicode.h"
+#include "nereid/lm/text/word_scanner.h"
 
 namespace nereid::lm {
 namespace {

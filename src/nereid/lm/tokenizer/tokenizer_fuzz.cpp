@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "nereid/base/check.h"
-#include "nereid/lm/tokenizer//tokenizer.h"
+#include "nereid/lm/tokenizer/tokenizer.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace nereid;

@@ -1,4 +1,4 @@
-#include "nereid/lm/tokenizer//tokenizer.h"
+#include "nereid/lm/tokenizer/tokenizer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,9 +6,9 @@
 #include <random>
 
 #include "nereid/base/json.h"
-#include "nereid/lm/text//byte_level.h"
-#include "nereid/lm/text//utf8.h"
-#include "nereid/lm/text//word_scanner.h"
+#include "nereid/lm/text/byte_level.h"
+#include "nereid/lm/text/utf8.h"
+#include "nereid/lm/text/word_scanner.h"
 
 namespace nereid::lm {
 namespace {

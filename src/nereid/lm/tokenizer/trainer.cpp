@@ -1,4 +1,4 @@
-#include "nereid/lm/tokenizer//trainer.h"
+#include "nereid/lm/tokenizer/trainer.h"
 
 #include <algorithm>
 #include <cctype>
@@ -6,10 +6,10 @@
 #include <set>
 
 #include "nereid/base/json.h"
-#include "nereid/lm/text//byte_level.h"
-#include "nereid/lm/tokenizer//pair_merger.h"
-#include "nereid/lm/text//unicode.h"
-#include "nereid/lm/text//word_scanner.h"
+#include "nereid/lm/text/byte_level.h"
+#include "nereid/lm/tokenizer/pair_merger.h"
+#include "nereid/lm/text/unicode.h"
+#include "nereid/lm/text/word_scanner.h"
 
 namespace nereid::lm {
 namespace {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "nereid/base/result.h"
-#include "nereid/lm/text//pre_tokenizer.h"
+#include "nereid/lm/text/pre_tokenizer.h"
 
 namespace nereid::lm {
 

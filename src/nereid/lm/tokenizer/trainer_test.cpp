@@ -1,10 +1,10 @@
-#include "nereid/lm/tokenizer//trainer.h"
+#include "nereid/lm/tokenizer/trainer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "nereid/base/json.h"
-#include "nereid/lm/tokenizer//tokenizer.h"
+#include "nereid/lm/tokenizer/tokenizer.h"
 
 namespace nereid::lm {
 namespace {

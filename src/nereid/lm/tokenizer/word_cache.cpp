@@ -1,4 +1,4 @@
-#include "nereid/lm/tokenizer//word_cache.h"
+#include "nereid/lm/tokenizer/word_cache.h"
 
 #include <algorithm>
 

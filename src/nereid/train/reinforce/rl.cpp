@@ -11,7 +11,7 @@
 #include "nereid/base/json_field.h"
 #include "nereid/base/progress.h"
 #include "nereid/lm/engine/cuda/cuda_device.h"
-#include "nereid/lm/tokenizer//tokenizer.h"
+#include "nereid/lm/tokenizer/tokenizer.h"
 #include "nereid/replay/cuda/driver.h"
 #include "nereid/train/reinforce/gathered.h"
 #include "nereid/train/reinforce/judging.h"

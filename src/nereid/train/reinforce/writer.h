@@ -7,8 +7,8 @@
 #include <span>
 
 #include "nereid/lm/engine/runner/runner.h"
-#include "nereid/lm/chat//prompts.h"
-#include "nereid/lm/tokenizer//tokenizer.h"
+#include "nereid/lm/chat/prompts.h"
+#include "nereid/lm/tokenizer/tokenizer.h"
 #include "nereid/train/reinforce/rollouts.h"
 #include "nereid/train/reinforce/tasks.h"
 

@@ -12,7 +12,7 @@
 #include "nereid/base/file.h"
 #include "nereid/base/json_field.h"
 #include "nereid/lm/decoder/weights.h"
-#include "nereid/lm/checkpoint//safetensors.h"
+#include "nereid/lm/checkpoint/safetensors.h"
 
 namespace nereid::train {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <future>
 
-#include "nereid/lm/checkpoint//staged_folder.h"
+#include "nereid/lm/checkpoint/staged_folder.h"
 #include "nereid/train/packer.h"
 #include "nereid/train/torch/trainer.h"
 

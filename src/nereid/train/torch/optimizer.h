@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "nereid/lm/checkpoint//parameters.h"
+#include "nereid/lm/checkpoint/parameters.h"
 #include "nereid/train/run_file.h"
 
 namespace nereid::train {

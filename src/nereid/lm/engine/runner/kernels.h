@@ -14,7 +14,7 @@
 
 #include "nereid/base/installation.h"
 #include "nereid/base/result.h"
-#include "nereid/lm/checkpoint//dtype.h"
+#include "nereid/lm/checkpoint/dtype.h"
 #include "nereid/tracer/compiled_kernel.h"
 
 namespace nereid::lm {

@@ -4,7 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "nereid/lm/engine/runner/step.h"
-#include "nereid/lm/checkpoint//config.h"
+#include "nereid/lm/checkpoint/config.h"
 #include "nereid/lm/decoder/attention.h"
 
 namespace nereid::lm {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "nereid/lm/engine/runner/kernels.h"
-#include "nereid/lm/checkpoint//config.h"
+#include "nereid/lm/checkpoint/config.h"
 #include "nereid/lm/decoder/operators.h"
 
 namespace nereid::lm {
