@@ -8,7 +8,7 @@
     TRITON_INTERPRET=1 ... --check                                without one: each one's result at toy size beside PyTorch's in float64
 
 A candidate has the parameters of the kernel that it may replace, so that taking it over is a matter of its text and of `tiles_of` in
-src/nereid/lm/engine/runner/training_operators.cpp.
+src/nereid/train/kernels/training_operators.cpp.
 """
 import argparse
 import concurrent.futures

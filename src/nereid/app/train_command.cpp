@@ -9,7 +9,7 @@
 #include "nereid/base/json.h"
 #include "nereid/base/progress.h"
 #include "nereid/lm/chat/prompts.h"
-#include "nereid/train/shard_maker.h"
+#include "nereid/train/data/shard_maker.h"
 
 namespace nereid::app {
 namespace {

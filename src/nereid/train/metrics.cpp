@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "nereid/base/json_field.h"
-#include "nereid/train/crc32c.h"
+#include "nereid/train/data/crc32c.h"
 #include "nereid/train/line_file.h"
 
 namespace nereid::train {

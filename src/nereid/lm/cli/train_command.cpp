@@ -3,10 +3,10 @@
 
 #include "nereid/base/standard_output.h"
 #include "nereid/lm/engine/cuda/cuda_device.h"
-#include "nereid/lm/engine/runner/training_operators.h"
+#include "nereid/train/kernels/training_operators.h"
 #include "nereid/lm/cli/command.h"
 #include "nereid/train/reinforce/rl.h"
-#include "nereid/train/torch/sft.h"
+#include "nereid/train/sft/sft.h"
 
 namespace nereid::lm {
 namespace {
@@ -31,7 +31,7 @@ auto training_kernels() {
         NEREID_TRY(auto device, lm::open_engine_device(where, installation));
         if (device->launcher() == nullptr) return std::shared_ptr<lm::Operators>();
         devices->push_back(std::move(device));
-        return lm::make_training_operators(config, *devices->back()->launcher(), installation);
+        return train::make_training_operators(config, *devices->back()->launcher(), installation);
       };
 }
 

@@ -8,7 +8,7 @@
 #include "nereid/train/rl/collapse_watch.h"
 #include "nereid/train/rl/objective.h"
 #include "nereid/train/rollout_log.h"
-#include "nereid/train/torch/ranks.h"
+#include "nereid/train/ranks/ranks.h"
 
 namespace nereid::train {
 

@@ -6,7 +6,7 @@
 #include "nereid/train/reinforce/rehearsal.h"
 #include "nereid/train/rl/importance.h"
 #include "nereid/train/rl/rl_file.h"
-#include "nereid/train/torch/trainer.h"
+#include "nereid/train/sft/trainer.h"
 
 namespace nereid::train {
 

@@ -4,9 +4,9 @@
 #include <memory>
 #include <optional>
 
-#include "nereid/train/batch.h"
+#include "nereid/train/data/batch.h"
 #include "nereid/train/rl/rl_file.h"
-#include "nereid/train/torch/ranks.h"
+#include "nereid/train/ranks/ranks.h"
 
 namespace nereid::train {
 

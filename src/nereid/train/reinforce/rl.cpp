@@ -21,8 +21,8 @@
 #include "nereid/train/rl/collapse_watch.h"
 #include "nereid/train/rl/rl_file.h"
 #include "nereid/train/rollout_log.h"
-#include "nereid/train/torch/checkpoint.h"
-#include "nereid/train/torch/run_setup.h"
+#include "nereid/train/sft/checkpoint.h"
+#include "nereid/train/sft/run_setup.h"
 
 namespace nereid::train {
 namespace {

@@ -1,7 +1,7 @@
 // Reinforcement learning: the loop around engine, judge and trainer, from a run file to a run's folder.
 #pragma once
 
-#include "nereid/train/torch/train_options.h"
+#include "nereid/train/sft/train_options.h"
 
 namespace nereid::train {
 

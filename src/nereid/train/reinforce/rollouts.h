@@ -1,7 +1,7 @@
 // Answers as rows of tokens, and back: which place of which batch holds which token.
 #pragma once
 
-#include "nereid/train/batch.h"
+#include "nereid/train/data/batch.h"
 
 namespace nereid::train {
 

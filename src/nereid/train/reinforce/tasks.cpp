@@ -4,7 +4,7 @@
 
 #include "nereid/base/file.h"
 #include "nereid/base/json_field.h"
-#include "nereid/train/packer.h"
+#include "nereid/train/data/packer.h"
 
 namespace nereid::train {
 namespace {

@@ -17,7 +17,7 @@
 #include "nereid/lm/engine/cuda/cuda_device.h"
 #include "nereid/lm/engine/runner/random_batch_for_tests.h"
 #include "nereid/lm/engine/runner/sampler.h"
-#include "nereid/lm/engine/runner/training_operators.h"
+#include "nereid/train/kernels/training_operators.h"
 #include "nereid/lm/decoder/decoder.h"
 #include "nereid/lm/decoder/device.h"
 
@@ -133,7 +133,7 @@ void compare_training(at::Device where, const Installation& installation) {
     for (const int64_t dim : {64, 128}) {
       const lm::Config config{.family = lm::Family::kQwen3, .vocab_size = 997, .hidden_size = 256, .intermediate_size = 320, .layers = 2, .heads = 8, .key_value_heads = 2,
                                  .head_dim = dim, .max_position_embeddings = 1024, .initializer_range = 0.1, .dtype = dtype};
-      const auto operators = make_training_operators(config, *(*device)->launcher(), installation);
+      const auto operators = train::make_training_operators(config, *(*device)->launcher(), installation);
       if (!operators.ok()) return expect(false, operators.error().message);
       at::manual_seed(7);
       const auto tokens = at::randint(997, {1500}, at::kLong).to(where);

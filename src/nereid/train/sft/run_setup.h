@@ -1,0 +1,32 @@
+// What every kind of run begins with.
+#pragma once
+
+#include <functional>
+
+#include "nereid/base/file.h"
+#include "nereid/lm/decoder/weights.h"
+#include "nereid/train/run_file.h"
+#include "nereid/train/ranks/ranks.h"
+
+namespace nereid::train {
+
+// Makes the run's folder and keeps a copy of the run file there. A folder belongs to one run file, and to one run of it at a time, for as
+// long as the result is held: another is an error (blamed on the input).
+Result<Fd> open_run_folder(const std::filesystem::path& folder, const std::string& run_file);
+
+// The model that the run begins with, in its precision: read, or drawn by the run's seed.
+Result<lm::Weights> first_weights(const RunFile& run, at::Device device);
+
+// Runs `body` in so many processes of this host, rank r on GPU r where `device` is auto or cuda and there is
+// one; in this process where it is one rank. Arithmetic is set up as the run file has it. To be called before
+// libtorch is used.
+Status on_ranks(int64_t ranks, const std::string& device, const MachineSettings& machine,
+                const std::function<Status(Ranks& ranks, at::Device device)>& body);
+
+// As NVIDIA's driver has it; "cpu" for the CPU.
+std::string device_name(at::Device device);
+
+// At most so far: of the device, or of this process on the CPU.
+double peak_gigabytes(at::Device device);
+
+}  // namespace nereid::train
