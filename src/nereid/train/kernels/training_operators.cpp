@@ -231,7 +231,7 @@ lm::Normed KernelOperators::add_and_norm(const at::Tensor& residual, const at::T
 
 }  // namespace
 
-// Measured on an H200 for heads of 64 and 128 (bench/language_model.md); the others fit its registers.
+// Measured on an H200 for heads of 64 and 128 (bench/results/2026-11-22.md); the others fit its registers.
 AttentionTiles tiles_of(const lm::Config& config) {
   if (config.dtype == lm::Dtype::kF32 || config.head_dim > 128) return {{32, 32, 4, 2}, {32, 32, 4, 1}, {32, 32, 8, 1}};
   if (config.head_dim > 64) return {{64, 64, 4, 3}, {64, 32, 4, 2}, {32, 64, 4, 3}};

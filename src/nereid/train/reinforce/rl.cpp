@@ -28,7 +28,7 @@ namespace nereid::train {
 namespace {
 
 // Of what is timed apart: sampling's own error, at most a quarter of it, stays below the 1.4 to 2.6 % by which a program's times in two
-// sessions differ (docs/log.md, 2026-11-23).
+// sessions differ (bench/results/2026-11-23.md).
 constexpr double kTimingWidth = 0.04;
 
 class RlLoop {
