@@ -1,12 +1,17 @@
 """Python arguments and results to the trace's ARG trees, and back."""
 import base64
+import collections
 import dataclasses
+import enum
+import importlib
 import math
+import sys
+import types
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from . import tracing
+from . import source, tracing
 from .errors import Untraceable
 
 DTYPES = {
@@ -45,6 +50,7 @@ class Encoder:
 
     def __init__(self, value_of):
         self._value_of = value_of
+        self.configurations = False  # also objects of libraries' classes, with their properties: what a module is given
         self._simple = {
             type(None): lambda x: None, bool: lambda x: x, str: lambda x: x, float: float_arg, int: _checked_int,
             complex: lambda x: {"c": [float_arg(x.real), float_arg(x.imag)]},
@@ -71,22 +77,84 @@ class Encoder:
         if isinstance(x, list):
             return [self(item, depth + 1) for item in x]
         if isinstance(x, tuple):
+            if type(x) is not tuple and hasattr(type(x), "_fields"):
+                return self._object(x, "namedtuple", zip(type(x)._fields, x), depth)
             return {"tuple": [self(item, depth + 1) for item in x]}
         if isinstance(x, torch._C.Generator):
             name = generator_name(x)
             return {"generator": name} if name is not None else None
         if isinstance(x, dict):
-            return {"dict": [[key if type(key) is str else repr(key)[:200], self(item, depth + 1)] for key, item in x.items()]}
-        if dataclasses.is_dataclass(x) and not isinstance(x, type):
-            fields = [field.name for field in dataclasses.fields(x)]
-            return {"dict": [[name, self(getattr(x, name, None), depth + 1)] for name in fields]}
+            items = [(key if type(key) is str else repr(key)[:200], item) for key, item in x.items()]
+            if dataclasses.is_dataclass(x):  # a ModelOutput of Hugging Face's: keys and attributes
+                return self._object(x, "mapping", items, depth)
+            return {"dict": [[key, self(item, depth + 1)] for key, item in items]}
+        if isinstance(x, enum.Enum):
+            return self._object(x, "enum", [("name", x.name), ("value", x.value)], depth)
         if isinstance(x, int):
             return _checked_int(int(x))
         if isinstance(x, float):
             return float_arg(float(x))
         if isinstance(x, str):
             return str(x)
+        fields = self._fields(x)
+        if fields is not None:
+            return self._object(x, "object", fields, depth)
+        if self.configurations and (name := _global_name(x)):
+            return {"global": name}
         return {"opaque": type(x).__name__}
+
+    def _fields(self, x):
+        """(name, value) of a dataclass, a SimpleNamespace, or an instance of a plain class; None for anything else."""
+        if isinstance(x, (type, torch.nn.Module)):
+            return None
+        if dataclasses.is_dataclass(x):
+            return [(field.name, getattr(x, field.name, None)) for field in dataclasses.fields(x)]
+        own = type(x).__module__ == source.MODULE_NAME
+        if not (own or self.configurations or isinstance(x, types.SimpleNamespace)) or isinstance(x, BaseException):
+            return None
+        try:
+            held = object.__getattribute__(x, "__dict__")
+        except AttributeError:
+            return None
+        if type(held) is not dict or callable(x) and not own:
+            return None
+        return [(name, value) for name, value in held.items() if type(name) is str]
+
+    def _object(self, x, kind, items, depth):
+        type_ = type(x)
+        module = "" if type_.__module__ == source.MODULE_NAME else type_.__module__
+        self._left -= 1
+        body = {"kind": kind, "type": f"{module}:{type_.__qualname__}"[:400],
+                "items": [[str(name), self(item, depth + 1)] for name, item in items]}  # fmt: skip
+        computed = self._properties(type_, x, depth) if self.configurations and kind == "object" else []
+        if computed:
+            body["computed"] = computed
+        return {"object": body}
+
+    def _properties(self, type_, x, depth):
+        """What properties of a file's own class give: numbers and texts, for a candidate that lacks the class."""
+        found = []
+        for name in dir(type_) if type_.__module__ == source.MODULE_NAME else ():
+            if name.startswith("_") or not isinstance(getattr(type_, name, None), property):
+                continue
+            try:
+                value = getattr(x, name)
+            except Exception:
+                continue
+            if isinstance(value, (type(None), bool, int, float, str)):
+                found.append([name, self(value, depth + 1)])
+        return found
+
+
+def _global_name(x):
+    """"torch.nn.functional:gelu" of a class or a function that a package of PyTorch's has under this name."""
+    module, name = getattr(x, "__module__", None), getattr(x, "__qualname__", None)
+    if type(module) is not str or type(name) is not str or module.partition(".")[0] not in ("torch", "math", "operator", "builtins"):
+        return None
+    found = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return f"{module}:{name}" if found is x else None
 
 
 def _checked_int(x):
@@ -125,9 +193,55 @@ def decode(arg, tensor_of):
         return torch.device(body)
     if kind in ("layout", "memory_format"):
         return getattr(torch, body)
+    if kind == "object":
+        return _made_object(body, tensor_of)
+    if kind == "global":
+        return _named(*body.split(":"))
     if kind == "opaque":
         return None
     raise ValueError(f"an argument of kind {kind!r} cannot be given to a module")
+
+
+def _named(module, qualname):
+    found = importlib.import_module(module)
+    for part in qualname.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def _class_named(name):
+    """The class of an object as the file at hand has it, or a package; None where there is none."""
+    module, _, qualname = name.rpartition(":")
+    try:
+        found = _named(module or source.MODULE_NAME, qualname)
+    except Exception:  # whatever a package raises when it is imported
+        return None
+    return found if isinstance(found, type) else None
+
+
+def _made_object(body, tensor_of):
+    """An object with these fields. Its class is the one that the file at hand, or a package, has under its name, and is made
+    without its constructor; without one it is a SimpleNamespace, or a namedtuple of that name."""
+    kind, cls = body["kind"], _class_named(body["type"])
+    items = {name: decode(item, tensor_of) for name, item in body["items"]}
+    name = body["type"].rpartition(":")[2].rpartition(".")[2]
+    if kind == "namedtuple":
+        if cls is None or getattr(cls, "_fields", None) != tuple(items):
+            cls = collections.namedtuple(name, list(items))
+        return tuple.__new__(cls, items.values())
+    if kind == "enum":
+        if cls is not None and issubclass(cls, enum.Enum) and items["name"] in cls.__members__:
+            return cls[items["name"]]
+        return types.SimpleNamespace(**items)
+    if kind == "mapping":
+        return cls(**items) if cls is not None else items
+    computed = {name: decode(item, tensor_of) for name, item in body.get("computed", ())}
+    if cls is None or cls is types.SimpleNamespace:
+        return types.SimpleNamespace(**computed | items)
+    made = object.__new__(cls)
+    for name, item in items.items():
+        object.__setattr__(made, name, item)
+    return made
 
 
 def bytes_of(storage):

@@ -3,8 +3,11 @@
 `warm()` is called once in a process that then forks for every request; `handle(request)` does the work in a child.
 By hand: `python -m nereid.tracer FILE [--class ModelNew] [--reference FILE] [--json]`.
 """
+import copy
+import dataclasses
 import gc
 import traceback
+import types
 import warnings
 from time import perf_counter  # the function itself: a traced file may patch the module
 
@@ -81,7 +84,7 @@ class Phases:
             self._take_state(instance)
             for call in range(int(self._request.get("calls", 3))):
                 inputs = self._in_phase("make_inputs", call, lambda steps: self._make_inputs(module, given, call))
-                self.phases[-1]["inputs"] = self.recorder.encode(inputs)
+                self.phases[-1]["inputs"] = self._encode_given(inputs)
                 output = self._in_phase("forward", call, lambda steps: self._call(instance, inputs))
                 self.phases[-1]["inputs"] = self.phases[-2]["inputs"]
                 self.phases[-1]["output"] = self._encode_output(output)
@@ -110,7 +113,7 @@ class Phases:
                 if not callable(getattr(module, name, None)):
                     raise Malformed(f"no function {name} in {self._source.path}")
             init_inputs = module.get_init_inputs()
-        self.init_inputs = self.recorder.encode(init_inputs)
+        self.init_inputs = self._encode_given(init_inputs)
         return module, init_inputs
 
     def _construct(self, module, init_inputs):
@@ -122,6 +125,8 @@ class Phases:
         if given is not None:
             return given.inputs(call)
         inputs = _to_cuda(module.get_inputs())
+        if isinstance(inputs, tuple):
+            inputs = tuple(inputs)  # a named one is no more than its places here
         self._name_inputs(inputs)
         return inputs
 
@@ -162,6 +167,14 @@ class Phases:
 
     def _encode_output(self, output):
         return self.recorder.encode(output)
+
+    def _encode_given(self, given):
+        encode = self.recorder.encode
+        encode.configurations = True
+        try:
+            return encode(given)
+        finally:
+            encode.configurations = False
 
     def _document(self):
         recorder = self.recorder
@@ -252,7 +265,23 @@ def _to_cuda(inputs, depth=0):
         return tuple(_to_cuda(item, depth + 1) for item in inputs)
     if type(inputs) is dict:
         return {key: _to_cuda(item, depth + 1) for key, item in inputs.items()}
+    if isinstance(inputs, tuple) and hasattr(type(inputs), "_fields"):
+        return tuple.__new__(type(inputs), [_to_cuda(item, depth + 1) for item in inputs])
+    fields = _fields_with_tensors(inputs)
+    if fields:
+        inputs = copy.copy(inputs)
+        for name, item in fields.items():
+            object.__setattr__(inputs, name, _to_cuda(item, depth + 1))
     return inputs
+
+
+def _fields_with_tensors(x):
+    """Of a dataclass, a SimpleNamespace, or an instance of a class of the file's: its fields, where a tensor may be in them."""
+    if dataclasses.is_dataclass(x) and not isinstance(x, (type, dict)):
+        return {field.name: getattr(x, field.name) for field in dataclasses.fields(x) if hasattr(x, field.name)}
+    if type(x) is types.SimpleNamespace or type(x).__module__ == source.MODULE_NAME and not isinstance(x, (type, torch.nn.Module)):
+        return dict(getattr(x, "__dict__", ()))
+    return {}
 
 
 def tensors_with_paths(tree, path=""):
@@ -264,6 +293,9 @@ def tensors_with_paths(tree, path=""):
             yield from tensors_with_paths(item, f"{path}.{index}" if path else str(index))
     elif isinstance(tree, dict):
         for key, item in tree.items():
+            yield from tensors_with_paths(item, f"{path}.{key}" if path else str(key))
+    else:
+        for key, item in _fields_with_tensors(tree).items():
             yield from tensors_with_paths(item, f"{path}.{key}" if path else str(key))
 
 

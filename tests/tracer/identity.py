@@ -60,6 +60,8 @@ def paths(arg, path=""):
         items = enumerate(arg["tuple"])
     elif isinstance(arg, dict) and "dict" in arg:
         items = arg["dict"]
+    elif isinstance(arg, dict) and "object" in arg:
+        items = arg["object"]["items"]
     for key, item in items:
         yield from paths(item, f"{path}.{key}" if path else str(key))
 

@@ -137,6 +137,9 @@ class Replay:
             return tuple(self._decode(item) for item in body)
         if kind == "dict":
             return {key: self._decode(item) for key, item in body}
+        if kind == "object":
+            named = {key: self._decode(item) for key, item in body["items"]}
+            return tuple(named.values()) if body["kind"] == "namedtuple" else named
         if kind == "dtype":
             return DTYPES[body]
         if kind == "device":

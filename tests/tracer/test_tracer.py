@@ -91,15 +91,77 @@ class Phases(Case):
     def test_python_outputs(self):
         answer = self.module("import dataclasses\nself.D = dataclasses.make_dataclass('D', ['x', 'n'])", "{'d': self.D(a, 3), 'f': math.inf, 'o': object()}")
         encoded = dict(output(answer)["dict"])
-        self.assertEqual(3, dict(encoded["d"]["dict"])["n"])
+        self.assertEqual("object", encoded["d"]["object"]["kind"])
+        self.assertEqual(3, dict(encoded["d"]["object"]["items"])["n"])
         self.assertEqual({"f": "inf"}, encoded["f"])
         self.assertEqual({"opaque": "object"}, encoded["o"])
+
+    def test_outputs_keep_the_kind_of_their_container(self):
+        kinds = {
+            "collections.namedtuple('T', 'x n')(a, 3)": ("namedtuple", "case:T"),
+            "types.SimpleNamespace(x=a, n=3)": ("object", "types:SimpleNamespace"),
+            "Plain(a, 3)": ("object", ":Plain"), "Frozen(a, 3)": ("object", ":Frozen"), "Mapping(x=a, n=3)": ("mapping", ":Mapping"),
+        }  # fmt: skip
+        classes = (
+            "import collections, dataclasses, types\nclass Plain:\n    def __init__(self, x, n):\n        self.x, self.n = x, n\n"
+            "@dataclasses.dataclass(frozen=True)\nclass Frozen:\n    x: object\n    n: int\n"
+            "@dataclasses.dataclass\nclass Mapping(collections.OrderedDict):\n    x: object\n    n: int\n"
+            "    def __post_init__(self):\n        super().__init__(x=self.x, n=self.n)\n"
+        )
+        for forward, (kind, type_) in kinds.items():
+            source = classes + source_of(None, forward, "randn(2, 3)")
+            answer = tracer.handle({"source": source, "path": "case.py", "class": "Model", "draw": 0, "calls": 1, "reference": None})
+            made = output(answer, 0)["object"]
+            self.assertEqual((kind, ["x", "n"]), (made["kind"], [name for name, _ in made["items"]]), forward)
+            if kind != "namedtuple":
+                self.assertEqual(type_, made["type"])
+            self.assertEqual(3, dict(made["items"])["n"])
 
     def test_views_lie_inside_their_storages(self):
         from identity import validate
 
         for forward in ("a.expand(2, 3, 4)[1].t()[1:]", "a.new_empty(0).resize_(5, 5)", "torch.as_strided(a, (2, 2), (1, 3), 2)"):
             self.assertEqual([], validate(self.module(None, forward)["trace"]))
+
+
+class Configurations(Case):
+    """What a reference gives to a constructor or to forward reaches its candidate as an object of the same fields."""
+
+    REFERENCE = HEAD + (
+        "import dataclasses, enum, types\nimport torch.nn.functional as F\n"
+        "class Mode(enum.Enum):\n    FAST = 1\n    SLOW = 2\n"
+        "@dataclasses.dataclass(frozen=True)\nclass Config:\n    width: int\n    mode: Mode\n    act: object = F.gelu\n"
+        "    @property\n    def half(self):\n        return self.width // 2\n"
+        "class Model(nn.Module):\n    def __init__(self, config, more):\n        super().__init__()\n"
+        "        self.config, self.more = config, more\n"
+        "    def forward(self, x, batch):\n"
+        "        return self.config.act(x[:, : self.config.half]) * self.more.scale + batch.bias + self.config.mode.value\n"
+        "def get_inputs():\n    return [torch.randn(3, 8), types.SimpleNamespace(bias=torch.randn(4), name='b')]\n"
+        "def get_init_inputs():\n    return [Config(8, Mode.SLOW), types.SimpleNamespace(scale=0.5)]\n"
+    )
+
+    def traced(self, source):
+        reference = tracer.handle({"source": self.REFERENCE, "path": "reference.py", "class": "Model", "draw": 0, "calls": 3, "reference": None})
+        self.assertIn("trace", reference, json.dumps(reference)[:2000])
+        request = {"source": source, "path": "candidate.py", "class": "ModelNew", "draw": 0, "calls": 3, "reference": reference_inputs(reference["trace"])}
+        answer = tracer.handle(request)
+        self.assertIn("trace", answer, json.dumps(answer)[:2000])
+        return reference, answer
+
+    def test_with_the_candidates_own_class(self):
+        reference, answer = self.traced(self.REFERENCE.replace("Model(nn", "ModelNew(nn"))
+        self.assertEqual(calls(reference), calls(answer))
+
+    def test_without_the_class(self):
+        body = self.REFERENCE[self.REFERENCE.index("class Model(") : self.REFERENCE.index("def get_inputs")]
+        reference, answer = self.traced(HEAD + body.replace("Model(nn", "ModelNew(nn"))
+        self.assertEqual(calls(reference), calls(answer))
+
+    def test_a_tensor_in_an_object_is_an_input(self):
+        reference, _ = self.traced(self.REFERENCE.replace("Model(nn", "ModelNew(nn"))
+        phase = [phase for phase in reference["trace"]["phases"] if phase["phase"] == "forward"][2]
+        bias = dict(phase["inputs"][1]["object"]["items"])["bias"]
+        self.assertEqual(("input", "1.bias"), tuple(storage_of(reference, bias)[key] for key in ("role", "name")))
 
 
 class KnownValues(Case):

@@ -110,7 +110,11 @@ class ForwardWriter {
     }
     if (const auto* dict = std::get_if<trace::Dict>(&arg.node)) {
       for (const auto& item : dict->items)
-        if (auto found = path_to(item.second, fmt::format("{}[\"{}\"]", path, item.first), meant);
+        if (auto found = path_to(item.second,
+                                 dict->kind == trace::Dict::Kind::kDict
+                                     ? fmt::format("{}[\"{}\"]", path, item.first)
+                                     : fmt::format("{}.{}", path, item.first),
+                                 meant);
             !found.empty())
           return found;
     }

@@ -16,6 +16,7 @@
 #include "nereid/lower/import.h"
 #include "nereid/lower/merged_sizes.h"
 #include "nereid/lower/plan.h"
+#include "nereid/lower/python_text.h"
 #include "nereid/lower/source_file.h"
 #include "nereid/lower/split_factors.h"
 #include "nereid/lower/thin_channels.h"
@@ -246,7 +247,12 @@ Result<const Lowering::Cut*> Lowering::cut(const Choices& choices) {
   if (read_ == nullptr)
     read_ = std::make_unique<Result<Read>>([&]() -> Result<Read> {
       const std::string code = prose_ ? source_ : without_prose(source_);
-      NEREID_TRY(SourceFile file, read_source(trace_.file, code, trace_.class_name, "ModelNew"));
+      std::set<std::string> types, imports;  // of what forward hands out
+      own_types(trace_.phases.back().output, types);
+      imports_of_types(trace_.phases.back().output, imports);
+      NEREID_TRY(SourceFile file, read_source(trace_.file, code, trace_.class_name, "ModelNew", types));
+      for (const std::string& line : imports)
+        if (std::ranges::find(file.imports, line) == file.imports.end()) file.imports.push_back(line);
       NEREID_TRY(Graph graph, import(trace_, source_));
       name_inputs(trace_, file, graph);
       return Read{std::move(file), numbers_in(code), std::move(graph)};

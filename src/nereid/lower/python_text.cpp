@@ -30,6 +30,9 @@ std::string list_text(const std::vector<std::string>& items, bool tuple) {
   return items.size() == 1 ? fmt::format("({},)", items[0]) : fmt::format("({})", fmt::join(items, ", "));
 }
 
+// "Out" of ":Out" and of "transformers.modeling_outputs:Out"; imports_of_types brings in the latter.
+std::string name_of_global(const std::string& name) { return name.substr(name.find(':') + 1); }
+
 struct Writer {
   const std::function<std::string(trace::ValueId)>& tensor;
   const std::string& device;
@@ -48,6 +51,7 @@ struct Writer {
     if (named.kind == "dtype")
       if (const auto type = trace::dtype_from_string(named.name)) return torch_type(*type);
     if (named.kind == "generator") return "None";
+    if (named.kind == "global") return name_of_global(named.name);
     return named.name.starts_with("torch.") ? named.name : "torch." + named.name;
   }
   std::string operator()(const trace::List& list) const {
@@ -57,6 +61,16 @@ struct Writer {
   }
   std::string operator()(const trace::Dict& dict) const {
     std::vector<std::string> items;
+    const std::string name = name_of_global(dict.type);
+    if (dict.kind == trace::Dict::Kind::kEnum)
+      for (const auto& item : dict.items)
+        if (const auto* member = std::get_if<trace::Text>(&item.second.node); member != nullptr && item.first == "name")
+          return fmt::format("{}.{}", name, member->text);
+    if (dict.kind != trace::Dict::Kind::kDict) {
+      for (const auto& item : dict.items)
+        items.push_back(item.first + "=" + std::visit(*this, item.second.node));
+      return fmt::format("{}({})", name, fmt::join(items, ", "));
+    }
     for (const auto& item : dict.items)
       items.push_back(quoted(item.first) + ": " + std::visit(*this, item.second.node));
     return fmt::format("{{{}}}", fmt::join(items, ", "));
@@ -65,6 +79,27 @@ struct Writer {
 };
 
 }  // namespace
+
+void imports_of_types(const trace::Arg& arg, std::set<std::string>& lines) {
+  if (const auto* list = std::get_if<trace::List>(&arg.node))
+    for (const auto& item : list->items) imports_of_types(item, lines);
+  const auto* dict = std::get_if<trace::Dict>(&arg.node);
+  if (dict == nullptr) return;
+  for (const auto& item : dict->items) imports_of_types(item.second, lines);
+  const size_t colon = dict->type.find(':');
+  if (dict->kind == trace::Dict::Kind::kDict || colon == dict->type.npos || colon == 0) return;
+  const std::string name = dict->type.substr(colon + 1);
+  lines.insert(fmt::format("from {} import {}\n", dict->type.substr(0, colon), name.substr(0, name.find('.'))));
+}
+
+void own_types(const trace::Arg& arg, std::set<std::string>& names) {
+  if (const auto* list = std::get_if<trace::List>(&arg.node))
+    for (const auto& item : list->items) own_types(item, names);
+  const auto* dict = std::get_if<trace::Dict>(&arg.node);
+  if (dict == nullptr) return;
+  for (const auto& item : dict->items) own_types(item.second, names);
+  if (dict->type.starts_with(':')) names.insert(dict->type.substr(1, dict->type.find('.') - 1));
+}
 
 std::string torch_type(trace::DType type) {
   using trace::DType;

@@ -67,6 +67,7 @@ bool blank(const std::string& line) { return indent_of(line) == line.size(); }
 // Where brackets and strings of three quotes are open, a line goes on with the statement before.
 class Nesting {
  public:
+  bool in_string() const { return !quotes_.empty(); }
   bool open() const { return depth_ > 0 || !quotes_.empty() || continued_; }
   // Where a comment begins in the line; at its end where there is none.
   size_t read(const std::string& line) {
@@ -354,8 +355,28 @@ std::string without_prose(const std::string& source) {
   return made + statement;
 }
 
+Result<std::string> as_function(const std::string& source, const std::string& name, const std::string& class_name) {
+  std::string made = "def " + name + "():\n";
+  for (const Block& block : blocks_of(lines_of(source), 0)) {
+    const std::string& first = block.lines.front();
+    if (block.name == "get_inputs" || block.name == "get_init_inputs" || first.starts_with("if __name__") ||
+        first.starts_with("from __future__"))
+      continue;
+    if (block.import && first.find("import *") != first.npos)
+      return input_error("--fallback: `{}` of the reference cannot stand in a function: name what it imports", first);
+    Nesting nesting;
+    for (const std::string& line : block.lines) {
+      const bool in_string = nesting.in_string();
+      made += (in_string || blank(line) ? "" : "    ") + line + "\n";
+      nesting.read(line);
+    }
+  }
+  return made + "    return " + class_name + "\n";
+}
+
 Result<SourceFile> read_source(const std::string& file, const std::string& source,
-                               const std::string& class_name, const std::string& new_name) {
+                               const std::string& class_name, const std::string& new_name,
+                               const std::set<std::string>& also) {
   std::vector<Block> blocks = blocks_of(lines_of(source), 0);
   const Block* model = named(blocks, class_name);
   if (model == nullptr) return input_error("{}: there is no class {}", file, class_name);
@@ -393,6 +414,7 @@ Result<SourceFile> read_source(const std::string& file, const std::string& sourc
                               b.lines.front().starts_with("if __name__");
     return b.name.empty() && !b.import && !says_nothing;
   };
+  for (const std::string& name : also) wanted += name + "\n";
   for (const Block& block : blocks)
     if (free_code(block)) wanted += block.text();
   const std::vector<bool> needed = needed_by(blocks, wanted, model);

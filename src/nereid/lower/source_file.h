@@ -2,6 +2,7 @@
 // constructor needs, and the parameters of forward. By indentation and brackets; nothing of it is run.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,14 @@ struct SourceFile {
 };
 
 // `new_name` stands for `class_name` wherever the taken code names it.
+// `also`: other top-level names that the file needs.
 Result<SourceFile> read_source(const std::string& file, const std::string& source,
-                               const std::string& class_name, const std::string& new_name);
+                               const std::string& class_name, const std::string& new_name,
+                               const std::set<std::string>& also = {});
+
+// The source as a function of Python's that defines all of it anew and returns its class: no name of it meets one outside.
+// Without get_inputs, get_init_inputs and what runs as a program. An Error names what no function may hold.
+Result<std::string> as_function(const std::string& source, const std::string& name, const std::string& class_name);
 
 // The source without comments and docstrings.
 std::string without_prose(const std::string& source);

@@ -43,7 +43,7 @@ std::string gibibytes(int64_t bytes) {
 class WorkerSession : public Session {
  public:
   WorkerSession(const trace::Trace& reference, const trace::Trace& candidate, const SessionOptions& options)
-      : reference_(pinned_as(reference, candidate)), candidate_(candidate), options_(options) {}
+      : reference_(pinned_as(reference, candidate)), candidate_(ordered_as(reference, candidate)), options_(options) {}
 
   Status open(const WorkerMaker& make, MemoryTurns& memory, Deadline deadline) {
     const Stopwatch waiting;

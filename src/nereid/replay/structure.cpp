@@ -30,7 +30,14 @@ std::string describe(const Arg& arg) {
     std::string operator()(const trace::List& l) {
       return fmt::format("a {} of {}", l.tuple ? "tuple" : "list", l.items.size());
     }
-    std::string operator()(const trace::Dict& d) { return fmt::format("a dict of {}", d.items.size()); }
+    std::string operator()(const trace::Dict& d) {
+      using Kind = trace::Dict::Kind;
+      if (d.kind == Kind::kDict) return fmt::format("a dict of {}", d.items.size());
+      const std::string name = d.type.substr(d.type.find(':') + 1);
+      if (d.kind == Kind::kNamedTuple) return fmt::format("the named tuple {} of {}", name, d.items.size());
+      if (d.kind == Kind::kMapping) return fmt::format("the output class {} of {}", name, d.items.size());
+      return fmt::format("an object of class {}", name);
+    }
     std::string operator()(const trace::Opaque& o) { return o.type; }
   };
   return std::visit(Visitor{}, arg.node);
@@ -55,7 +62,14 @@ class Pairer {
         walk(want_list->items[i], got_list->items[i], fmt::format("{}[{}]", path, i));
       return;
     }
-    if (want_dict && got_dict) return dicts(*want_dict, *got_dict, path);
+    // Places of a tuple are those of a named tuple.
+    if (want_list && got_dict && got_dict->kind == trace::Dict::Kind::kNamedTuple &&
+        want_list->items.size() == got_dict->items.size()) {
+      for (size_t i = 0; i < want_list->items.size(); ++i)
+        walk(want_list->items[i], got_dict->items[i].second, fmt::format("{}[{}]", path, i));
+      return;
+    }
+    if (want_dict && got_dict && serves(*want_dict, *got_dict)) return dicts(*want_dict, *got_dict, path);
     if (same_leaf(want, got)) return;
     out.difference = fmt::format("{}: expected {}, got {}", path, describe(want), describe(got));
   }
@@ -63,6 +77,26 @@ class Pairer {
   Pairing out;
 
  private:
+  struct Access {
+    bool keys = false, attributes = false, places = false;
+  };
+  static Access access(const trace::Dict& dict) {
+    using Kind = trace::Dict::Kind;
+    return {.keys = dict.kind == Kind::kDict || dict.kind == Kind::kMapping,
+            .attributes = dict.kind != Kind::kDict,
+            .places = dict.kind == Kind::kNamedTuple};
+  }
+  // Whether code that reads the one as its class allows can read the other so.
+  static bool serves(const trace::Dict& want, const trace::Dict& got) {
+    if (want.kind == trace::Dict::Kind::kEnum || got.kind == trace::Dict::Kind::kEnum) return want.kind == got.kind;
+    const Access asked = access(want), given = access(got);
+    return (!asked.keys || given.keys) && (!asked.attributes || given.attributes) &&
+           (!asked.places || (given.places && same_order(want, got)));
+  }
+  static bool same_order(const trace::Dict& want, const trace::Dict& got) {
+    return std::ranges::equal(want.items, got.items, {}, &trace::DictItem::first, &trace::DictItem::first);
+  }
+
   void tensors(trace::ValueId want, trace::ValueId got, const std::string& path) {
     const auto& w = reference_.values[want];
     const auto& g = candidate_.values[got];
@@ -76,14 +110,16 @@ class Pairer {
     for (const auto& [key, value] : want.items) {
       const auto it = std::find_if(got.items.begin(), got.items.end(),
                                    [&](const auto& item) { return item.first == key; });
+      const bool keyed = want.kind == trace::Dict::Kind::kDict;
       if (it == got.items.end()) {
-        out.difference = fmt::format("{}: expected the key '{}', which is missing", path, key);
+        out.difference = fmt::format("{}: expected the {} '{}', which is missing", path, keyed ? "key" : "field", key);
         return;
       }
-      walk(value, it->second, fmt::format("{}['{}']", path, key));
+      walk(value, it->second, keyed ? fmt::format("{}['{}']", path, key) : fmt::format("{}.{}", path, key));
     }
     if (want.items.size() != got.items.size() && out.difference.empty())
-      out.difference = fmt::format("{}: expected {} keys, got {}", path, want.items.size(), got.items.size());
+      out.difference = fmt::format("{}: expected {} {}, got {}", path, want.items.size(),
+                                   want.kind == trace::Dict::Kind::kDict ? "keys" : "fields", got.items.size());
   }
 
   static bool same_leaf(const Arg& want, const Arg& got) {
@@ -125,6 +161,41 @@ Pairing pair_outputs(const trace::Trace& reference, const trace::Trace& candidat
   Pairer pairer(reference, candidate);
   pairer.walk(judged_forward(reference)->output, judged_forward(candidate)->output, "output");
   return std::move(pairer.out);
+}
+
+namespace {
+
+void order_as(const Arg& want, Arg& got) {
+  const auto* want_list = std::get_if<trace::List>(&want.node);
+  const auto* want_dict = std::get_if<trace::Dict>(&want.node);
+  auto* got_list = std::get_if<trace::List>(&got.node);
+  auto* got_dict = std::get_if<trace::Dict>(&got.node);
+  for (size_t i = 0; want_list && got_list && i < std::min(want_list->items.size(), got_list->items.size()); ++i)
+    order_as(want_list->items[i], got_list->items[i]);
+  for (size_t i = 0; want_list && got_dict && i < std::min(want_list->items.size(), got_dict->items.size()); ++i)
+    order_as(want_list->items[i], got_dict->items[i].second);
+  if (!want_dict || !got_dict) return;
+  size_t place = 0;
+  for (const auto& [key, value] : want_dict->items) {
+    const auto found = std::find_if(got_dict->items.begin() + static_cast<std::ptrdiff_t>(place), got_dict->items.end(),
+                                    [&](const auto& item) { return item.first == key; });
+    if (found == got_dict->items.end()) continue;
+    const auto to = got_dict->items.begin() + static_cast<std::ptrdiff_t>(place++);
+    std::rotate(to, found, found + 1);
+    order_as(value, to->second);
+  }
+}
+
+}  // namespace
+
+trace::Trace ordered_as(const trace::Trace& reference, trace::Trace candidate) {
+  const trace::Phase* want = judged_forward(reference);
+  for (auto phase = candidate.phases.rbegin(); want != nullptr && phase != candidate.phases.rend(); ++phase)
+    if (phase->kind == trace::PhaseKind::kForward) {
+      order_as(want->output, phase->output);
+      break;
+    }
+  return candidate;
 }
 
 trace::Trace pinned_as(trace::Trace reference, const trace::Trace& candidate) {

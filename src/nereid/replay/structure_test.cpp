@@ -33,6 +33,50 @@ TEST(StructureTest, TensorsArePairedByPath) {
   EXPECT_EQ(pairing.pairs[1].path, "output[1]['loss']");
 }
 
+TEST(StructureTest, AContainerServesWhereItsCallersCanReadIt) {
+  using Kind = Dict::Kind;
+  const auto object = [](Kind kind, const char* type) {
+    return with_output([&](Sketch& s) {
+      return Arg{Dict{{{"loss", tensor_arg(s.tensor({}))}, {"n", Arg{int64_t{3}}}}, kind, type}};
+    });
+  };
+  const auto tuple = with_output([](Sketch& s) { return Arg{List{{tensor_arg(s.tensor({})), Arg{int64_t{3}}}, true}}; });
+  const auto dict = object(Kind::kDict, ""), named = object(Kind::kNamedTuple, ":Out"), plain = object(Kind::kObject, ":Out"),
+             mapping = object(Kind::kMapping, "transformers.modeling_outputs:Out");
+  const auto passes = [](const Trace& want, const Trace& got) { return pair_outputs(want, got).difference.empty(); };
+  for (const auto* same : {&dict, &named, &plain, &mapping}) EXPECT_TRUE(passes(*same, *same));
+  EXPECT_TRUE(passes(plain, object(Kind::kObject, ":Output"))) << "names of classes do not count";
+  EXPECT_TRUE(passes(tuple, named));
+  EXPECT_TRUE(passes(dict, mapping));
+  EXPECT_TRUE(passes(plain, mapping));
+  EXPECT_TRUE(passes(plain, named));
+  EXPECT_FALSE(passes(named, tuple));
+  EXPECT_FALSE(passes(named, plain));
+  EXPECT_FALSE(passes(dict, plain));
+  EXPECT_FALSE(passes(dict, named));
+  EXPECT_FALSE(passes(mapping, dict));
+  EXPECT_FALSE(passes(mapping, plain));
+  EXPECT_EQ(pair_outputs(plain, dict).difference, "output: expected an object of class Out, got a dict of 2");
+  EXPECT_EQ(pair_outputs(named, tuple).difference, "output: expected the named tuple Out of 2, got a tuple of 2");
+  EXPECT_EQ(pair_outputs(plain, mapping).pairs.at(0).path, "output.loss");
+}
+
+TEST(StructureTest, NamedItemsAreTakenInTheReferencesOrder) {
+  const auto make = [](std::vector<std::string> names) {
+    return with_output([&](Sketch& s) {
+      Dict dict;
+      for (const auto& name : names) dict.items.push_back({name, tensor_arg(s.tensor({static_cast<int64_t>(name.size())}))});
+      return Arg{List{{Arg{dict}}, true}};
+    });
+  };
+  const auto reference = make({"a", "bb", "ccc"}), candidate = ordered_as(reference, make({"ccc", "a", "bb"}));
+  const auto pairing = pair_outputs(reference, candidate);
+  EXPECT_EQ(pairing.difference, "");
+  const auto in_order = tensors_in(judged_forward(candidate)->output);
+  ASSERT_EQ(pairing.pairs.size(), in_order.size());
+  for (size_t i = 0; i < in_order.size(); ++i) EXPECT_EQ(pairing.pairs[i].candidate, in_order[i]);
+}
+
 TEST(StructureTest, ADifferenceIsOneSentence) {
   const auto difference = [](Arg want, Arg got) {
     return pair_outputs(with_output([&](Sketch& s) {

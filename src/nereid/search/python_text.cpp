@@ -34,7 +34,8 @@ bool dotted_name(const std::string& text) {
 
 class ArgumentWriter {
  public:
-  ArgumentWriter(const NameOf& name_of, const std::string& device) : name_of_(name_of), device_(device) {}
+  ArgumentWriter(const NameOf& name_of, const std::string& device, bool objects = false)
+      : name_of_(name_of), device_(device), objects_(objects) {}
 
   Result<std::string> operator()(const trace::Arg& arg) const {
     if (std::holds_alternative<trace::None>(arg.node)) return std::string("None");
@@ -69,6 +70,7 @@ class ArgumentWriter {
   }
   Result<std::string> of(const trace::Dict& dict) const {
     std::vector<std::string> items;
+    if (objects_ && dict.kind != trace::Dict::Kind::kDict) return object(dict);
     for (const auto& item : dict.items) {
       NEREID_TRY(auto text, (*this)(item.second));
       items.push_back(quoted(item.first) + ": " + text);
@@ -76,8 +78,23 @@ class ArgumentWriter {
     return fmt::format("{{{}}}", fmt::join(items, ", "));
   }
 
+  Result<std::string> object(const trace::Dict& dict) const {
+    const size_t colon = std::min(dict.type.find(':'), dict.type.size() - 1);
+    const std::string module = dict.type.substr(0, colon), name = dict.type.substr(colon + 1);
+    if (!dotted_name(name) || (!module.empty() && !dotted_name(module)) || dict.kind == trace::Dict::Kind::kEnum)
+      return input_error("an object of class {} has no text", dict.type);
+    std::vector<std::string> items;
+    for (const auto& item : dict.items) {
+      NEREID_TRY(auto text, (*this)(item.second));
+      items.push_back(item.first + "=" + text);
+    }
+    const std::string from = module.empty() ? "" : fmt::format("__import__(\"importlib\").import_module(\"{}\").", module);
+    return fmt::format("{}{}({})", from, name, fmt::join(items, ", "));
+  }
+
   const NameOf& name_of_;
   const std::string& device_;
+  const bool objects_;
 };
 
 bool word_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
@@ -172,8 +189,8 @@ std::string targets_python(const trace::Arg& result, const std::function<std::st
   return fmt::format("{}{}", fmt::join(items, ", "), items.size() == 1 ? "," : "");
 }
 
-Result<std::string> tree_python(const trace::Arg& arg, const NameOf& name_of, const std::string& device) {
-  return ArgumentWriter(name_of, device)(arg);
+Result<std::string> tree_python(const trace::Arg& arg, const NameOf& name_of, const std::string& device, bool objects) {
+  return ArgumentWriter(name_of, device, objects)(arg);
 }
 
 Part as_part(const std::string& source, const std::string& prefix) {

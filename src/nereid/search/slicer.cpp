@@ -43,7 +43,9 @@ std::map<trace::StorageId, std::pair<std::string, ValueId>> leaves_of(const trac
     if (const auto* list = std::get_if<trace::List>(&arg.node))
       for (size_t i = 0; i < list->items.size(); ++i) walk(list->items[i], fmt::format("{}[{}]", text, i));
     if (const auto* dict = std::get_if<trace::Dict>(&arg.node))
-      for (const auto& item : dict->items) walk(item.second, fmt::format("{}[\"{}\"]", text, item.first));
+      for (const auto& item : dict->items)
+        walk(item.second, dict->kind == trace::Dict::Kind::kDict ? fmt::format("{}[\"{}\"]", text, item.first)
+                                                                 : fmt::format("{}.{}", text, item.first));
   };
   walk(forward.inputs, "inputs");
   for (const auto& state : trace.state) {
@@ -493,8 +495,9 @@ Result<std::string> Slicer::compose(const std::vector<Piece>& pieces) const {
     for (const ValueId id : other_sizes ? fragment.outputs : std::vector<ValueId>())
       body += fmt::format("        {0} = {0}.reshape([{1}])\n", names[id], fmt::join(value(id).sizes, ", "));
   }
-  NEREID_TRY(const std::string output, tree_python(forward_->output, name_of, device));
-  const bool keyed = std::holds_alternative<trace::Dict>(forward_->inputs.node);
+  NEREID_TRY(const std::string output, tree_python(forward_->output, name_of, device, true));
+  const auto* named = std::get_if<trace::Dict>(&forward_->inputs.node);
+  const bool keyed = named != nullptr && named->kind == trace::Dict::Kind::kDict;
   std::string text;
   for (const auto& line : imports) text += line + "\n";
   text += "\n" + task_->source + classes;

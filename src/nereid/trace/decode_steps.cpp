@@ -89,6 +89,7 @@ Result<Arg> StepDecoder::tagged(const std::string& key, const JsonField& field, 
     NEREID_TRY_STATUS(named_args(field, depth, dict.items));
     return Arg{std::move(dict)};
   }
+  if (key == "object") return object(field, depth);
   if (key == "opaque") {
     NEREID_TRY(std::string type, field.text(kMaxName));
     return Arg{Opaque{std::move(type)}};
@@ -102,8 +103,32 @@ Result<Arg> StepDecoder::tagged(const std::string& key, const JsonField& field, 
     if (!is_word(name, "_:#")) return field.expected("a name");
     return Arg{Named{key, std::move(name)}};
   }
+  if (key == "global") {
+    NEREID_TRY(std::string name, field.text(kMaxName));
+    if (!is_word(name, "_.:")) return field.expected("a name");
+    return Arg{Named{key, std::move(name)}};
+  }
   return field.expected(
-      "under one of v, f, c, tuple, dict, dtype, device, layout, memory_format, generator, opaque");
+      "under one of v, f, c, tuple, dict, object, dtype, device, layout, memory_format, generator, global, opaque");
+}
+
+// {"kind": "namedtuple", "type": "module:Name", "items": [["name", ARG]...], "computed": [["name", ARG]...]}
+Result<Arg> StepDecoder::object(const JsonField& field, size_t depth) const {
+  static const std::map<std::string, Dict::Kind> kKinds = {{"namedtuple", Dict::Kind::kNamedTuple},
+                                                           {"object", Dict::Kind::kObject},
+                                                           {"mapping", Dict::Kind::kMapping},
+                                                           {"enum", Dict::Kind::kEnum}};
+  Dict dict;
+  NEREID_TRY(const std::string kind, field.text_at("kind"));
+  const auto found = kKinds.find(kind);
+  if (found == kKinds.end()) return field.expected("the kind namedtuple, object, mapping or enum");
+  dict.kind = found->second;
+  NEREID_TRY(dict.type, field.text_at("type", kMaxName));
+  NEREID_TRY(const JsonField items, field.at("items"));
+  NEREID_TRY_STATUS(named_args(items, depth, dict.items));
+  NEREID_TRY(const auto computed, field.find("computed"));
+  if (computed) NEREID_TRY_STATUS(named_args(*computed, depth, dict.computed));
+  return Arg{std::move(dict)};
 }
 
 Result<Call> StepDecoder::call(const JsonField& field) const {

@@ -19,6 +19,7 @@ class StepDecoder {
  private:
   Result<Arg> arg(const JsonField& field, size_t depth) const;
   Result<Arg> list(const JsonField& field, bool tuple, size_t depth) const;
+  Result<Arg> object(const JsonField& field, size_t depth) const;
   Result<Arg> tagged(const std::string& key, const JsonField& field, size_t depth) const;
   template <typename Item>  // a DictItem or a pair
   Status named_args(const JsonField& field, size_t depth, std::vector<Item>& args) const;

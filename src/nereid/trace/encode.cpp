@@ -45,7 +45,13 @@ struct ArgWriter {
   Json operator()(const List& list) const {
     return list.tuple ? Json{{"tuple", list_json(list.items)}} : list_json(list.items);
   }
-  Json operator()(const Dict& dict) const { return {{"dict", named_json(dict.items)}}; }
+  Json operator()(const Dict& dict) const {
+    static constexpr const char* kKinds[] = {"dict", "namedtuple", "object", "mapping", "enum"};
+    if (dict.kind == Dict::Kind::kDict) return {{"dict", named_json(dict.items)}};
+    Json body = {{"kind", kKinds[static_cast<size_t>(dict.kind)]}, {"type", dict.type}, {"items", named_json(dict.items)}};
+    if (!dict.computed.empty()) body["computed"] = named_json(dict.computed);
+    return {{"object", std::move(body)}};
+  }
   Json operator()(const Opaque& opaque) const { return {{"opaque", opaque.type}}; }
 };
 

@@ -93,7 +93,8 @@ struct TensorRef {
 struct Text {
   std::string text;
 };
-// A named thing of PyTorch's: kind is "dtype", "device", "layout", "memory_format" or "generator".
+// A named thing of PyTorch's: kind is "dtype", "device", "layout", "memory_format" or "generator"; or "global": a function
+// or a class, "torch.nn.functional:gelu".
 struct Named {
   std::string kind, name;
 };
@@ -102,8 +103,19 @@ struct List {
   bool tuple = false;
 };
 struct DictItem;
+// Named items: a dictionary, or an object by its fields.
 struct Dict {
+  enum class Kind : uint8_t {
+    kDict,        // keys
+    kNamedTuple,  // attributes and places
+    kObject,      // attributes: a dataclass, a SimpleNamespace, an instance of a plain class
+    kMapping,     // attributes and keys: a dataclass that is a dictionary, too (Hugging Face's ModelOutput)
+    kEnum,        // a member: `name` and `value`
+  };
   std::vector<DictItem> items;
+  Kind kind = Kind::kDict;
+  std::string type = {};                // of an object: "module:Name", ":Name" where the traced file defines it
+  std::vector<DictItem> computed = {};  // of kObject: what its properties gave
 };
 struct Opaque {
   std::string type;
