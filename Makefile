@@ -7,7 +7,7 @@ BUILD := build/$(PRESET)
 # Two tests more than there are cores: some of them wait. So OpenMP's threads sleep where they would spin for a core that another test has.
 CTEST := OMP_WAIT_POLICY=passive ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j $(shell expr $(JOBS) + 2)
 
-.PHONY: setup setup-tests build demo test slow dist sanitize clean
+.PHONY: setup setup-tests build demo test slow mutation dist sanitize clean
 setup: ; @tools/setup
 setup-tests: ; @tools/setup requirements-test.txt
 build: setup
@@ -23,6 +23,9 @@ test: setup-tests build
 # Minutes to hours: long fuzzing, whole model zoos, exhaustive operator tables.
 slow: setup-tests build
 	@$(CTEST) -L slow
+# How many faults made on purpose the verdict finds, by class, with a page of those that it does not: build/mutation. Hours on few cores.
+mutation: setup-tests build
+	@NEREID=$(BUILD)/bin/nereid tests/mutation/full build/mutation --jobs $(JOBS)
 # A wheel that carries the built program to another machine, one with a GPU for instance.
 dist: build ; @tools/dist $(BUILD)
 # The default tests under AddressSanitizer and UndefinedBehaviorSanitizer.

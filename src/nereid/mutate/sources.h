@@ -1,0 +1,31 @@
+// Where subjects come from: files with a header, folders of such files, folders of saved subjects, sampled
+// programs that the compiler lowers.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "nereid/mutate/campaign.h"
+#include "nereid/synth/space.h"
+#include "nereid/tracer/tracer.h"
+
+namespace nereid::mutate {
+
+// A candidate's file, with its reference; or, where `reference` is empty, the one that its docstring names by
+// a line `reference: PATH`, as it may name its policy by `policy: NAME`. An error where neither names one.
+Result<Source> source_of_file(tracer::Tracer& tracer, const std::filesystem::path& candidate,
+                              const std::filesystem::path& reference, uint64_t seed);
+
+// The files of a folder whose docstring names a reference and the verdict Verified.
+Result<std::vector<Source>> sources_of_folder(tracer::Tracer& tracer, const std::filesystem::path& folder,
+                                              uint64_t seed);
+
+Result<std::vector<Source>> sources_of_saved(const std::filesystem::path& folder);
+
+// `count` programs of this level, each lowered in up to `variants` ways: the first is mutated, all are
+// judged.
+std::vector<Source> sources_of_programs(tracer::Tracer& tracer, std::shared_ptr<const synth::Space> space,
+                                        int level, int count, int variants, uint64_t seed);
+
+}  // namespace nereid::mutate
