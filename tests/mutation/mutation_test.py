@@ -46,7 +46,7 @@ class Mutation(unittest.TestCase):
         self.assertEqual(report["all"]["mutants"], 12)
         self.assertGreater(report["left"], 60)
         # From the traces alone, where the first run stopped: no mutant is judged twice.
-        environment = dict(os.environ, NEREID_PYTHON="/nonexistent/python")
+        environment = dict(os.environ, NEREID_PYTHON="/bin/false")
         second = mutate(saved, *common, "--limit", 60, "--page", page, check=[0, 1], env=environment)
         report = json.loads(second.stdout)
         self.assertEqual(report["all"]["mutants"], 72)
@@ -58,7 +58,8 @@ class Mutation(unittest.TestCase):
         self.assertGreaterEqual(len(report["classes"]), 10)
         self.assertEqual([s["what"] for s in report["survivors"]], [])
         # What is witnessed is killed by the verdict; KernelBench's check lets some of it pass.
-        self.assertGreater(report["all"]["killed"], report["all"]["killed_by_kernelbench"])
+        self.assertGreater(report["all"]["kernelbench_kills"], 10)
+        self.assertGreater(report["all"]["kernelbench_passes"], 0)
         self.assertIn("Survivors", page.read_text())
 
     def test_a_line_that_a_kill_cut_short_is_judged_again(self):

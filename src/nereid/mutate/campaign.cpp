@@ -314,7 +314,7 @@ class Campaign {
     const Stopwatch watch;
     NEREID_TRY(const auto searched, item.of->search->search(*item.mutant, mutated));
     line.witness = searched.witness, line.trials = searched.trials;
-    line.passes_kernelbench = searched.passes_kernelbench;
+    line.kernelbench = searched.kernelbench;
     take_verdict(judge_.judge(subject, item.id, mutated), line);
     line.seconds = watch.seconds();
     return line;

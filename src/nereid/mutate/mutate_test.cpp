@@ -97,7 +97,8 @@ TEST(Report, IntervalsAreWilsons) {
 TEST(Report, CountsWhatWasKilledAndSetAside) {
   const auto mutant = [](const char* id, bool witness, const char* verdict, bool passes_kernelbench) {
     ResultLine line{.id = id, .subject = "s"};
-    line.fault = Fault::kMask, line.verdict = verdict, line.passes_kernelbench = passes_kernelbench;
+    line.fault = Fault::kMask, line.verdict = verdict;
+    line.kernelbench = passes_kernelbench ? KernelBench::kPasses : KernelBench::kKills;
     if (witness) line.witness = Witness{"own", 1, "error 1"};
     return line;
   };
@@ -110,7 +111,7 @@ TEST(Report, CountsWhatWasKilledAndSetAside) {
   const Row& row = report.rows.at(Fault::kMask);
   EXPECT_EQ(row.witnessed, 2);
   EXPECT_EQ(row.killed, 1);
-  EXPECT_EQ(row.killed_by_kernelbench, 1);
+  EXPECT_EQ(row.kernelbench_kills, 1);
   EXPECT_EQ(row.set_aside, 2);
   EXPECT_EQ(row.refused_unseen, 1);
   EXPECT_EQ(row.errors, 1);

@@ -25,13 +25,17 @@ void count(Row& row, const ResultLine& line) {
   } else {
     ++row.witnessed;
     row.killed += line.verified() ? 0 : 1;
-    row.killed_by_kernelbench += line.passes_kernelbench ? 0 : 1;
+    row.kernelbench_kills += line.kernelbench == KernelBench::kKills ? 1 : 0;
+    row.kernelbench_passes += line.kernelbench == KernelBench::kPasses ? 1 : 0;
   }
 }
 
+Share kernelbench_share(const Row& row) {
+  return wilson(row.kernelbench_kills, row.kernelbench_kills + row.kernelbench_passes);
+}
+
 Json row_json(const Row& row) {
-  const Share killed = wilson(row.killed, row.witnessed),
-              bench = wilson(row.killed_by_kernelbench, row.witnessed);
+  const Share killed = wilson(row.killed, row.witnessed), bench = kernelbench_share(row);
   const auto share = [](const Share& s) {
     return Json{{"share", s.value}, {"low", s.low}, {"high", s.high}};
   };
@@ -40,7 +44,8 @@ Json row_json(const Row& row) {
           {"witnessed", row.witnessed},
           {"killed", row.killed},
           {"killed_share", share(killed)},
-          {"killed_by_kernelbench", row.killed_by_kernelbench},
+          {"kernelbench_kills", row.kernelbench_kills},
+          {"kernelbench_passes", row.kernelbench_passes},
           {"kernelbench_share", share(bench)},
           {"errors", row.errors},
           {"refused_without_witness", row.refused_unseen}};
@@ -52,8 +57,7 @@ struct Cells {
   std::string name, mutants, aside, witnessed, killed, rate, interval, bench, bench_interval, errors;
 };
 Cells cells_of(const std::string& name, const Row& row) {
-  const Share killed = wilson(row.killed, row.witnessed),
-              bench = wilson(row.killed_by_kernelbench, row.witnessed);
+  const Share killed = wilson(row.killed, row.witnessed), bench = kernelbench_share(row);
   const auto number = [](int64_t n) { return fmt::format("{}", n); };
   const bool any = row.witnessed > 0;
   return {name,

@@ -19,9 +19,10 @@ Share wilson(int64_t k, int64_t n);
 
 struct Row {
   int64_t mutants = 0, set_aside = 0;  // of all: without a witness
-  int64_t witnessed = 0, killed = 0, killed_by_kernelbench = 0;
-  int64_t errors = 0;          // neither killed nor survived: an Error of ours
-  int64_t refused_unseen = 0;  // set aside, and not Verified all the same
+  int64_t witnessed = 0, killed = 0;
+  int64_t kernelbench_kills = 0, kernelbench_passes = 0;  // of those witnessed
+  int64_t errors = 0;                                     // neither killed nor survived: an Error of ours
+  int64_t refused_unseen = 0;                             // set aside, and not Verified all the same
 };
 
 struct Report {

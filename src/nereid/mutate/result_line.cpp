@@ -19,7 +19,7 @@ Json to_json(const ResultLine& r) {
   }
   if (!mutant) return json;
   json["fault"] = to_string(r.fault);
-  json["trials"] = r.trials, json["passes_kernelbench"] = r.passes_kernelbench;
+  json["trials"] = r.trials, json["kernelbench"] = to_string(r.kernelbench);
   json["witness"] = nullptr;
   if (r.witness)
     json["witness"] = {
@@ -44,7 +44,10 @@ Result<ResultLine> result_from_json(const Json& json, const std::string& what) {
     const auto fault = fault_from_string(json.at("fault").get<std::string>());
     if (!fault) return input_error("{}: expected a class of faults in \"fault\"", what);
     r.fault = *fault;
-    json.at("trials").get_to(r.trials), json.at("passes_kernelbench").get_to(r.passes_kernelbench);
+    json.at("trials").get_to(r.trials),
+        r.kernelbench = json.at("kernelbench") == "kills"    ? KernelBench::kKills
+                        : json.at("kernelbench") == "passes" ? KernelBench::kPasses
+                                                             : KernelBench::kUndecided;
     if (const Json& w = json.at("witness"); !w.is_null())
       r.witness = Witness{w.at("inputs"), w.at("seed"), w.at("reason")};
   } catch (const nlohmann::json::exception& e) {

@@ -16,8 +16,9 @@ namespace nereid::mutate {
 struct ResultLine {
   enum class Kind { kHonest, kMutant } kind = Kind::kMutant;
   std::string id{}, subject{};
-  std::string verdict{}, rule{}, inputs{}, sentence{};  // of the verdict; `rule` and `sentence` of what decided
-  bool our_error = false;                       // an Error that is tried again when a run goes on
+  std::string verdict{}, rule{}, inputs{},
+      sentence{};          // of the verdict; `rule` and `sentence` of what decided
+  bool our_error = false;  // an Error that is tried again when a run goes on
   double seconds = 0;
   // Of a mutant, and of a rewrite what applies:
   Fault fault{};
@@ -26,7 +27,7 @@ struct ResultLine {
   std::vector<std::string> before{}, after{};
   std::optional<Witness> witness{};
   int trials = 0;  // of the search
-  bool passes_kernelbench = false;
+  KernelBench kernelbench = KernelBench::kUndecided;
 
   bool verified() const { return verdict == "Verified"; }
 };

@@ -50,16 +50,22 @@ double excess(const OutputComparison& mutant, const OutputComparison& candidate,
     return limit > 0 ? error / limit : error > 0 ? kInfinite : 0.0;
   };
   const double own = std::max({mutant.own_error, candidate.own_error, candidate.error});
-  if (is_whole(mutant.dtype)) return over(mutant.error, kTimesElement * own);
+  // How exactly an honest candidate adds shows on unusual inputs, too: there only what is grossly wrong
+  // counts.
+  const double wide = own_inputs ? 1 : kWider;
+  if (is_whole(mutant.dtype)) return over(mutant.error, wide * kTimesElement * own);
   const double own_norm = std::max({mutant.own_norm_error, candidate.own_norm_error, candidate.norm_error});
   // Of the task's own inputs: numbers beside much larger ones, as those that a mask leaves beside -1e9.
   const bool small_ones = own_inputs && mutant.max_absolute_error > kAbsolute;
   const double relative =
       small_ones ? over(mutant.max_relative_error, std::max(kGrossly, kGrave * candidate.max_relative_error))
                  : 0;
-  return std::max(
-      {relative, over(mutant.error, kTimesElement * own + (half ? kFloorElementHalf : kFloorElement) * eps),
-       over(mutant.norm_error, kTimesNorm * own_norm + (half ? kFloorNormHalf : kFloorNorm) * eps)});
+  const double floor = half ? kFloorElementHalf : kFloorElement;
+  // The norm of few elements has little to even out.
+  const double count = static_cast<double>(std::max<int64_t>(mutant.elements, 1));
+  const double norm_floor = std::max(half ? kFloorNormHalf : kFloorNorm, floor / std::sqrt(count));
+  return std::max({relative, over(mutant.error, wide * (kTimesElement * own + floor * eps)),
+                   over(mutant.norm_error, wide * (kTimesNorm * own_norm + norm_floor * eps))});
 }
 
 struct Worst {
@@ -81,6 +87,10 @@ Worst worst_of(const std::vector<OutputComparison>& mutant, const std::vector<Ou
 }
 
 }  // namespace
+
+std::string_view to_string(KernelBench result) {
+  return result == KernelBench::kKills ? "kills" : result == KernelBench::kPasses ? "passes" : "undecided";
+}
 
 std::vector<WitnessSearch::Inputs> WitnessSearch::all_inputs() {
   std::vector<Inputs> all;
@@ -171,7 +181,7 @@ Result<std::optional<Witness>> WitnessSearch::look(replay::Session& session, con
   return none;
 }
 
-Result<bool> WitnessSearch::kernelbench(replay::Session& session) {
+Result<KernelBench> WitnessSearch::kernelbench(replay::Session& session) {
   bool half = false;
   for (const auto value : trace::tensors_in(judged_phase(*subject_.reference).output)) {
     const auto dtype = subject_.reference->values[static_cast<size_t>(value)].dtype;
@@ -183,10 +193,13 @@ Result<bool> WitnessSearch::kernelbench(replay::Session& session) {
         .seed = kFirstSeed + 500 + static_cast<uint64_t>(i), .perturb = false, .sanitize = false};
     NEREID_TRY(const auto report,
                session.trial(trial, {.rtol = tolerance, .atol = tolerance}, Deadline::after(kTrialSeconds)));
-    if (report.reference_failed || !report.applicable) return true;
-    if (report.failed || !report.comparison || !report.comparison->agrees) return false;
+    if (report.reference_failed || !report.applicable) return KernelBench::kUndecided;
+    if (!report.findings.empty()) return KernelBench::kUndecided;
+    if (report.failed && report.failed->kind == replay::Failure::Kind::kCrashed)
+      return KernelBench::kUndecided;
+    if (report.failed || !report.comparison || !report.comparison->agrees) return KernelBench::kKills;
   }
-  return true;
+  return KernelBench::kPasses;
 }
 
 Result<Searched> WitnessSearch::search(const Mutant& mutant, const trace::Trace& mutated) {
@@ -204,7 +217,7 @@ Result<Searched> WitnessSearch::search(const Mutant& mutant, const trace::Trace&
       NEREID_TRY(session, open(inputs.distribution, mutated));
       of = inputs.distribution;
       if (result.trials == 0) {
-        NEREID_TRY(result.passes_kernelbench, kernelbench(*session));
+        NEREID_TRY(result.kernelbench, kernelbench(*session));
       }
     }
     ++result.trials;

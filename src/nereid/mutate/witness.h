@@ -13,6 +13,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "nereid/mutate/mutant.h"
@@ -23,6 +24,7 @@ namespace nereid::mutate {
 // Of the larger of the candidate's and the reference's own error; a verdict allows four times the
 // reference's.
 inline constexpr double kTimesElement = 8, kTimesNorm = 5;
+inline constexpr double kWider = 4;  // all of it, on other inputs than the task's own
 // Units of the last place that are no fault: of the largest error of an element, and of the error's norm.
 inline constexpr double kFloorElement = 32, kFloorNorm = 8;            // float32
 inline constexpr double kFloorElementHalf = 3, kFloorNormHalf = 0.75;  // float16, bfloat16
@@ -33,10 +35,16 @@ struct Witness {
   std::string reason;  // "output: error 0.31, the candidate's 1.2e-07"
 };
 
+// What KernelBench's published check says: five random inputs of the task's own, torch.allclose. Undecided
+// where a replay ends at an access outside of an allocation: what a GPU makes of that hangs on what lies
+// there.
+enum class KernelBench : uint8_t { kKills, kPasses, kUndecided };
+std::string_view to_string(KernelBench result);  // "kills", "passes", "undecided"
+
 struct Searched {
   std::optional<Witness> witness;
   int trials = 0;
-  bool passes_kernelbench = false;  // KernelBench's published check, of which this is a by-product
+  KernelBench kernelbench = KernelBench::kUndecided;
 };
 
 // Of one subject. Thread-safe.
@@ -67,7 +75,7 @@ class WitnessSearch {
   Result<replay::TrialReport> trial(replay::Session& session, const Mutant* mutant, const Inputs& inputs,
                                     bool well_measured);
   Result<std::optional<Witness>> look(replay::Session& session, const Mutant& mutant, const Inputs& inputs);
-  Result<bool> kernelbench(replay::Session& session);
+  Result<KernelBench> kernelbench(replay::Session& session);
   const trace::Trace* reference(int distribution);
 
   replay::Server& server_;
