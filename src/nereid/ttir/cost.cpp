@@ -1,6 +1,8 @@
 #include "nereid/ttir/cost.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <unordered_map>
 
 #include "nereid/ttir/access.h"
@@ -11,10 +13,10 @@
 namespace nereid::ttir {
 namespace {
 
-constexpr int64_t kAllPrograms = 4096, kSample = 512;
-constexpr int64_t kMostBackEdges = 1 << 20;  // over all programs, before the count gives up
+constexpr int64_t kMostSampled = 512;
+constexpr int64_t kMostSampledWork = 400'000;  // instructions, rows of accesses and blocks of lanes: tens of milliseconds
 
-// A set of bytes, in granules of 4, page by page.
+// A set of bytes, page by page.
 class ByteSet {
  public:
   void add(int64_t low, int64_t high) {
@@ -39,7 +41,7 @@ class ByteSet {
   double bytes() const { return static_cast<double>(count_ << kGranule); }
 
  private:
-  static constexpr int kGranule = 2, kPage = 14;
+  static constexpr int kGranule = 0, kPage = 14;
   std::unordered_map<int64_t, std::vector<uint64_t>> pages_;
   int64_t count_ = 0;
 };
@@ -65,6 +67,7 @@ Access access_of(Machine& m, const Instruction& i, int bytes, int mask) {
 void count_access(Machine& m, const Access& a, bool reads, bool writes) {
   for_each_range(m, a, [&](int64_t address, int64_t bytes) {
     if (buffer_of(address) < 0) return;
+    m.count_left -= 1 + bytes / 1024;
     if (reads) tally->read.add(address, address + bytes), tally->all_read += static_cast<double>(bytes);
     if (writes)
       tally->written.add(address, address + bytes), tally->all_written += static_cast<double>(bytes);
@@ -107,6 +110,7 @@ void count_descriptor(Machine& m, const Instruction& i) {
     const auto rows = [&](auto&& self, size_t k, int64_t at) -> void {
       if (k == dims.size()) {
         if (columns <= 0) return;
+        m.count_left -= 1 + columns * bytes / 1024;
         if (loads || i.kind == OpKind::kDescriptorReduce)
           tally->read.add(at, at + columns * bytes), tally->all_read += static_cast<double>(columns * bytes);
         if (!loads)
@@ -191,74 +195,145 @@ double flops_of(const Module& module, const Op& op) {
   return (op.kind == OpKind::kFma ? 2.0 : 1.0) * static_cast<double>(module.type(op.results[0]).elements());
 }
 
-Cost count_cost(const Module& module, const Code& code, const Launch& launch, int64_t buffers,
-                const std::function<void(Machine&)>& set_parameters) {
-  Code counted;
-  counted.prologue = code.prologue;
-  counted.body = code.body;
-  counted.slots = code.slots;
-  counted.parameter_slots = code.parameter_slots;
-  counted.program_slots = code.program_slots;
-  for (auto* list : {&counted.prologue, &counted.body})
-    for (Instruction& i : *list) i.run = counting(i);
+namespace {
 
-  std::vector<Buffer> storages(static_cast<size_t>(buffers));
-  for (Buffer& b : storages) b.bytes = int64_t{1} << 45;
-  Sanitizer sanitizer;
-  std::vector<SourceLine> lines;
+// A launch whose handlers count. The outer tally comes back when it ends.
+class Counting {
+ public:
+  Counting(const Code& code, const Launch& launch, int64_t buffers) : outer_(tally) {
+    counted_.prologue = code.prologue;
+    counted_.body = code.body;
+    counted_.slots = code.slots;
+    counted_.parameter_slots = code.parameter_slots;
+    counted_.program_slots = code.program_slots;
+    for (auto* list : {&counted_.prologue, &counted_.body})
+      for (Instruction& i : *list) i.run = counting(i);
+    for (const Instruction& i : counted_.prologue) prologue_flops += static_cast<double>(i.flops);
+    storages_.resize(static_cast<size_t>(buffers));
+    for (Buffer& b : storages_) b.bytes = int64_t{1} << 45;
+    context.launch = &launch;
+    context.buffers = &storages_;
+    context.code = &counted_;
+    context.lines = &lines_;
+    context.sanitizer = &sanitizer_;
+    tally = &sums;
+  }
+  ~Counting() { tally = outer_; }
+  Counting(const Counting&) = delete;
+  Counting& operator=(const Counting&) = delete;
+
+  // The floating-point operations of one program.
+  double program(Machine& m, int64_t linear) {
+    const auto& grid = context.launch->grid;
+    m.start(linear, {linear % grid[0], linear / grid[0] % grid[1], linear / grid[0] / grid[1]});
+    const double flops = prologue_flops + m.count();
+    m.reset();
+    return flops;
+  }
+
   LaunchContext context;
-  context.launch = &launch;
-  context.buffers = &storages;
-  context.code = &counted;
-  context.lines = &lines;
-  context.sanitizer = &sanitizer;
-
-  TilePool pool;
   Tally sums;
-  Tally* const outer = tally;
-  tally = &sums;
-  Cost cost;
   double prologue_flops = 0;
+
+ private:
+  Tally* const outer_;
+  Code counted_;
+  std::vector<Buffer> storages_;
+  Sanitizer sanitizer_;
+  std::vector<SourceLine> lines_;
+};
+
+double programs_of(const Launch& launch) {
+  double all = 1;
+  for (const int64_t g : launch.grid) all *= static_cast<double>(g);
+  return all;
+}
+
+// Some programs stand for all. Stated are two standard errors of the operations.
+Cost sampled_cost(const Code& code, const Launch& launch, int64_t buffers,
+                  const std::function<void(Machine&)>& set_parameters) {
+  Cost cost;
+  cost.exact = false;
+  cost.error = 1;
+  const double all = programs_of(launch);
+  if (all == 0) return cost;
   try {
-    Machine m(context, pool);
+    TilePool pool;
+    Counting counting(code, launch, buffers);
+    Machine m(counting.context, pool);
     set_parameters(m);
     m.run_prologue();
-    for (const Instruction& i : counted.prologue) prologue_flops += static_cast<double>(i.flops);
-    const auto& grid = launch.grid;
-    const double all =
-        static_cast<double>(grid[0]) * static_cast<double>(grid[1]) * static_cast<double>(grid[2]);
-    const bool sampled = all > static_cast<double>(kAllPrograms);
-    const int64_t programs = sampled ? kSample : static_cast<int64_t>(all);
-    m.back_edges_left = kMostBackEdges;
-    double flops = 0;
-    for (int64_t k = 0; k < programs; ++k) {
-      int64_t linear = k;
-      if (sampled) {  // evenly, but not in step with the grid's own periods
-        const double at =
-            (static_cast<double>(k) +
-             static_cast<double>((static_cast<uint64_t>(k) * 0x9e3779b97f4a7c15u) >> 11) * 0x1p-53) /
-            static_cast<double>(kSample);
-        linear = static_cast<int64_t>(at * all);
-      }
-      m.start(linear, {linear % grid[0], linear / grid[0] % grid[1], linear / grid[0] / grid[1]});
-      flops += m.count();
-      m.reset();
+    m.count_left = kMostSampledWork;
+    const auto wanted = static_cast<int64_t>(std::min(all, static_cast<double>(kMostSampled)));
+    double flops = 0, squares = 0;
+    int64_t programs = 0;
+    for (; programs < wanted && m.count_left > 0; ++programs) {
+      // Evenly, whenever it ends, and not in step with the grid's own periods.
+      double at = static_cast<double>(programs) * 0.6180339887498949;
+      at -= std::floor(at);
+      const int64_t linear = wanted == static_cast<int64_t>(all) ? programs : static_cast<int64_t>(at * all);
+      const double one = counting.program(m, linear);
+      flops += one, squares += one * one;
     }
-    const double scale = sampled ? all / static_cast<double>(kSample) : 1;
-    cost.flops = (flops + static_cast<double>(programs) * prologue_flops) * scale;
-    // Bytes that the sampled programs share are shared by the others, too; what each has to itself grows with
-    // the grid.
+    const auto n = static_cast<double>(programs);
+    const double scale = all / n, mean = flops / n;
+    cost.flops = flops * scale;
+    // Bytes that the sampled programs share are shared by the others, too; what each has to itself grows with the grid.
     const auto extrapolate = [&](double distinct, double total) {
       return total == 0 ? 0 : distinct * (1 + (scale - 1) * (distinct / total));
     };
-    cost.bytes_read = extrapolate(sums.read.bytes(), sums.all_read);
-    cost.bytes_written = extrapolate(sums.written.bytes(), sums.all_written);
-    cost.exact = !sampled && m.back_edges_left > 0 && !moves_by_data(module);
+    cost.bytes_read = extrapolate(counting.sums.read.bytes(), counting.sums.all_read);
+    cost.bytes_written = extrapolate(counting.sums.written.bytes(), counting.sums.all_written);
+    if (programs > 1 && mean > 0 && m.count_left > 0)
+      cost.error = std::min(1.0, 2 * std::sqrt(std::max(0.0, squares / n - mean * mean) / n) / mean);
   } catch (const TilesExceeded&) {
-    cost = {};
-    cost.exact = false;
+    cost = {.exact = false, .unknown = {}, .error = 1};
   }
-  tally = outer;
+  return cost;
+}
+
+}  // namespace
+
+Cost walk_cost(const Module& module, const Code& code, const Launch& launch, int64_t buffers,
+               const std::function<void(Machine&)>& set_parameters) {
+  TilePool pool;
+  Counting counting(code, launch, buffers);
+  Machine m(counting.context, pool);
+  set_parameters(m);
+  m.run_prologue();
+  Cost cost;
+  const auto all = static_cast<int64_t>(programs_of(launch));
+  for (int64_t linear = 0; linear < all; ++linear) cost.flops += counting.program(m, linear);
+  cost.bytes_read = counting.sums.read.bytes();
+  cost.bytes_written = counting.sums.written.bytes();
+  cost.exact = !moves_by_data(module);
+  return cost;
+}
+
+Cost count_cost(const Module& module, const Function& kernel, const Code& code, const Launch& launch,
+                const std::vector<BoundArgument>& arguments, const std::vector<int64_t>& buffer_bytes,
+                const std::function<void(Machine&)>& set_parameters) {
+  const CostAnalysis found = analyze_cost(module, kernel, launch, arguments);
+  if (!found.unknown.empty()) {
+    Cost sampled = sampled_cost(code, launch, static_cast<int64_t>(buffer_bytes.size()), set_parameters);
+    sampled.unknown = found.unknown;
+    return sampled;
+  }
+  Cost cost;
+  cost.flops = found.flops;
+  double certain = 0, possible = 0;
+  for (const auto& [buffer, t] : found.buffers) {
+    const auto at = static_cast<size_t>(buffer);
+    const double size = at < buffer_bytes.size() && buffer_bytes[at] > 0 ? static_cast<double>(buffer_bytes[at])
+                                                                        : std::numeric_limits<double>::infinity();
+    const double read = std::min(size, t.read.high + t.unknown_read),
+                 written = std::min(size, t.written.high + t.unknown_written);
+    cost.bytes_read += read, cost.bytes_written += written;
+    certain += std::min(size, t.read.low) + std::min(size, t.written.low);
+    possible += read + written;
+  }
+  if (possible > certain) cost.error = (possible - certain) / possible;
+  cost.exact = certain == possible && !moves_by_data(module);
   return cost;
 }
 

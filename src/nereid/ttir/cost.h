@@ -1,18 +1,25 @@
-// What a launch moves and computes, counted by running its scalars and leaving its tensors out.
+// What a launch moves and computes, without its tensors.
 #pragma once
 
 #include <functional>
 
+#include "nereid/ttir/cost_analysis.h"
 #include "nereid/ttir/executor.h"
 #include "nereid/ttir/machine.h"
 #include "nereid/ttir/program.h"
 
 namespace nereid::ttir {
 
-// `parameters` sets a machine's parameters from the launch. All programs are counted when they are few; else
-// some, picked evenly, stand for all.
-Cost count_cost(const Module& module, const Code& code, const Launch& launch, int64_t buffers,
+// By analysis of the text (cost_analysis.h); where control flow is not affine, or depends on what is loaded, by a sample of
+// programs in which loads return zero. `buffer_bytes`: sizes of the launch's buffers, where known, which bound what is
+// touched there.
+Cost count_cost(const Module& module, const Function& kernel, const Code& code, const Launch& launch,
+                const std::vector<BoundArgument>& arguments, const std::vector<int64_t>& buffer_bytes,
                 const std::function<void(Machine&)>& set_parameters);
+
+// By running every program without its tensors: what the analysis is held against. Time and memory grow with the grid.
+Cost walk_cost(const Module& module, const Code& code, const Launch& launch, int64_t buffers,
+               const std::function<void(Machine&)>& set_parameters);
 
 // The floating-point operations of one run of an instruction lowered from `op`; transcendental functions
 // count as one.

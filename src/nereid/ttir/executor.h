@@ -95,12 +95,15 @@ struct Report {
   bool ok() const { return finding_count == 0 && !timed_out; }
 };
 
-// What a launch moves and computes, counted without data. Loop trip counts come from scalars known at launch.
+// What a launch moves and computes, found from the kernel's text and the launch's numbers, without data: time does not
+// grow with the grid.
 struct Cost {
   double flops = 0;       // multiply and add counted as two; transcendental functions as one
   double bytes_read = 0;  // distinct bytes of the arguments' storages, as far as known
   double bytes_written = 0;
-  bool exact = true;  // false where a trip count or a mask depends on loaded data
+  bool exact = true;  // false where a trip count or a mask depends on loaded data, or where it is sampled
+  std::string unknown;  // why the analysis says nothing and a sample of programs was counted; else empty
+  double error = 0;   // how far off it may be, relative: of bytes where an address has no closed form, of FLOPs in a sample
 };
 
 struct Parameter {
@@ -137,7 +140,10 @@ class Kernel {
   Result<Report> run(const Launch& launch, const std::vector<Buffer>& buffers,
                      const RunOptions& options = {}) const;
 
-  Cost cost(const Launch& launch) const;
+  // `buffer_bytes`: the sizes of the launch's buffers, by index, which bound what is touched there; 0 or missing: unknown.
+  Cost cost(const Launch& launch, const std::vector<int64_t>& buffer_bytes = {}) const;
+  // The same by running every program without its tensors: slow, and what `cost` is tested against.
+  Cost walked_cost(const Launch& launch) const;
 
  private:
   struct Program;

@@ -332,22 +332,46 @@ Result<Report> Kernel::run(const Launch& launch, const std::vector<Buffer>& buff
   return report;
 }
 
-Cost Kernel::cost(const Launch& launch) const {
-  const Code& code = *program_->code;
+namespace {
+
+// The number of buffers that a launch names; nothing where it is no launch.
+std::optional<int64_t> buffers_of(const Launch& launch) {
   int64_t buffers = 0;
   for (const Argument& argument : launch.arguments) {
     if (const auto* p = std::get_if<Pointer>(&argument)) buffers = std::max<int64_t>(buffers, p->buffer + 1);
     if (const auto* d = std::get_if<Descriptor>(&argument))
       buffers = std::max<int64_t>(buffers, d->base.buffer + 1);
   }
-  Cost nothing;
-  nothing.exact = false;
-  if (buffers > kMaxBuffers) return nothing;
+  if (buffers > kMaxBuffers) return std::nullopt;
   for (int64_t g : launch.grid)
-    if (g < 0 || g > (int64_t{1} << 31)) return nothing;
-  const auto bound = bind(launch, static_cast<size_t>(buffers), code.parameter_types, program_->parameters);
+    if (g < 0 || g > (int64_t{1} << 31)) return std::nullopt;
+  return buffers;
+}
+
+}  // namespace
+
+Cost Kernel::cost(const Launch& launch, const std::vector<int64_t>& buffer_bytes) const {
+  const Code& code = *program_->code;
+  const Cost nothing{.exact = false, .unknown = {}, .error = 1};
+  const auto buffers = buffers_of(launch);
+  if (!buffers) return nothing;
+  const auto bound = bind(launch, static_cast<size_t>(*buffers), code.parameter_types, program_->parameters);
   if (!bound) return nothing;
-  return count_cost(program_->module, code, launch, buffers, [&](Machine& m) { set_parameters(m, *bound); });
+  std::vector<BoundArgument> arguments;
+  for (const Bound& b : *bound) arguments.push_back({b.bits, b.is_descriptor, b.descriptor});
+  std::vector<int64_t> sizes = buffer_bytes;
+  sizes.resize(static_cast<size_t>(*buffers));
+  return count_cost(program_->module, *program_->function, code, launch, arguments, sizes,
+                    [&](Machine& m) { set_parameters(m, *bound); });
+}
+
+Cost Kernel::walked_cost(const Launch& launch) const {
+  const Code& code = *program_->code;
+  const auto buffers = buffers_of(launch);
+  if (!buffers) return {.exact = false, .unknown = {}, .error = 1};
+  const auto bound = bind(launch, static_cast<size_t>(*buffers), code.parameter_types, program_->parameters);
+  if (!bound) return {.exact = false, .unknown = {}, .error = 1};
+  return walk_cost(program_->module, code, launch, *buffers, [&](Machine& m) { set_parameters(m, *bound); });
 }
 
 }  // namespace nereid::ttir

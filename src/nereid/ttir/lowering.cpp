@@ -14,6 +14,11 @@ constexpr size_t kMaxInstructions = size_t{1} << 21;
 
 }  // namespace
 
+bool hoistable(const Op& op) {
+  return (traits(op.kind) & kPure) && op.kind != OpKind::kGetProgramId && op.regions.empty() &&
+         op.kind != OpKind::kDot && op.kind != OpKind::kDotScaled;
+}
+
 std::unordered_set<ValueId> address_values(const Module& module) {
   std::unordered_set<ValueId> found;
   std::unordered_map<ValueId, const Op*> definition;

@@ -12,6 +12,7 @@
 #include "nereid/base/result.h"
 #include "nereid/ttir/handlers.h"
 #include "nereid/ttir/liveness.h"
+#include "nereid/ttir/lowering.h"
 #include "nereid/ttir/machine.h"
 #include "nereid/ttir/program.h"
 
@@ -89,10 +90,7 @@ class Lowering {
   void release(const std::vector<int32_t>& slots);
   // An operation, in the inlining it belongs to.
   std::pair<const Op*, size_t> key(const Op& op) const { return {&op, inlined_.back()}; }
-  bool hoistable(const Op& op) {
-    return (traits(op.kind) & kPure) && op.kind != OpKind::kGetProgramId && op.regions.empty() &&
-           !in_region_ && op.kind != OpKind::kDot && op.kind != OpKind::kDotScaled;
-  }
+  bool hoistable(const Op& op) { return !in_region_ && ttir::hoistable(op); }
   bool all_in_prologue(const Op& op) {
     return std::all_of(op.operands.begin(), op.operands.end(), [&](ValueId v) { return in_prologue(v); });
   }

@@ -104,12 +104,11 @@ double Machine::count() {
   const std::vector<Instruction>& code = context_.code->body;
   double flops = 0;
   running = true;
-  while (running && back_edges_left > 0) {
-    const int64_t at = pc++;
-    const Instruction& i = code[static_cast<size_t>(at)];
+  while (running && count_left > 0) {
+    const Instruction& i = code[static_cast<size_t>(pc++)];
     i.run(*this, i);
     flops += static_cast<double>(i.flops);
-    if (pc <= at) --back_edges_left;
+    count_left -= 1 + (i.out >= 0 && slot(i.out).form == Form::kDense ? i.lanes / 64 : 0);
     running = running || wants_yield;
     wants_yield = false;
   }

@@ -192,7 +192,7 @@ class Machine {
   int64_t back_edges = 0;  // left before the deadline is looked at
   int64_t spins = 0;       // loop iterations since this program last stored something
   int64_t stores = 0;
-  int64_t back_edges_left = INT64_MAX;  // while counting
+  int64_t count_left = INT64_MAX;  // while counting: instructions and rows before it gives up
   bool timed_out = false;
   bool wants_yield = false;
   LocationId overflow_location = -1;  // where an address computation of this program wrapped

@@ -186,14 +186,16 @@ ReadKernel KernelLibrary::read(const trace::Kernel& kernel) {
   return read;
 }
 
-ttir::Cost launch_cost(const trace::Trace& trace, const trace::Alternative& alternative,
-                       const ttir::Kernel& kernel) {
-  ttir::Launch launch{.grid = alternative.grid, .arguments = {}};
+SizedLaunch launch_of(const trace::Trace& trace, const trace::Alternative& alternative, const ttir::Kernel& kernel) {
+  SizedLaunch sized;
+  ttir::Launch& launch = sized.launch;
+  launch.grid = alternative.grid;
   std::map<StorageId, int> buffers;
   const auto pointer = [&](trace::ValueId id, int64_t offset) -> ttir::Pointer {
     if (id < 0) return {};
     const auto& value = trace.values[static_cast<size_t>(id)];
     const auto [at, fresh] = buffers.try_emplace(value.storage, static_cast<int>(buffers.size()));
+    if (fresh) sized.buffer_bytes.push_back(trace.storages[static_cast<size_t>(value.storage)].bytes);
     return {at->second, value.offset * trace::element_bytes(value.dtype) + offset};
   };
   size_t parameter = 0;
@@ -211,7 +213,13 @@ ttir::Cost launch_cost(const trace::Trace& trace, const trace::Alternative& alte
       launch.arguments.emplace_back(ttir::Scalar{bits_of(arg, type)});
     }
   }
-  return kernel.cost(launch);
+  return sized;
+}
+
+ttir::Cost launch_cost(const trace::Trace& trace, const trace::Alternative& alternative,
+                       const ttir::Kernel& kernel) {
+  const SizedLaunch sized = launch_of(trace, alternative, kernel);
+  return kernel.cost(sized.launch, sized.buffer_bytes);
 }
 
 Result<TraceFacts> facts_of(const trace::Trace& trace, KernelLibrary& library) {

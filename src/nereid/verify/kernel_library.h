@@ -33,6 +33,13 @@ class KernelLibrary {
   std::map<std::string, ReadKernel> read_;
 };
 
+// A launch as the executor takes it, and the sizes of its buffers; each storage is one buffer.
+struct SizedLaunch {
+  ttir::Launch launch{};
+  std::vector<int64_t> buffer_bytes{};
+};
+SizedLaunch launch_of(const trace::Trace& trace, const trace::Alternative& alternative, const ttir::Kernel& kernel);
+
 // What a launch moves and computes, counted without data.
 ttir::Cost launch_cost(const trace::Trace& trace, const trace::Alternative& alternative,
                        const ttir::Kernel& kernel);
