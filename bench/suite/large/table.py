@@ -34,6 +34,8 @@ def quantile(values, share):
 print(f"{'kind':6} {'tasks':>5} {'judged':>6} {'verified':>8} {'errors':>6} {'input GB':>14} {'s median':>8} {'s p90':>6} {'s most':>6} {'speedup':>7}")
 for kind in ("L1", "L2", "L5", "real"):
     names = [name for name in sizes if kind_of(name) == kind]
+    if not names:
+        continue
     judged = [results[name] for name in names if name in results]
     verified = [row for row in judged if row["verdict"] == "Verified"]
     took = [row["seconds"] for row in judged]
