@@ -56,7 +56,8 @@ double excess(const OutputComparison& mutant, const OutputComparison& candidate,
   if (is_whole(mutant.dtype)) return over(mutant.error, wide * kTimesElement * own);
   const double own_norm = std::max({mutant.own_norm_error, candidate.own_norm_error, candidate.norm_error});
   // Of the task's own inputs: numbers beside much larger ones, as those that a mask leaves beside -1e9.
-  const bool small_ones = own_inputs && mutant.max_absolute_error > kAbsolute;
+  const bool small_ones =
+      own_inputs && mutant.max_absolute_error > kAbsolute && mutant.error > kTimesElement * own;
   const double relative =
       small_ones ? over(mutant.max_relative_error, std::max(kGrossly, kGrave * candidate.max_relative_error))
                  : 0;
