@@ -121,7 +121,7 @@ Json to_json(const ttir::Finding& f) {
 
 ttir::Finding finding_from_json(const Json& j) {
   ttir::Finding f;
-  f.kind = enum_at(j, "kind", ttir::FindingKind::kAssertion);
+  f.kind = enum_at(j, "kind", ttir::FindingKind::kOrderDependent);
   j.at("kernel").get_to(f.kernel);
   j.at("file").get_to(f.file);
   j.at("line").get_to(f.line);

@@ -1,5 +1,7 @@
 #include "nereid/ttir/access.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "nereid/ttir/affine.h"
@@ -169,7 +171,10 @@ namespace {
 void log_access(Machine& m, AccessKind kind, LocationId location, int64_t address, int64_t bytes) {
   const auto& watched = m.context().watched;
   if (watched.empty() || !watched[static_cast<size_t>(buffer_of(address))]) return;
-  m.log.add(kind, address, bytes, static_cast<int32_t>(m.linear), location, m.epoch);
+  const auto program = static_cast<int32_t>(m.linear);
+  if (m.context().history == nullptr) return m.log.add(kind, address, bytes, program, location);
+  const auto race = m.context().history->access(kind, address, address + bytes, program, location);
+  if (race) m.context().sanitizer->add(m.context(), *race);
 }
 
 void expect_written(Machine& m, LocationId location, int64_t address, int64_t bytes) {
@@ -200,9 +205,24 @@ void note_atomic(Machine& m, LocationId location, int64_t address, int64_t bytes
   log_access(m, AccessKind::kAtomic, location, address, bytes);
 }
 
-void note_synchronized(Machine& m, int64_t address, bool changed) {
-  if (m.context().history != nullptr)
-    m.epoch = m.context().history->synchronize(static_cast<int32_t>(m.linear), address, changed);
+void note_acquired(Machine& m, int64_t address) {
+  if (m.context().history != nullptr) m.context().history->acquire(static_cast<int32_t>(m.linear), address);
+}
+
+void note_released(Machine& m, int64_t address) {
+  if (m.context().history != nullptr) m.context().history->release(static_cast<int32_t>(m.linear), address);
+}
+
+void note_lanes(Machine& m, LaneAccess kind, const LaneRow& row) {
+  const auto conflict = m.lane_log.access(kind, row);
+  if (!conflict) return;
+  const SourceLine unknown;
+  const auto& lines = *m.context().lines;
+  const SourceLine& line = conflict->other < 0 ? unknown : lines[static_cast<size_t>(conflict->other)];
+  report(m, FindingKind::kMissingBarrier, row.location, buffer_of(conflict->address),
+         offset_of(conflict->address),
+         fmt::format("which another lane of the program {} at line {}, without tl.debug_barrier() between",
+                     conflict->other_writes ? "writes" : "reads", line.line));
 }
 
 namespace {
@@ -211,12 +231,41 @@ namespace {
 void note(Machine& m, const Access& a, int64_t address, int64_t bytes) {
   if (a.atomic) {
     note_atomic(m, a.location, address, bytes);
-    return note_synchronized(m, address, false);
+    m.polled = true;
+    m.poll_location = a.location;
+    return note_acquired(m, address);
   }
   note_read(m, a.location, address, bytes);
 }
 
+// The elements of a row, as the lane log has them.
+void note_lane_row(Machine& m, const Access& a, LaneAccess kind, int64_t address, int64_t n, int64_t stride,
+                   int64_t lane, int64_t lane_stride) {
+  LaneRow row{address, n * a.bytes, lane, a.by_engine ? -a.lanes : a.lanes, a.bytes, a.location};
+  if ((stride == a.bytes && lane_stride == 1) || n == 1) return note_lanes(m, kind, row);
+  row.bytes = a.bytes;
+  for (int64_t k = 0; k < n; ++k) {
+    row.address = address + k * stride;
+    row.lane = lane + k * lane_stride;
+    note_lanes(m, kind, row);
+  }
+}
+void note_lane_rows(Machine& m, const Access& a, const Rows& r, LaneAccess kind) {
+  m.lane_log.next();
+  const int last = r.rank - 1;
+  walk(r, [&](int64_t address, int64_t lane) {
+    if (r.rank == 0) return note_lane_row(m, a, kind, address, 1, a.bytes, lane, 1);
+    note_lane_row(m, a, kind, address, r.size[last], r.stride[last], lane, r.lane_stride[last]);
+  });
+}
+
 }  // namespace
+
+bool passes_data(const Machine& m, int64_t address) {
+  const auto& passed = m.context().passed;
+  const auto buffer = static_cast<size_t>(buffer_of(address));
+  return buffer < passed.size() && passed[buffer];
+}
 
 void read_tile(Machine& m, const Access& a, std::byte* out, Unread unread) {
   const auto clear = [&] {
@@ -236,6 +285,7 @@ void read_tile(Machine& m, const Access& a, std::byte* out, Unread unread) {
       if (sanitize) {
         report_if_misaligned(m, a.location, r.address, a.bytes);
         note_rows(r, a.bytes, [&](int64_t address, int64_t bytes) { note(m, a, address, bytes); });
+        if (passes_data(m, r.low) && !a.atomic) note_lane_rows(m, a, r, LaneAccess::kRead);
       }
       walk(r, [&](int64_t address, int64_t lane) {
         read_row(a.bytes, data + offset_of(address), stride, out + lane * a.bytes, lane_stride, n);
@@ -244,10 +294,13 @@ void read_tile(Machine& m, const Access& a, std::byte* out, Unread unread) {
     }
   }
   clear();
+  m.lane_log.next();
   for_each_lane(m, a, [&](int64_t lane, int64_t address) {
     if (sanitize) {
       report_if_misaligned(m, a.location, address, a.bytes);
       note(m, a, address, a.bytes);
+      if (passes_data(m, address) && !a.atomic)
+        note_lane_row(m, a, LaneAccess::kRead, address, 1, a.bytes, lane, 1);
     }
     std::memcpy(out + lane * a.bytes, m.buffer(buffer_of(address)).data + offset_of(address),
                 static_cast<size_t>(a.bytes));
@@ -262,7 +315,10 @@ std::byte* whole_tile(Machine& m, const Access& a) {
     return nullptr;
   std::byte* at = m.buffer(buffer_of(r.address)).data + offset_of(r.address);
   if (reinterpret_cast<uintptr_t>(at) % static_cast<uintptr_t>(a.bytes) != 0) return nullptr;
-  if (m.context().sanitize) note(m, a, r.address, a.lanes * a.bytes);
+  if (m.context().sanitize) {
+    note(m, a, r.address, a.lanes * a.bytes);
+    if (passes_data(m, r.low) && !a.atomic) note_lane_rows(m, a, r, LaneAccess::kRead);
+  }
   return at;
 }
 
@@ -282,6 +338,7 @@ void write_tile(Machine& m, const Access& a, const std::byte* from, int step) {
         report_if_misaligned(m, a.location, r.address, a.bytes);
         note_rows(r, a.bytes,
                   [&](int64_t address, int64_t bytes) { note_write(m, a.location, address, bytes); });
+        if (passes_data(m, r.low)) note_lane_rows(m, a, r, LaneAccess::kWrite);
       }
       walk(r, [&](int64_t address, int64_t lane) {
         write_row(a.bytes, data + offset_of(address), stride, from + lane * step * a.bytes, lane_stride, n);
@@ -289,10 +346,12 @@ void write_tile(Machine& m, const Access& a, const std::byte* from, int step) {
       return;
     }
   }
+  m.lane_log.next();
   for_each_lane(m, a, [&](int64_t lane, int64_t address) {
     if (sanitize) {
       report_if_misaligned(m, a.location, address, a.bytes);
       note_write(m, a.location, address, a.bytes);
+      if (passes_data(m, address)) note_lane_row(m, a, LaneAccess::kWrite, address, 1, a.bytes, lane, 1);
     }
     std::memcpy(m.buffer(buffer_of(address)).data + offset_of(address), from + lane * step * a.bytes,
                 static_cast<size_t>(a.bytes));

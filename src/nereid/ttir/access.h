@@ -19,7 +19,8 @@ struct Access {
   int64_t lanes = 1;
   int bytes = 1;  // of an element
   LocationId location = -1;
-  bool atomic = false;  // a volatile read: it synchronises instead of racing
+  bool atomic = false;     // a volatile read: it synchronises instead of racing
+  bool by_engine = false;  // a descriptor's block: the copy engine moves it, no lane that holds an element
 };
 
 // Reads into `out` (row-major); lanes off or out of bounds are left alone, or zero. Reports what is wrong.
@@ -50,8 +51,13 @@ inline bool in_bounds(const Machine& m, int64_t address, int64_t bytes) {
 void note_read(Machine& m, LocationId location, int64_t address, int64_t bytes);
 void note_write(Machine& m, LocationId location, int64_t address, int64_t bytes);
 void note_atomic(Machine& m, LocationId location, int64_t address, int64_t bytes);
-// After an atomic that acquires and releases; `changed`: it left other bytes than it found.
-void note_synchronized(Machine& m, int64_t address, bool changed);
+// After an atomic that acquires, before what its program does next; or that releases.
+void note_acquired(Machine& m, int64_t address);
+void note_released(Machine& m, int64_t address);
+// Whether lanes of one program may pass data to each other at an address's buffer; then their accesses are
+// noted.
+bool passes_data(const Machine& m, int64_t address);
+void note_lanes(Machine& m, LaneAccess kind, const LaneRow& row);
 void report_if_misaligned(Machine& m, LocationId location, int64_t address, int64_t bytes);
 
 template <class F>

@@ -108,7 +108,8 @@ float approximate(Approximate op, float a, bool flush, float b) {
 
 namespace {
 
-// The bound of a narrow type less what rounding takes of it, relative; zero where there is no such instruction.
+// The bound of a narrow type less what rounding takes of it, relative; zero where there is no such
+// instruction.
 double narrow_error(Approximate op, Elem elem) {
   if (op == Approximate::kEx2) return elem == Elem::kF16 ? 0x1.125fbfp-10 - 0x1p-11 : 0x1p-7 - 0x1p-8;
   if (op == Approximate::kTanh) return elem == Elem::kF16 ? 0x1.0252p-11 - 0x1p-12 : 0x1p-8 - 0x1p-9;
@@ -117,13 +118,10 @@ double narrow_error(Approximate op, Elem elem) {
 
 uint64_t narrow_bits(Approximate op, Elem elem, uint64_t a, bool flush) {
   const double smallest = elem == Elem::kF16 ? 0x1p-14 : 0x1p-126;
-  const auto flushed = [&](double v) {
-    return flush && std::abs(v) < smallest ? std::copysign(0.0, v) : v;
-  };
+  const auto flushed = [&](double v) { return flush && std::abs(v) < smallest ? std::copysign(0.0, v) : v; };
   const double x = flushed(to_double(a, elem));
   double r = op == Approximate::kEx2 ? std::exp2(x) : std::tanh(x);
-  if (x != 0 && std::isfinite(x))
-    r *= 1 + narrow_error(op, elem) * wobble(op, static_cast<uint32_t>(a), 5);
+  if (x != 0 && std::isfinite(x)) r *= 1 + narrow_error(op, elem) * wobble(op, static_cast<uint32_t>(a), 5);
   if (op == Approximate::kTanh) r = std::clamp(r, -1.0, 1.0);
   return from_double(flushed(r), elem);
 }

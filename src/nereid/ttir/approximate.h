@@ -1,10 +1,11 @@
-// PTX's approximate instructions with the error that they may have: the exact result moved within the bound that
-// the PTX ISA manual gives ("Floating Point Instructions") or, for half precision, that the type can show.
+// PTX's approximate instructions with the error that they may have: the exact result moved within the bound
+// that the PTX ISA manual gives ("Floating Point Instructions") or, for half precision, that the type can
+// show.
 //
-// The error is a function of the operands' bits alone. Its size is three quarters of what the bound leaves after
-// rounding, or more; its sign is the same for 2^16 neighbouring floats, as a hardware table's is, and has no
-// bias over many such segments. So a kernel that needs more than the manual promises is wrong somewhere, and one
-// that does not sees noise no larger than the hardware's.
+// The error is a function of the operands' bits alone. Its size is three quarters of what the bound leaves
+// after rounding, or more; its sign is the same for 2^16 neighbouring floats, as a hardware table's is, and
+// has no bias over many such segments. So a kernel that needs more than the manual promises is wrong
+// somewhere, and one that does not sees noise no larger than the hardware's.
 //
 //   instruction       largest error                       special ranges
 //   rcp.approx.f32    1 ulp
@@ -12,11 +13,9 @@
 //   div.full.f32      2 ulp
 //   sqrt.approx.f32   2^-23 relative
 //   rsqrt.approx.f32  2^-22.9 relative
-//   sin, cos.approx   2^-20.5 absolute in [-2pi, 2pi]     beyond: |a| * 2^-23 (2^-14.7 at 100 pi), no more than 2
-//   lg2.approx.f32    2^-22.6 absolute in (0.5, 2)        elsewhere 2^-22 relative
-//   ex2.approx.f32    2^-22.5 relative
-//   tanh.approx.f32   2^-11 relative
-//   ex2.approx.f16    2^-9.9 relative; bf16: 2^-7
+//   sin, cos.approx   2^-20.5 absolute in [-2pi, 2pi]     beyond: |a| * 2^-23 (2^-14.7 at 100 pi), no more
+//   than 2 lg2.approx.f32    2^-22.6 absolute in (0.5, 2)        elsewhere 2^-22 relative ex2.approx.f32
+//   2^-22.5 relative tanh.approx.f32   2^-11 relative ex2.approx.f16    2^-9.9 relative; bf16: 2^-7
 //   tanh.approx.f16   2^-10.987 absolute; bf16: 2^-8
 //   rcp, rsqrt.approx.ftz.f64: the upper 32 bits
 // Zeros, infinities and NaNs give what the manual's tables say, exactly.

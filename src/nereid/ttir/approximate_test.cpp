@@ -54,9 +54,8 @@ TEST(Approximate, ErrorsAreThoseOfTheManual) {
   expect_bound(relative_errors(Approximate::kEx2, -20, 20, std::exp2), std::exp2(-22.5));
   expect_bound(relative_errors(Approximate::kTanh, -3, 3, std::tanh), std::exp2(-11), 0.9);
   expect_bound(relative_errors(Approximate::kSqrt, 1e-3f, 1e6f, std::sqrt), std::exp2(-23));
-  expect_bound(
-      relative_errors(Approximate::kRsqrt, 1e-3f, 1e6f, [](double x) { return 1 / std::sqrt(x); }),
-      std::exp2(-22.9));
+  expect_bound(relative_errors(Approximate::kRsqrt, 1e-3f, 1e6f, [](double x) { return 1 / std::sqrt(x); }),
+               std::exp2(-22.9));
   expect_bound(relative_errors(Approximate::kRcp, -1e4f, 1e4f, [](double x) { return 1 / x; }),
                std::exp2(-23));
   expect_bound(relative_errors(Approximate::kLg2, 4, 1e8f, std::log2), std::exp2(-22));
@@ -110,12 +109,16 @@ TEST(Approximate, SpecialValuesAreExact) {
 
 TEST(Approximate, NarrowFloats) {
   const auto error = [](Approximate op, Elem elem, double bound) {
-    return errors(-4, 4, [=](float a) {
-      const double x = to_double(from_double(static_cast<double>(a), elem), elem);
-      const double exact = op == Approximate::kTanh ? std::tanh(x) : std::exp2(x);
-      const double got = to_double(approximate_bits(op, elem, from_double(x, elem), true), elem);
-      return op == Approximate::kTanh ? got - exact : got / exact - 1;
-    }).largest / bound;
+    return errors(-4, 4,
+                  [=](float a) {
+                    const double x = to_double(from_double(static_cast<double>(a), elem), elem);
+                    const double exact = op == Approximate::kTanh ? std::tanh(x) : std::exp2(x);
+                    const double got =
+                        to_double(approximate_bits(op, elem, from_double(x, elem), true), elem);
+                    return op == Approximate::kTanh ? got - exact : got / exact - 1;
+                  })
+               .largest /
+           bound;
   };
   for (const double used : {error(Approximate::kTanh, Elem::kF16, std::exp2(-10.987)),
                             error(Approximate::kTanh, Elem::kBF16, std::exp2(-8)),
@@ -128,7 +131,7 @@ TEST(Approximate, NarrowFloats) {
 
 TEST(Approximate, FastFunctions) {
   EXPECT_NEAR(fast::exp(3), std::exp(3), 3e-5);
-  EXPECT_EQ(fast::exp(-100), 0);  // .ftz
+  EXPECT_EQ(fast::exp(-100), 0);              // .ftz
   EXPECT_TRUE(std::isnan(fast::pow(-2, 2)));  // by way of a logarithm
   EXPECT_NEAR(fast::pow(2, 0.5f), std::sqrt(2.0), 1e-6);
   EXPECT_EQ(fast::divide(1e38f, 2e38f), 0);

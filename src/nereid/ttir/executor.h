@@ -67,7 +67,10 @@ enum class FindingKind {
   kMisaligned,         // an address not divisible by the element's size
   kOffsetOverflow,     // integer overflow in an address computation
   kDivisionByZero,
-  kAssertion,  // tl.device_assert
+  kAssertion,       // tl.device_assert
+  kDeadlock,        // programs wait for one that cannot begin, or for what none does
+  kMissingBarrier,  // lanes of one program pass data through memory without a barrier
+  kOrderDependent,  // what comes out depends on the order of the programs
 };
 std::string_view to_string(FindingKind kind);
 
@@ -83,6 +86,9 @@ struct Finding {
 
 struct RunOptions {
   bool sanitize = true;
+  // Programs begin in an order of no meaning, one at a time on one thread, and switch at atomics.
+  bool shuffled = false;
+  int64_t resident = 0;                   // how many programs the GPU surely holds at once; 0: all
   ThreadPool* pool = nullptr;             // null: on the calling thread alone
   Deadline deadline = Deadline::never();  // checked at loop back edges and between programs
   int max_findings = 16;                  // the first of each (kind, line, buffer); the count goes on
@@ -132,7 +138,10 @@ class Kernel {
   bool uses_int_to_ptr() const;
   std::vector<std::string> inline_assembly() const;  // the distinct assembly strings
   bool branches_on_float_data()
-      const;                   // an scf.if/while or cf.cond_br that depends on loaded floating-point data
+      const;  // an scf.if/while or cf.cond_br that depends on loaded floating-point data
+  // Holds an atomic or a volatile load: only then may the order of its programs matter without a race.
+  bool communicates() const;
+  bool multiplies() const;     // holds a dot, whose operands take shared memory
   bool moves_by_data() const;  // which bytes it touches, or how often, may depend on what it loads
 
   // An error (blamed on the input) where the launch does not fit the kernel; findings are in the report, not

@@ -172,6 +172,14 @@ bool uses_int_to_ptr(const Module& module) {
   return found;
 }
 
+bool multiplies(const Module& module) {
+  bool found = false;
+  for_each_op(module, [&](const Op& op) {
+    found = found || op.kind == OpKind::kDot || op.kind == OpKind::kDotScaled;
+  });
+  return found;
+}
+
 std::vector<std::string> inline_assembly(const Module& module) {
   std::set<std::string> all;
   for_each_op(module, [&](const Op& op) {

@@ -12,6 +12,8 @@ bool uses_int_to_ptr(const Module& module);
 std::vector<std::string> inline_assembly(const Module& module);  // the distinct strings, sorted
 bool branches_on_float_data(const Module& module);
 
+bool multiplies(const Module& module);  // holds a dot
+
 // Whether a branch, a loop's length, the place or mask of an access, an assertion or an integer divisor may
 // depend on what was loaded, floating-point or not. Where not, the kernel takes the same time whatever the
 // values are, and the sanitizer finds the same.

@@ -14,7 +14,9 @@ enum InstructionFlag : uint8_t {
   kHasMask = 16,
   kHasOther = 32,
   kVolatile = 64,
-  kSynchronizes = 128,  // an atomic that acquires and releases
+  kReleases = 128,  // of an atomic
+  kAcquires = 4,    // of an atomic
+  kHandsRound = 8,  // a scalar atomic whose result is used: its lowering ends with a barrier
 };
 
 // Instruction::axis of a load whose result is used up before anything is written: it may stay where it is.
@@ -96,6 +98,7 @@ void for_next(Machine& m, const Instruction& i);
 void finish(Machine& m, const Instruction& i);
 void assertion(Machine& m, const Instruction& i);
 void nothing(Machine& m, const Instruction& i);
+void barrier(Machine& m, const Instruction& i);
 
 // external functions and assembly (libdevice.cpp, inline_assembly.cpp)
 void external(Machine& m, const Instruction& i);

@@ -17,11 +17,14 @@ void back_edge(Machine& m) {
       m.running = false;
     }
   }
-  if (m.context().code->synchronizes && ++m.spins >= 16) {
-    m.spins = 0;
-    m.wants_yield = true;
-    m.running = false;
-  }
+  if (!m.context().code->synchronizes) return;
+  constexpr int64_t kLongLoop = 4096;  // who polls with plain loads gets on, too
+  if (!m.polled && ++m.spins < kLongLoop) return;
+  m.waits = m.polled;
+  m.polled = false;
+  m.spins = 0;
+  m.wants_yield = true;
+  m.running = false;
 }
 
 }  // namespace
@@ -109,5 +112,7 @@ void assertion(Machine& m, const Instruction& i) {
 }
 
 void nothing(Machine&, const Instruction&) {}
+
+void barrier(Machine& m, const Instruction&) { m.lane_log.barrier(); }
 
 }  // namespace nereid::ttir::handlers

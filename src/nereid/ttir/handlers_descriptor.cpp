@@ -23,15 +23,15 @@ struct Block {
   Access access;
 };
 
-// `first`: the block's first index in each dimension of the tensor. Bounds are those of the coordinates, as the
-// hardware checks them; addresses are sums of 64 bits that may wrap (triton.tools.ragged_tma relies on it), so
-// only where the lanes that are on end up matters.
+// `first`: the block's first index in each dimension of the tensor. Bounds are those of the coordinates, as
+// the hardware checks them; addresses are sums of 64 bits that may wrap (triton.tools.ragged_tma relies on
+// it), so only where the lanes that are on end up matters.
 void make_block(Machine& m, const Instruction& i, const DescriptorData& d, const int64_t* first,
                 const int64_t* block_shape, int bytes, Block& b) {
   b.pointers.form = Form::kAffine;
   b.mask.form = Form::kBox;
   bool wild = buffer_of(d.base) < 0;
-  uint64_t distance = 0;  // from the base to lane 0
+  uint64_t distance = 0;                 // from the base to lane 0
   __int128 low_lane = 0, high_lane = 0;  // from lane 0 to the least and the greatest that are on
   for (int k = 0; k < d.rank; ++k) {
     const auto size = static_cast<size_t>(k);
@@ -69,6 +69,7 @@ void make_block(Machine& m, const Instruction& i, const DescriptorData& d, const
   for (int k = 0; k < d.rank; ++k) b.access.lanes *= block_shape[k];
   b.access.bytes = bytes;
   b.access.location = i.location;
+  b.access.by_engine = true;
   if (m.context().sanitize && !wild && bytes > 0 && (offset_of(d.base) % 16) != 0)
     report(m, FindingKind::kMisaligned, i.location, buffer_of(d.base), offset_of(d.base));
 }

@@ -28,6 +28,13 @@ Extent extent_of(const Instruction& i) {
   return e;
 }
 
+// A reduction or scan along all of a tile that no single warp holds goes through shared memory, with a
+// barrier.
+void barrier_of_all(Machine& m, const Extent& e) {
+  constexpr int64_t kWarp = 32;
+  if (e.outer == 1 && e.inner == 1 && e.axis > kWarp) m.lane_log.barrier();
+}
+
 const std::byte* input(Machine& m, const Instruction& i, size_t which, Elem elem) {
   Value& v = m.slot(i.extra->inputs[which]);
   int32_t shape[kLazyRank] = {};
@@ -122,6 +129,7 @@ void fold_rows(const T* in, T* out, const Extent& e, F f) {
 // One operand, one binary operation for which there is a kernel (i.kernel; kernels[0] folds rows of f32).
 void reduce_fast(Machine& m, const Instruction& i) {
   const Extent e = extent_of(i);
+  barrier_of_all(m, e);
   const Elem elem = i.elem;
   const int bytes = elem_bytes(elem);
   const std::byte* from = input(m, i, 0, elem);
@@ -157,6 +165,7 @@ void reduce_fast(Machine& m, const Instruction& i) {
 
 void reduce(Machine& m, const Instruction& i) {
   const Extent e = extent_of(i);
+  barrier_of_all(m, e);
   const size_t operands = i.extra->inputs.size();
   int bits = 0;
   while ((int64_t{1} << bits) < e.axis) ++bits;
@@ -186,6 +195,7 @@ void reduce(Machine& m, const Instruction& i) {
 
 void scan(Machine& m, const Instruction& i) {
   const Extent e = extent_of(i);
+  barrier_of_all(m, e);
   const size_t operands = i.extra->inputs.size();
   const bool reverse = (i.flags & kReverse) != 0;
   const auto order = [&](int64_t a) { return reverse ? e.axis - 1 - a : a; };

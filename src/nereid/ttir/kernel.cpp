@@ -11,6 +11,7 @@
 #include "nereid/ttir/parser.h"
 #include "nereid/ttir/race_log.h"
 #include "nereid/ttir/sanitizer.h"
+#include "nereid/ttir/schedule.h"
 #include "nereid/ttir/verifier.h"
 
 namespace nereid::ttir {
@@ -56,6 +57,8 @@ const std::vector<Parameter>& Kernel::parameters() const { return program_->para
 bool Kernel::uses_int_to_ptr() const { return ttir::uses_int_to_ptr(program_->module); }
 std::vector<std::string> Kernel::inline_assembly() const { return ttir::inline_assembly(program_->module); }
 bool Kernel::branches_on_float_data() const { return ttir::branches_on_float_data(program_->module); }
+bool Kernel::communicates() const { return program_->code->communicates; }
+bool Kernel::multiplies() const { return ttir::multiplies(program_->module); }
 bool Kernel::moves_by_data() const { return ttir::moves_by_data(program_->module); }
 
 namespace {
@@ -161,6 +164,21 @@ class Worker {
       timed_out = tiles_exceeded = true;
     }
   }
+  // All programs on this thread, as they may wait for one another. False where they do for ever.
+  bool run_scheduled(int64_t programs, bool shuffled, bool interleaved, int64_t resident) {
+    Schedule schedule(context_, programs, shuffled, shuffled && interleaved, resident,
+                      {.make = [this] { return idle(); },
+                       .finished =
+                           [this](Machine& machine) {
+                             if (races_ != nullptr) races_->add(machine.log, thread_);
+                           }});
+    try {
+      return schedule.run();
+    } catch (const TilesExceeded&) {
+      timed_out = tiles_exceeded = true;
+      return false;
+    }
+  }
   // Takes up every waiting program once.
   void round() {
     auto waiting = std::move(waiting_);
@@ -218,9 +236,9 @@ class Worker {
   int64_t stores_ = 0;
 };
 
-// Buffers where two programs could conflict: something is stored there, or atomics meet plain loads.
-std::vector<bool> watched_buffers(const std::vector<Bound>& bound, const std::vector<MemoryUse>& uses,
-                                  size_t buffers) {
+// What a launch does with each of its buffers.
+std::vector<MemoryUse> uses_of_buffers(const std::vector<Bound>& bound, const std::vector<MemoryUse>& uses,
+                                       size_t buffers) {
   std::vector<MemoryUse> by_buffer(buffers);
   for (size_t k = 0; k < bound.size(); ++k) {
     const int64_t buffer = buffer_of(bound[k].is_descriptor ? bound[k].descriptor.base : bound[k].bits);
@@ -230,10 +248,7 @@ std::vector<bool> watched_buffers(const std::vector<Bound>& bound, const std::ve
     use.stores = use.stores || uses[k].stores;
     use.atomics = use.atomics || uses[k].atomics;
   }
-  std::vector<bool> watched(buffers);
-  for (size_t b = 0; b < buffers; ++b)
-    watched[b] = by_buffer[b].stores || (by_buffer[b].atomics && by_buffer[b].loads);
-  return watched;
+  return by_buffer;
 }
 
 // Runs what waits for other programs until all are done, or nothing can happen any more.
@@ -285,22 +300,30 @@ Result<Report> Kernel::run(const Launch& launch, const std::vector<Buffer>& buff
   context.sanitize = options.sanitize;
   context.sanitizer = &sanitizer;
 
-  // Where programs wait for one another the order must not depend on the threads, or findings would.
-  const bool alone =
-      options.pool == nullptr || options.pool->threads() == 1 || (options.sanitize && code.synchronizes);
-  std::vector<std::unique_ptr<Worker>> workers;
-  const int threads = alone ? 1 : options.pool->threads();
-  SyncHistory history;
-  if (options.sanitize && code.synchronizes) context.history = &history;
-  std::optional<RaceLog> races;
-  if (options.sanitize && programs > 1 && programs < (int64_t{1} << 31)) {
-    context.watched = watched_buffers(bound, program_->uses, buffers.size());
-    races.emplace(threads);
+  if (options.sanitize) {
+    for (const MemoryUse& use : uses_of_buffers(bound, program_->uses, buffers.size())) {
+      context.watched.push_back(use.stores || (use.atomics && use.loads));
+      context.passed.push_back(int{use.loads} + int{use.stores} + int{use.atomics} > 1);
+    }
+    if (programs <= 1 || programs >= (int64_t{1} << 31)) context.watched.clear();
   }
+  // Where programs wait for one another the order must not depend on the threads, or findings would.
+  const bool scheduled = (options.sanitize && code.synchronizes) || (options.shuffled && code.communicates);
+  std::optional<HappensBefore> history;
+  if (options.sanitize && code.synchronizes && !context.watched.empty())
+    context.history = &history.emplace(programs);
+  const bool alone = scheduled || options.pool == nullptr || options.pool->threads() == 1;
+  const int threads = alone ? 1 : options.pool->threads();
+  std::optional<RaceLog> races;
+  if (!context.watched.empty() && !history) races.emplace(threads);
+  std::vector<std::unique_ptr<Worker>> workers;
   for (int t = 0; t < threads; ++t)
     workers.push_back(std::make_unique<Worker>(context, bound, races ? &*races : nullptr, t));
   const auto body = [&](int64_t linear, int thread) { workers[static_cast<size_t>(thread)]->run(linear); };
-  if (alone) {
+  bool finished = true;
+  if (scheduled) {
+    finished = workers[0]->run_scheduled(programs, options.shuffled, code.synchronizes, options.resident);
+  } else if (alone) {
     for (int64_t linear = 0; linear < programs && !workers[0]->timed_out; ++linear) {
       body(linear, 0);
       if ((linear & 63) == 63 && options.deadline.passed()) workers[0]->timed_out = true;
@@ -316,7 +339,7 @@ Result<Report> Kernel::run(const Launch& launch, const std::vector<Buffer>& buff
         },
         grain);
   }
-  const bool finished = finish_waiting(workers, options.deadline);
+  finished = finish_waiting(workers, options.deadline) && finished;
 
   for (const auto& worker : workers)
     if (worker->tiles_exceeded)
@@ -326,7 +349,7 @@ Result<Report> Kernel::run(const Launch& launch, const std::vector<Buffer>& buff
   Report report;
   report.timed_out = !finished;
   for (const auto& worker : workers) report.timed_out = report.timed_out || worker->timed_out;
-  if (options.sanitize) sanitizer.conclude(context, races ? &*races : nullptr, history);
+  if (options.sanitize) sanitizer.conclude(context, races ? &*races : nullptr);
   report.finding_count = sanitizer.count();
   report.findings = sanitizer.take(context, options.max_findings);
   return report;

@@ -387,9 +387,11 @@ void Lowering::operation(const Op& op) {
       shape(i, type(op.operands[0]));
       return;
     }
-    case OpKind::kPrint:
     case OpKind::kBarrier:
     case OpKind::kTtgBarrier:
+      emit(handlers::barrier, &op);
+      return;
+    case OpKind::kPrint:
     case OpKind::kAssume:
       return;
     case OpKind::kScfIf:

@@ -44,6 +44,7 @@ void Lowering::lower_descriptor(const Op& op) {
     shape(i, type(op.operands.back()));
   }
   if (op.kind == OpKind::kDescriptorReduce) {
+    code_->communicates = true;
     Rmw rmw = rmw_named(op.text("rmw"));
     if (rmw == Rmw::kAdd && is_float(i.elem)) rmw = Rmw::kFadd;
     if (rmw == Rmw::kInvalid) return unsupported(op, "descriptor_reduce " + op.text("rmw"));
@@ -88,7 +89,7 @@ void Lowering::lower_memory(const Op& op) {
     if (n > 2) i.flags |= kHasOther;
     if (op.integer("isVolatile") != 0) {
       i.flags |= kVolatile;
-      code_->synchronizes = true;  // who reads so waits for another program
+      code_->synchronizes = code_->communicates = true;  // who reads so waits for another program
     } else if (may_borrow_) {
       i.axis = kMayBorrow;
     }
@@ -111,8 +112,12 @@ void Lowering::lower_atomic(const Op& op) {
     if (op.operands.size() > 2) i.flags |= kHasMask;
   }
   const std::string& sem = op.text("sem");
-  if (sem != "relaxed") i.flags |= kSynchronizes;
-  if ((sem == "acquire" || sem == "acq_rel") && used(op.results[0])) code_->synchronizes = true;
+  code_->communicates = true;
+  if (sem == "release" || sem == "acq_rel") i.flags |= kReleases;
+  if (!used(op.results[0])) return;
+  code_->synchronizes = true;
+  if (sem == "acquire" || sem == "acq_rel") i.flags |= kAcquires;
+  if (!type(op.results[0]).tensor) i.flags |= kHandsRound;
 }
 
 }  // namespace nereid::ttir

@@ -83,8 +83,9 @@ void Machine::start(int64_t linear_id, std::array<int64_t, 3> program_id) {
   program = program_id;
   pc = 0;
   spins = 0;
+  polled = waits = false;
+  lane_log.barrier();
   overflow_location = prologue_overflow_;
-  epoch = 0;
   running = true;
 }
 
@@ -124,6 +125,8 @@ void Machine::run_prologue() {
 
 Machine::State Machine::resume(int64_t) {
   running = true;
+  waited = waits;
+  waits = false;
   execute(context_.code->body);
   if (timed_out) return State::kTimedOut;
   if (wants_yield) {

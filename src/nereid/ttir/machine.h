@@ -18,6 +18,8 @@
 
 #include "nereid/ttir/elementwise.h"
 #include "nereid/ttir/executor.h"
+#include "nereid/ttir/happens_before.h"
+#include "nereid/ttir/lane_log.h"
 #include "nereid/ttir/program.h"
 #include "nereid/ttir/race_log.h"
 #include "nereid/ttir/tile.h"
@@ -115,7 +117,8 @@ struct Code {
   std::vector<int32_t> parameter_slots;
   std::vector<Type> parameter_types;
   std::vector<int32_t> program_slots;  // those that the prologue does not set
-  bool synchronizes = false;  // has an atomic that acquires and whose result is used
+  bool synchronizes = false;  // has an atomic whose result is used, or a volatile load: programs may wait
+  bool communicates = false;  // has an atomic or a volatile load
 };
 
 struct LaunchContext {
@@ -128,7 +131,8 @@ struct LaunchContext {
   bool sanitize = false;
   Sanitizer* sanitizer = nullptr;
   std::vector<bool> watched;  // by buffer: whether programs could race there; empty when nothing is watched
-  SyncHistory* history = nullptr;  // set where atomics order programs, which then run one at a time
+  std::vector<bool> passed;   // by buffer: whether a program both reads and writes there
+  HappensBefore* history = nullptr;  // set where atomics order programs, which then run one at a time
 };
 
 class Machine {
@@ -190,14 +194,19 @@ class Machine {
   std::array<int64_t, 3> program{};
   int64_t linear = 0;
   int64_t back_edges = 0;  // left before the deadline is looked at
-  int64_t spins = 0;       // loop iterations since this program last stored something
+  int64_t spins = 0;       // loop iterations since this program last gave way to others
+  bool polled = false;     // since the last backward jump an atomic changed nothing, or a volatile read
+  bool waits = false;      // it gave way because it polled in vain
+  bool waited = false;     // and did so the last time
+  bool switches = false;   // it gives way after every atomic
+  LocationId poll_location = -1;
   int64_t stores = 0;
   int64_t count_left = INT64_MAX;  // while counting: instructions and rows before it gives up
   bool timed_out = false;
   bool wants_yield = false;
   LocationId overflow_location = -1;  // where an address computation of this program wrapped
   ProgramLog log;                     // what this program touched, where that is watched
-  uint32_t epoch = 0;                 // synchronising atomics so far
+  LaneLog lane_log;                   // what passes between its lanes, where that is possible
   std::vector<Value> moving;          // scratch of parallel moves
   std::vector<std::byte> scratch;
 

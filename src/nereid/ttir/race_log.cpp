@@ -8,13 +8,6 @@ namespace {
 
 constexpr int kPageShift = 12;
 
-bool page_kept(int64_t page, int level) {
-  uint64_t h = static_cast<uint64_t>(page) * 0x9e3779b97f4a7c15u;
-  h ^= h >> 29;
-  h *= 0xbf58476d1ce4e5b9u;
-  return (h >> (64 - level)) == 0;
-}
-
 bool conflicts(const Span& a, const Span& b) {
   if (a.program == b.program) return false;
   if (a.kind == AccessKind::kRead && b.kind == AccessKind::kRead) return false;
@@ -23,16 +16,22 @@ bool conflicts(const Span& a, const Span& b) {
 
 }  // namespace
 
+bool RaceLog::page_kept(int64_t page, int level) {
+  uint64_t h = static_cast<uint64_t>(page) * 0x9e3779b97f4a7c15u;
+  h ^= h >> 29;
+  h *= 0xbf58476d1ce4e5b9u;
+  return (h >> (64 - level)) == 0;
+}
+
 void ProgramLog::compact() {
   std::sort(spans_.begin(), spans_.end(), [](const Span& a, const Span& b) {
-    return std::tie(a.kind, a.epoch, a.low, a.high, a.location) <
-           std::tie(b.kind, b.epoch, b.low, b.high, b.location);
+    return std::tie(a.kind, a.low, a.high, a.location) < std::tie(b.kind, b.low, b.high, b.location);
   });
   size_t kept = 0;
   for (const Span& s : spans_) {
     if (kept > 0) {
       Span& last = spans_[kept - 1];
-      if (last.kind == s.kind && last.epoch == s.epoch && s.low <= last.high) {
+      if (last.kind == s.kind && s.low <= last.high) {
         last.high = std::max(last.high, s.high);
         continue;
       }
@@ -41,54 +40,6 @@ void ProgramLog::compact() {
   }
   spans_.resize(kept);
   compact_at_ = std::max(compact_at_, 2 * kept);
-}
-
-uint32_t SyncHistory::synchronize(int32_t program, int64_t address, bool changed) {
-  auto& events = programs_[program];
-  auto& releases = addresses_[address];
-  const auto position = static_cast<uint32_t>(releases.size());
-  const bool again =
-      !events.empty() && events.back().address == address && events.back().position == position;
-  if (!changed && again) return static_cast<uint32_t>(events.size());
-  events.push_back({address, position});
-  if (changed) releases.push_back({program, static_cast<uint32_t>(events.size()) - 1});
-  return static_cast<uint32_t>(events.size());
-}
-
-// Backwards through everything that was acquired: all releases at an address before an event there.
-const SyncHistory::Clock& SyncHistory::clock(int32_t program, uint32_t epoch) {
-  const uint64_t key = static_cast<uint64_t>(static_cast<uint32_t>(program)) << 32 | epoch;
-  const auto [entry, is_new] = clocks_.try_emplace(key);
-  Clock& known = entry->second;
-  if (!is_new) return known;
-  std::unordered_map<int64_t, uint32_t> seen;  // address -> how many of its releases were followed
-  std::vector<Release> work = {{program, epoch}};
-  while (!work.empty()) {
-    const Release at = work.back();
-    work.pop_back();
-    uint32_t& done = known[at.program];
-    if (at.index <= done) continue;
-    const auto& events = programs_[at.program];
-    for (uint32_t k = done; k < at.index && k < events.size(); ++k) {
-      uint32_t& followed = seen[events[k].address];
-      const auto& releases = addresses_[events[k].address];
-      for (; followed < events[k].position; ++followed) {
-        work.push_back({releases[followed].program, releases[followed].index + 1});
-        --budget_;
-      }
-    }
-    done = at.index;
-  }
-  return known;
-}
-
-bool SyncHistory::ordered(const Span& before, const Span& after) {
-  if (programs_.empty()) return false;
-  if (budget_ < 0) return true;
-  const Clock& known = clock(after.program, after.epoch);
-  --budget_;
-  const auto found = known.find(before.program);
-  return found != known.end() && found->second > before.epoch;
 }
 
 void RaceLog::keep_pages(std::vector<Span>& spans, int level) const {
@@ -122,15 +73,15 @@ void RaceLog::add(ProgramLog& log, int thread) {
   total_ -= before - static_cast<int64_t>(mine.size());
 }
 
-std::vector<Race> RaceLog::find(SyncHistory& history) {
+std::vector<Race> RaceLog::find() {
   for (auto& spans : threads_) {
     if (level_ > 0) keep_pages(spans, level_);
     all_.insert(all_.end(), spans.begin(), spans.end());
     std::vector<Span>().swap(spans);
   }
   std::sort(all_.begin(), all_.end(), [](const Span& a, const Span& b) {
-    return std::tie(a.low, a.high, a.program, a.kind, a.epoch, a.location) <
-           std::tie(b.low, b.high, b.program, b.kind, b.epoch, b.location);
+    return std::tie(a.low, a.high, a.program, a.kind, a.location) <
+           std::tie(b.low, b.high, b.program, b.kind, b.location);
   });
   std::vector<Race> races;
   std::vector<const Span*> active[3];  // by kind
@@ -152,7 +103,6 @@ std::vector<Race> RaceLog::find(SyncHistory& history) {
         if (other.high <= s.low) continue;  // over before this one begins
         list[kept++] = list[k];
         if (found || --budget < 0 || !conflicts(s, other)) continue;
-        if (history.ordered(s, other) || history.ordered(other, s)) continue;
         found = true;
         races.push_back(s.program > other.program ? Race{s, other} : Race{other, s});
       }

@@ -2,8 +2,8 @@
 //
 // A program's accesses are byte ranges, merged as they come; only buffers where a conflict is possible are
 // watched. In the end all ranges are sorted by address and swept once. Two accesses conflict when different
-// programs touch the same bytes, one of them writes, they are not both atomic, and no chain of acquire and
-// release orders them.
+// programs touch the same bytes, one of them writes, and they are not both atomic. Where atomics may order
+// programs, happens_before.h looks instead.
 //
 // Memory is bounded: past a limit only the 4 KiB pages that a hash picks are kept, fewer and fewer, so that
 // what is reported stays exact and does not depend on threads, but a race elsewhere may go unseen.
@@ -11,7 +11,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
 #include "nereid/ttir/program.h"
@@ -24,26 +23,24 @@ struct Span {
   int64_t low = 0, high = 0;  // addresses, `high` excluded
   int32_t program = 0;
   LocationId location = -1;
-  uint32_t epoch = 0;  // how many synchronising atomics the program had done
   AccessKind kind{};
 };
 
 // What one program touched, in the order it did.
 class ProgramLog {
  public:
-  void add(AccessKind kind, int64_t address, int64_t bytes, int32_t program, LocationId location,
-           uint32_t epoch) {
+  void add(AccessKind kind, int64_t address, int64_t bytes, int32_t program, LocationId location) {
     if (!spans_.empty()) {
       Span& last = spans_.back();
-      if (last.high == address && last.kind == kind && last.epoch == epoch && last.location == location) {
+      if (last.high == address && last.kind == kind && last.location == location) {
         last.high += bytes;
         return;
       }
     }
-    spans_.push_back({address, address + bytes, program, location, epoch, kind});
+    spans_.push_back({address, address + bytes, program, location, kind});
     if (spans_.size() >= compact_at_) compact();
   }
-  void compact();  // merges overlapping and neighbouring spans of one kind and epoch
+  void compact();  // merges overlapping and neighbouring spans of one kind
   std::vector<Span>& spans() { return spans_; }
   void clear() {
     spans_.clear();
@@ -53,33 +50,6 @@ class ProgramLog {
  private:
   std::vector<Span> spans_;
   size_t compact_at_ = size_t{1} << 14;
-};
-
-// Which accesses are ordered by acquire and release. Filled while programs run one after the other.
-class SyncHistory {
- public:
-  // An atomic that acquires what earlier ones at `address` released and, where it changed memory, releases
-  // what its program did so far. Returns the program's next epoch. A program that only waits adds nothing.
-  uint32_t synchronize(int32_t program, int64_t address, bool changed);
-  // Whether what `before` did in its epoch happened before what `after` did in its own.
-  bool ordered(const Span& before, const Span& after);
-
- private:
-  struct Event {
-    int64_t address;
-    uint32_t position;  // among the events at the address
-  };
-  struct Release {
-    int32_t program;
-    uint32_t index;  // of the event in its program
-  };
-  using Clock = std::unordered_map<int32_t, uint32_t>;  // program -> how many of its events are known
-  const Clock& clock(int32_t program, uint32_t epoch);
-
-  std::unordered_map<int32_t, std::vector<Event>> programs_;
-  std::unordered_map<int64_t, std::vector<Release>> addresses_;
-  std::unordered_map<uint64_t, Clock> clocks_;
-  int64_t budget_ = 200'000'000;  // steps of computing clocks; beyond it everything counts as ordered
 };
 
 struct Race {
@@ -92,10 +62,13 @@ class RaceLog {
   // Takes over a finished program's spans. `thread` as in ThreadPool::parallel_for.
   void add(ProgramLog& log, int thread);
   // All spans that conflict with some other, each once; call when all programs are done.
-  std::vector<Race> find(SyncHistory& history);
+  std::vector<Race> find();
   // After find(): whether another program wrote (or atomically changed) bytes of [low, high).
   bool written_by_another(int64_t low, int64_t high, int32_t program) const;
   bool sampled() const { return level_ > 0; }
+
+  // Whether a page of 4 KiB is among those that are looked at when one in 2^level is.
+  static bool page_kept(int64_t page, int level);
 
   static constexpr int64_t kMaxSpans = 12'000'000;  // 40 bytes each
 

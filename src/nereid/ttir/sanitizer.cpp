@@ -37,6 +37,13 @@ std::string sentence(const Finding& f, const RawFinding& raw, const Buffer* buff
       return fmt::format("division by zero: an integer is divided by zero at {}", where);
     case FindingKind::kAssertion:
       return fmt::format("assertion failed: \"{}\" at {}", raw.detail, where);
+    case FindingKind::kDeadlock:
+      return fmt::format("deadlock: a program polls at {}, {}", where, raw.detail);
+    case FindingKind::kMissingBarrier:
+      return fmt::format("missing barrier: element {} of {} is accessed at {}, {}", f.index, f.buffer, where,
+                         raw.detail);
+    case FindingKind::kOrderDependent:
+      return raw.detail;
   }
   return where;
 }
@@ -59,6 +66,12 @@ std::string_view to_string(FindingKind kind) {
       return "division_by_zero";
     case FindingKind::kAssertion:
       return "assertion";
+    case FindingKind::kDeadlock:
+      return "deadlock";
+    case FindingKind::kMissingBarrier:
+      return "missing_barrier";
+    case FindingKind::kOrderDependent:
+      return "order_dependent";
   }
   return "unknown";
 }
@@ -77,9 +90,9 @@ void Sanitizer::add(UninitializedRead read) {
   if (reads_.size() < kMost) reads_.push_back(std::move(read));
 }
 
-void Sanitizer::conclude(const LaunchContext& context, RaceLog* races, SyncHistory& history) {
+void Sanitizer::conclude(const LaunchContext& context, RaceLog* races) {
   std::vector<Race> found;
-  if (races != nullptr) found = races->find(history);
+  if (races != nullptr) found = races->find();
   for (UninitializedRead& read : reads_) {
     // Where programs are ordered they ran one at a time, and what a read saw is what it would see again.
     const bool ordered = context.history != nullptr;
@@ -88,6 +101,10 @@ void Sanitizer::conclude(const LaunchContext& context, RaceLog* races, SyncHisto
       continue;
     add(std::move(read.finding));
   }
+  for (const Race& race : found) add(context, race);
+}
+
+void Sanitizer::add(const LaunchContext& context, const Race& race) {
   const auto& grid = context.launch->grid;
   const auto program_of = [&](int64_t linear) {
     return std::array<int64_t, 3>{linear % grid[0], linear / grid[0] % grid[1], linear / grid[0] / grid[1]};
@@ -95,24 +112,22 @@ void Sanitizer::conclude(const LaunchContext& context, RaceLog* races, SyncHisto
   const auto verb = [](AccessKind kind) {
     return kind == AccessKind::kRead ? "reads" : kind == AccessKind::kWrite ? "writes" : "updates";
   };
-  for (const Race& race : found) {
-    RawFinding f;
-    f.kind = FindingKind::kRace;
-    f.linear = race.span.program;
-    f.program = program_of(race.span.program);
-    f.location = race.span.location;
-    const int64_t at = std::max(race.span.low, race.other.low);
-    f.buffer = buffer_of(at);
-    f.offset = offset_of(at);
-    const auto other = program_of(race.other.program);
-    const SourceLine unknown;
-    const SourceLine& line =
-        race.other.location < 0 ? unknown : (*context.lines)[static_cast<size_t>(race.other.location)];
-    f.detail = fmt::format(
-        "which {} it while program ({}, {}, {}) {} it at line {}, without atomics or order between them",
-        verb(race.span.kind), other[0], other[1], other[2], verb(race.other.kind), line.line);
-    add(std::move(f));
-  }
+  RawFinding f;
+  f.kind = FindingKind::kRace;
+  f.linear = race.span.program;
+  f.program = program_of(race.span.program);
+  f.location = race.span.location;
+  const int64_t at = std::max(race.span.low, race.other.low);
+  f.buffer = buffer_of(at);
+  f.offset = offset_of(at);
+  const auto other = program_of(race.other.program);
+  const SourceLine unknown;
+  const SourceLine& line =
+      race.other.location < 0 ? unknown : (*context.lines)[static_cast<size_t>(race.other.location)];
+  f.detail = fmt::format(
+      "which {} it while program ({}, {}, {}) {} it at line {}, without atomics or order between them",
+      verb(race.span.kind), other[0], other[1], other[2], verb(race.other.kind), line.line);
+  add(std::move(f));
 }
 
 std::vector<Finding> Sanitizer::take(const LaunchContext& context, int max_findings) const {

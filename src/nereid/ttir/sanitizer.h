@@ -36,7 +36,8 @@ class Sanitizer {
   void add(RawFinding finding);
   void add(UninitializedRead read);
   // After all programs: settles the reads of unwritten bytes and adds the races.
-  void conclude(const LaunchContext& context, RaceLog* races, SyncHistory& history);
+  void conclude(const LaunchContext& context, RaceLog* races);
+  void add(const LaunchContext& context, const Race& race);
   int64_t count() const { return count_; }
   std::vector<Finding> take(const LaunchContext& context, int max_findings) const;
 

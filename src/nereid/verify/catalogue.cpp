@@ -109,6 +109,16 @@ constexpr auto kRules = std::to_array<RuleEntry>({
     {"division-by-zero", Word::kUnsafe, "The kernel divides an integer by zero.", "Guard the divisor."},
     {"assertion", Word::kUnsafe, "A tl.device_assert does not hold.",
      "Read the assertion at the line shown."},
+    {"deadlock", Word::kUnsafe,
+     "Programs wait for programs that cannot begin: more are launched than are surely resident together.",
+     "Launch at most as many programs as the GPU has processors, or with launch_cooperative_grid=True; or "
+     "wait only "
+     "for programs that have begun, numbered by an atomic."},
+    {"missing-barrier", Word::kUnsafe,
+     "Lanes of one program pass data to each other through memory without a barrier between.",
+     "Put tl.debug_barrier() between, or load with the same offsets that were stored with."},
+    {"order-dependent", Word::kUnsafe, "What comes out depends on the order in which the programs run.",
+     "Let no program rely on being the first or the last, or on what others have done by then."},
     {"gpu-fault", Word::kUnsafe, "The kernel faulted on the GPU.",
      "Mask every access; check grids and strides."},
     {"crash", Word::kUnsafe, "The candidate's replay ended its process.",

@@ -50,6 +50,12 @@ std::string_view rule_of(ttir::FindingKind kind) {
       return "division-by-zero";
     case ttir::FindingKind::kAssertion:
       return "assertion";
+    case ttir::FindingKind::kDeadlock:
+      return "deadlock";
+    case ttir::FindingKind::kMissingBarrier:
+      return "missing-barrier";
+    case ttir::FindingKind::kOrderDependent:
+      return "order-dependent";
   }
   return "internal";
 }

@@ -12,9 +12,12 @@
 // Where memory is dear ("frugal") the blocks are mapped only while something is copied, when no kernel runs:
 // the reference works in one of them, and the other holds what is being judged.
 
+#include <fmt/format.h>
+
 #include "nereid/base/deadline.h"
 #include "nereid/replay/worker/block.h"
 #include "nereid/replay/worker/operators.h"
+#include "nereid/replay/worker/order_difference.h"
 #include "nereid/replay/worker/role.h"
 #include "nereid/replay/worker/types.h"
 
@@ -186,7 +189,48 @@ class CandidateRole : public Role {
     for (size_t i = 0; i < inputs.size(); ++i)
       if (std::ranges::find(changed, loaded_.trace.values[inputs[i]].storage) != changed.end())
         answer["inputs_written"].push_back(i);
+    const bool quick = watch.seconds() < kQuickTrial || ++shuffled_ == 1;
+    if (options_.sanitize && quick && replay.findings().empty() && !replay.communicating_steps().empty())
+      run_shuffled(document, answer);
     return answer;
+  }
+
+  // Once more, the programs of each launch in another order: a finding where that gives other outputs.
+  void run_shuffled(const Json& document, Json& answer) {
+    auto& replay = *loaded_.replay;
+    const auto steps = replay.communicating_steps();
+    auto options = options_;
+    options.shuffled = true;
+    options.deadline = Deadline::after(document.at("seconds").get<double>());
+    replay.run_judged(options);
+    std::vector<ttir::Finding> findings = replay.findings();
+    int64_t count = replay.finding_count();
+    const auto block = outputs_block(false);
+    for (size_t i = 0; i < outputs_.size() && findings.empty(); ++i) {
+      const auto difference = order_difference(out_layout_.at(block, i), replay.value(outputs_[i]));
+      if (!difference) continue;
+      findings.push_back(order_finding(steps, i, *difference));
+      ++count;
+    }
+    for (const auto& finding : findings) answer["findings"].push_back(to_json(finding));
+    answer["finding_count"] = count;
+  }
+
+  ttir::Finding order_finding(const std::vector<int>& steps, size_t output, const std::string& difference) {
+    const auto& phase = *loaded_.program->phases()[loaded_.program->judged()].phase;
+    const auto& launch = std::get<trace::Launch>(phase.steps.at(static_cast<size_t>(steps.front())));
+    const auto& kernel = loaded_.trace.kernels[launch.alternatives.at(0).kernel];
+    ttir::Finding finding;
+    finding.kind = ttir::FindingKind::kOrderDependent;
+    finding.kernel = kernel.name;
+    finding.file = kernel.place.file;
+    finding.line = kernel.place.line;
+    finding.sentence = fmt::format(
+        "order dependent: tensor {} that forward leaves differs when the programs of {} run in another "
+        "order: {}",
+        output, steps.size() == 1 ? "kernel " + kernel.name : fmt::format("{} launches", steps.size()),
+        difference);
+    return finding;
   }
 
   // Again without some launches; what they would have made stays poisoned.
@@ -217,7 +261,9 @@ class CandidateRole : public Role {
   Fd in_fd_;
   at::Tensor in_block_;
   SharedBlock out_block_;
+  static constexpr double kQuickTrial = 0.25;  // seconds
   bool frugal_ = false, rests_ = false;
+  int shuffled_ = 0;  // trials that were no quick ones
   RunOptions options_;
 };
 

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -26,6 +27,8 @@ class CpuLauncher : public Launcher {
 
   std::vector<ttir::Parameter> parameters(trace::KernelId id) override { return kernel(id).parameters(); }
 
+  bool communicates(trace::KernelId id) override { return kernel(id).communicates(); }
+
   void launch(const LaunchRequest& request, std::vector<ttir::Finding>& findings,
               int64_t& finding_count) override {
     std::vector<ttir::Buffer> buffers;
@@ -37,7 +40,11 @@ class CpuLauncher : public Launcher {
                          .written = buffer.written});
     const auto report = kernel(request.alternative->kernel)
                             .run({request.alternative->grid, request.arguments}, buffers,
-                                 {.sanitize = request.sanitize, .pool = pool_, .deadline = request.deadline});
+                                 {.sanitize = request.sanitize,
+                                  .shuffled = request.shuffled,
+                                  .resident = resident_programs(request.alternative->kernel),
+                                  .pool = pool_,
+                                  .deadline = request.deadline});
     if (!report.ok()) fail(report.error());
     findings.insert(findings.end(), report->findings.begin(), report->findings.end());
     finding_count += report->finding_count;
@@ -52,6 +59,26 @@ class CpuLauncher : public Launcher {
       kernels_[id].emplace(std::move(loaded).value());
     }
     return *kernels_[id];
+  }
+
+  // How many programs an H200 surely holds at once: one a processor; of kernels that need no shared memory
+  // for dots as many as have registers where each thread takes 255; launched cooperatively as many as there
+  // can be, since the driver refuses more.
+  int64_t resident_programs(trace::KernelId id) {
+    constexpr int64_t kProcessors = 132, kWarps = 64, kBlocks = 32, kWarpsOfMostRegisters = 8;
+    const auto& options = trace_.kernels[id].options;
+    const auto option = [&](const char* name, int64_t usual) {
+      const auto found = options.find(name);
+      return found == options.end() ? usual : std::max<int64_t>(1, found->second);
+    };
+    const int64_t warps = option("num_warps", 4), blocks = option("num_ctas", 1);
+    const auto cooperative = options.find("launch_cooperative_grid");
+    int64_t each = 1;
+    if (cooperative != options.end() && cooperative->second != 0)
+      each = std::min(kBlocks, kWarps / std::min(kWarps, warps));
+    else if (!kernel(id).multiplies())
+      each = std::max<int64_t>(1, kWarpsOfMostRegisters / warps);
+    return std::max<int64_t>(1, kProcessors * each / blocks);
   }
 
   [[noreturn]] static void fail(const Error& error) {

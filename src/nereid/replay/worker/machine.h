@@ -36,6 +36,7 @@ struct LaunchRequest {
   std::vector<ttir::Argument> arguments;  // one for each TTIR parameter; see ttir::Launch
   std::vector<LaunchBuffer> buffers;
   bool sanitize = false;
+  bool shuffled = false;  // programs in an order of no meaning (ttir::RunOptions); ignored on CUDA
   Deadline deadline = Deadline::never();
 };
 
@@ -45,6 +46,8 @@ class Launcher {
   virtual ~Launcher() = default;
   // The TTIR function's parameters: types as in the text, and which pointers are read and written.
   virtual std::vector<ttir::Parameter> parameters(trace::KernelId kernel) = 0;
+  // Whether the order of a kernel's programs may matter without a race, and can be chosen here.
+  virtual bool communicates(trace::KernelId) { return false; }
   // Findings go into `findings`; throws Failed where the launch does not fit the kernel or ran out of time.
   virtual void launch(const LaunchRequest& request, std::vector<ttir::Finding>& findings,
                       int64_t& finding_count) = 0;

@@ -162,6 +162,11 @@ void Replay::run_launch(const PreparedLaunch& launch, int step, bool judged, con
   request.alternative = &launch.launch->alternatives[&alternative - launch.alternatives.data()];
   request.arguments = alternative.arguments;
   request.sanitize = options.sanitize;
+  request.shuffled = judged && options.shuffled;
+  const auto& grid = request.alternative->grid;
+  const bool several = std::ranges::any_of(grid, [](int64_t size) { return size > 1; });
+  if (judged && several && program_.launcher().communicates(request.alternative->kernel))
+    communicating_.push_back(step);
   request.deadline = options.deadline;
   for (size_t b = 0; b < alternative.buffers.size(); ++b) {
     const auto& value = program_.trace().values[alternative.buffers[b]];
@@ -198,6 +203,7 @@ void Replay::ready_judged(const RunOptions& options) {
   dirty_ = true;
   findings_.clear();
   finding_count_ = 0;
+  communicating_.clear();
   track_ = options.sanitize && machine_.tracks_written();
   for (const auto storage : program_.workspace()) create(storage, type_in(storage));
 }

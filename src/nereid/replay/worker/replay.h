@@ -30,6 +30,7 @@ struct Position {
 struct RunOptions {
   uint64_t seed = 0;
   bool sanitize = false;
+  bool shuffled = false;  // the programs of the judged forward's launches run in another order
   Deadline deadline = Deadline::never();
   std::set<int> leave_out = {};  // launches of the judged forward, by step
   std::map<int, int> alternatives =
@@ -94,6 +95,9 @@ class Replay : private Operands {
 
   const std::vector<ttir::Finding>& findings() const { return findings_; }
   int64_t finding_count() const { return finding_count_; }
+  // The launches of the last judged forward, by step, in which the order of programs may matter without a
+  // race.
+  const std::vector<int>& communicating_steps() const { return communicating_; }
 
  private:
   struct Entry {
@@ -143,6 +147,7 @@ class Replay : private Operands {
   std::map<int64_t, std::vector<at::Tensor>> generator_states_;  // nereid::save_generator
   std::vector<ttir::Finding> findings_;
   int64_t finding_count_ = 0;
+  std::vector<int> communicating_;
 };
 
 }  // namespace nereid::replay

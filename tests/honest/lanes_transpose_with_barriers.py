@@ -1,0 +1,27 @@
+"""A tile is stored and loaded again transposed, with barriers.
+
+reference: ../tasks/transpose_square.py
+verdict: Verified
+"""
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def transpose_kernel(x_ptr, out_ptr, SIZE: tl.constexpr):
+    base = tl.program_id(0) * SIZE * SIZE
+    r, c = tl.arange(0, SIZE)[:, None], tl.arange(0, SIZE)[None, :]
+    tl.store(out_ptr + base + r * SIZE + c, tl.load(x_ptr + base + r * SIZE + c) * 2.0)
+    tl.debug_barrier()
+    t = tl.load(out_ptr + base + c * SIZE + r)
+    tl.debug_barrier()
+    tl.store(out_ptr + base + r * SIZE + c, t)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        out = torch.empty_like(x)
+        transpose_kernel[(x.shape[0],)](x, out, SIZE=32)
+        return out

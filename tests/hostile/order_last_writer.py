@@ -1,0 +1,26 @@
+"""Every program exchanges its row into the one output; the last to run wins.
+
+reference: ../tasks/last_row_sum.py
+verdict: Unsafe
+rule: order-dependent
+why: programs run in no order.
+"""
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def last_kernel(x_ptr, out_ptr, cols, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    c = tl.arange(0, BLOCK)
+    s = tl.sum(tl.load(x_ptr + row * cols + c, mask=c < cols, other=0.0), 0)
+    tl.atomic_xchg(out_ptr, s)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        out = torch.zeros(1, device=x.device, dtype=x.dtype)
+        last_kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=256)
+        return out
