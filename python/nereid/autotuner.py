@@ -86,7 +86,8 @@ def _try(self, session, config, args, kwargs):
         session.collecting = None
     if len(collected) > 1:
         raise Untraceable("one configuration of an autotuned kernel launches several kernels")
-    if not collected:
+    if not collected:  # an empty grid: nothing is launched, but what was called before has been
+        session.recorder.extend(before)
         return None, kernel
     alternative, tensors = collected[0]
     if before:

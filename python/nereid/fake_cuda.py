@@ -316,8 +316,37 @@ class CudaRuntime:
         return _zero
 
 
-def make_graphed_callables(callables, sample_args, *args, **kwargs):
-    return callables
+def make_graphed_callables(callables, sample_args, num_warmup_iters=3, allow_unused_input=False, pool=None):
+    """As PyTorch's: a warm-up, a capture over the sample arguments; each call copies its arguments there, replays, and returns the same outputs."""
+    if isinstance(callables, tuple):
+        return tuple(_graphed(function, args, num_warmup_iters) for function, args in zip(callables, sample_args))
+    return _graphed(callables, sample_args, num_warmup_iters)
+
+
+def _graphed(function, sample_args, warmups):
+    from torch.utils._pytree import arg_tree_leaves, tree_flatten, tree_unflatten
+
+    static_inputs = arg_tree_leaves(*sample_args)
+    if not all(isinstance(tensor, torch.Tensor) for tensor in static_inputs):
+        raise AssertionError("In the beta API, sample_args for each callable must contain only Tensors. Other types are not allowed.")
+    for _ in range(warmups):
+        function(*sample_args)
+    graph = Graph()
+    with CaptureContext(graph):
+        static_outputs, structure = tree_flatten(function(*sample_args))
+
+    def call(*args):
+        for static, given in zip(static_inputs, arg_tree_leaves(*args)):
+            if static is not given and static.data_ptr() != given.data_ptr():
+                static.copy_(given)
+        graph.replay()
+        return tree_unflatten([output.detach() for output in static_outputs], structure)
+
+    if not isinstance(function, torch.nn.Module):
+        return call
+    training, forward = function.training, function.forward
+    function.forward = lambda *args, **kwargs: call(*args, **kwargs) if function.training == training else forward(*args, **kwargs)
+    return function
 
 
 class _Generators(tuple):

@@ -226,6 +226,11 @@ class Recorder(TorchDispatchMode):
         finally:
             self.steps = steps
 
+    def extend(self, steps):
+        """Puts diverted calls into the phase after all."""
+        with self.lock:
+            self.steps.extend(steps)
+
     # -- captured graphs ------------------------------------------------------------------------------------------
 
     def capture_begin(self):

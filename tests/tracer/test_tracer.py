@@ -237,6 +237,17 @@ class Cuda(Case):
         for call in range(3):
             self.assertEqual(["aten::copy_", "aten::mul.Tensor", "aten::clone"], calls(answer, call))
 
+    def test_a_graphed_callable_copies_its_arguments_and_returns_static_outputs(self):
+        forward = ("if self.g is None:\n    self.g = torch.cuda.make_graphed_callables(lambda x: x * 2, (torch.zeros_like(a),), num_warmup_iters=1)\n"
+                   "return self.g(a)")  # fmt: skip
+        answer = self.module("self.g = None", forward)
+        self.assertEqual(["aten::zeros_like", "aten::mul.Tensor", "aten::copy_", "aten::mul.Tensor", "aten::detach"], calls(answer, 0))
+        for call in (1, 2):
+            self.assertEqual(["aten::copy_", "aten::mul.Tensor", "aten::detach"], calls(answer, call))
+        values = answer["trace"]["values"]
+        static = {values[output(answer, call)["v"]]["s"] for call in range(3)}
+        self.assertEqual(1, len(static))
+
     def test_autocast_casts_are_recorded(self):
         answer = self.module("self.m = nn.Linear(4, 4)", "with torch.autocast('cuda', dtype=torch.bfloat16):\n    return self.m(a).relu() @ a.t()")
         value = answer["trace"]["values"][output(answer)["v"]]
