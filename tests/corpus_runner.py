@@ -3,7 +3,7 @@
     tests/corpus_runner.py tests/hostile tests/honest [--device cuda] [--only cache] [--jobs 4]
 
 A candidate's docstring holds lines `key: value`: `reference` (a path relative to the file), `verdict` (a word of the ladder, or
-several with `or`), and if need be `rule` (likewise; not asked of `Verified`), `policy`, `trials`, `seconds` (the most that its
+several with `or`), and if need be `rule` (likewise; not asked of `Verified`), `policy`, `forbid`, `trials`, `seconds` (the most that its
 verdict may take) and `absent` (paths that must not exist afterwards).
 Afterwards nothing may be left behind: no process, no temporary file, no change in the folders judged.
 """
@@ -19,7 +19,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PER_PAIR = ("policy", "trials", "form")
+PER_PAIR = ("policy", "trials", "form", "forbid")
 
 
 def header(path):
@@ -30,7 +30,7 @@ def header(path):
         text = found.group(2) if found else ""
     keys = {}
     for line in text.splitlines():
-        match = re.match(r"\s*(reference|verdict|rule|policy|trials|seconds|device|form|absent):\s*(\S.*)$", line)
+        match = re.match(r"\s*(reference|verdict|rule|policy|trials|seconds|device|form|forbid|absent):\s*(\S.*)$", line)
         if match:
             keys.setdefault(match.group(1), match.group(2).strip())
     return keys

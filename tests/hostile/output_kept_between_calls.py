@@ -2,7 +2,8 @@
 
 reference: ../tasks/relu.py
 verdict: Disallowed
-rule: stale-output
+rule: reused-output
+forbid: reused-output
 why: the next call overwrites what this one returned.
 """
 import torch

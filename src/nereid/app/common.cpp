@@ -55,6 +55,11 @@ void add_judging_flags(CLI::App& command, JudgingFlags& flags) {
   command.add_option("--time-limit", flags.time_limit, "Seconds for each phase of a candidate")
       ->check(CLI::Range(0.1, 86400.0))
       ->capture_default_str();
+  command
+      .add_option("--forbid", flags.forbid,
+                  "Remarks that make a candidate Disallowed, with commas: reused-output, frozen-parameters")
+      ->delimiter(',')
+      ->check(CLI::IsMember(std::vector<std::string>(verify::kForbiddable.begin(), verify::kForbiddable.end())));
 }
 
 Ticker::Ticker(Progress& progress, std::function<std::string()> beside)

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "nereid/base/progress.h"
 #include "nereid/base/result.h"
@@ -22,6 +23,7 @@ struct JudgingFlags {
   std::string policy = "mostly", device = "auto";
   int trials = 3;
   double time_limit = 30;  // seconds
+  std::vector<std::string> forbid;
 };
 void add_judging_flags(CLI::App& command, JudgingFlags& flags);
 

@@ -1,3 +1,5 @@
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <thread>
@@ -45,10 +47,11 @@ std::string question_of(const SearchFlags& f, const SearchSetup& setup) {
   std::string model;
   for (const auto* proposer : setup.proposers)
     if (proposer->name() == "model") model = fmt::format(" ({})", proposer->identity());
-  return fmt::format("{}{} on {}, policy {}, {} trials, {} samples, {} repairs, {} a task{}{}{}{}{}{}", f.proposers,
+  return fmt::format("{}{} on {}, policy {}, {} trials, {} samples, {} repairs, {} a task{}{}{}{}{}{}{}", f.proposers,
                      model, setup.hardware, f.policy, f.trials, f.samples, f.repairs, f.budget,
                      f.shrink ? ", shrunk" : "", f.whole_only ? ", whole" : "", f.once ? ", once" : "", f.first ? ", first" : "",
-                     f.untimed ? ", untimed" : "", f.model_device.empty() ? "" : ", written on " + f.model_device);
+                     f.untimed ? ", untimed" : "", f.model_device.empty() ? "" : ", written on " + f.model_device,
+                     f.forbid.empty() ? "" : fmt::format(", without {}", fmt::join(f.forbid, " and ")));
 }
 
 Result<Answer> run(const EvalOptions& options, bool json) {

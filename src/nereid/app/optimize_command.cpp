@@ -234,7 +234,11 @@ void add_optimize_command(CLI::App& app, Chosen& chosen) {
   add_search_flags(*command, options->search);
   add_json_flag(*command, chosen, "The result as one object: verdict, times, proposer, plan, tried[], ...");
   command->callback(
-      [options, &chosen] { chosen.run = [options, &chosen] { return run(*options, chosen.json); }; });
+      [options, &chosen] {
+        // What is written stands in for the module: a caller may keep its outputs.
+        options->search.forbid.emplace_back("reused-output");
+        chosen.run = [options, &chosen] { return run(*options, chosen.json); };
+      });
 }
 
 }  // namespace nereid::app

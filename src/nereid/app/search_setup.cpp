@@ -75,6 +75,7 @@ verify::Settings settings_of(const SearchFlags& flags, replay::Device device, in
   verify::Settings settings;
   settings.policy = *verify::policy_from_string(flags.policy);
   settings.trials = flags.trials;
+  settings.forbid = {flags.forbid.begin(), flags.forbid.end()};
   settings.seed = flags.seed ? *flags.seed : fresh_seed();
   settings.time_limit = flags.time_limit;
   settings.shrink = flags.shrink;

@@ -52,6 +52,7 @@ Result<verify::Settings> settings_of(const VerifyOptions& options) {
   verify::Settings settings;
   settings.policy = *verify::policy_from_string(options.policy);
   settings.trials = options.trials;
+  settings.forbid = {options.forbid.begin(), options.forbid.end()};
   settings.seed = options.seed ? *options.seed : fresh_seed();
   settings.time_limit = options.time_limit;
   settings.shrink = options.shrink;

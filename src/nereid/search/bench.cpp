@@ -27,7 +27,7 @@ std::string refusal(const tracer::TraceAnswer& answer) {
 
 // All that a verdict depends on besides both files. A seed is not part of it: trials are fresh by design.
 std::string question_of(const verify::Settings& s, bool answer) {
-  const Json question = {{"policy", to_string(s.policy)},
+  Json question = {{"policy", to_string(s.policy)},
                          {"device", s.device == replay::Device::kCuda ? "cuda" : "cpu"},
                          {"trials", s.trials},
                          {"time", s.time ? s.timing_seconds : 0},
@@ -38,6 +38,7 @@ std::string question_of(const verify::Settings& s, bool answer) {
                          {"atol", s.tolerance.atol ? Json(*s.tolerance.atol) : Json()},
                          {"allow_tf32", s.tolerance.allow_tf32},
                          {"answer", answer}};
+  if (!s.forbid.empty()) question["forbid"] = s.forbid;
   return question.dump();
 }
 

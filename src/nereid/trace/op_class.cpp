@@ -166,7 +166,7 @@ bool OpFacts::as_large_as_its_input(const Call& call) const {
   return !inputs.empty() && count(results[0]) == count(inputs[0]);
 }
 
-OpClass OpFacts::classify(const Call& call) const {
+OpClass OpFacts::classify_as_work(const Call& call) const {
   const auto found = listed(call.op);
   OpClass c = found ? class_of(*found) : OpClass::kOther;
   if (found == Listed::kLoss && as_large_as_its_input(call)) c = OpClass::kPointwise;
@@ -175,8 +175,12 @@ OpClass OpFacts::classify(const Call& call) const {
   if (found && c > OpClass::kAllocation && writes_nothing(trace_, call)) return OpClass::kView;
   if (found && c == OpClass::kView && !writes_nothing(trace_, call))
     c = OpClass::kCopy;  // reshape, contiguous
-  if (can_be_bookkeeping(c) && over_integers_only(call)) return OpClass::kBookkeeping;
   return c;
+}
+
+OpClass OpFacts::classify(const Call& call) const {
+  const OpClass c = classify_as_work(call);
+  return can_be_bookkeeping(c) && over_integers_only(call) ? OpClass::kBookkeeping : c;
 }
 
 }  // namespace nereid::trace

@@ -54,6 +54,8 @@ class OpFacts {
  public:
   explicit OpFacts(const Trace& trace);
   OpClass classify(const Call& call) const;
+  // What it is when work over integers is not set aside as bookkeeping.
+  OpClass classify_as_work(const Call& call) const;
   // True for a storage that no value of the trace looks at as floating-point data: only such data counts as
   // integers.
   bool holds_integers_only(StorageId storage) const { return integers_only_[static_cast<size_t>(storage)]; }

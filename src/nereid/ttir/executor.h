@@ -18,6 +18,7 @@
 
 #include "nereid/base/deadline.h"
 #include "nereid/base/result.h"
+#include "nereid/ttir/data_paths.h"
 
 namespace nereid {
 class ThreadPool;
@@ -143,6 +144,7 @@ class Kernel {
   bool communicates() const;
   bool multiplies() const;     // holds a dot, whose operands take shared memory
   bool moves_by_data() const;  // which bytes it touches, or how often, may depend on what it loads
+  DataPaths data_paths() const;  // worked out anew at each call
 
   // An error (blamed on the input) where the launch does not fit the kernel; findings are in the report, not
   // errors.

@@ -60,6 +60,7 @@ bool Kernel::branches_on_float_data() const { return ttir::branches_on_float_dat
 bool Kernel::communicates() const { return program_->code->communicates; }
 bool Kernel::multiplies() const { return ttir::multiplies(program_->module); }
 bool Kernel::moves_by_data() const { return ttir::moves_by_data(program_->module); }
+DataPaths Kernel::data_paths() const { return ttir::data_paths(program_->module, *program_->function); }
 
 namespace {
 

@@ -1,6 +1,7 @@
 #include "nereid/verify/batch.h"
 
 #include <fcntl.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -96,6 +97,19 @@ bool wait_for_stdin(std::ifstream& lines) {
 
 bool is_text(const Json& line, const char* field) { return line.contains(field) && line[field].is_string(); }
 
+// `forbid`: the name of a remark, or a list of them.
+Result<std::set<std::string>> forbidden_in(const Json& line, const std::string& place) {
+  std::set<std::string> found;
+  if (!line.contains("forbid")) return found;
+  const Json& given = line["forbid"];
+  for (const Json& name : given.is_array() ? given : Json::array({given})) {
+    if (!name.is_string() || std::ranges::find(kForbiddable, name.get<std::string>()) == kForbiddable.end())
+      return input_error("{}: forbid {}, expected {}", place, name.dump(), fmt::join(kForbiddable, " or "));
+    found.insert(name);
+  }
+  return found;
+}
+
 bool is_candidate(const fs::path& path) {
   const auto ending = path.extension();
   return path.filename() != "reference.py" && (ending == ".py" || ending == ".txt" || ending == ".md");
@@ -190,6 +204,7 @@ BatchItem BatchReader::read_line(const std::string& line) {
     if (!pair.policy.empty() && !policy_from_string(pair.policy))
       return input_error("{}: policy '{}', expected strict, mostly or hybrid", place, pair.policy);
     pair.trials = json.value("trials", 0);
+    NEREID_TRY(pair.forbid, forbidden_in(json, place));
     pair.trace = json.value("trace", "");
     const std::string form = json.value("form", "");
     if (form == "answer") pair.form = Pair::Form::kAnswer;

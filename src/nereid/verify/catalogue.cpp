@@ -57,7 +57,8 @@ constexpr auto kRules = std::to_array<RuleEntry>({
     {"aten-compute", Word::kDisallowed,
      "PyTorch does work in forward that the policy reserves for Triton: under `strict` any computation, "
      "under `mostly` contractions, "
-     "convolutions, attention, normalisations, reductions and scans over floating-point data.",
+     "convolutions, attention, normalisations, reductions and scans over floating-point data. Work over integers counts "
+     "where it derives from floating-point data, or is the only way to an output.",
      "Move that operation into a kernel, or judge under a wider policy."},
     {"aten-share", Word::kDisallowed,
      "Under `mostly` at least 90 % of the counted FLOPs and bytes must be Triton's.",
@@ -68,8 +69,8 @@ constexpr auto kRules = std::to_array<RuleEntry>({
      "The candidate allocates many times what the reference does, so that no replay could hold it.",
      "Allocate what the task needs."},
     {"stale-output", Word::kDisallowed,
-     "An output lies in memory from before this call: a later call would overwrite what this one returned.",
-     "Allocate outputs in forward."},
+     "An output lies in memory from before this call, and not all of it is surely written in this call.",
+     "Allocate outputs in forward, or overwrite all of the buffer in every call."},
     {"reuse-of-inputs", Word::kDisallowed,
      "forward uses something that it made from the inputs of an earlier call.",
      "Keep only workspace, and what derives from parameters alone, between calls."},
@@ -81,6 +82,10 @@ constexpr auto kRules = std::to_array<RuleEntry>({
     {"constant-output", Word::kDisallowed,
      "An output does not depend on the inputs, though the reference's does.",
      "Compute the output from the inputs."},
+    {"host-computed", Word::kDisallowed,
+     "Numbers that host Python worked out from the values of integer inputs are part of an output: a trace holds them "
+     "for one draw of the inputs alone.",
+     "Let a kernel compute them; the host may read such values to choose grids, shapes, addresses and masks."},
     {"random-draw", Word::kDisallowed,
      "forward draws random numbers, or sets a seed, where the reference does not.",
      "Remove the draw, or draw exactly as the reference does."},
@@ -160,6 +165,9 @@ constexpr auto kRules = std::to_array<RuleEntry>({
      "Nothing, if the branch is what the task needs."},
     {"frozen-parameters", Word::kVerified, "Something was made once from the parameters and is used again.",
      "Nothing, if the parameters stay as they are."},
+    {"reused-output", Word::kVerified,
+     "An output is a buffer that every call overwrites whole and returns again. `--forbid reused-output` refuses it.",
+     "Nothing, if callers use an output before the next call, or copy it; else allocate outputs in forward."},
     {"flags", Word::kVerified,
      "The candidate changed a global setting of PyTorch's. It has no effect on the reference.",
      "Leave torch.backends as it is."},

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nereid/trace/trace.h"
@@ -18,6 +19,22 @@ enum class Work {
   kTriton,
 };
 
+// Bytes of a storage that a step writes, as far as it is known.
+struct WrittenRange {
+  enum class Coverage {
+    kAll,      // every byte of the range, whatever the data is
+    kPart,     // not every byte of it
+    kUnknown,  // which bytes depends on data, or was not counted
+  };
+  trace::StorageId storage = -1;
+  int64_t first = 0, last = 0;
+  Coverage coverage = Coverage::kUnknown;
+  double bytes = 0;  // of kPart: how many of them are written
+  // Of a launch: the same for every launch that writes the same bytes of its storage. Empty where data
+  // decides which.
+  std::string place{};
+};
+
 struct StepFacts {
   std::string name{};  // "aten::mm", or the kernel's name
   std::string key{};  // equal for two steps that do the same: the name, and of a launch the kernel's hash and
@@ -29,6 +46,29 @@ struct StepFacts {
   bool overwrites = false;  // leaves nothing of what the storages in `writes` held
   bool random = false;
   double flops = 0, bytes = 0;
+  // Of work over integers alone, which is free as bookkeeping: what it is where it is none (`kind`, `flops`
+  // and `bytes` are of that). kFree: it is no such work.
+  Work over_integers = Work::kFree;
+  enum class Cast { kNone, kFromFloat, kToFloat };  // to, or from, an integer or a boolean
+  Cast cast = Cast::kNone;
+  // (read, written): what is read may be part of what is written, as a number and not as an index, an address
+  // or a mask. All pairs where `data_everywhere`.
+  std::vector<std::pair<trace::StorageId, trace::StorageId>> data{};
+  bool data_everywhere = true;
+  std::vector<WrittenRange> ranges{};
+  // Of a launch: what its configurations' hooks, heuristics and grid functions call before it. Each is a step
+  // of its own in all but its number.
+  std::vector<StepFacts> before{};
+  // Numbers that it is given by the host and that may be part of what it writes: a launch's scalars and its
+  // kernel's constants, a fill's value. `slot` is the same for the same argument of the same kernel or
+  // operator.
+  struct Number {
+    std::string slot{};
+    double value = 0;
+  };
+  std::vector<Number> numbers{};
+  trace::StorageId constant = -1;  // the storage of a tensor made of the host's data here
+  std::string same{};  // of a launch: equal for launches of the same kernel with the same arguments
 };
 
 struct PhaseFacts {
@@ -36,6 +76,14 @@ struct PhaseFacts {
   int call = 0;
   std::vector<StepFacts> steps{};
 };
+
+// The steps of a phase in the order in which they run, those before launches among them.
+struct OrderedStep {
+  const StepFacts* facts = nullptr;
+  int step = 0;         // in PhaseFacts::steps
+  bool before = false;  // one of StepFacts::before
+};
+std::vector<OrderedStep> in_order(const PhaseFacts& phase);
 
 struct KernelFacts {
   bool int_to_ptr = false;
@@ -52,6 +100,7 @@ struct TraceFacts {
   const trace::Trace* trace = nullptr;
   std::vector<PhaseFacts> phases{};    // one for each of the trace's
   std::vector<KernelFacts> kernels{};  // one for each of the trace's
+  std::vector<bool> floating{};        // of each storage: something looks at it as floating-point data
 
   int judged() const;  // index of the last forward's phase; -1 where there is none
   // Whether the judged forward does the same whatever the values are: launches alone, each of which goes the

@@ -20,6 +20,10 @@ class FactsBuilder {
     bool random = false;
     double flops = 100, bytes = 100;
     std::string kind{};
+    Work over_integers = Work::kFree;
+    std::vector<StepFacts> before{};  // of a launch
+    std::string same{};
+    bool writes_all = false;  // every byte of each storage, surely
   };
 
   FactsBuilder() {
@@ -50,6 +54,10 @@ class FactsBuilder {
     facts.bytes = s.bytes;
     facts.reads.assign(s.reads.begin(), s.reads.end());
     facts.writes.assign(s.writes.begin(), s.writes.end());
+    facts.over_integers = s.over_integers, facts.before = s.before, facts.same = s.same;
+    if (s.writes_all)
+      for (const int id : s.writes)
+        facts.ranges.push_back({.storage = id, .first = 0, .last = 400, .coverage = WrittenRange::Coverage::kAll});
     facts_.phases.back().steps.push_back(facts);
     if (s.work == Work::kTriton) {
       trace::Launch launch;

@@ -10,6 +10,7 @@
 #include "nereid/base/result.h"
 #include "nereid/trace/access.h"
 #include "nereid/trace/trace.h"
+#include "nereid/ttir/data_paths.h"
 #include "nereid/ttir/executor.h"
 #include "nereid/verify/facts.h"
 
@@ -19,6 +20,7 @@ struct ReadKernel {
   std::shared_ptr<const ttir::Kernel> kernel{};  // null where it is unreadable
   KernelFacts facts{};
   std::vector<trace::ParameterUse> uses{};
+  ttir::DataPaths paths{};  // of a readable kernel
 };
 
 class KernelLibrary {

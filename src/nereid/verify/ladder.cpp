@@ -164,6 +164,7 @@ class Climb {
     rules_.ignored = rules == Rules::kIgnored;
     if (const auto policy = policy_from_string(pair.policy)) settings_.policy = *policy;
     if (pair.trials > 0) settings_.trials = pair.trials;
+    settings_.forbid.insert(pair.forbid.begin(), pair.forbid.end());
     settings_.deadline = pair.deadline;
     verdict_.policy = to_string(settings_.policy);
   }
@@ -328,11 +329,13 @@ class Climb {
     const bool ignored = rules_.ignored;
     rules_ = check_rules(reference_->facts, candidate_.facts, settings_.policy);
     rules_.ignored = ignored;
+    forbid(settings_.forbid, rules_);
     if (ignored) std::erase_if(rules_.broken, [](const Evidence& e) { return !protects(e.rule); });
     if (number == 0) {
       auto& c = verdict_.coverage;
       c.kernels = rules_.kernels, c.launches = rules_.launches, c.alternatives = rules_.alternatives;
       c.triton_share = rules_.triton_share, c.frozen_parameters = rules_.frozen_parameters;
+      c.reused_output = rules_.reused_output;
       verdict_.remarks = rules_.remarks;
     }
     if (rules_.broken.empty()) return kernels_are_readable();

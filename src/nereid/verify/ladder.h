@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "nereid/base/deadline.h"
@@ -25,6 +26,7 @@ namespace nereid::verify {
 struct Settings {
   Policy policy = Policy::kMostly;
   int trials = 3;  // on the task's own inputs under fresh seeds; each other kind of input comes on top, once
+  std::set<std::string> forbid = {};  // remarks that make a candidate Disallowed: kForbiddable
   uint64_t seed = 0;  // everything random follows from it
   replay::Device device = replay::Device::kCpu;
   bool time = false;            // CUDA alone

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <set>
 #include <string>
 
 #include "nereid/base/deadline.h"
@@ -19,6 +20,7 @@ struct Pair {
   Form form = Form::kEither;
   std::string policy{};  // this pair's own, in place of the run's; empty: none
   int trials = 0;        // likewise; 0: none
+  std::set<std::string> forbid{};  // remarks that are refused, besides those of the run
   std::string trace{};   // what Verdict::trace said of the candidate before; another one now is Disallowed
   Deadline deadline =
       Deadline::never();  // where it passes first, the verdict is an Error by the rule "budget"

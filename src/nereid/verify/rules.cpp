@@ -8,6 +8,7 @@
 
 #include "nereid/verify/assembly.h"
 #include "nereid/verify/flow.h"
+#include "nereid/verify/host_values.h"
 
 namespace nereid::verify {
 namespace {
@@ -94,6 +95,7 @@ class Checker {
     outputs_are_fresh();
     randomness();
     constant_outputs();
+    values_of_the_host();
     who_does_the_work({});
     remarks();
     return std::move(report_);
@@ -112,7 +114,7 @@ class Checker {
         any |= trial.outputs_changed[i];
       }
       if (!any) idle.insert(trial.steps.begin(), trial.steps.end());
-      all_at_once |= trial.steps.size() > 1;
+      all_at_once |= trial.all;
     }
     for (const auto& output : outputs_to_compute(reference_, reference_flow_, candidate_)) {
       if (output.position >= changed.size() || changed[output.position]) continue;
@@ -191,8 +193,8 @@ class Checker {
     for (const auto& output : outputs_to_compute(reference_, reference_flow_, candidate_)) {
       if ((flow_.origins[static_cast<size_t>(output.storage)] & kLaunchNow) != 0) continue;
       const StepFacts* maker = nullptr;
-      for (const auto& s : steps_)
-        if (std::find(s.writes.begin(), s.writes.end(), output.storage) != s.writes.end()) maker = &s;
+      for (const auto& s : flow_.steps)
+        if (std::ranges::find(s.facts->writes, output.storage) != s.facts->writes.end()) maker = s.facts;
       break_rule(
           "output-without-launch",
           fmt::format("{} comes from {}; no Triton launch lies on the way to it.", output_name(output, count),
@@ -205,10 +207,10 @@ class Checker {
   // found).
   void inputs_are_left_alone() {
     std::set<std::string> allowed;
-    const auto& steps = reference_.phases.at(static_cast<size_t>(reference_.judged())).steps;
-    for (const auto& s : steps)
-      for (const StorageId id : s.writes) allowed.insert(input_path(reference_, id));
-    for (const auto& s : steps_) {
+    for (const auto& s : reference_flow_.steps)
+      for (const StorageId id : s.facts->writes) allowed.insert(input_path(reference_, id));
+    for (const auto& flow_step : flow_.steps) {
+      const auto& s = *flow_step.facts;
       for (const StorageId id : s.writes) {
         const std::string path = input_path(candidate_, id);
         if (path.empty() || allowed.contains(path)) continue;
@@ -315,8 +317,8 @@ class Checker {
       const auto& storage = candidate_.trace->storages[at];
       // What nobody writes in the call may be handed out again: a parameter, a constant.
       const StepFacts* writer = nullptr;
-      for (const auto& s : steps_)
-        if (std::find(s.writes.begin(), s.writes.end(), output.storage) != s.writes.end()) writer = &s;
+      for (const auto& s : flow_.steps)
+        if (std::ranges::find(s.facts->writes, output.storage) != s.facts->writes.end()) writer = s.facts;
       const bool derived = (flow_.origins[at] & kAnyInputs) != 0;
       if (writer == nullptr && !derived) continue;
       if (wanted.size() == outputs.size()) {
@@ -325,24 +327,34 @@ class Checker {
             theirs.role == storage.role)
           continue;
       }
+      const std::string name = output_name(output, outputs.size());
+      const std::string where = storage_name(*candidate_.trace, output.storage);
+      if (writer != nullptr && flow_.output_overwritten.at(output.position)) {
+        report_.reused_output = true;
+        remark(
+            "reused-output",
+            fmt::format(
+                "{} lies in {} that every call overwrites and returns: a caller who keeps it has to copy it.",
+                name, where),
+            writer);
+        continue;
+      }
       break_rule(
           "stale-output",
-          fmt::format(
-              "{} lies in {} from before the call, so that the next call overwrites what this one returned.",
-              output_name(output, outputs.size()), storage_name(*candidate_.trace, output.storage)),
+          fmt::format("{} lies in {} from before the call, and not all of it is surely written in this call.",
+                      name, where),
           writer);
     }
   }
 
   void randomness() {
-    const auto draws = [](const TraceFacts& facts, const Flow& flow) -> const StepFacts* {
-      const auto& steps = facts.phases[static_cast<size_t>(facts.judged())].steps;
-      for (size_t i = 0; i < steps.size(); ++i)
-        if (steps[i].random && flow.live[i]) return &steps[i];
+    const auto draws = [](const Flow& flow) -> const StepFacts* {
+      for (const auto& step : flow.steps)
+        if (step.facts->random && step.live) return step.facts;
       return nullptr;
     };
-    const auto* draw = draws(candidate_, flow_);
-    if (draw != nullptr && draws(reference_, reference_flow_) == nullptr)
+    const auto* draw = draws(flow_);
+    if (draw != nullptr && draws(reference_flow_) == nullptr)
       break_rule("random-draw",
                  fmt::format("forward draws random numbers with {}; the reference draws none.", draw->name),
                  draw);
@@ -361,24 +373,65 @@ class Checker {
     }
   }
 
+  void values_of_the_host() {
+    if (const auto found = computed_on_host(candidate_, flow_))
+      break_rule("host-computed", found->sentence, found->step);
+  }
+
+  // Where data decides what a launch touches, a count without data may see little of it: it is given all data
+  // that it has pointers to.
+  double bytes_beyond_the_count(const FlowStep& step) const {
+    const auto& phase = candidate_.trace->phases[static_cast<size_t>(candidate_.judged())];
+    const auto* launch = std::get_if<trace::Launch>(&phase.steps.at(static_cast<size_t>(step.step)));
+    if (launch == nullptr) return 0;
+    const auto kernel = static_cast<size_t>(launch->alternatives.front().kernel);
+    if (kernel >= candidate_.kernels.size() || !candidate_.kernels[kernel].moves_by_data) return 0;
+    std::set<StorageId> touched(step.facts->reads.begin(), step.facts->reads.end());
+    touched.insert(step.facts->writes.begin(), step.facts->writes.end());
+    double bytes = 0;
+    for (const StorageId s : touched)
+      if (flow_.origins[static_cast<size_t>(s)] != 0)
+        bytes += static_cast<double>(candidate_.trace->storages[static_cast<size_t>(s)].bytes);
+    return std::max(0.0, bytes - step.facts->bytes);
+  }
+
   void who_does_the_work(const std::set<int>& idle) {
-    double triton_flops = 0, triton_bytes = 0, flops = 0, bytes = 0;
-    const StepFacts *heavy = nullptr, *largest = nullptr;
-    for (size_t i = 0; i < steps_.size(); ++i) {
-      const auto& s = steps_[i];
-      if (!flow_.live[i] || s.work == Work::kFree || idle.contains(static_cast<int>(i))) continue;
+    double triton_flops = 0, triton_bytes = 0, flops = 0, bytes = 0, bookkeeping = 0, uncounted = 0;
+    const StepFacts *heavy = nullptr, *largest = nullptr, *counted = nullptr;
+    std::set<std::string_view> launched;  // what is launched again with the same arguments counts once
+    for (const auto& step : flow_.steps) {
+      const auto& s = *step.facts;
+      if (!step.live || (!step.before && idle.contains(step.step))) continue;
+      if (step.counted) {
+        bookkeeping += s.bytes;
+        if (counted == nullptr || s.bytes > counted->bytes) counted = &s;
+      }
+      if (step.work == Work::kFree) continue;
+      if (step.work == Work::kTriton && !s.same.empty() && !launched.insert(s.same).second) continue;
       flops += s.flops, bytes += s.bytes;
-      if (s.work == Work::kTriton) {
+      if (step.work == Work::kTriton) {
         triton_flops += s.flops, triton_bytes += s.bytes;
+        uncounted += bytes_beyond_the_count(step);
         continue;
       }
-      if (s.work == Work::kHeavy && heavy == nullptr) heavy = &s;
+      if (step.work == Work::kHeavy && heavy == nullptr) heavy = &s;
       if (largest == nullptr || s.bytes > largest->bytes) largest = &s;
     }
     const double flop_share = flops > 0 ? triton_flops / flops : 1,
                  byte_share = bytes > 0 ? triton_bytes / bytes : 1;
     report_.triton_share = report_.launches == 0 ? 0 : std::min(flop_share, byte_share);
-    if (policy_ == Policy::kHybrid || largest == nullptr) return;
+    if (policy_ == Policy::kHybrid) return;
+    if (bookkeeping > kBookkeepingShare * (bytes + uncounted + bookkeeping)) {
+      const double share = bookkeeping / (bytes + uncounted + bookkeeping);
+      auto& e = break_rule(
+          "aten-compute",
+          fmt::format("PyTorch's work over integers moves {:.0f} % of the counted bytes, most of them in {}; "
+                      "as bookkeeping it may move {:.0f} %.",
+                      100 * share, counted->name, 100 * kBookkeepingShare),
+          counted);
+      e.numbers = {{"byte_share", share}};
+    }
+    if (largest == nullptr) return;
     if (heavy == nullptr && policy_ == Policy::kStrict) heavy = largest;
     if (heavy != nullptr) {
       const std::string kind = heavy->kind.empty() ? "" : fmt::format(", {},", heavy->kind);
@@ -442,27 +495,44 @@ bool protects(std::string_view rule) {
   return std::ranges::find(kProtecting, rule) != kProtecting.end();
 }
 
+void forbid(const std::set<std::string>& rules, RuleReport& report) {
+  for (const auto& remark : report.remarks)
+    if (rules.contains(remark.rule)) report.broken.push_back(remark);
+  std::erase_if(report.remarks, [&](const Evidence& remark) { return rules.contains(remark.rule); });
+}
+
 RuleReport check_rules(const TraceFacts& reference, const TraceFacts& candidate, Policy policy) {
   return Checker(reference, candidate, policy).on_the_trace();
 }
 
-std::vector<int> launches_to_leave_out(const TraceFacts& candidate, const std::vector<int>& live,
-                                       size_t most) {
-  if (live.size() <= most) return live;
+std::vector<std::vector<int>> launches_to_leave_out(const TraceFacts& candidate, const std::vector<int>& live,
+                                                    size_t most) {
   const auto& steps = candidate.phases.at(static_cast<size_t>(candidate.judged())).steps;
-  std::map<std::string, std::pair<int, int>> ends;  // of each kernel
+  std::vector<std::vector<int>> groups;
+  std::map<std::string, size_t> known;  // by what is launched
   for (const int i : live) {
-    const auto [at, fresh] = ends.try_emplace(steps[static_cast<size_t>(i)].name, i, i);
-    if (!fresh) at->second.second = i;
+    const auto& same = steps[static_cast<size_t>(i)].same;
+    const auto [at, fresh] =
+        known.try_emplace(same.empty() ? fmt::format("step {}", i) : same, groups.size());
+    if (fresh) groups.emplace_back();
+    groups[at->second].push_back(i);
   }
-  std::set<int> chosen;
+  if (groups.size() <= most) return groups;
+  std::map<std::string, std::pair<size_t, size_t>> ends;  // of each kernel
+  for (size_t g = 0; g < groups.size(); ++g) {
+    const auto [at, fresh] = ends.try_emplace(steps[static_cast<size_t>(groups[g].front())].name, g, g);
+    if (!fresh) at->second.second = g;
+  }
+  std::set<size_t> chosen;
   for (const auto& [name, pair] : ends)
     if (chosen.size() < most) chosen.insert(pair.second);
   for (const auto& [name, pair] : ends)
     if (chosen.size() < most) chosen.insert(pair.first);
-  for (const int i : live)
-    if (chosen.size() < most) chosen.insert(i);
-  return {chosen.begin(), chosen.end()};
+  for (size_t g = 0; g < groups.size(); ++g)
+    if (chosen.size() < most) chosen.insert(g);
+  std::vector<std::vector<int>> found;
+  for (const size_t g : chosen) found.push_back(groups[g]);
+  return found;
 }
 
 RuleReport check_effects(const TraceFacts& reference, const TraceFacts& candidate, Policy policy,

@@ -157,7 +157,7 @@ Status Trials::own_inputs(int draw) {
 Result<LeftOut> Trials::without(std::vector<int> steps) {
   if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
   NEREID_TRY(const auto report, session_.leave_out(steps, settings_.within(20 * settings_.time_limit + 60)));
-  LeftOut trial{.steps = std::move(steps), .outputs_changed = report.outputs_changed};
+  LeftOut trial{.steps = std::move(steps), .outputs_changed = report.outputs_changed, .all = false};
   if (report.failed) {
     const auto& judged = candidate_.trace->phases.at(static_cast<size_t>(candidate_.judged()));
     trial.outputs_changed.assign(trace::tensors_in(judged.output).size(), true);
@@ -168,16 +168,19 @@ Result<LeftOut> Trials::without(std::vector<int> steps) {
 Status Trials::leave_out() {
   std::vector<LeftOut> found;
   std::vector<bool> changed;
-  for (const int step : launches_to_leave_out(candidate_, rules_.live_launches, kMostLeftOut)) {
-    NEREID_TRY(auto trial, without({step}));
+  size_t tried = 0;  // launches
+  for (const auto& steps : launches_to_leave_out(candidate_, rules_.live_launches, kMostLeftOut)) {
+    NEREID_TRY(auto trial, without(steps));
+    tried += steps.size();
     changed.resize(trial.outputs_changed.size());
     for (size_t i = 0; i < changed.size(); ++i) changed[i] = changed[i] || trial.outputs_changed[i];
     found.push_back(std::move(trial));
   }
   verdict_.coverage.left_out = static_cast<int64_t>(found.size());
   // Where there are too many to leave out in turn, an output may depend on those alone that were not.
-  if (found.size() < rules_.live_launches.size() && std::ranges::count(changed, false) > 0) {
+  if (tried < rules_.live_launches.size() && std::ranges::count(changed, false) > 0) {
     NEREID_TRY(auto trial, without(rules_.live_launches));
+    trial.all = true;
     found.push_back(std::move(trial));
   }
   auto report = check_effects(reference_, candidate_, settings_.policy, found);

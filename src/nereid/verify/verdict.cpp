@@ -61,6 +61,7 @@ Json coverage_json(const Coverage& c) {
           {"sanitized", c.sanitized},
           {"fenced", c.fenced},
           {"frozen_parameters", c.frozen_parameters},
+          {"reused_output", c.reused_output},
           {"degenerate", c.degenerate.empty() ? Json() : Json(c.degenerate)}};
 }
 
@@ -97,6 +98,7 @@ std::string reason(const Verdict& v) {
   const auto& c = v.coverage;
   std::string text = fmt::format("{} comparison{} on {} agree", c.trials, c.trials == 1 ? "" : "s", c.device);
   if (v.times) text += fmt::format("; {:.2f} times the reference's speed", v.times->speedup);
+  if (c.reused_output) text += "; its output is a buffer that the next call overwrites (reused-output)";
   return text + ".";
 }
 

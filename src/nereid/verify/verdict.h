@@ -63,6 +63,7 @@ struct Coverage {
   bool sanitized = false, fenced = false;
   bool frozen_parameters =
       false;  // something made from the parameters in one call is used again in later ones
+  bool reused_output = false;  // an output is a buffer that every call overwrites and returns
   std::string
       degenerate;  // why this task proves little: its reference is constant, or insensitive to its inputs
 };

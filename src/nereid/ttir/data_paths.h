@@ -1,0 +1,27 @@
+// What the values that a kernel stores are made of: data, as opposed to addresses, masks and the ways through
+// its code.
+#pragma once
+
+#include <vector>
+
+namespace nereid::ttir {
+
+struct Module;
+struct Function;
+
+struct DataPaths {
+  // [written][source]: what is loaded through parameter `source` (of a pointer or a descriptor), or its own
+  // value (of a scalar), may be part of what is stored through parameter `written`. Not so what only decides
+  // where or whether something is loaded or stored, which of two values is selected, or how often a loop
+  // turns.
+  std::vector<std::vector<bool>> sources;
+  // Numbers of the text itself that may be part of what is stored, each once, sorted.
+  std::vector<double> constants;
+  // Of each parameter: where something is written through it, or whether, may depend on what was loaded.
+  std::vector<bool> placed_by_data;
+};
+
+// For the parameters of `kernel`. Everything is true where a pointer comes from a number or from memory.
+DataPaths data_paths(const Module& module, const Function& kernel);
+
+}  // namespace nereid::ttir

@@ -1,0 +1,282 @@
+#include "nereid/verify/host_values.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <set>
+#include <vector>
+
+namespace nereid::verify {
+namespace {
+
+using Numbers = std::vector<double>;
+
+constexpr size_t kMostFactors = 512;  // that a relation is tried with
+constexpr size_t kFewPerOutput =
+    4;                        // an explanation but by copying asks for this many elements of output a number
+constexpr size_t kTable = 8;  // different numbers that make a tensor a table
+
+template <typename T>
+double element(const std::string& bytes, size_t at) {
+  T value;
+  std::memcpy(&value, bytes.data() + at * sizeof(T), sizeof(T));
+  return static_cast<double>(value);
+}
+
+// Empty where numbers of this type are not looked at.
+Numbers decode(const std::string& bytes, trace::DType type) {
+  using trace::DType;
+  Numbers out;
+  const auto fill = [&](auto read, size_t width) {
+    for (size_t i = 0; i < bytes.size() / width; ++i) out.push_back(read(bytes, i));
+  };
+  switch (type) {
+    case DType::kBool:
+    case DType::kU8:
+      fill(element<uint8_t>, 1);
+      break;
+    case DType::kI8:
+      fill(element<int8_t>, 1);
+      break;
+    case DType::kI16:
+      fill(element<int16_t>, 2);
+      break;
+    case DType::kI32:
+      fill(element<int32_t>, 4);
+      break;
+    case DType::kI64:
+      fill(element<int64_t>, 8);
+      break;
+    case DType::kF32:
+      fill(element<float>, 4);
+      break;
+    case DType::kF64:
+      fill(element<double>, 8);
+      break;
+    case DType::kF16:
+    case DType::kBF16:  // their bits do to tell numbers apart
+      fill(element<uint16_t>, 2);
+      break;
+    default:
+      break;
+  }
+  return out;
+}
+
+bool near(double a, double b) { return std::abs(a - b) <= 1e-6 * std::max(std::abs(a), std::abs(b)); }
+
+// `part` stands in `whole`, in this order, perhaps with others between.
+template <typename Relation>
+bool follows(const Numbers& part, const Numbers& whole, Relation relation) {
+  size_t at = 0;
+  for (const double number : part) {
+    while (at < whole.size() && !relation(number, whole[at])) ++at;
+    if (at++ >= whole.size()) return false;
+  }
+  return true;
+}
+
+// The numbers are those of `whole` or their reciprocals; with `factors`: these times a factor.
+bool explained_by(const Numbers& numbers, const Numbers& whole, bool factors) {
+  if (follows(numbers, whole, [](double n, double w) { return near(n, w); })) return true;
+  if (follows(numbers, whole, [](double n, double w) { return near(n * w, 1); })) return true;
+  if (!factors || numbers.size() < 2) return false;
+  const auto first = std::ranges::find_if(numbers, [](double n) { return n != 0; });
+  if (first == numbers.end()) return true;
+  for (size_t i = 0; i < std::min(whole.size(), kMostFactors); ++i) {
+    if (whole[i] == 0) continue;
+    const double times = *first / whole[i], over = *first * whole[i];
+    if (follows(numbers, whole, [&](double n, double w) { return near(n, times * w); })) return true;
+    if (follows(numbers, whole, [&](double n, double w) { return w != 0 && near(n, over / w); })) return true;
+  }
+  return false;
+}
+// The same of the numbers' squares: roots of what was read scale a sum as well.
+bool roots_explained_by(Numbers numbers, const Numbers& whole, bool factors) {
+  for (double& n : numbers) n *= n;
+  return explained_by(numbers, whole, factors);
+}
+
+struct Call {
+  const PhaseFacts* phase = nullptr;
+  std::vector<Numbers> inputs{};   // of the pinned inputs
+  std::vector<Numbers> derived{};  // their differences and running sums
+};
+
+class Finder {
+ public:
+  Finder(const TraceFacts& facts, const Flow& flow) : facts_(facts), trace_(*facts.trace), flow_(flow) {}
+
+  std::optional<HostValue> find() {
+    if (std::ranges::none_of(trace_.storages, &trace::Storage::pinned)) return std::nullopt;
+    for (size_t p = 0; p < facts_.phases.size(); ++p)
+      if (facts_.phases[p].kind == trace::PhaseKind::kForward) calls_.push_back(call_of(p));
+    for (const auto v : trace::tensors_in(trace_.phases[static_cast<size_t>(facts_.judged())].output))
+      output_elements_ += static_cast<size_t>(trace::element_count(trace_.values[static_cast<size_t>(v)]));
+    if (auto found = constants()) return found;
+    return scalars();
+  }
+
+ private:
+  Call call_of(size_t phase) const {
+    Call call{.phase = &facts_.phases[phase]};
+    for (const auto v : trace::tensors_in(trace_.phases[phase].inputs)) {
+      const auto& value = trace_.values[static_cast<size_t>(v)];
+      const auto& storage = trace_.storages[static_cast<size_t>(value.storage)];
+      if (!storage.pinned || !trace::is_integral(value.dtype)) continue;
+      call.inputs.push_back(decode(storage.data, value.dtype));
+      const Numbers& numbers = call.inputs.back();
+      Numbers differences, sums = {0};
+      for (size_t i = 1; i < numbers.size(); ++i) differences.push_back(numbers[i] - numbers[i - 1]);
+      for (const double n : numbers) sums.push_back(sums.back() + n);
+      call.derived.push_back(std::move(differences));
+      call.derived.push_back(std::move(sums));
+    }
+    return call;
+  }
+  const Call& judged() const { return calls_.back(); }
+
+  bool copied(const Numbers& numbers) const {
+    return std::ranges::any_of(judged().inputs, [&](const Numbers& input) {
+      return follows(numbers, input, [](double n, double w) { return n == w; });
+    });
+  }
+  bool explained(const Numbers& numbers) const {
+    if (numbers.empty() || copied(numbers)) return true;
+    if (numbers.size() * kFewPerOutput > output_elements_ && numbers.size() > 1) return false;
+    const bool flags = std::ranges::all_of(numbers, [](double n) { return n == 0 || n == 1; });
+    const bool one = std::ranges::all_of(numbers, [&](double n) { return n == numbers[0]; });
+    if (one && numbers.size() > 1) return explained({numbers[0]});
+    const auto by = [&](const std::vector<Numbers>& many, bool factors) {
+      return std::ranges::any_of(many, [&](const Numbers& w) {
+        return explained_by(numbers, w, factors) || roots_explained_by(numbers, w, factors);
+      });
+    };
+    return flags || by(judged().inputs, true) || by(judged().derived, true);
+  }
+
+  // Tensors made of the host's data.
+  std::optional<HostValue> constants() const {
+    std::set<std::string> others;
+    for (const auto& phase : facts_.phases) {
+      if (&phase == judged().phase) continue;
+      for (const auto& step : in_order(phase))
+        if (step.facts->constant >= 0)
+          others.insert(trace_.storages[static_cast<size_t>(step.facts->constant)].data);
+    }
+    const bool same_inputs =
+        std::ranges::all_of(calls_, [&](const Call& call) { return call.inputs == judged().inputs; });
+    for (const auto& step : flow_.steps) {
+      const auto id = step.facts->constant;
+      if (id < 0 || !step.live || !step.as_data) continue;
+      const auto& data = trace_.storages[static_cast<size_t>(id)].data;
+      const auto type = type_of(id);
+      const Numbers numbers = decode(data, type);
+      // Where the inputs never change, nothing shows what follows from them: a table of real numbers then
+      // counts.
+      const bool varies =
+          same_inputs ? trace::is_floating(type) && is_table(numbers) : !others.contains(data);
+      const bool half = type == trace::DType::kF16 || type == trace::DType::kBF16;
+      if (!varies || (!half && !numbers.empty() && explained(numbers))) continue;
+      return HostValue{
+          step.facts,
+          fmt::format("A tensor of {} numbers that were worked out on the host from the values of integer "
+                      "inputs is part of an output.",
+                      numbers.size())};
+    }
+    return std::nullopt;
+  }
+
+  static bool is_table(const Numbers& numbers) {
+    return std::set<double>(numbers.begin(), numbers.end()).size() >= kTable;
+  }
+  trace::DType type_of(trace::StorageId id) const {
+    for (const auto& value : trace_.values)
+      if (value.storage == id) return value.dtype;
+    return trace::DType::kU8;
+  }
+
+  using Slots = std::map<std::string, std::pair<Numbers, const StepFacts*>>;
+  static void collect(const StepFacts& step, Slots& slots) {
+    for (const auto& number : step.numbers) {
+      auto& [numbers, at] = slots[number.slot];
+      numbers.push_back(number.value), at = &step;
+    }
+  }
+
+  // Launches' arguments, kernels' constants, fills.
+  std::optional<HostValue> scalars() const {
+    Slots now;
+    for (const auto& step : flow_.steps)
+      if (step.live && step.as_data && (step.facts->over_integers != Work::kHeavy || step.origins == 0))
+        collect(*step.facts, now);
+    if (calls_.size() < 2) return std::nullopt;
+    std::vector<Slots> others(calls_.size() - 1);
+    for (size_t c = 0; c < others.size(); ++c)
+      for (const auto& step : in_order(*calls_[c].phase)) collect(*step.facts, others[c]);
+    for (const auto& [slot, given] : now) {
+      const auto& numbers = given.first;
+      std::vector<const Numbers*> before;
+      for (const auto& other : others)
+        if (const auto found = other.find(slot); found != other.end()) before.push_back(&found->second.first);
+      // The same numbers, or where there is another number of launches, none that are new.
+      const auto as_before = [&](const Numbers* other) {
+        const auto known = [&](double n) { return std::ranges::find(*other, n) != other->end(); };
+        return *other == numbers || (other->size() != numbers.size() && std::ranges::all_of(numbers, known));
+      };
+      if (std::ranges::any_of(before, as_before)) continue;
+      if (explained(numbers) || proportional(numbers, before)) continue;
+      return HostValue{
+          given.second,
+          fmt::format("{} number{} that the host worked out from the values of integer inputs {} part of an "
+                      "output, as an argument of {}.",
+                      numbers.size(), numbers.size() == 1 ? "" : "s", numbers.size() == 1 ? "is" : "are",
+                      given.second->name)};
+    }
+    return std::nullopt;
+  }
+
+  // One number a call that is in all calls the same multiple of one of the input's numbers, or of its
+  // reciprocal.
+  bool proportional(const Numbers& numbers, const std::vector<const Numbers*>& before) const {
+    if (numbers.size() != 1 || before.size() + 1 != calls_.size()) return false;
+    const auto value = [&](size_t call) {
+      return call + 1 == calls_.size() ? numbers[0] : before[call]->front();
+    };
+    if (std::ranges::any_of(before, [](const Numbers* other) { return other->size() != 1; })) return false;
+    for (const bool derived : {false, true}) {
+      const auto of = [&](const Call& call) -> const std::vector<Numbers>& {
+        return derived ? call.derived : call.inputs;
+      };
+      for (size_t k = 0; k < of(judged()).size(); ++k)
+        for (size_t j = 0; j < of(judged())[k].size(); ++j) {
+          bool same_times = true, same_over = true;
+          for (size_t c = 0; c < calls_.size(); ++c) {
+            if (k >= of(calls_[c]).size() || j >= of(calls_[c])[k].size()) return false;
+            const double input = of(calls_[c])[k][j], given = value(c);
+            same_times &= near(given * of(judged())[k][j], value(calls_.size() - 1) * input);
+            same_over &= near(given * input, value(calls_.size() - 1) * of(judged())[k][j]);
+          }
+          if (same_times || same_over) return true;
+        }
+    }
+    return false;
+  }
+
+  const TraceFacts& facts_;
+  const trace::Trace& trace_;
+  const Flow& flow_;
+  std::vector<Call> calls_;
+  size_t output_elements_ = 0;
+};
+
+}  // namespace
+
+std::optional<HostValue> computed_on_host(const TraceFacts& facts, const Flow& flow) {
+  return facts.judged() < 0 ? std::nullopt : Finder(facts, flow).find();
+}
+
+}  // namespace nereid::verify

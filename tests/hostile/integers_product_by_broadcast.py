@@ -1,0 +1,28 @@
+"""An integer product by torch's broadcasting and sum, copied by a kernel.
+
+reference: ../tasks/integer_matmul.py
+verdict: Disallowed
+rule: aten-compute
+why: the product is the task.
+"""
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def copy_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < n), mask=i < n)
+
+
+def copy(x):
+    out = torch.empty_like(x)
+    copy_kernel[(triton.cdiv(x.numel(), 1024),)](x, out, x.numel(), BLOCK=1024)
+    return out
+
+
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        return copy((a[:, :, None] * b[None]).sum(dim=1, dtype=torch.int32))

@@ -1,0 +1,34 @@
+"""Two buffers in turn: each call fills one and hands out the other.
+
+reference: ../tasks/relu.py
+verdict: Disallowed
+rule: stale-output or reuse-of-inputs or output-without-launch or constant-output
+why: what it returns was computed by the call before.
+"""
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def relu_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.maximum(tl.load(x_ptr + i, mask=i < n), 0.0), mask=i < n)
+
+
+def relu(x, out):
+    relu_kernel[(triton.cdiv(x.numel(), 1024),)](x, out, x.numel(), BLOCK=1024)
+    return out
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.turn = 0
+        self.outs = [torch.zeros(193, 517, device="cuda") for _ in range(2)]
+
+    def forward(self, x):
+        relu(x, self.outs[self.turn])
+        self.turn = 1 - self.turn
+        return self.outs[self.turn]
