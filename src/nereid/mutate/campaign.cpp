@@ -222,8 +222,9 @@ class Campaign {
       NEREID_TRY_STATUS(file_.add(line));
     }
     if (!line.verified()) return ok_status();
-    for (const auto& rewrite : rewrites_of(subject, options_.seed, options_.rewrites_each))
-      NEREID_TRY_STATUS(judge_rewrite(subject, rewrite));
+    if (subject.mutated)
+      for (const auto& rewrite : rewrites_of(subject, options_.seed, options_.rewrites_each))
+        NEREID_TRY_STATUS(judge_rewrite(subject, rewrite));
     auto loaded = std::make_unique<Loaded>();
     const bool slow = line.seconds > options_.slowest;
     if (subject.mutated && !slow) loaded->mutants = mutants_of(subject, options_.seed, options_.mutants_each);
@@ -285,9 +286,9 @@ class Campaign {
     ThreadPool pool(options_.jobs);
     std::atomic<int64_t> judged = 0, witnessed = 0, survived = 0;
     pool.parallel_for(static_cast<int64_t>(items_.size()), [&](int64_t i, int) {
-      if (interrupted() || failed() || (options_.seconds > 0 && watch_.seconds() > options_.seconds)) return;
+      if (interrupted() || failed() || until_.passed()) return;
       auto line = judge_mutant(items_[static_cast<size_t>(i)]);
-      if (interrupted()) return;
+      if (interrupted() || (!line.ok() && until_.passed())) return;
       if (line.ok()) {
         witnessed += line->witness ? 1 : 0;
         survived += line->witness && line->verified() ? 1 : 0;
@@ -312,7 +313,7 @@ class Campaign {
     ResultLine line{.id = item.id, .subject = subject.id};
     take_mutant(*item.mutant, line);
     const Stopwatch watch;
-    NEREID_TRY(const auto searched, item.of->search->search(*item.mutant, mutated));
+    NEREID_TRY(const auto searched, item.of->search->search(*item.mutant, mutated, until_));
     line.witness = searched.witness, line.trials = searched.trials;
     line.kernelbench = searched.kernelbench;
     take_verdict(judge_.judge(subject, item.id, mutated), line);
@@ -335,7 +336,7 @@ class Campaign {
   replay::Server& server_;
   ResultFile& file_;
   const CampaignOptions& options_;
-  const Stopwatch watch_;
+  const Deadline until_ = options_.seconds > 0 ? Deadline::after(options_.seconds) : Deadline::never();
   TraceJudge judge_;
   bool keep_subjects_ = false;
   std::mutex mutex_;

@@ -58,6 +58,12 @@ void add_loops(const Site& s) {
   s.replace(Fault::kLoopTurn, "the first turn of a loop dropped",
             {s.line_of("%nereid_begin", "arith.addi", loop.lower + ", " + loop.step, loop.type),
              with("%nereid_begin", loop.upper, loop.rest)});
+  Operation skipping = o;
+  skipping.middle =
+      fmt::format("{} = {} to {} step %nereid_step{}", loop.variable, loop.lower, loop.upper, loop.rest);
+  s.replace(
+      Fault::kLoopTurn, "every other turn of a loop dropped",
+      {s.line_of("%nereid_step", "arith.addi", loop.step + ", " + loop.step, loop.type), write(skipping)});
   const size_t open = loop.rest.find("iter_args("), close = loop.rest.find(") -> (");
   if (open == string::npos || close == string::npos) return;
   const auto values = items_of(loop.rest.substr(open + 10, close - open - 10));

@@ -119,6 +119,10 @@ void add_approximations(const Site& s) {
   } else if (o.op == "math.erf" || calls("__nv_erff")) {
     error_function(lines, s.operand(0));
     put("erf by tanh of a cubic");
+    // GELU by a sigmoid: 2 s(1.702 sqrt(2) x) - 1
+    Lines quick{s, type};
+    quick.end("math.tanh", quick.make("arith.mulf", s.operand(0) + ", " + quick.constant("1.203496")));
+    s.replace(Fault::kApproximation, "erf by tanh of a multiple", quick.lines);
   } else if (o.op == "math.sin" || calls("__nv_sinf")) {
     sine(lines, s.operand(0));
     put("sin by three terms");
@@ -139,9 +143,39 @@ void add_approximations(const Site& s) {
        s.line_of("%nereid_wide", "arith.extf", "%nereid_narrow", narrowed + " to " + type), write(changed)});
 }
 
+// A factor of a product in fixed point: multiples of 1/16, as an integer product has them.
+void add_fixed_point(const Site& s) {
+  const auto& o = s.operation;
+  const size_t star = o.type.find(" * ");
+  if (o.op != "tt.dot" || star == string::npos || s.operands() != 3) return;
+  const string type = o.type.substr(0, star), element = element_of(type), wide = with_element(type, "f32");
+  if (!is_float(element)) return;
+  std::vector<string> lines;
+  string from = s.operand(0);
+  if (element != "f32") {
+    lines.push_back(s.line_of("%nereid_wide", "arith.extf", from, type + " to " + wide));
+    from = "%nereid_wide";
+  }
+  lines.push_back(s.constant("%nereid_scale", "16.0", wide));
+  lines.push_back(s.constant("%nereid_unit", "0.0625", wide));
+  lines.push_back(s.line_of("%nereid_scaled", "arith.mulf", from + ", %nereid_scale", wide));
+  lines.push_back(s.line_of("%nereid_whole", "math.roundeven", "%nereid_scaled", wide));
+  lines.push_back(s.line_of("%nereid_fixed", "arith.mulf", "%nereid_whole, %nereid_unit", wide));
+  string to = "%nereid_fixed";
+  if (element != "f32") {
+    lines.push_back(s.line_of("%nereid_factor", "arith.truncf", to, wide + " to " + type));
+    to = "%nereid_factor";
+  }
+  Operation changed = o;
+  changed.middle.replace(0, s.operand(0).size(), to);
+  lines.push_back(write(changed));
+  s.replace(Fault::kApproximation, "a factor of a product in fixed point", std::move(lines));
+}
+
 }  // namespace
 
 void add_precision_faults(const Site& site) {
+  add_fixed_point(site);
   add_narrowed(site);
   add_approximations(site);
 }

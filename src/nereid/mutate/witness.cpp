@@ -203,12 +203,13 @@ Result<KernelBench> WitnessSearch::kernelbench(replay::Session& session) {
   return KernelBench::kPasses;
 }
 
-Result<Searched> WitnessSearch::search(const Mutant& mutant, const trace::Trace& mutated) {
+Result<Searched> WitnessSearch::search(const Mutant& mutant, const trace::Trace& mutated, Deadline deadline) {
   Searched result;
   std::unique_ptr<replay::Session> session;
   int of = -2;
   for (const auto& inputs : all_inputs()) {
     if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
+    if (deadline.passed()) return our_error("the time for the run is over");
     if (reference(inputs.distribution) == nullptr) continue;
     // What the candidate itself cannot do is no test, and costs no session.
     NEREID_TRY(const Measured* candidate, measured(inputs));

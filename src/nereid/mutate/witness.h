@@ -53,8 +53,8 @@ class WitnessSearch {
   WitnessSearch(replay::Server& server, const Subject& subject, double phase_seconds)
       : server_(server), subject_(subject), phase_seconds_(phase_seconds) {}
 
-  // An Error is a fault of ours.
-  Result<Searched> search(const Mutant& mutant, const trace::Trace& mutated);
+  // An Error is a fault of ours, or the deadline passed.
+  Result<Searched> search(const Mutant& mutant, const trace::Trace& mutated, Deadline deadline);
 
  private:
   struct Inputs {
