@@ -156,16 +156,30 @@ class LineParser {
   int depth_ = 0;
 };
 
-// The next smaller size: half, and still a multiple of the largest power of two up to 128 that divides it;
-// odd stays odd. 0 where there is none. `loose`: the power may be lost.
-int64_t halved(int64_t size, bool loose) {
-  if (size <= 2) return 0;
-  if (size % 2 != 0) return std::max<int64_t>((size / 2) | 1, 1) < size ? (size / 2) | 1 : 0;
+constexpr int64_t kKeptPower = 256;
+
+// The largest power of two, up to 256, that divides a size.
+int64_t power_of(int64_t size) {
   int64_t power = 1;
-  while (power < 128 && size % (2 * power) == 0) power *= 2;
-  const int64_t kept = size / 2 / power * power;
-  if (kept > 0) return kept;
-  return loose && size > 16 ? size / 2 : 0;
+  while (power < kKeptPower && size % (2 * power) == 0) power *= 2;
+  return power;
+}
+
+// The next smaller size of one that is alone: about half, a multiple of `power`, odd where that is 1. 0 where there is none.
+int64_t halved(int64_t size, int64_t power) {
+  if (size <= 2) return 0;
+  if (power == 1) return ((size / 2) | 1) < size ? (size / 2) | 1 : 0;
+  return size / 2 / power * power;
+}
+
+// Sizes that keep their ratios are divided by one number, the smallest that leaves each its power of two. 0: there is none.
+int64_t common_divisor(const std::vector<int64_t>& sizes) {
+  for (const int64_t prime : {2, 3, 5, 7, 11, 13, 17, 19, 23})
+    if (std::ranges::all_of(sizes, [&](int64_t size) {
+          return size % prime == 0 && size / prime > 1 && power_of(size / prime) == power_of(size);
+        }))
+      return prime;
+  return 0;
 }
 
 class Search {
@@ -179,21 +193,18 @@ class Search {
   Result<std::vector<Shrunk>> run() {
     NEREID_TRY(now_, probe_({}));
     if (!now_.legal) return input_error("the task cannot be traced at its own sizes");
-    for (const bool loose : {false, true}) {
-      frozen_.clear();
-      while (!fits()) {
-        const auto* largest = pick(loose);
-        if (largest == nullptr) break;
-        NEREID_TRY(const bool moved, halve(largest->name, loose));
-        if (!moved) frozen_.insert(largest->name);
-      }
+    while (!fits()) {
+      const auto* largest = pick();
+      if (largest == nullptr) break;
+      NEREID_TRY(const bool moved, lower(largest->name));
+      if (!moved) frozen_.insert(largest->name);
     }
     if (!fits())
       return input_error(
-          "--shrink: no smaller sizes keep the task legal and small enough; the smallest found still needs "
-          "{:.3g} MB "
-          "and {:.3g} GFLOP (module-level integers: {})",
-          now_.bytes / 1e6, now_.flops / 1e9, named());
+          "--shrink: no smaller sizes keep the task legal, small enough, and as its author may rely on (multiples of powers of "
+          "two up to 256, ratios, groups); the smallest found still needs {:.3g} MB and {:.3g} GFLOP "
+          "(module-level integers: {}{})",
+          now_.bytes / 1e6, now_.flops / 1e9, named(), smallest());
     std::vector<Shrunk> out;
     for (const auto& c : constants_)
       if (sizes_.at(c.name) != c.value) out.push_back({c.name, c.value, sizes_.at(c.name)});
@@ -205,19 +216,48 @@ class Search {
  private:
   bool fits() const { return now_.bytes <= goal_.bytes && now_.flops <= goal_.flops; }
 
-  const Constant* pick(bool loose) const {
+  const Constant* pick() const {
     const Constant* best = nullptr;
     for (const auto& c : constants_)
-      if (!frozen_.contains(c.name) && halved(sizes_.at(c.name), loose) > 0 &&
-          (best == nullptr || sizes_.at(c.name) > sizes_.at(best->name)))
-        best = &c;
+      if (!frozen_.contains(c.name) && (best == nullptr || sizes_.at(c.name) > sizes_.at(best->name))) best = &c;
     return best;
   }
 
-  // Halves one constant; where that is not legal or breaks a divisibility, those related to it with it.
-  Result<bool> halve(const std::string& name, bool loose) {
+  static bool keep_ratio(const Constant& a, const Constant& b) {
+    const auto [less, more] = std::minmax(a.value, b.value);
+    if (less < 2 || more % less != 0) return false;
+    return more / less <= 2 || a.relatives.contains(b.name) || b.relatives.contains(a.name);
+  }
+  // Those whose ratios to it, or to each other, are kept, it among them.
+  std::vector<const Constant*> family(const std::string& name) const {
+    std::vector<const Constant*> found;
+    for (const auto& c : constants_)
+      if (c.name == name) found.push_back(&c);
+    for (size_t i = 0; i < found.size(); ++i)
+      for (const auto& c : constants_)
+        if (std::ranges::find(found, &c) == found.end() && keep_ratio(*found[i], c)) found.push_back(&c);
+    return found;
+  }
+  // The next smaller sizes of a family in `sizes`; false where there are none.
+  bool lower_family(const std::string& name, Sizes& sizes) const {
+    const auto members = family(name);
+    if (members.size() == 1) {
+      const int64_t half = halved(sizes.at(name), power_of(members[0]->value));
+      if (half == 0) return false;
+      sizes[name] = half;
+      return true;
+    }
+    std::vector<int64_t> values;
+    for (const auto* c : members) values.push_back(sizes.at(c->name));
+    const int64_t divisor = common_divisor(values);
+    for (const auto* c : members) sizes[c->name] /= std::max<int64_t>(divisor, 1);
+    return divisor != 0;
+  }
+
+  // Makes one family smaller; where that is not legal or breaks a divisibility, those with it that it divides or that divide it.
+  Result<bool> lower(const std::string& name) {
     Sizes alone = sizes_;
-    alone[name] = halved(sizes_.at(name), loose);
+    if (!lower_family(name, alone)) return false;
     if (keeps_divisibility(alone)) {
       NEREID_TRY(const bool moved, take(alone));
       if (moved) return true;
@@ -226,10 +266,11 @@ class Search {
     const int64_t size = sizes_.at(name);
     for (const auto& c : constants_) {
       const int64_t other = sizes_.at(c.name);
-      if (c.name == name || other < 8 || (size % other != 0 && other % size != 0)) continue;
-      if (const int64_t half = halved(other, loose); half > 0) together[c.name] = half;
+      if (together.at(c.name) != other || other < 8 || (size % other != 0 && other % size != 0)) continue;
+      Sizes more = together;
+      if (lower_family(c.name, more)) together = more;
     }
-    return together == alone ? false : take(together);
+    return together == alone || !keeps_divisibility(together) ? false : take(together);
   }
 
   bool keeps_divisibility(const Sizes& next) const {
@@ -253,6 +294,13 @@ class Search {
     return true;
   }
 
+  std::string smallest() const {
+    std::string text;
+    for (const auto& c : constants_)
+      if (sizes_.at(c.name) != c.value)
+        text += fmt::format("{}{} = {}", text.empty() ? "; tried down to " : ", ", c.name, sizes_.at(c.name));
+    return text;
+  }
   std::string named() const {
     std::string text;
     for (const auto& c : constants_)
@@ -269,9 +317,52 @@ class Search {
   int probes_ = 0;
 };
 
+// Calls f(word) for each name in a text.
+template <class F>
+void for_each_word(string_view text, const F& f) {
+  const auto in_name = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+  for (size_t at = 0; at < text.size();) {
+    if (!in_name(text[at])) {
+      ++at;
+      continue;
+    }
+    const size_t first = at;
+    while (at < text.size() && in_name(text[at])) ++at;
+    f(text.substr(first, at - first));
+  }
+}
+
+// Marks constants that occur in get_init_inputs, and those that a line divides by one another, as relatives.
+void find_relatives(string_view source, std::vector<Constant>& constants) {
+  std::map<std::string, Constant*, std::less<>> by_name;
+  for (auto& c : constants) by_name.emplace(c.name, &c);
+  const auto relate = [&](const std::set<std::string>& names) {
+    for (const auto& a : names)
+      for (const auto& b : names)
+        if (a != b) by_name.at(a)->relatives.insert(b);
+  };
+  std::set<std::string> constructor;
+  bool in_constructor = false;
+  while (!source.empty()) {
+    const size_t end = std::min(source.find('\n'), source.size());
+    const string_view line = source.substr(0, std::min(end, source.find('#')));
+    source.remove_prefix(std::min(end + 1, source.size()));
+    if (!line.empty() && line[0] != ' ' && line[0] != '\t' && line[0] != ')' && line[0] != ']')
+      in_constructor = line.starts_with("def get_init_inputs");
+    std::set<std::string> here;
+    for_each_word(line, [&](string_view word) {
+      if (by_name.contains(word)) here.insert(std::string(word));
+    });
+    if (in_constructor) constructor.insert(here.begin(), here.end());
+    if (line.find('/') != line.npos || line.find('%') != line.npos) relate(here);
+  }
+  relate(constructor);
+}
+
 }  // namespace
 
 std::vector<Constant> module_constants(string_view source) {
+  const string_view whole = source;
   std::vector<Constant> found;
   std::set<std::string> seen, twice;
   char quote = 0;  // of an open triple-quoted string
@@ -292,6 +383,7 @@ std::vector<Constant> module_constants(string_view source) {
     }
   }
   std::erase_if(found, [&](const Constant& c) { return twice.contains(c.name); });
+  find_relatives(whole, found);
   return found;
 }
 
