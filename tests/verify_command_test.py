@@ -54,6 +54,45 @@ class Usage(unittest.TestCase):
             self.assertIn(word, text)
 
 
+class AlsoAt(unittest.TestCase):
+    """The same candidate at other sizes: each has its verdict, and the exit code is that of the worst."""
+
+    REFERENCE = "import torch\nROWS, COLS = 20, 64\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return x.sum(1)\ndef get_inputs():\n    return [torch.randn(ROWS, COLS)]\ndef get_init_inputs():\n    return []\n"
+    CANDIDATE = (
+        "import torch\nimport triton\nimport triton.language as tl\n\n@triton.jit\ndef sum_kernel(x_ptr, out_ptr, cols, BLOCK: tl.constexpr):\n"
+        "    row, c = tl.program_id(0), tl.arange(0, BLOCK)\n    tl.store(out_ptr + row, tl.sum(tl.load(x_ptr + row * cols + c, mask=c < cols, other=0.0), 0))\n\n"
+        "class ModelNew(torch.nn.Module):\n    def forward(self, x):\n        rows, cols = x.shape\n        out = torch.empty(rows, device=x.device)\n"
+        "        sum_kernel[(rows,)](x, out, cols, BLOCK={})\n        return out\n"
+    )
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        folder = pathlib.Path(self.folder.name)
+        self.reference, self.general, self.narrow = folder / "reference.py", folder / "general.py", folder / "narrow.py"
+        self.reference.write_text(self.REFERENCE)
+        self.general.write_text(self.CANDIDATE.format("triton.next_power_of_2(cols)"))
+        self.narrow.write_text(self.CANDIDATE.format(64))
+
+    def test_a_candidate_that_holds_elsewhere_and_one_that_does_not(self):
+        sizes = ["--also-at", "COLS=100", "--also-at", "ROWS=1,COLS=3", "--device", "cpu"]
+        good = run(self.reference, self.general, *sizes, "--json")
+        verdict = json.loads(good.stdout)
+        self.assertEqual((good.returncode, verdict["verdict"]), (0, "Verified"))
+        self.assertEqual([(at["at"], at["verdict"]) for at in verdict["also_at"]], [({"COLS": 100}, "Verified"), ({"COLS": 3, "ROWS": 1}, "Verified")])
+        bad = run(self.reference, self.narrow, *sizes)
+        self.assertEqual(bad.returncode, 1)
+        self.assertLess(bad.stdout.index("Verified"), bad.stdout.index("At COLS=100:\nMismatch"))
+        self.assertIn("At ROWS=1,COLS=3:\nVerified", bad.stdout)
+
+    def test_what_is_not_a_size_of_the_task_is_bad_usage(self):
+        for sizes, word in (("HEADS=3", "ROWS, COLS"), ("COLS", "NAME=INTEGER"), ("COLS=many", "NAME=INTEGER"), ("COLS=", "NAME=INTEGER")):
+            answer = run(self.reference, self.general, "--also-at", sizes, "--device", "cpu")
+            self.assertEqual((answer.returncode, answer.stdout), (2, ""), sizes)
+            self.assertIn(word, answer.stderr)
+        self.assertEqual(run("--batch", EXAMPLES, "--also-at", "COLS=3").returncode, 2)
+
+
 class Verdicts(unittest.TestCase):
     """One batch judges all of these, so that the worker is warmed once."""
 

@@ -1,5 +1,8 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
 #include <memory>
+#include <sstream>
 #include <thread>
 
 #include "nereid/app/command.h"
@@ -11,6 +14,7 @@
 #include "nereid/base/progress.h"
 #include "nereid/verify/batch.h"
 #include "nereid/verify/ladder.h"
+#include "nereid/verify/shrink.h"
 #include "nereid/verify/telling.h"
 #include "nereid/verify/workbench.h"
 
@@ -29,6 +33,7 @@ Examples:
   nereid verify softmax.py answer.md --explain           with the evidence in prose and source excerpts
   nereid verify softmax.py my_softmax.py --json | jq .verdict
   nereid verify big.py my_big.py --shrink                at sizes that a CPU can hold
+  nereid verify softmax.py my_softmax.py --also-at ROWS=1,COLS=77    the same candidate at another size, too
   nereid verify a.py b.py --policy strict --seed 7       no PyTorch in forward; the same trials as every time with seed 7
   nereid verify --batch pairs.jsonl -o verdicts.jsonl    many, in parallel; run it again to go on where it stopped
   nereid verify --batch -                                pairs as lines through stdin, verdicts as lines as they come
@@ -44,6 +49,7 @@ struct VerifyOptions : JudgingFlags {
   double timing_seconds = 0, timing_width = 0.02;
   int compile_for = 0;
   std::string traces;
+  std::vector<std::string> also_at;  // "N=64,M=3" each
   bool allow_tf32 = false, time = false, beyond_rules = false, shrink = false, explain = false, json = false;
   bool few_kinds = false, time_only = false;
 };
@@ -74,20 +80,68 @@ Result<verify::Settings> settings_of(const VerifyOptions& options) {
   return settings;
 }
 
+// "N=64,M=3". Each name is a module-level integer of the reference, as --shrink reads them.
+Result<verify::Sizes> sizes_from(const std::string& text, const std::string& reference) {
+  const auto constants = verify::module_constants(reference);
+  verify::Sizes sizes;
+  std::istringstream items(text);
+  for (std::string item; std::getline(items, item, ',');) {
+    const size_t equals = item.find('=');
+    const std::string name = item.substr(0, equals);
+    int64_t value = 0;
+    const char* end = item.data() + item.size();
+    const char* digits = equals == item.npos ? end : item.data() + equals + 1;
+    if (const auto read = std::from_chars(digits, end, value); digits == end || read.ec != std::errc() || read.ptr != end)
+      return input_error("--also-at {}: expected NAME=INTEGER[,NAME=INTEGER...], got '{}'", text, item);
+    std::string known;
+    for (const auto& constant : constants) known += (known.empty() ? "" : ", ") + constant.name;
+    if (std::ranges::find(constants, name, &verify::Constant::name) == constants.end())
+      return input_error("--also-at {}: the reference has no module-level integer {} (it has {})", text, name,
+                         known.empty() ? "none" : known);
+    sizes[name] = value;
+  }
+  if (sizes.empty()) return input_error("--also-at: expected NAME=INTEGER[,NAME=INTEGER...], got nothing");
+  return sizes;
+}
+
+struct AlsoAt {
+  std::string text;
+  verify::Sizes sizes;
+  verify::Verdict verdict;
+};
+
 Result<Answer> one(const VerifyOptions& options) {
   NEREID_TRY(auto settings, settings_of(options));
   NEREID_TRY(const auto pair, verify::read_pair(options.reference, options.candidate));
   NEREID_TRY(const auto bench, verify::Workbench::open({.jobs = 2, .device = settings.device}));
   verify::Judge judge(bench->equipment(), settings);
+  std::vector<AlsoAt> others;
+  for (const auto& text : options.also_at) {
+    NEREID_TRY(auto sizes, sizes_from(text, pair.reference_source));
+    others.push_back({text, std::move(sizes), {}});
+  }
   verify::Verdict verdict;
   {
     Progress progress("verify " + options.candidate);
     const Ticker ticker(progress);
     verdict = judge.judge(pair);
+    for (AlsoAt& other : others) {
+      if (interrupted()) break;
+      progress.say("at " + other.text);
+      verify::Pair there = pair;
+      there.sizes = other.sizes;
+      other.verdict = judge.judge(there);
+    }
   }
   if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
   if (options.json) {
-    NEREID_TRY_STATUS(write_stdout(json_line(to_json(verdict))));
+    Json json = to_json(verdict);
+    for (const AlsoAt& other : others) {
+      Json there = to_json(other.verdict);
+      there["at"] = other.sizes;
+      json["also_at"].push_back(std::move(there));
+    }
+    NEREID_TRY_STATUS(write_stdout(json_line(json)));
   } else {
     const verify::TellingOptions telling{.color = Terminal::of_stdout().colour,
                                          .explain = options.explain,
@@ -97,8 +151,12 @@ Result<Answer> one(const VerifyOptions& options) {
                                            return "";
                                          }};
     NEREID_TRY_STATUS(write_stdout(verify::tell(verdict, telling)));
+    for (const AlsoAt& other : others)
+      NEREID_TRY_STATUS(write_stdout(fmt::format("At {}:\n{}", other.text, verify::tell(other.verdict, telling))));
   }
-  return static_cast<Answer>(exit_code(verdict));
+  int code = exit_code(verdict);
+  for (const AlsoAt& other : others) code = std::max(code, exit_code(other.verdict));
+  return static_cast<Answer>(code);
 }
 
 Result<Answer> many(const VerifyOptions& options) {
@@ -179,6 +237,8 @@ void add_options(CLI::App& command, VerifyOptions& options) {
       ->check(CLI::ExistingDirectory);
   command.add_flag("--shrink", options.shrink,
                    "Trace both files with smaller module-level integers, so that the task fits");
+  command.add_option("--also-at", options.also_at,
+                     "NAME=VALUE,...: judge the candidate with other module-level integers, too; may be given several times");
   command.add_flag(
       "--beyond-rules", options.beyond_rules,
       "--json and --batch also tell what a Disallowed candidate would be if rules did not count");
@@ -202,6 +262,8 @@ void add_verify_command(CLI::App& app, Chosen& chosen) {
     const bool pair = !options->reference.empty() && !options->candidate.empty();
     if (options->batch.empty() ? !pair : !options->reference.empty())
       throw CLI::ValidationError("verify", "expected REFERENCE and CANDIDATE, or --batch");
+    if (!options->also_at.empty() && !options->batch.empty())
+      throw CLI::ValidationError("--also-at", "not with --batch");
     if (!options->output.empty() && options->batch.empty())
       throw CLI::ValidationError("-o", "only with --batch");
     if ((options->time_only || options->timing_seconds > 0) && options->batch.empty())

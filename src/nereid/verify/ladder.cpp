@@ -220,7 +220,8 @@ class Climb {
   }
 
   Step sizes() {
-    if (!settings_.shrink) return true;
+    sizes_ = pair_.sizes;
+    if (!settings_.shrink || !sizes_.empty()) return true;
     const auto probe = [&](const Sizes& sizes) -> Result<Probe> {
       if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
       const auto reference = state_.reference(pair_, draw_seed(0), sizes);

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 
@@ -21,6 +22,7 @@ struct Pair {
   std::string policy{};  // this pair's own, in place of the run's; empty: none
   int trials = 0;        // likewise; 0: none
   std::set<std::string> forbid{};  // remarks that are refused, besides those of the run
+  std::map<std::string, int64_t> sizes{};  // module-level integers in place of those of both files
   std::string trace{};   // what Verdict::trace said of the candidate before; another one now is Disallowed
   Deadline deadline =
       Deadline::never();  // where it passes first, the verdict is an Error by the rule "budget"
