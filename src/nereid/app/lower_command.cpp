@@ -1,14 +1,19 @@
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <sstream>
 
 #include "nereid/app/command.h"
+#include "nereid/app/version.h"
 #include "nereid/app/output.h"
 #include "nereid/app/traced.h"
 #include "nereid/base/file.h"
 #include "nereid/base/installation.h"
 #include "nereid/base/json.h"
 #include "nereid/base/progress.h"
+#include "nereid/lower/guard.h"
 #include "nereid/lower/module.h"
+#include "nereid/trace/codec.h"
+#include "nereid/trace/notation.h"
 #include "nereid/tracer/tracer.h"
 
 namespace nereid::app {
@@ -19,17 +24,30 @@ constexpr const char* kLowerExamples = R"(Examples:
   nereid verify model.py fast.py           whether it computes the same
   nereid lower tasks/*.py -o fast/         many, each under its own name
 
-What has no kernel stays PyTorch's, and the plan at the top of the file says so. Exit code 1: one of the files
+A call that the kernels were not written for (another shape, dtype, stride, mode or argument, a gradient) raises
+NotVerified, or is done by the original forward with --fallback. What has no kernel stays PyTorch's, and the plan at the top of the file says so. Exit code 1: one of the files
 could not be traced or lowered, and why.)";
 
 struct LowerOptions {
   std::vector<std::string> files;
   std::string output, target = "sm_90";
+  bool fallback = false;
 };
 
 using Written = std::variant<lower::Module, std::string>;  // or why there is none
 
-Result<Written> lower_file(tracer::Tracer& tracer, const std::string& file, const std::string& target) {
+// Whether the reference's forward is another one in the other mode.
+bool mode_matters(tracer::Tracer& tracer, tracer::TraceRequest request, trace::Trace trace) {
+  request.source = lower::in_other_mode(request.source, "Model");
+  auto answer = tracer.trace(request, Deadline::after(330));
+  auto* other = answer.ok() ? std::get_if<trace::Trace>(&*answer) : nullptr;
+  if (other == nullptr) return true;
+  trace.seconds = other->seconds = 0;
+  return trace::serialize(trace) != trace::serialize(*other);
+}
+
+Result<Written> lower_file(tracer::Tracer& tracer, const std::string& file, const LowerOptions& options,
+                           const lower::Guard& guard) {
   tracer::TraceRequest request;
   NEREID_TRY(request.source, read_file(file, size_t{16} << 20));
   request.path = std::filesystem::path(file).filename().string();
@@ -37,8 +55,20 @@ Result<Written> lower_file(tracer::Tracer& tracer, const std::string& file, cons
   NEREID_TRY(tracer::TraceAnswer answer, tracer.trace(request, Deadline::after(330)));
   const Traced found = traced(std::move(answer), file);
   if (const auto* none = std::get_if<NoTrace>(&found)) return Written(none->text);
-  auto module = lower::lower_module(std::get<trace::Trace>(found), request.source, {.target = target});
+  const auto& trace = std::get<trace::Trace>(found);
+  auto module = lower::lower_module(trace, request.source, {.target = options.target});
   if (!module.ok()) return Written(module.error().message);
+  const lower::Assumptions assumptions{.reference = trace,
+                                       .candidate = trace,
+                                       .modes = mode_matters(tracer, request, trace),
+                                       .fallback = options.fallback ? request.source : ""};
+  auto guarded = guard.around(module->text, assumptions);
+  if (!guarded.ok()) return Written(guarded.error().message);
+  std::istringstream lines(fmt::format("Written by `nereid lower` (nereid {}) for {}; not verified: `nereid verify` does.\n{}",
+                                       NEREID_VERSION, request.path, lower::assumptions_text(assumptions)));
+  module->text.clear();
+  for (std::string line; std::getline(lines, line);) module->text += "# " + trace::safe_text(line) + "\n";
+  module->text += "\n" + *guarded;
   return Written(*std::move(module));
 }
 
@@ -60,9 +90,10 @@ Result<Answer> run(const LowerOptions& options, bool json) {
   Progress progress("lowering");
   NEREID_TRY(auto tracer, tracer::Tracer::start({.installation = installation, .workers = 1, .limits = {}}));
   NEREID_TRY([[maybe_unused]] const lower::Target target, lower::target_named(options.target));
+  NEREID_TRY(const lower::Guard guard, lower::Guard::read(installation.package));
   Answer answer = Answer::kYes;
   for (const auto& file : options.files) {
-    NEREID_TRY(const Written written, lower_file(*tracer, file, options.target));
+    NEREID_TRY(const Written written, lower_file(*tracer, file, options, guard));
     Json line = {{"file", file}};
     if (const auto* why = std::get_if<std::string>(&written)) {
       fmt::print(stderr, "nereid: {}: {}\n", file, *why);
@@ -101,6 +132,8 @@ void add_lower_command(CLI::App& app, Chosen& chosen) {
                       "Where the file with ModelNew goes, or a folder for several; without it, stdout");
   command->add_option("--target", options->target,
                       "The GPU that the cost model has in mind: sm_80, sm_90 (default), sm_100");
+  command->add_flag("--fallback", options->fallback,
+                    "The file includes the original forward and uses it where the kernels do not hold: other shapes, a CPU, gradients");
   add_json_flag(*command, chosen,
                 "One object a line: file, kernels, kept, plan, code (without -o), or not_lowered");
   command->callback(

@@ -14,6 +14,8 @@
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json.h"
 #include "nereid/search/baselines.h"
+#include "nereid/search/dynamic_batch.h"
+#include "nereid/search/guarded.h"
 #include "nereid/search/report.h"
 #include "nereid/search/result_file.h"
 #include "nereid/search/search.h"
@@ -26,20 +28,25 @@ constexpr const char* kOptimizeExamples = R"(Examples:
   nereid optimize model.py -o fast.py --policy strict   Triton alone, no PyTorch operator that computes
   nereid optimize model.py -o fast.py --against-compile --json | jq .against_compile
   nereid optimize model.py -o fast.py --proposers inductor --budget 20s
+  nereid optimize model.py -o fast.py --dynamic batch --fallback     for any batch; elsewhere the original forward
   nereid optimize model.py -o fast.py --proposers compiler,model --samples 16    Nereid's own language model, too
   nereid optimize model.py -o fast.py --report fast.html    a page with graph, times, kernels and sources
 
 model.py is a task: class Model, get_inputs(), get_init_inputs(). fast.py holds class ModelNew with the same
-constructor and the same parameters, and says at its top what was verified, on what, and how fast it is. On a
-GPU results are ranked by the clock, elsewhere by a cost model. The best verified result only improves; Ctrl-C
+constructor and the same parameters, and says at its top what was verified, on what, and how fast it is. A call
+that was not verified (another shape, dtype, stride, mode or argument, a gradient) raises NotVerified there, or is done
+by the original forward with --fallback. On a GPU results are ranked by the clock, elsewhere by a cost model. The best verified result only improves; Ctrl-C
 keeps it. What was judged once is remembered (`nereid store`).
 
-Exit code 1: nothing was verified, and nothing is written; the evidence of what came closest is shown.)";
+Exit code 1: nothing was verified, or only what is slower than eager PyTorch, and nothing is written; the evidence of
+what came closest is shown.)";
 
 constexpr double kBaselineSeconds = 1800;  // of all ways of PyTorch's together
 
 struct OptimizeOptions {
   std::string reference, output, report;
+  std::string dynamic;  // "batch"
+  bool fallback = false, keep_slower = false;
   SearchFlags search;
 };
 
@@ -66,11 +73,12 @@ void tell(const search::Task& task, const search::Event& event, Progress& progre
 }
 
 Json result_json(const OptimizeOptions& options, const search::Task& task, const search::Outcome& outcome,
-                 const search::Baselines& baselines, const SearchSetup& setup) {
+                 const search::Baselines& baselines, const SearchSetup& setup, bool written) {
   const auto* shown = outcome.best ? &*outcome.best : search::furthest(outcome);
   Json json = shown != nullptr ? search::to_json(*shown) : Json::object();
   if (shown == nullptr) json["verdict"] = Json();
-  json["output"] = outcome.best ? Json(options.output) : Json();
+  json["output"] = written ? Json(options.output) : Json();
+  json["slower_than_eager"] = outcome.best ? Json(search::slower_than_eager(task, *outcome.best)) : Json();
   json["reference"] = options.reference;
   json["reference_modelled_ms"] = task.work.ms;
   if (shown != nullptr && shown->work) json["work"] = search::to_json(*shown->work);
@@ -95,10 +103,14 @@ Json result_json(const OptimizeOptions& options, const search::Task& task, const
 // The result for a person, on stdout.
 std::string result_text(const OptimizeOptions& options, const search::Task& task,
                         const search::Outcome& outcome, const search::Baselines& baselines,
-                        const std::string& hardware) {
+                        const std::string& hardware, bool written) {
   if (outcome.best) {
     const auto& best = *outcome.best;
-    std::string text = fmt::format("{}: {}{}, {}: {}.\n", options.output, best.proposer,
+    std::string text;
+    if (search::slower_than_eager(task, best))
+      text = fmt::format("The best verified kernels are slower than eager PyTorch{}.\n",
+                         written ? "" : "; nothing is written (--keep-slower writes them)");
+    text += fmt::format("{}: {}{}, {}: {}.\n", written ? options.output : options.reference, best.proposer,
                                    best.variant.empty() ? "" : " (" + best.variant + ")", best.word,
                                    search::speed_text(task, best));
     if (outcome.compiled && outcome.compiled->ms() && best.ms())
@@ -145,6 +157,53 @@ Status writable(const char* option, const std::string& path) {
   return ok_status();
 }
 
+// The compiler's kernels for any batch, judged at three.
+Result<Answer> run_dynamic(const OptimizeOptions& options, const search::Task& task, const SearchSetup& setup, double budget,
+                           Progress& progress, bool json) {
+  NEREID_TRY(const lower::Guard guard, lower::Guard::read(setup.installation.package));
+  progress.say("writing kernels for any batch");
+  NEREID_TRY(auto made, search::for_any_batch(*setup.bench, task, guard, options.fallback, Deadline::after(2 * budget + 120)));
+  if (interrupted()) return Error{"interrupted before anything was verified", Blame::kInterrupted};
+  const search::Judged& own = made.judged.front().judged;
+  const bool slower = search::slower_than_eager(task, own), written = made.verified() && (options.keep_slower || !slower);
+  if (written) {
+    search::Judged best = own;
+    best.source = made.source, best.variant = "for any batch";
+    made.assumptions += "Verified at batches of ";
+    for (size_t i = 0; i < made.judged.size(); ++i)
+      made.assumptions += fmt::format("{}{}", i == 0 ? "" : i + 1 == made.judged.size() ? " and " : ", ", made.judged[i].batch);
+    made.assumptions += ".\n";
+    const search::Provenance provenance{.program = "nereid " NEREID_VERSION,
+                                        .reference = task.name,
+                                        .hardware = setup.hardware,
+                                        .versions = setup.versions,
+                                        .assumptions = made.assumptions};
+    NEREID_TRY_STATUS(write_file_atomically(options.output, search::result_file(task, best, provenance)));
+  }
+  Json result = search::to_json(made.judged.back().judged);
+  result["output"] = written ? Json(options.output) : Json();
+  result["reference"] = options.reference;
+  result["slower_than_eager"] = slower;
+  result["least_batch"] = made.least, result["largest_batch"] = made.largest;
+  std::string batches;
+  for (const auto& at : made.judged) {
+    result["batches"].push_back({{"batch", at.batch}, {"verdict", at.judged.word}, {"reason", at.judged.reason}});
+    batches += fmt::format("  at a batch of {}: {}{}\n", at.batch, at.judged.word,
+                           !at.judged.verified()                              ? ": " + at.judged.reason
+                           : at.batch == made.judged.front().batch ? "; " + search::speed_text(task, at.judged)
+                                                                   : "");
+  }
+  std::string text = fmt::format("{}: compiler, for any batch from {} to {}.\n{}", options.output, made.least, made.largest, batches);
+  if (!written)
+    text = fmt::format("{}; nothing is written.\n{}",
+                       made.verified() ? "The kernels are slower than eager PyTorch (--keep-slower writes them)"
+                                       : "Kernels for any batch were not verified",
+                       batches);
+  NEREID_TRY_STATUS(write_stdout(json ? json_line(result) : text));
+  if (written) return Answer::kYes;
+  return made.judged.back().judged.word == "Error" ? Answer::kOurError : Answer::kNo;
+}
+
 Result<Answer> run(const OptimizeOptions& options, bool json) {
   NEREID_TRY(const double budget, seconds_from(options.search.budget, "--budget"));
   if (std::filesystem::is_directory(options.reference))
@@ -164,6 +223,7 @@ Result<Answer> run(const OptimizeOptions& options, bool json) {
   Progress progress("optimize " + name);
   const Ticker ticker(progress, [&] { return setup->at_work(); });
   NEREID_TRY(const auto task, setup->bench->trace(name, source, Deadline::after(std::max(budget, 60.0))));
+  if (!options.dynamic.empty()) return run_dynamic(options, *task, *setup, budget, progress, json);
   auto outcome = search::search(*setup->bench, *task, setup->proposers,
                                 {.deadline = Deadline::after(budget),
                                  .patience = Deadline::after(2 * budget + 120),
@@ -192,13 +252,19 @@ Result<Answer> run(const OptimizeOptions& options, bool json) {
     else if (!interrupted())  // the best is kept all the same
       progress.note("nereid: PyTorch was not timed: " + compared.error().message);
   }
-  if (outcome.best) {
+  const bool written = outcome.best && (options.keep_slower || !search::slower_than_eager(*task, *outcome.best));
+  if (written) {
+    NEREID_TRY(const lower::Guard guard, lower::Guard::read(setup->installation.package));
+    NEREID_TRY(auto file, search::guarded(*setup->bench, *task, outcome.best->source, guard, options.fallback));
+    outcome.best->source = std::move(file.source);
+    if (options.fallback && interrupted()) progress.note("nereid: interrupted: the file is written without --fallback");
     const search::Provenance provenance{.program = "nereid " NEREID_VERSION,
                                         .reference = name,
                                         .hardware = setup->hardware,
                                         .versions = setup->versions,
                                         .compiled = outcome.compiled ? &*outcome.compiled : nullptr,
-                                        .baselines = baselines};
+                                        .baselines = baselines,
+                                        .assumptions = std::move(file.assumptions)};
     NEREID_TRY_STATUS(
         write_file_atomically(options.output, search::result_file(*task, *outcome.best, provenance)));
   }
@@ -210,11 +276,11 @@ Result<Answer> run(const OptimizeOptions& options, bool json) {
                                                                    .versions = setup->versions,
                                                                    .policy = options.search.policy,
                                                                    .baselines = baselines})));
-  const Json result = result_json(options, *task, outcome, baselines, *setup);
+  const Json result = result_json(options, *task, outcome, baselines, *setup, written);
   keep_run(*setup, *task, result);
   NEREID_TRY_STATUS(write_stdout(json ? json_line(result)
-                                      : result_text(options, *task, outcome, baselines, setup->hardware)));
-  if (outcome.best) return Answer::kYes;
+                                      : result_text(options, *task, outcome, baselines, setup->hardware, written)));
+  if (outcome.best) return written ? Answer::kYes : Answer::kNo;
   const auto* closest = search::furthest(outcome);
   return closest != nullptr && closest->word == "Error" ? Answer::kOurError : Answer::kNo;
 }
@@ -231,6 +297,14 @@ void add_optimize_command(CLI::App& app, Chosen& chosen) {
       ->required();
   command->add_option("-o,--output", options->output, "Where the file with ModelNew goes")->required();
   command->add_option("--report", options->report, "Where a page that tells all of it goes: OUT.html");
+  command
+      ->add_option("--dynamic", options->dynamic,
+                   "batch: the compiler's kernels for any batch (the leading size of forward's first tensor), verified at three")
+      ->check(CLI::IsMember({"batch"}));
+  command->add_flag("--fallback", options->fallback,
+                    "The file includes the original forward and uses it where the kernels were not verified: other shapes, a CPU, gradients");
+  command->add_flag("--keep-slower", options->keep_slower,
+                    "Write the best verified kernels even where eager PyTorch is faster (default: write nothing)");
   add_search_flags(*command, options->search);
   add_json_flag(*command, chosen, "The result as one object: verdict, times, proposer, plan, tried[], ...");
   command->callback(

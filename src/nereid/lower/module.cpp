@@ -247,8 +247,9 @@ Result<const Lowering::Cut*> Lowering::cut(const Choices& choices) {
   if (read_ == nullptr)
     read_ = std::make_unique<Result<Read>>([&]() -> Result<Read> {
       const std::string code = prose_ ? source_ : without_prose(source_);
-      std::set<std::string> types, imports;  // of what forward hands out
-      own_types(trace_.phases.back().output, types);
+      std::set<std::string> types, imports;  // of what goes in and what forward hands out
+      for (const trace::Arg* arg : {&trace_.init_inputs, &trace_.phases.back().inputs, &trace_.phases.back().output})
+        own_types(*arg, types);
       imports_of_types(trace_.phases.back().output, imports);
       NEREID_TRY(SourceFile file, read_source(trace_.file, code, trace_.class_name, "ModelNew", types));
       for (const std::string& line : imports)

@@ -156,6 +156,18 @@ Result<tracer::TraceAnswer> Bench::trace_candidate(const Task& task, const std::
   return equipment_.trace(request, Deadline::after(kTraceSeconds + kTracerStart));
 }
 
+Result<trace::Trace> Bench::trace_of(const Task& task, const std::string& source, const std::string& class_name) {
+  const bool reference = class_name == "Model";
+  tracer::TraceRequest request{
+      .source = source, .path = reference ? task.name : "candidate.py", .class_name = class_name};
+  if (!reference) request.reference = &task.trace;
+  request.seconds = kTraceSeconds;
+  NEREID_TRY(auto answer, equipment_.trace(request, Deadline::after(kTraceSeconds + kTracerStart)));
+  auto* trace = std::get_if<trace::Trace>(&answer);
+  if (trace == nullptr) return input_error("{}: {}", class_name, refusal(answer));
+  return std::move(*trace);
+}
+
 Result<Bench::Candidate> Bench::candidate(const Task& task, const std::string& source, Deadline deadline) {
   NEREID_TRY(auto answer, trace_candidate(task, source));
   auto* trace = std::get_if<trace::Trace>(&answer);

@@ -54,6 +54,9 @@ class Bench {
     trace::Trace trace{};
     std::map<std::string, std::string> kernels{};
   };
+  // The trace of a file with this class, which gets the task's inputs unless it is a Model. An Error (blamed on the input) says
+  // why there is none.
+  Result<trace::Trace> trace_of(const Task& task, const std::string& source, const std::string& class_name);
   Result<Candidate> candidate(const Task& task, const std::string& source, Deadline deadline);
   Result<policy::Answer> ask(policy::Proposer& proposer, const Task& task, int sample,
                              const std::vector<policy::Attempt>& attempts, Deadline deadline);

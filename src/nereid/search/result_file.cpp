@@ -1,6 +1,9 @@
 #include "nereid/search/result_file.h"
 
+#include <fmt/ranges.h>
+
 #include <sstream>
+#include <vector>
 
 #include "nereid/base/json.h"
 #include "nereid/trace/notation.h"
@@ -61,6 +64,12 @@ std::string result_file(const Task& task, const Judged& best, const Provenance& 
       best.proposer, best.variant.empty() ? "" : " (" + best.variant + ")", p.hardware,
       whole.value("policy", ""), coverage.value("trials", 0), coverage.value("kernels", 0),
       coverage.value("launches", 0), 100 * coverage.value("triton_share", 0.0));
+  std::vector<std::string> kinds;
+  for (const auto& kind : coverage.value("inputs", Json::array()))
+    if (kind.is_string()) kinds.push_back(kind.get<std::string>());
+  if (!kinds.empty())
+    text += fmt::format("Inputs tried: {} (seed {}).\n", fmt::join(kinds, ", "), whole.value("seed", uint64_t{0}));
+  text += p.assumptions;
   text += "Speed: " + speed_text(task, best) + ".\n";
   if (p.compiled != nullptr && p.compiled->ms() && best.ms())
     text += fmt::format("torch.compile's kernels (Inductor, replayed): {}, {}.\n",

@@ -16,6 +16,7 @@ struct Provenance {
   std::string versions{};
   const Judged* compiled = nullptr;  // torch.compile's kernels, where they were measured
   Baselines baselines{};
+  std::string assumptions{};  // where the file holds: shapes, dtypes, constructor, mode
 };
 
 // Comments (each line begins with "# "), then the candidate as it was judged.

@@ -1,0 +1,328 @@
+"""What every file that `nereid lower` and `nereid optimize` write ends with: the check, before `forward`, of all that its
+kernels assume. src/nereid/lower/guard.cpp copies the text below the line of dashes, and adds what was verified."""
+
+# ---- Guard ---------------------------------------------------------------------------------------------------
+# The kernels above hold for what they were verified on. `_guard` checks that each call is such a call, and raises
+# NotVerified where it is not. It is no part of the kernels, and computes nothing.
+
+
+class NotVerified(RuntimeError):
+    """A call that these kernels were not verified for; the message says what was expected and what came."""
+
+
+class _Tensor:
+    """A tensor as it was traced. A size or a stride is a number, or (a, b) for a * batch + b."""
+
+    def __init__(self, dtype, shape, strides, device="cuda"):
+        self.dtype, self.shape, self.strides, self.device = dtype, shape, strides, device
+
+
+class _Object:
+    """An object by its fields, of a class of any name."""
+
+    def __init__(self, name, fields=None):
+        self.name, self.fields = name, fields or {}
+
+
+def _global(name):
+    """The function or class that a package has under "module:name"."""
+    import functools
+    import importlib
+
+    module, _, path = name.partition(":")
+    return functools.reduce(getattr, path.split("."), importlib.import_module(module))
+
+
+class _Seen:
+    """What a module looked like when it was last checked in full; never copied or stored with it."""
+
+    known = None
+
+    def __init__(self):
+        self.batches = {}  # where any batch passes: what was known at other ones
+
+    def __reduce__(self):
+        return _Seen, ()
+
+
+def _guard(cls, verified, fallback=None):
+    import inspect
+    import os
+    import weakref
+
+    import torch
+
+    cuda = ("cuda", "cpu") if os.environ.get("TRITON_INTERPRET") == "1" else ("cuda",)  # the interpreter runs on a CPU
+    guards = getattr(getattr(torch._C, "_dynamo", None), "guards", None)
+    fast = getattr(guards, "TensorGuards", None)  # compares tensors in C++; without it Python does
+    grad_enabled = torch.is_grad_enabled
+    any_batch = "batch" in verified
+    several_gpus = torch.cuda.is_available() and torch.cuda.device_count() > 1
+    method = "forward" if hasattr(cls, "forward") else "__call__"
+    own_init, own_forward = cls.__init__, getattr(cls, method)
+    of_init, of_forward = inspect.signature(own_init), inspect.signature(own_forward)
+    is_module = issubclass(cls, torch.nn.Module)
+    references = weakref.WeakKeyDictionary()
+    advice = "These kernels were verified for that alone: write others with `nereid optimize`, or with --fallback a file that uses PyTorch elsewhere"
+
+    # -- in full: why a call is not one of those that were verified, or None ---------------------------------------
+
+    def named(signature, given):
+        args, kwargs = ((), given) if isinstance(given, dict) else (given, {})
+        bound = signature.bind(None, *args, **kwargs)
+        bound.apply_defaults()
+        return dict(list(bound.arguments.items())[1:])
+
+    def size(wanted, batch):
+        return wanted[0] * batch + wanted[1] if isinstance(wanted, tuple) else wanted
+
+    def tensor_text(dtype, shape, strides, device):
+        return f"a {dtype} tensor of shape {tuple(shape)} and strides {tuple(strides)} on {device}"
+
+    def tensor_differs(where, want, got, batch):
+        shape = tuple(size(n, batch) for n in want.shape)
+        strides = tuple(size(n, batch) for n in want.strides)
+        expected = tensor_text(want.dtype, shape, strides, want.device)
+        if not isinstance(got, torch.Tensor):
+            return f"{where}: expected {expected}, got {value_text(got)}"
+        if got.layout is not torch.strided or got.is_conj() or got.is_neg():
+            return f"{where}: expected {expected}, got one of layout {got.layout}, or with a lazy conjugate or sign"
+        there = got.device.type in (cuda if want.device == "cuda" else ("cpu",))
+        same = f"{got.dtype}" == f"torch.{want.dtype}" and tuple(got.shape) == shape and there
+        if same and got.numel() > 0:  # the stride of a size of 1 is never read
+            same = all(n == 1 or a == b for n, a, b in zip(shape, got.stride(), strides))
+        if not same:
+            kind = f"{got.dtype}".removeprefix("torch.")
+            return f"{where}: expected {expected}, got {tensor_text(kind, got.shape, got.stride(), got.device)}"
+        if several_gpus and got.device.type == "cuda" and got.device.index != torch.cuda.current_device():
+            return f"{where}: expected a tensor on the current device, cuda:{torch.cuda.current_device()}, got one on {got.device}"
+        return None
+
+    def value_text(value):
+        return repr(value)[:80] if isinstance(value, (type(None), bool, int, float, str)) else f"a {type(value).__name__}"
+
+    def differs(where, want, got, batch):
+        if isinstance(want, _Tensor):
+            return tensor_differs(where, want, got, batch)
+        if isinstance(want, (list, tuple)):
+            if not isinstance(got, (list, tuple)) or len(got) != len(want):
+                many = f" of {len(got)}" if isinstance(got, (list, tuple)) else ""
+                return f"{where}: expected a {type(want).__name__} of {len(want)}, got {value_text(got)}{many}"
+            found = (differs(f"{where}[{i}]", a, b, batch) for i, (a, b) in enumerate(zip(want, got)))
+            return next(filter(None, found), None)
+        if isinstance(want, dict):
+            if not isinstance(got, dict) or set(map(str, got)) != set(map(str, want)):
+                return f"{where}: expected the keys {sorted(map(str, want))}, got {sorted(map(str, got)) if isinstance(got, dict) else value_text(got)}"
+            given = {str(key): item for key, item in got.items()}
+            found = (differs(f"{where}[{key!r}]", item, given[str(key)], batch) for key, item in want.items())
+            return next(filter(None, found), None)
+        if isinstance(want, _Object):
+            held = got if isinstance(got, dict) else None
+            found = (
+                differs(f"{where}.{name}", item, held.get(name) if held is not None else getattr(got, name, None), batch)
+                for name, item in want.fields.items()
+            )
+            return next(filter(None, found), None)
+        if isinstance(want, torch.device):
+            same = str(got).partition(":")[0] == want.type
+        else:
+            same = got is want or (type(got) is type(want) and (got == want or (got != got and want != want)))
+        return None if same else f"{where}: expected {value_text(want)}, got {value_text(got)}"
+
+    def batch_of(want, got):
+        """Of the first input whose leading size is the batch."""
+        if isinstance(want, _Tensor) and want.shape and want.shape[0] == (1, 0) and isinstance(got, torch.Tensor) and got.dim() > 0:
+            return got.shape[0]
+        pairs = []
+        if isinstance(want, (list, tuple)) and isinstance(got, (list, tuple)):
+            pairs = zip(want, got)
+        elif isinstance(want, dict) and isinstance(got, dict):
+            pairs = ((item, got.get(key)) for key, item in want.items())
+        elif isinstance(want, _Object):
+            pairs = ((item, getattr(got, name, None)) for name, item in want.fields.items())
+        return next(filter(None, (batch_of(a, b) for a, b in pairs)), None)
+
+    def arguments_differ(what, signature, wanted, given, batch=None):
+        want, got = named(signature, wanted), given
+        found = (differs(f"{what} {name}", item, got.get(name), batch) for name, item in want.items())
+        return next(filter(None, found), None)
+
+    def module_differs(self):
+        if not is_module:
+            return None
+        held = {**dict(self.named_parameters(remove_duplicate=False)), **dict(self.named_buffers(remove_duplicate=False))}
+        for name, want in (self._guard_state if verified["state"] is None else verified["state"]).items():
+            if name not in held:
+                return f"parameter or buffer {name}: expected {tensor_text(want.dtype, want.shape, want.strides, want.device)}, got none"
+            if why := tensor_differs(f"parameter or buffer {name}", want, held[name], None):
+                return why
+        if verified["modes"]:
+            for name, module in self.named_modules():
+                want = self._guard_modes.get(name, self._guard_modes[""])
+                if module.training != want:
+                    return f"{f'module {name}' if name else 'the module'}: expected training={want}, as it was built, got training={module.training}"
+        return None
+
+    def needs_gradient(self, given):
+        tensors = [*flat(list(given.values())), *(module_tensors(self) if is_module else ())]
+        return any(t.requires_grad for t in tensors)
+
+    def call_differs(self, args, kwargs):
+        bound = of_forward.bind(self, *args, **kwargs)
+        bound.apply_defaults()
+        given = dict(list(bound.arguments.items())[1:])
+        if (never := self.__dict__.get("_guard_never")) is not None:
+            return never
+        batch = None
+        if any_batch:
+            batch = batch_of(list(named(of_forward, verified["inputs"]).values()), list(given.values()))
+            least, largest = verified["batch"]
+            if batch is not None and not least <= batch <= largest:
+                return f"forward's inputs: expected a batch from {least} to {largest}, got {batch}"
+        if why := arguments_differ("argument", of_forward, verified["inputs"], given, batch):
+            return why
+        if why := module_differs(self):
+            return why
+        if grad_enabled() and needs_gradient(self, given):
+            return "expected a call without gradients (torch.no_grad(), torch.inference_mode() or requires_grad_(False)), got one where an input or a parameter requires a gradient"
+        return None
+
+    # -- at speed: whether a call looks as one that was checked in full -------------------------------------------
+
+    def flat(tree, found=None):
+        """The tensors of nested inputs, in order."""
+        found = [] if found is None else found
+        if isinstance(tree, torch.Tensor):
+            found.append(tree)
+        elif isinstance(tree, (list, tuple)):
+            for item in tree:
+                flat(item, found)
+        elif isinstance(tree, dict):
+            for item in tree.values():
+                flat(item, found)
+        elif hasattr(tree, "__dict__") and not isinstance(tree, (type, torch.nn.Module)):
+            flat(vars(tree), found)
+        return found
+
+    def module_tensors(self):
+        return [t for m in self.modules() for d in (m._parameters, m._buffers) for t in d.values() if t is not None]
+
+    def key(tensors):
+        return [(t.dtype, t.shape, t.stride(), t.device, t.requires_grad, t.is_neg(), t.is_conj()) for t in tensors]
+
+    def remember(self, args):
+        """Leaves in self what makes the next check fast; only where all arguments are tensors, numbers and texts."""
+        simple = (torch.Tensor, int, float, str, type(None))
+        state = module_tensors(self) if is_module else []
+        tensors = [*(a for a in args if isinstance(a, torch.Tensor)), *state]
+        if not all(isinstance(a, simple) for a in args) or not all(type(t) in (torch.Tensor, torch.nn.Parameter) for t in tensors):
+            return
+        modules = list(self.modules()) if is_module else []
+        others = [(i, type(a), a) for i, a in enumerate(args) if not isinstance(a, torch.Tensor)]
+        holders = [d for m in modules for d in (m._parameters, m._buffers) if d]
+        nests = [m._modules for m in modules if m._modules]
+        inside = [m for d in nests for m in d.values()]
+        modes = [m.__dict__ for m in modules] if verified["modes"] else []
+        if fast is not None and tensors:
+            sizes, strides = [list(t.shape) for t in tensors], [list(t.stride()) for t in tensors]
+            check = fast(*tensors, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides).check
+        else:
+            wanted = key(tensors)
+
+            def check(*now):
+                return key(now) == wanted
+
+        seen = self.__dict__["_guard_seen"]
+        if not any_batch or len(seen.batches) > 64:
+            seen = _Seen()
+        known = (
+            (len(args), len(tensors), check, others, holders, nests, inside, modes, [d["training"] for d in modes]),
+            any(t.requires_grad for t in tensors),
+            torch.cuda.current_device() if several_gpus else None,
+        )
+        seen.known = seen.batches[leading(args)] = known
+        self.__dict__["_guard_seen"] = seen
+
+    def leading(args):
+        return next((a.shape[0] for a in args if isinstance(a, torch.Tensor) and a.dim() > 0), None) if any_batch else None
+
+    def looks_the_same(known, args):
+        (given, count, check, others, holders, nests, inside, modes, training), gradient, device = known
+        if len(args) != given or (gradient and grad_enabled()):
+            return False
+        if others:
+            for i, kind, value in others:
+                if type(args[i]) is not kind or args[i] != value:
+                    return False
+            args = [a for a in args if isinstance(a, torch.Tensor)]
+        tensors = [*args, *[t for d in holders for t in d.values() if t is not None]]
+        if len(tensors) != count or not check(*tensors):
+            return False
+        if (modes and [d["training"] for d in modes] != training) or (nests and [m for d in nests for m in d.values()] != inside):
+            return False
+        return device is None or torch.cuda.current_device() == device
+
+    # -- around the class -------------------------------------------------------------------------------------------
+
+    def __init__(self, *args, **kwargs):
+        own_init(self, *args, **kwargs)
+        bound = of_init.bind(self, *args, **kwargs)
+        bound.apply_defaults()
+        why = arguments_differ("constructor's argument", of_init, verified["constructor"], dict(list(bound.arguments.items())[1:]))
+        if why and fallback is None:
+            raise NotVerified(f"{why}. {advice}.")
+        held = {"_guard_never": why, "_guard_seen": _Seen()}
+        if is_module:
+            state = [*self.named_parameters(remove_duplicate=False), *self.named_buffers(remove_duplicate=False)]
+            if verified["state"] is None:
+                held["_guard_state"] = {name: _Tensor(str(t.dtype).removeprefix("torch."), tuple(t.shape), t.stride()) for name, t in state}
+            held["_guard_modes"] = {name: module.training for name, module in self.named_modules()}
+        if fallback is not None:
+            held["_guard_init"] = (args, kwargs)
+        self.__dict__.update(held)
+
+    def forward(self, *args, **kwargs):
+        seen = self.__dict__["_guard_seen"]
+        known = seen.known
+        if known is not None and not kwargs:
+            if looks_the_same(known, args):
+                return own_forward(self, *args)
+            if any_batch and (known := seen.batches.get(leading(args))) is not None and looks_the_same(known, args):
+                seen.known = known
+                return own_forward(self, *args)
+        why = call_differs(self, args, kwargs)
+        if why is None:
+            if not kwargs:
+                remember(self, args)
+            return own_forward(self, *args, **kwargs)
+        if fallback is None:
+            raise NotVerified(f"{why}. {advice}.")
+        return in_pytorch(self, args, kwargs)
+
+    def in_pytorch(self, args, kwargs):
+        """The original forward, on this module's own parameters and buffers."""
+        reference = references.get(self)
+        if reference is None:
+            with torch.random.fork_rng():
+                given, named = self._guard_init
+                reference = references[self] = fallback()(*given, **named)
+        if not is_module:
+            return reference(*args, **kwargs)
+        own = dict(self.named_modules(remove_duplicate=False))
+        tied = []
+        for name, module in reference.named_modules(remove_duplicate=False):
+            module.training = own[name].training if name in own else self.training
+            for mine, its in ((own[name]._parameters, module._parameters), (own[name]._buffers, module._buffers)):
+                its.update({key: mine[key] for key in its if key in mine})
+            tied.append((own[name]._buffers, module._buffers))
+        try:
+            return reference(*args, **kwargs)
+        finally:
+            for mine, its in tied:
+                mine.update({key: its[key] for key in mine if key in its})
+
+    __init__.__wrapped__, forward.__wrapped__ = own_init, own_forward  # for inspect.signature
+    __init__.__doc__, forward.__doc__ = own_init.__doc__, own_forward.__doc__
+    cls.__init__ = __init__
+    setattr(cls, method, forward)
+    return cls
