@@ -68,15 +68,20 @@ Numbers decode(const std::string& bytes, trace::DType type) {
 
 bool near(double a, double b) { return std::abs(a - b) <= 1e-6 * std::max(std::abs(a), std::abs(b)); }
 
-// `part` stands in `whole`, in this order, perhaps with others between.
+// `part` stands somewhere in `whole`, in this order, with no more others between than it has numbers itself:
+// in a long input any few numbers stand far enough apart.
 template <typename Relation>
 bool follows(const Numbers& part, const Numbers& whole, Relation relation) {
-  size_t at = 0;
-  for (const double number : part) {
-    while (at < whole.size() && !relation(number, whole[at])) ++at;
-    if (at++ >= whole.size()) return false;
+  for (size_t start = 0; start < whole.size(); ++start) {
+    size_t at = start, matched = 0;
+    const size_t end = std::min(whole.size(), start + 2 * part.size());
+    for (; at < end && matched < part.size(); ++at) {
+      if (relation(part[matched], whole[at])) ++matched;
+      if (matched == 0) break;
+    }
+    if (matched == part.size()) return true;
   }
-  return true;
+  return part.empty();
 }
 
 // The numbers are those of `whole` or their reciprocals; with `factors`: these times a factor.
@@ -116,8 +121,29 @@ class Finder {
       if (facts_.phases[p].kind == trace::PhaseKind::kForward) calls_.push_back(call_of(p));
     for (const auto v : trace::tensors_in(trace_.phases[static_cast<size_t>(facts_.judged())].output))
       output_elements_ += static_cast<size_t>(trace::element_count(trace_.values[static_cast<size_t>(v)]));
-    if (auto found = constants()) return found;
-    return scalars();
+    // All that varies, before any of it is explained: many small tensors are one large one.
+    few_ = true;
+    size_t varying = 0;
+    for (const auto& given : constants()) varying += given.numbers.size();
+    for (const auto& given : scalars()) varying += given.numbers.size();
+    few_ = varying * kFewPerOutput <= output_elements_ || varying == 1;
+    for (const auto& given : constants())
+      if (given.opaque || !explained(given.numbers))
+        return HostValue{
+            given.step,
+            fmt::format("A tensor of {} numbers that were worked out on the host from the values of "
+                        "integer inputs is part of an output.",
+                        given.numbers.size())};
+    for (const auto& given : scalars())
+      if (!explained(given.numbers) && !(few_ && proportional(given.numbers, given.before)))
+        return HostValue{
+            given.step,
+            fmt::format(
+                "{} number{} that the host worked out from the values of integer inputs {} part of an "
+                "output, as an argument of {}.",
+                given.numbers.size(), given.numbers.size() == 1 ? "" : "s",
+                given.numbers.size() == 1 ? "is" : "are", given.step->name)};
+    return std::nullopt;
   }
 
  private:
@@ -145,8 +171,8 @@ class Finder {
     });
   }
   bool explained(const Numbers& numbers) const {
-    if (numbers.empty() || copied(numbers)) return true;
-    if (numbers.size() * kFewPerOutput > output_elements_ && numbers.size() > 1) return false;
+    if (numbers.empty() || (numbers.size() > 1 && copied(numbers))) return true;
+    if (!few_) return false;
     const bool flags = std::ranges::all_of(numbers, [](double n) { return n == 0 || n == 1; });
     const bool one = std::ranges::all_of(numbers, [&](double n) { return n == numbers[0]; });
     if (one && numbers.size() > 1) return explained({numbers[0]});
@@ -158,8 +184,16 @@ class Finder {
     return flags || by(judged().inputs, true) || by(judged().derived, true);
   }
 
+  // Numbers that follow from the inputs.
+  struct Given {
+    const StepFacts* step = nullptr;
+    Numbers numbers{};
+    std::vector<const Numbers*> before{};  // of scalars: what the other calls gave in their place
+    bool opaque = false;                   // numbers of a type that is not decoded: nothing explains them
+  };
+
   // Tensors made of the host's data.
-  std::optional<HostValue> constants() const {
+  std::vector<Given> constants() const {
     std::set<std::string> others;
     for (const auto& phase : facts_.phases) {
       if (&phase == judged().phase) continue;
@@ -169,25 +203,19 @@ class Finder {
     }
     const bool same_inputs =
         std::ranges::all_of(calls_, [&](const Call& call) { return call.inputs == judged().inputs; });
+    std::vector<Given> found;
     for (const auto& step : flow_.steps) {
       const auto id = step.facts->constant;
       if (id < 0 || !step.live || !step.as_data) continue;
       const auto& data = trace_.storages[static_cast<size_t>(id)].data;
       const auto type = type_of(id);
-      const Numbers numbers = decode(data, type);
-      // Where the inputs never change, nothing shows what follows from them: a table of real numbers then
-      // counts.
-      const bool varies =
-          same_inputs ? trace::is_floating(type) && is_table(numbers) : !others.contains(data);
-      const bool half = type == trace::DType::kF16 || type == trace::DType::kBF16;
-      if (!varies || (!half && !numbers.empty() && explained(numbers))) continue;
-      return HostValue{
-          step.facts,
-          fmt::format("A tensor of {} numbers that were worked out on the host from the values of integer "
-                      "inputs is part of an output.",
-                      numbers.size())};
+      Numbers numbers = decode(data, type);
+      // Where the inputs never change, nothing shows what follows from them: a table then counts.
+      if (same_inputs ? !is_table(numbers) : others.contains(data)) continue;
+      const bool opaque = type == trace::DType::kF16 || type == trace::DType::kBF16 || numbers.empty();
+      found.push_back({.step = step.facts, .numbers = std::move(numbers), .opaque = opaque && !data.empty()});
     }
-    return std::nullopt;
+    return found;
   }
 
   static bool is_table(const Numbers& numbers) {
@@ -208,35 +236,32 @@ class Finder {
   }
 
   // Launches' arguments, kernels' constants, fills.
-  std::optional<HostValue> scalars() const {
+  std::vector<Given> scalars() {
+    std::vector<Given> found;
+    if (calls_.size() < 2) return found;
     Slots now;
     for (const auto& step : flow_.steps)
       if (step.live && step.as_data && (step.facts->over_integers != Work::kHeavy || step.origins == 0))
         collect(*step.facts, now);
-    if (calls_.size() < 2) return std::nullopt;
-    std::vector<Slots> others(calls_.size() - 1);
-    for (size_t c = 0; c < others.size(); ++c)
-      for (const auto& step : in_order(*calls_[c].phase)) collect(*step.facts, others[c]);
+    if (others_.empty())
+      for (size_t c = 0; c + 1 < calls_.size(); ++c) {
+        others_.emplace_back();
+        for (const auto& step : in_order(*calls_[c].phase)) collect(*step.facts, others_.back());
+      }
     for (const auto& [slot, given] : now) {
       const auto& numbers = given.first;
       std::vector<const Numbers*> before;
-      for (const auto& other : others)
-        if (const auto found = other.find(slot); found != other.end()) before.push_back(&found->second.first);
+      for (const auto& other : others_)
+        if (const auto at = other.find(slot); at != other.end()) before.push_back(&at->second.first);
       // The same numbers, or where there is another number of launches, none that are new.
       const auto as_before = [&](const Numbers* other) {
         const auto known = [&](double n) { return std::ranges::find(*other, n) != other->end(); };
         return *other == numbers || (other->size() != numbers.size() && std::ranges::all_of(numbers, known));
       };
       if (std::ranges::any_of(before, as_before)) continue;
-      if (explained(numbers) || proportional(numbers, before)) continue;
-      return HostValue{
-          given.second,
-          fmt::format("{} number{} that the host worked out from the values of integer inputs {} part of an "
-                      "output, as an argument of {}.",
-                      numbers.size(), numbers.size() == 1 ? "" : "s", numbers.size() == 1 ? "is" : "are",
-                      given.second->name)};
+      found.push_back({.step = given.second, .numbers = numbers, .before = std::move(before)});
     }
-    return std::nullopt;
+    return found;
   }
 
   // One number a call that is in all calls the same multiple of one of the input's numbers, or of its
@@ -270,7 +295,9 @@ class Finder {
   const trace::Trace& trace_;
   const Flow& flow_;
   std::vector<Call> calls_;
+  std::vector<Slots> others_;  // of the calls before the judged one
   size_t output_elements_ = 0;
+  bool few_ = true;  // the numbers that vary are few beside the outputs' elements
 };
 
 }  // namespace
