@@ -199,7 +199,8 @@ TEST_P(ClientTest, WritingStateThatTheReferenceLeavesAloneIsSeen) {
       const auto sum = s.tensor({kN}), out = s.tensor({kN});
       s.step(make_call("aten::add.Tensor", {tensor_arg(t.x), tensor_arg(t.y)}, tensor_arg(sum)));
       s.step(make_call("aten::mul.Tensor", {tensor_arg(sum), tensor_arg(t.w)}, tensor_arg(out)));
-      if (call++ == writes_in) s.step(make_call("aten::mul_.Tensor", {tensor_arg(t.w), Arg{0.0}}, tensor_arg(t.w)));
+      if (call++ == writes_in)
+        s.step(make_call("aten::mul_.Tensor", {tensor_arg(t.w), Arg{0.0}}, tensor_arg(t.w)));
       return tensor_arg(out);
     };
   };

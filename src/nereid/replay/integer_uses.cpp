@@ -28,8 +28,8 @@ struct Indexing {
 std::optional<Indexing> indexing(std::string_view op) {
   if (one_of(op, {"embedding", "embedding_bag", "_embedding_bag", "_embedding_bag_forward_only"}))
     return Indexing{.index = 1};
-  if (one_of(op, {"index_select", "gather", "scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy",
-                  "index_fill", "index_reduce", "_index_put_impl"}))
+  if (one_of(op, {"index_select", "gather", "scatter", "scatter_add", "scatter_reduce", "index_add",
+                  "index_copy", "index_fill", "index_reduce", "_index_put_impl"}))
     return Indexing{.index = 2, .dim_argument = 1};
   if (op == "take_along_dim") return Indexing{.index = 1, .dim_argument = 2};
   if (one_of(op, {"nll_loss", "nll_loss_forward", "nll_loss_nd", "nll_loss2d", "nll_loss2d_forward",
@@ -59,7 +59,8 @@ class Follower {
   StorageId storage_of(ValueId value) const { return trace_.values.at(static_cast<size_t>(value)).storage; }
   const trace::Value& value(ValueId id) const { return trace_.values.at(static_cast<size_t>(id)); }
   bool holds(const std::set<StorageId>& set, const Arg& arg) const {
-    return std::ranges::any_of(trace::tensors_in(arg), [&](ValueId v) { return set.contains(storage_of(v)); });
+    return std::ranges::any_of(trace::tensors_in(arg),
+                               [&](ValueId v) { return set.contains(storage_of(v)); });
   }
   bool takes(const std::set<StorageId>& set, const trace::Call& call) const {
     return std::ranges::any_of(call.args, [&](const Arg& arg) { return holds(set, arg); }) ||
@@ -79,17 +80,20 @@ class Follower {
     if (!same && !derived) return;
     const auto name = trace::split_name(call.op).name;
     const auto listed = trace::listed(call.op);
-    if (listed == trace::Listed::kView || listed == trace::Listed::kQuery || listed == trace::Listed::kAllocation)
+    if (listed == trace::Listed::kView || listed == trace::Listed::kQuery ||
+        listed == trace::Listed::kAllocation)
       return spread(call, same && !derived, true);
     if (one_of(name, {"eq", "ne", "lt", "le", "gt", "ge", "isin", "logical_not", "logical_and", "logical_or",
                       "logical_xor", "masked_fill", "where", "any", "all", "isnan"})) {
-      for (size_t i = name == "where" ? 1 : 0; i < call.args.size() && one_of(name, {"where", "masked_fill"}); ++i)
+      for (size_t i = name == "where" ? 1 : 0; i < call.args.size() && one_of(name, {"where", "masked_fill"});
+           ++i)
         if (holds(same_, call.args[i]) && (name == "where" || i == 0)) use_.compared_alone = false;
-      return spread(call, false, true);  // what is chosen where a condition holds may be integers made of them
+      return spread(call, false,
+                    true);  // what is chosen where a condition holds may be integers made of them
     }
     if (indexes(call, name)) return;
-    if (one_of(name, {"_to_copy", "to", "clone", "contiguous", "copy", "repeat", "flip", "roll", "cat", "stack",
-                      "expand_copy", "reshape", "_reshape_copy", "repeat_interleave"}))
+    if (one_of(name, {"_to_copy", "to", "clone", "contiguous", "copy", "repeat", "flip", "roll", "cat",
+                      "stack", "expand_copy", "reshape", "_reshape_copy", "repeat_interleave"}))
       return spread(call, same && !derived, makes_masks(call));
     if (one_of(name, {"bitwise_and", "bitwise_or", "bitwise_not", "bitwise_xor"}) && makes_masks(call))
       return spread(call, false, true);
@@ -106,7 +110,8 @@ class Follower {
     return std::ranges::all_of(made, [&](ValueId v) { return value(v).dtype == trace::DType::kBool; });
   }
 
-  // What a call makes holds the same integers, or integers made of them; of floating-point numbers nothing is asked.
+  // What a call makes holds the same integers, or integers made of them; of floating-point numbers nothing is
+  // asked.
   void spread(const trace::Call& call, bool same, bool compares) {
     if (!compares) use_.compared_alone = false;
     for (const auto made : trace::tensors_in(call.result)) {
@@ -153,7 +158,8 @@ class Follower {
         use_.obscure = true;  // offsets
       }
     }
-    if (holds(same_, call.args[0]) || holds(derived_, call.args[0])) spread(call, holds(same_, call.args[0]), false);
+    if (holds(same_, call.args[0]) || holds(derived_, call.args[0]))
+      spread(call, holds(same_, call.args[0]), false);
     return true;
   }
 
@@ -176,7 +182,8 @@ class Follower {
       if (holds(derived_, parts->items[i])) use_.obscure = true;
       if (holds(same_, parts->items[i])) bound(value(looked_up[0]), static_cast<int64_t>(i));
     }
-    if (holds(same_, call.args[0]) || holds(derived_, call.args[0])) spread(call, holds(same_, call.args[0]), false);
+    if (holds(same_, call.args[0]) || holds(derived_, call.args[0]))
+      spread(call, holds(same_, call.args[0]), false);
   }
 
   void bound(const trace::Value& table, int64_t dim) {
@@ -202,10 +209,10 @@ bool handles_nans(const trace::Trace& trace) {
     if (!call) return false;
     const auto name = trace::split_name(call->op).name;
     const auto compared = trace::tensors_in(trace::Arg{trace::List{call->args, false}});
-    if (one_of(name, {"eq", "ne"}) && compared.size() == 2 && compared[0] == compared[1]) return true;  // x != x
-    return one_of(name,
-                          {"nan_to_num", "isnan", "isinf", "isfinite", "isposinf", "isneginf", "nansum", "nanmean",
-                           "nanmedian", "nanquantile", "fmax", "fmin"});
+    if (one_of(name, {"eq", "ne"}) && compared.size() == 2 && compared[0] == compared[1])
+      return true;  // x != x
+    return one_of(name, {"nan_to_num", "isnan", "isinf", "isfinite", "isposinf", "isneginf", "nansum",
+                         "nanmean", "nanmedian", "nanquantile", "fmax", "fmin"});
   });
 }
 

@@ -18,7 +18,8 @@ struct Task {
     s.phase(PhaseKind::kForward);
     i = s.tensor({8}, DType::kI64, Role::kInput);
   }
-  ValueId call(const std::string& op, std::vector<Arg> args, std::vector<int64_t> sizes, DType type = DType::kF32) {
+  ValueId call(const std::string& op, std::vector<Arg> args, std::vector<int64_t> sizes,
+               DType type = DType::kF32) {
     const auto made = s.tensor(std::move(sizes), type);
     s.step(make_call(op, std::move(args), tensor_arg(made)));
     return made;
@@ -62,7 +63,8 @@ TEST(IntegerUses, WhatIsComparedAloneIsAMask) {
 TEST(IntegerUses, EachPlaceOfAnIndexHasItsDimension) {
   Task t;
   const auto table = t.s.tensor({3, 50, 9});
-  t.call("aten::index.Tensor", {tensor_arg(table), Arg{List{{Arg{None{}}, tensor_arg(t.i)}, false}}}, {3, 8, 9});
+  t.call("aten::index.Tensor", {tensor_arg(table), Arg{List{{Arg{None{}}, tensor_arg(t.i)}, false}}},
+         {3, 8, 9});
   EXPECT_EQ(t.use().bound, 50);
 }
 

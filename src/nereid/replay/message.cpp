@@ -133,9 +133,11 @@ ttir::Finding finding_from_json(const Json& j) {
 }
 
 Json to_json(const Trial& t) {
-  return {
-      {"seed", t.seed},     {"kind", static_cast<int>(t.kind)}, {"perturb", t.perturb},
-      {"gentle", t.gentle}, {"sanitize", t.sanitize}};
+  return {{"seed", t.seed},
+          {"kind", static_cast<int>(t.kind)},
+          {"perturb", t.perturb},
+          {"gentle", t.gentle},
+          {"sanitize", t.sanitize}};
 }
 
 Trial trial_from_json(const Json& j) {

@@ -16,9 +16,10 @@ namespace nereid::replay {
 
 enum class Device { kCpu, kCuda };
 
-// What inputs hold, and in three of these kinds the state. Integer inputs are those of the task's own generator, but
-// in kLowest to kRedrawn, where floating-point ones are. Inputs that are never negative stay so in all kinds but
-// kFlipped; what leaves the range of the task's own inputs is judged where the reference makes a number of it.
+// What inputs hold, and in three of these kinds the state. Integer inputs are those of the task's own
+// generator, but in kLowest to kRedrawn, where floating-point ones are. Inputs that are never negative stay
+// so in all kinds but kFlipped; what leaves the range of the task's own inputs is judged where the reference
+// makes a number of it.
 enum class InputKind {
   kOwn,  // the task's own generator
   kZeros,
@@ -31,9 +32,10 @@ enum class InputKind {
   kOutliers,    // one element in 64 is 2^8 times larger (2^4 in f16)
   kInfinities,  // one element in 64 is an infinity
   kNans,        // one element in 64 is a NaN
-  kFlipped,  // -x, where the task's own inputs are never negative
-  kWide,     // x * 2^u with u even in [-6, 16], [-3, 4] in f16, of each element
-  kState,    // parameters and persistent buffers, each element with a sign of its own, 2^-2 to 2^4 times as large
+  kFlipped,     // -x, where the task's own inputs are never negative
+  kWide,        // x * 2^u with u even in [-6, 16], [-3, 4] in f16, of each element
+  kState,    // parameters and persistent buffers, each element with a sign of its own, 2^-2 to 2^4 times as
+             // large
   kLowest,   // integers and booleans: the least that their domain holds (worker/integer_inputs.h)
   kHighest,  // ... the most
   kRedrawn,  // ... any of it by chance; of integer tables that the module registers, too
@@ -192,7 +194,7 @@ struct TimeRequest {
   bool graphs_alone = false;  // no launches issued anew besides, no look at what the GPU's clocks do
   // What came out is compared once: what the last timed run gave. Else the trial before is, too.
   bool compare_once = false;
-  bool gentle = false;  // see Trial
+  bool gentle = false;           // see Trial
   double relative_width = 0.02;  // of the interval of the speedup: narrow enough to stop
 };
 

@@ -251,7 +251,8 @@ class WorkerSession : public Session {
     for (const auto& state : reference_.state) {
       const auto& value = reference_.values[static_cast<size_t>(state.value)];
       facts_.state |= (state.parameter || state.persistent) && trace::is_floating(value.dtype);
-      facts_.integer_inputs |= state.persistent && trace::is_integral(value.dtype) && trace::element_count(value) > 1;
+      facts_.integer_inputs |=
+          state.persistent && trace::is_integral(value.dtype) && trace::element_count(value) > 1;
     }
     const auto& steps = judged_forward(candidate_)->steps;
     for (size_t i = 0; i < steps.size(); ++i)

@@ -70,10 +70,12 @@ std::vector<ValueId> unregistered(const trace::Trace& trace) {
   return out;
 }
 
-// How module and init make what storages hold: text that is equal where the same operators made it of the same constants.
+// How module and init make what storages hold: text that is equal where the same operators made it of the
+// same constants.
 class Recipes {
  public:
-  explicit Recipes(const trace::Trace& trace) : trace_(trace), texts_(trace.storages.size()), random_(texts_.size()) {
+  explicit Recipes(const trace::Trace& trace)
+      : trace_(trace), texts_(trace.storages.size()), random_(texts_.size()) {
     for (const auto& phase : trace.phases)
       for (const auto& step : phase.steps)
         if (const auto* call = std::get_if<trace::Call>(&step); call && before_forward(phase)) follow(*call);
@@ -111,7 +113,8 @@ class Recipes {
     }
   }
 
-  // Tensors by how they are made; that and their view of it is what a call sees. Where they lie is no part of it.
+  // Tensors by how they are made; that and their view of it is what a call sees. Where they lie is no part of
+  // it.
   void write(const trace::Arg& arg, std::string& text, std::set<StorageId>& given) const {
     if (const auto* list = std::get_if<trace::List>(&arg.node)) {
       text += "[";

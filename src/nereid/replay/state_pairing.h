@@ -11,15 +11,15 @@
 
 namespace nereid::replay {
 
-// By name, where dtype and shape (dimensions of 1 aside) agree. What init fills with one number, or makes of constants
-// alone (a table of slopes, the identity), may have another name, or be no registered state at all: it is paired in
-// order with a tensor of the candidate's that has the same dtype, shape and number, or that the same operators made of
-// the same constants. A default that is paired with nothing is changed in the reference
-// alone: a candidate that has no gamma must not be taken for one that multiplies by it.
+// By name, where dtype and shape (dimensions of 1 aside) agree. What init fills with one number, or makes of
+// constants alone (a table of slopes, the identity), may have another name, or be no registered state at all:
+// it is paired in order with a tensor of the candidate's that has the same dtype, shape and number, or that
+// the same operators made of the same constants. A default that is paired with nothing is changed in the
+// reference alone: a candidate that has no gamma must not be taken for one that multiplies by it.
 struct StatePairing {
   std::vector<std::pair<trace::ValueId, trace::ValueId>> values;  // reference's, candidate's
-  // Of `values`, those that have the name of the reference's, or are a registered parameter: state of which the
-  // caller expects to find it as the reference leaves it.
+  // Of `values`, those that have the name of the reference's, or are a registered parameter: state of which
+  // the caller expects to find it as the reference leaves it.
   std::vector<bool> registered;
   std::vector<std::string> unpaired;  // the reference's parameters and persistent buffers, by name
 };

@@ -17,19 +17,19 @@ namespace {
 
 using replay::InputKind;
 
-constexpr std::array kOtherKinds = {InputKind::kZeros,  InputKind::kOnes,     InputKind::kNegative,
-                                    InputKind::kTiny,   InputKind::kHuge,     InputKind::kRamp,
-                                    InputKind::kOneHot, InputKind::kOutliers, InputKind::kInfinities,
-                                    InputKind::kNans,   InputKind::kFlipped,  InputKind::kWide,
-                                    InputKind::kState,  InputKind::kLowest,   InputKind::kHighest,
-                                    InputKind::kRedrawn};
+constexpr std::array kOtherKinds = {
+    InputKind::kZeros,      InputKind::kOnes,   InputKind::kNegative, InputKind::kTiny,
+    InputKind::kHuge,       InputKind::kRamp,   InputKind::kOneHot,   InputKind::kOutliers,
+    InputKind::kInfinities, InputKind::kNans,   InputKind::kFlipped,  InputKind::kWide,
+    InputKind::kState,      InputKind::kLowest, InputKind::kHighest,  InputKind::kRedrawn};
 // Where a trial takes long, those that find the most; and the first of them finds nine in ten of what the task's own
 // inputs do not show.
-constexpr std::array kFewKinds = {InputKind::kHuge, InputKind::kOutliers, InputKind::kNegative, InputKind::kRedrawn};
+constexpr std::array kFewKinds = {InputKind::kHuge, InputKind::kOutliers, InputKind::kNegative,
+                                  InputKind::kRedrawn};
 constexpr std::array kBriefKinds = {InputKind::kHuge, InputKind::kRedrawn};
 constexpr int64_t kLargeTask = int64_t{256} << 20;  // bytes of memory, of both workers
 constexpr double kNoDigit = 0.1;                          // of the output's scale
-constexpr double kLongTrial = 3;  // seconds
+constexpr double kLongTrial = 3;                          // seconds
 constexpr double kConfigurationLimits = 4;  // all configurations together take at most so many time limits
 constexpr size_t kMostLeftOut = 16;
 constexpr size_t kMostFindings = 5;
@@ -100,8 +100,8 @@ std::string text_of(const trace::Trace& trace, const trace::Alternative& alterna
     if (const auto* pointer = std::get_if<trace::PointerArg>(&arg))
       text += fmt::format("\np {} {}", pointer->value, pointer->offset);
     else if (const auto* d = std::get_if<trace::DescriptorArg>(&arg))
-      text += fmt::format("\nd {} {} {} {} {}", d->value, fmt::join(d->shape, "x"), fmt::join(d->strides, "x"),
-                          fmt::join(d->block, "x"), d->nan_padding);
+      text += fmt::format("\nd {} {} {} {} {}", d->value, fmt::join(d->shape, "x"),
+                          fmt::join(d->strides, "x"), fmt::join(d->block, "x"), d->nan_padding);
     else if (const auto* i = std::get_if<trace::IntArg>(&arg))
       text += fmt::format("\ni {}", i->value);
     else
@@ -169,7 +169,8 @@ Result<replay::TrialReport> Trials::one(InputKind kind, int number, bool checked
   return session_.trial(trial, tolerance_on(kind), settings_.within(20 * settings_.time_limit + 60));
 }
 
-// Other kinds of input are for what goes wrong altogether; how exactly a sum is taken is judged on the task's own.
+// Other kinds of input are for what goes wrong altogether; how exactly a sum is taken is judged on the task's
+// own.
 replay::Tolerance Trials::tolerance_on(InputKind kind) const {
   auto tolerance = settings_.tolerance;
   if (kind != InputKind::kOwn) tolerance.factor *= kSlackOnOtherKinds;
@@ -205,8 +206,8 @@ Status Trials::own_inputs(int draw) {
   return ok_status();
 }
 
-// State is perturbed as far as the reference bears it: where all of it changed makes it fail, or leaves fewer numbers
-// than constants alone do, constants alone are.
+// State is perturbed as far as the reference bears it: where all of it changed makes it fail, or leaves fewer
+// numbers than constants alone do, constants alone are.
 Status Trials::choose_perturbation(replay::TrialReport& report) {
   const auto bears = [](const replay::TrialReport& r) {
     if (r.reference_failed) return -1.0;
@@ -315,7 +316,8 @@ Status Trials::configurations(InputKind kind, int number) {
     if (settings_.device == replay::Device::kCuda && report.failed &&
         report.failed->kind == replay::Failure::Kind::kUnsupported)
       continue;
-    NEREID_TRY(const bool agreed, take(report, number, fmt::format("with the configuration {}", alternative.config)));
+    NEREID_TRY(const bool agreed,
+               take(report, number, fmt::format("with the configuration {}", alternative.config)));
     if (!agreed) return ok_status();
     if (first) run += equals;
   }
@@ -333,7 +335,8 @@ Result<bool> Trials::take(const replay::TrialReport& report, int number, const s
   if (report.trial.kind == InputKind::kFlipped && (report.failed || !report.findings.empty())) return true;
   std::string when = circumstances;
   if (report.trial.kind != InputKind::kOwn)
-    when += fmt::format("{}on inputs of kind '{}'", when.empty() ? "" : " ", replay::to_string(report.trial.kind));
+    when += fmt::format("{}on inputs of kind '{}'", when.empty() ? "" : " ",
+                        replay::to_string(report.trial.kind));
   if (report.failed && take_failure(*report.failed, when)) return false;
   if (!report.inputs_written.empty() && !rules_.ignored) {
     end(Word::kDisallowed, {.rule = "input-written",
@@ -342,10 +345,9 @@ Result<bool> Trials::take(const replay::TrialReport& report, int number, const s
     return false;
   }
   if (!report.state_written.empty() && !rules_.ignored) {
-    end(Word::kDisallowed,
-        {.rule = "state-written",
-         .sentence = fmt::format("forward changes {}, which the reference's leaves alone.",
-                                 fmt::join(report.state_written, ", "))});
+    end(Word::kDisallowed, {.rule = "state-written",
+                            .sentence = fmt::format("forward changes {}, which the reference's leaves alone.",
+                                                    fmt::join(report.state_written, ", "))});
     return false;
   }
   if (take_findings(report, when)) return false;

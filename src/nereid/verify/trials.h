@@ -12,13 +12,15 @@ namespace nereid::verify {
 // Of the tolerance, on inputs of other kinds than the task's own.
 inline constexpr double kSlackOnOtherKinds = 16;
 
-// One way to do a launch of the judged forward: what an autotuner or a heuristic could choose in place of the first.
+// One way to do a launch of the judged forward: what an autotuner or a heuristic could choose in place of the
+// first.
 struct Configuration {
   int step = 0, index = 0;  // of the launch in its phase, of the alternative
   int64_t equals = 1;       // alternatives of that launch that do the same, itself among them
 };
-// The alternatives of all launches of the judged forward, each once: left out is what has the same kernel, grid,
-// arguments and preparations as another of the same launch. On a CPU kernels with the same text are the same.
+// The alternatives of all launches of the judged forward, each once: left out is what has the same kernel,
+// grid, arguments and preparations as another of the same launch. On a CPU kernels with the same text are the
+// same.
 std::vector<Configuration> distinct_configurations(const TraceFacts& candidate, replay::Device device);
 
 // Runs one session's trials: the task's own inputs, launches left out one at a time, every other kind of
@@ -73,7 +75,7 @@ class Trials {
   double first_seconds_ = 0;  // of the first trial: later ones are spared where it was long
   double worst_ratio_ = -1;   // error over tolerance of what `verdict.errors` tells
   double configuration_seconds_ = 0;  // spent on configurations
-  bool gentle_ = false;  // see replay::Trial
+  bool gentle_ = false;               // see replay::Trial
   bool configurations_counted_ = false;
   int judged_trials_ = 0, constant_trials_ = 0, insensitive_trials_ = 0;
 };

@@ -249,7 +249,8 @@ TEST(InputsTest, KindsKeepSignsAndSayWhereRangesAreLeft) {
     EXPECT_EQ(unit.max().item().toDouble() > 1,
               kind == InputKind::kHuge || kind == InputKind::kOutliers || kind == InputKind::kWide)
         << to_string(kind);
-    EXPECT_EQ(widened, unit.min().item().toDouble() < 0 || unit.max().item().toDouble() > 1) << to_string(kind);
+    EXPECT_EQ(widened, unit.min().item().toDouble() < 0 || unit.max().item().toDouble() > 1)
+        << to_string(kind);
   }
   auto integers = at::arange(10);
   EXPECT_FALSE(apply_kind(integers, InputKind::kZeros, generator));
@@ -297,7 +298,8 @@ TEST(InputsTest, OneNumberBecomesAnotherOne) {
 
 TEST(InputsTest, ConstantsArePerturbed) {
   auto generator = at::globalContext().defaultGenerator(c10::Device(c10::kCPU)).clone();
-  auto ones = at::ones({100}), zeros = at::zeros({100}), random = at::randn({100}), scale = at::full({100}, -1e-6);
+  auto ones = at::ones({100}), zeros = at::zeros({100}), random = at::randn({100}),
+       scale = at::full({100}, -1e-6);
   for (auto* change : {perturb_constant, perturb}) {
     EXPECT_TRUE(change(ones.fill_(1), generator));
     EXPECT_GT(ones.min().item().toDouble(), 0.7);

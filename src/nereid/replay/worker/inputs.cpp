@@ -210,7 +210,8 @@ StateRange state_range_of(const at::Tensor& tensor) {
     if (range.infinite) numbers = numbers.masked_select(at::isfinite(numbers));
     if (numbers.numel() == 0) return;
     const auto [low, high] = numbers.aminmax();
-    range.low = std::min(range.low, low.item().toDouble()), range.high = std::max(range.high, high.item().toDouble());
+    range.low = std::min(range.low, low.item().toDouble()),
+    range.high = std::max(range.high, high.item().toDouble());
     squares += at::sum(numbers.mul(numbers), c10::kDouble).item().toDouble();
     count += static_cast<double>(numbers.numel());
   });
@@ -234,8 +235,9 @@ at::Tensor kept_within(at::Tensor made, const StateRange& range) {
 void make_constant(at::Tensor tensor, const StateRange& range, const at::Generator& generator) {
   const double number = std::abs(range.low) < kNextToNothing ? std::copysign(1.0, range.low) : range.low;
   for_parts(tensor, [&](at::Tensor part, int64_t) {
-    const auto made = range.low == 0 ? at::randn(part.sizes(), generator, kFloats).mul_(0.25).to(part.device())
-                                     : uniform(part, 0.75, 1.25, generator).mul_(number);
+    const auto made = range.low == 0
+                          ? at::randn(part.sizes(), generator, kFloats).mul_(0.25).to(part.device())
+                          : uniform(part, 0.75, 1.25, generator).mul_(number);
     keep_infinities(part, made, range);
   });
 }

@@ -23,7 +23,7 @@ struct Sample {
   bool distinct = false, all_distinct = false;              // in every row; in the whole tensor
   bool permutation = false;                                 // all_distinct, of 0 to n - 1
   int64_t factor = 1;                                       // common to all numbers of sorted rows
-  std::optional<int64_t> sum = {};                             // of every row, where that is a size
+  std::optional<int64_t> sum = {};                          // of every row, where that is a size
 
   bool constant() const { return low == high; }
   int64_t columns() const { return rows.size(1); }
@@ -61,7 +61,8 @@ Sample look_at(const at::Tensor& rows, const std::vector<int64_t>& sizes) {
   if (s.sorted || s.descending) s.factor = common_factor(rows);
   const auto sums = rows.sum(1);
   const auto sum = sums.reshape({-1})[0].item().toLong();
-  if (s.low >= 0 && s.high > 1 && all(sums.eq(sum)) && std::ranges::find(sizes, sum) != sizes.end()) s.sum = sum;
+  if (s.low >= 0 && s.high > 1 && all(sums.eq(sum)) && std::ranges::find(sizes, sum) != sizes.end())
+    s.sum = sum;
   return s;
 }
 
@@ -74,7 +75,8 @@ at::Tensor sorted_rows(int64_t rows, int64_t columns, int64_t low, int64_t high,
 }
 
 at::Tensor shuffled_in_rows(const at::Tensor& rows, at::Generator generator) {
-  const auto order = at::rand(rows.sizes(), generator, at::TensorOptions().dtype(c10::kFloat)).argsort(1, false);
+  const auto order =
+      at::rand(rows.sizes(), generator, at::TensorOptions().dtype(c10::kFloat)).argsort(1, false);
   return rows.gather(1, order);
 }
 
@@ -97,9 +99,10 @@ std::optional<at::Tensor> redraw_sorted(const Sample& s, InputKind kind, const I
   }
   const int64_t from = low / s.factor, to = high / s.factor, step = s.strict ? 1 : 0;
   const auto places = at::arange(columns, kLong).mul(step).expand({s.rows.size(0), columns});
-  at::Tensor made = kind == InputKind::kLowest    ? places.add(from)
-                    : kind == InputKind::kHighest ? places.sub(step * (columns - 1)).add(to)
-                                                  : sorted_rows(s.rows.size(0), columns, from, to, s.strict, generator);
+  at::Tensor made = kind == InputKind::kLowest ? places.add(from)
+                    : kind == InputKind::kHighest
+                        ? places.sub(step * (columns - 1)).add(to)
+                        : sorted_rows(s.rows.size(0), columns, from, to, s.strict, generator);
   made = made.mul(s.factor).clone();
   made.narrow(1, 0, 1).copy_(first), made.narrow(1, columns - 1, 1).copy_(last);
   if (s.strict && !all(made.diff(1, 1).gt(0))) return std::nullopt;
@@ -112,7 +115,8 @@ std::optional<at::Tensor> redraw_counts(const Sample& s, InputKind kind, at::Gen
   auto made = shuffled_in_rows(s.rows, generator).clone();
   const int64_t pairs = s.columns() / 2;
   auto left = made.narrow(1, 0, pairs), right = made.narrow(1, pairs, pairs);
-  const auto most = at::minimum(left.sub(std::min<int64_t>(s.low, 1)).clamp_min(0), right.neg().add(s.high).clamp_min(0));
+  const auto most =
+      at::minimum(left.sub(std::min<int64_t>(s.low, 1)).clamp_min(0), right.neg().add(s.high).clamp_min(0));
   const auto share = at::rand(most.sizes(), generator, at::TensorOptions().dtype(c10::kDouble));
   auto moved = share.mul(most.add(1)).floor().to(c10::kLong);
   moved = at::minimum(moved, most);
@@ -150,10 +154,10 @@ std::optional<at::Tensor> redraw_rows(const Sample& s, InputKind kind, const Int
     const int64_t to = s.permutation ? s.high : high, from = s.permutation ? 0 : low;
     if (to - from < c - 1) return std::nullopt;
     const auto places = at::arange(c, kLong).expand({r, c});
-    const auto made = kind == InputKind::kLowest    ? places.add(from)
-                      : kind == InputKind::kHighest ? places.neg().add(to)
-                                                    : shuffled_in_rows(sorted_rows(r, c, from, to, true, generator),
-                                                                       generator);
+    const auto made = kind == InputKind::kLowest ? places.add(from)
+                      : kind == InputKind::kHighest
+                          ? places.neg().add(to)
+                          : shuffled_in_rows(sorted_rows(r, c, from, to, true, generator), generator);
     return made.reshape({rows, columns});
   }
   if (low == high) return std::nullopt;
@@ -179,14 +183,15 @@ bool redraw_truths(at::Tensor tensor, InputKind kind, at::Generator generator) {
 
 }  // namespace
 
-bool redraw_integers(at::Tensor tensor, InputKind kind, const IntegerUse& use, const std::vector<int64_t>& sizes,
-                     at::Generator generator) {
+bool redraw_integers(at::Tensor tensor, InputKind kind, const IntegerUse& use,
+                     const std::vector<int64_t>& sizes, at::Generator generator) {
   const auto type = tensor.scalar_type();
   if (!c10::isIntegralType(type, true) || tensor.numel() == 0) return false;
   if (type == c10::kBool) return redraw_truths(tensor, kind, generator);
   const bool looked = tensor.numel() <= kMostLooked;
   const auto own = tensor.to(at::kCPU, c10::kLong);
-  const auto flat = own.reshape({tensor.dim() < 2 ? 1 : tensor.numel() / std::max<int64_t>(tensor.size(-1), 1), -1});
+  const auto flat =
+      own.reshape({tensor.dim() < 2 ? 1 : tensor.numel() / std::max<int64_t>(tensor.size(-1), 1), -1});
   const auto marks = flat.lt(0);
   const bool marked = marks.any().item().toBool() && !all(marks);
   if (!looked && marked) return false;
@@ -216,13 +221,16 @@ bool hang_together(const at::Tensor& first, const at::Tensor& second) {
   if (a.dim() == 1 && b.dim() == 1) {
     const auto sums = x.cumsum(0);
     if (y.numel() == x.numel() && (sums.equal(y) || sums.sub(x).equal(y))) return true;
-    if (y.numel() == x.numel() + 1 && y[0].item().toLong() == 0 && sums.equal(y.narrow(0, 1, x.numel()))) return true;
-    if (y.numel() == x.numel() && (x.argsort(0, false).equal(y) || std::get<0>(x.sort()).equal(y))) return true;
+    if (y.numel() == x.numel() + 1 && y[0].item().toLong() == 0 && sums.equal(y.narrow(0, 1, x.numel())))
+      return true;
+    if (y.numel() == x.numel() && (x.argsort(0, false).equal(y) || std::get<0>(x.sort()).equal(y)))
+      return true;
   }
   if (x.min().item().toLong() >= 0 && x.max().item().toLong() < y.numel() + 1 && b.dim() == 1) {
     const auto counts = x.bincount({}, y.numel());
     if (counts.numel() == y.numel() && counts.equal(y)) return true;
-    if (counts.numel() + 1 == y.numel() && counts.cumsum(0).equal(y.narrow(0, 1, counts.numel()))) return true;
+    if (counts.numel() + 1 == y.numel() && counts.cumsum(0).equal(y.narrow(0, 1, counts.numel())))
+      return true;
   }
   // Lengths and the mask that they make.
   return a.dim() == 1 && b.dim() == 2 && b.size(0) == a.size(0) &&
@@ -236,7 +244,9 @@ bool is_banded(const at::Tensor& tensor) {
   const auto low = t.min(), high = t.max();
   if (!all(t.eq(low).logical_or(t.eq(high)))) return false;
   const auto rows = t.size(0), columns = t.size(1);
-  return t.narrow(0, 0, rows - 1).narrow(1, 0, columns - 1).equal(t.narrow(0, 1, rows - 1).narrow(1, 1, columns - 1));
+  return t.narrow(0, 0, rows - 1)
+      .narrow(1, 0, columns - 1)
+      .equal(t.narrow(0, 1, rows - 1).narrow(1, 1, columns - 1));
 }
 
 }  // namespace nereid::replay

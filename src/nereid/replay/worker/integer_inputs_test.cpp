@@ -11,7 +11,9 @@ namespace {
 constexpr InputKind kKinds[] = {InputKind::kLowest, InputKind::kHighest, InputKind::kRedrawn};
 
 at::Tensor of(const std::vector<int64_t>& numbers) {
-  return at::from_blob(const_cast<int64_t*>(numbers.data()), {static_cast<int64_t>(numbers.size())}, at::kLong).clone();
+  return at::from_blob(const_cast<int64_t*>(numbers.data()), {static_cast<int64_t>(numbers.size())},
+                       at::kLong)
+      .clone();
 }
 bool all(const at::Tensor& truths) { return truths.all().item().toBool(); }
 int64_t number(const at::Tensor& t) { return t.item().toLong(); }
@@ -128,7 +130,8 @@ TEST_F(IntegerInputs, WhatFollowsFromAnotherIsSeen) {
   EXPECT_TRUE(hang_together(of({0, 0, 0, 1, 2, 2, 2, 2, 3, 3}), counts)) << "their histogram";
   EXPECT_TRUE(hang_together(of({2, 0, 3, 1}), of({1, 3, 0, 2}))) << "a permutation and its inverse";
   EXPECT_TRUE(hang_together(of({1, 5, 9, 2}), of({4, 8, 12, 3}))) << "begins and ends";
-  EXPECT_TRUE(hang_together(counts, at::arange(5, at::kLong).lt(counts.unsqueeze(1)))) << "lengths and their mask";
+  EXPECT_TRUE(hang_together(counts, at::arange(5, at::kLong).lt(counts.unsqueeze(1))))
+      << "lengths and their mask";
   EXPECT_FALSE(hang_together(counts, of({9, 0, 1, 7})));
   EXPECT_FALSE(hang_together(of({7, 8, 9, 3}), at::zeros({4}, at::kLong)));
 }

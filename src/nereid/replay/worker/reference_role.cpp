@@ -228,8 +228,9 @@ class ReferenceRole : public Role {
                  },
                  {});
     widened_ = trial.kind >= InputKind::kState;
-    const bool applied = trial.kind == InputKind::kOwn ||
-                         (trial.kind == InputKind::kState ? trial.perturb : change_inputs(trial.kind, generator));
+    const bool applied =
+        trial.kind == InputKind::kOwn ||
+        (trial.kind == InputKind::kState ? trial.perturb : change_inputs(trial.kind, generator));
     for (size_t i = 0; i < shared_.size() && applied; ++i) {
       layout_.at(block_.bytes, i).copy_(replay.value(shared_[i]));
       if (!frugal_ || !moved_[i]) continue;
@@ -241,8 +242,8 @@ class ReferenceRole : public Role {
     return {{"applicable", applied}, {"seconds", watch.seconds()}};
   }
 
-  // What a caller may load: parameters and persistent buffers. Other buffers, and tensors that no state holds, are
-  // what the constructor makes of constants, and a candidate may make them again.
+  // What a caller may load: parameters and persistent buffers. Other buffers, and tensors that no state
+  // holds, are what the constructor makes of constants, and a candidate may make them again.
   void perturb_state(StorageId storage, const Trial& trial, at::Generator& generator) {
     for (size_t i = 0; i < trace().state.size(); ++i) {
       const auto& state = trace().state[i];
@@ -265,8 +266,8 @@ class ReferenceRole : public Role {
     }
   }
 
-  // A mask by distance that is only compared, or added where it holds an infinity or a number that stands for one:
-  // its shape says what it holds (causal attention), and a kernel need not read it.
+  // A mask by distance that is only compared, or added where it holds an infinity or a number that stands for
+  // one: its shape says what it holds (causal attention), and a kernel need not read it.
   bool is_structure(ValueId value, const at::Tensor& tensor) {
     const auto found = structures_.find(value);
     if (found != structures_.end()) return found->second;
@@ -300,8 +301,8 @@ class ReferenceRole : public Role {
     });
   }
 
-  // What the host read stays what this draw has: other draws are other traces. Where the reference's own host did,
-  // all that it is given belongs to that draw.
+  // What the host read stays what this draw has: other draws are other traces. Where the reference's own host
+  // did, all that it is given belongs to that draw.
   bool change_integers(const std::vector<ValueId>& inputs, InputKind kind, at::Generator& generator) {
     std::vector<ValueId> integers;
     std::vector<int64_t> sizes;
@@ -353,7 +354,8 @@ class ReferenceRole : public Role {
     if (!frugal_ && bytes <= kMaxRemembered / 16) judged_ = Judged{std::move(outputs), comparison};
   }
 
-  Json judge(const Trial& trial, const Tolerance& tolerance, const std::vector<std::string>& paths, bool again) {
+  Json judge(const Trial& trial, const Tolerance& tolerance, const std::vector<std::string>& paths,
+             bool again) {
     const Stopwatch watch;
     auto& replay = *loaded_.replay;
     replay.rewind();
@@ -601,9 +603,10 @@ class ReferenceRole : public Role {
   BlockLayout layout_, got_layout_;
   SharedBlock block_, got_block_;
   bool frugal_ = false;
-  bool widened_ = false;  // the trial's inputs or state are not such as the task's own: judged where that makes numbers
-  std::vector<ValueId> paired_;   // state that the candidate has, too
-  std::vector<bool> by_chance_;   // of each state
+  bool widened_ =
+      false;  // the trial's inputs or state are not such as the task's own: judged where that makes numbers
+  std::vector<ValueId> paired_;  // state that the candidate has, too
+  std::vector<bool> by_chance_;  // of each state
   std::map<ValueId, IntegerUse> uses_;
   std::map<ValueId, bool> structures_;
   std::vector<bool> moved_;  // of `shared_`: it lies in the block where memory is dear

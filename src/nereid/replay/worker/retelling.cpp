@@ -38,7 +38,8 @@ std::vector<at::Tensor> Retelling::run(Replay& own, const RunOptions& options,
   for (const auto value : trace::tensors_in(own.program().phases()[own.program().judged()].phase->inputs))
     given.insert(trace.values[value].storage);
   for (const auto id : program_->live_in()) {
-    if (!own.bound(id) || (trace.storages[id].role == trace::Role::kConstant && !given.contains(id))) continue;
+    if (!own.bound(id) || (trace.storages[id].role == trace::Role::kConstant && !given.contains(id)))
+      continue;
     replay_->bind_storage(id, converted(own, id, change));
   }
   if (change.rounding) round_on_the_way(*change.rounding);
