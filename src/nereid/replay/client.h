@@ -51,6 +51,8 @@ struct SessionFacts {
   bool frugal = false;                  // they hold no more than they must from one moment to the next
   std::vector<std::string> unpaired;    // the reference's state that the candidate lacks: see state_pairing.h
   std::vector<std::string> state_left;  // that the reference's forward writes and the candidate's does not
+  bool integer_inputs = false;          // the judged call has integers or booleans that the host did not read
+  bool state = false;                   // the module has parameters, or buffers that a caller may load
   std::vector<LaunchId> launches;       // of the candidate's last forward
   double seconds_waited = 0;  // CUDA, until it was open: for a turn, and for processes to be warm
   GpuUse gpu;                 // CUDA, so far: its turns on the GPU

@@ -193,6 +193,30 @@ TEST_P(ClientTest, WritingAnInputIsSeen) {
   EXPECT_EQ(trial(*session, {.seed = 3}).inputs_written.size(), 1u) << "and the next trial begins anew";
 }
 
+TEST_P(ClientTest, WritingStateThatTheReferenceLeavesAloneIsSeen) {
+  const auto scaled = [](int writes_in) {
+    return [writes_in, call = 0](Sketch& s, const Tensors& t) mutable {
+      const auto sum = s.tensor({kN}), out = s.tensor({kN});
+      s.step(make_call("aten::add.Tensor", {tensor_arg(t.x), tensor_arg(t.y)}, tensor_arg(sum)));
+      s.step(make_call("aten::mul.Tensor", {tensor_arg(sum), tensor_arg(t.w)}, tensor_arg(out)));
+      if (call++ == writes_in)
+        s.step(make_call("aten::mul_.Tensor", {tensor_arg(t.w), Arg{0.0}}, tensor_arg(t.w)));
+      return tensor_arg(out);
+    };
+  };
+  for (const int call : {2, 0}) {  // the judged call; one before it
+    auto session = begin(task(true, scaled(-1)), task(false, scaled(call)));
+    const auto report = trial(*session);
+    ASSERT_TRUE(report.comparison) << told(report);
+    EXPECT_TRUE(report.comparison->agrees);
+    EXPECT_EQ(report.state_written, std::vector<std::string>{"w"});
+  }
+  auto both = begin(task(true, scaled(2)), task(false, scaled(2)));
+  EXPECT_TRUE(trial(*both).ok()) << "what the reference writes is compared";
+  auto neither = begin(task(true, scaled(-1)), task(false, scaled(-1)));
+  EXPECT_TRUE(trial(*neither).ok());
+}
+
 TEST_P(ClientTest, ATaskThatSaysNothingIsReported) {
   const auto zero = [](Sketch& s, const Tensors& t) {
     const auto out = s.tensor({kN});

@@ -133,12 +133,19 @@ ttir::Finding finding_from_json(const Json& j) {
 }
 
 Json to_json(const Trial& t) {
-  return {
-      {"seed", t.seed}, {"kind", static_cast<int>(t.kind)}, {"perturb", t.perturb}, {"sanitize", t.sanitize}};
+  return {{"seed", t.seed},
+          {"kind", static_cast<int>(t.kind)},
+          {"perturb", t.perturb},
+          {"gentle", t.gentle},
+          {"sanitize", t.sanitize}};
 }
 
 Trial trial_from_json(const Json& j) {
-  return {j.at("seed"), enum_at(j, "kind", InputKind::kFlipped), j.at("perturb"), j.at("sanitize")};
+  return {.seed = j.at("seed"),
+          .kind = enum_at(j, "kind", InputKind::kRedrawn),
+          .perturb = j.at("perturb"),
+          .gentle = j.at("gentle"),
+          .sanitize = j.at("sanitize")};
 }
 
 Json to_json(const Tolerance& t) {
@@ -161,7 +168,8 @@ Json to_json(const Comparison& c) {
   Json out = {
       {"agrees", c.agrees},           {"structure", c.structure},     {"oracle", static_cast<int>(c.oracle)},
       {"oracle_note", c.oracle_note}, {"conditioned", c.conditioned}, {"defined", c.defined},
-      {"constant", c.constant},       {"insensitive", c.insensitive}, {"outputs", Json::array()}};
+      {"constant", c.constant},       {"insensitive", c.insensitive}, {"finite", c.finite},
+      {"outputs", Json::array()}};
   for (const auto& output : c.outputs) out["outputs"].push_back(to_json(output));
   return out;
 }
@@ -176,6 +184,7 @@ Comparison comparison_from_json(const Json& j) {
   j.at("defined").get_to(c.defined);
   j.at("constant").get_to(c.constant);
   j.at("insensitive").get_to(c.insensitive);
+  j.at("finite").get_to(c.finite);
   for (const auto& output : j.at("outputs")) c.outputs.push_back(output_from_json(output));
   return c;
 }

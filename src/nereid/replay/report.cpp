@@ -5,8 +5,9 @@
 namespace nereid::replay {
 namespace {
 
-constexpr std::string_view kInputKinds[] = {"own",  "zeros",   "ones",     "negative",   "tiny", "huge",
-                                            "ramp", "one_hot", "outliers", "infinities", "nans", "flipped"};
+constexpr std::string_view kInputKinds[] = {"own",  "zeros",   "ones",     "negative",   "tiny",   "huge",
+                                            "ramp", "one_hot", "outliers", "infinities", "nans",   "flipped",
+                                            "wide", "state",   "lowest",   "highest",    "redrawn"};
 
 }  // namespace
 

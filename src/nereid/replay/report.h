@@ -16,8 +16,10 @@ namespace nereid::replay {
 
 enum class Device { kCpu, kCuda };
 
-// What floating-point inputs hold. Integer inputs are always those of the task's own generator. Signs and
-// ranges that the task's own inputs keep (none negative; all within [0, 1]) are kept by all but the last.
+// What inputs hold, and in three of these kinds the state. Integer inputs are those of the task's own
+// generator, but in kLowest to kRedrawn, where floating-point ones are. Inputs that are never negative stay
+// so in all kinds but kFlipped; what leaves the range of the task's own inputs is judged where the reference
+// makes a number of it.
 enum class InputKind {
   kOwn,  // the task's own generator
   kZeros,
@@ -30,8 +32,13 @@ enum class InputKind {
   kOutliers,    // one element in 64 is 2^8 times larger (2^4 in f16)
   kInfinities,  // one element in 64 is an infinity
   kNans,        // one element in 64 is a NaN
-  kFlipped,  // -x, where the task's own inputs are never negative: judged where the reference makes a number
-             // of it
+  kFlipped,     // -x, where the task's own inputs are never negative
+  kWide,        // x * 2^u with u even in [-6, 16], [-3, 4] in f16, of each element
+  kState,    // parameters and persistent buffers, each element with a sign of its own, 2^-2 to 2^4 times as
+             // large
+  kLowest,   // integers and booleans: the least that their domain holds (worker/integer_inputs.h)
+  kHighest,  // ... the most
+  kRedrawn,  // ... any of it by chance; of integer tables that the module registers, too
 };
 std::string_view to_string(InputKind kind);
 std::optional<InputKind> input_kind_from_string(std::string_view name);
@@ -43,7 +50,8 @@ uint64_t phase_seed(uint64_t seed, trace::PhaseKind kind, int call);
 struct Trial {
   uint64_t seed = 0;
   InputKind kind = InputKind::kOwn;
-  bool perturb = true;   // parameters that are constants (gamma = 1, beta = 0) get values that hide nothing
+  bool perturb = true;   // parameters and persistent buffers get values that hide nothing (worker/inputs.h)
+  bool gentle = false;   // of these only constants, where the reference is not for more
   bool sanitize = true;  // CPU: the executor's sanitizer. CUDA: the fenced replay
 };
 
@@ -122,6 +130,8 @@ struct Comparison {
   bool conditioned = false;  // the own error includes what moving the inputs by half an ulp does
   bool defined = true;       // false: the reference is not defined on this kind of input, nothing was judged
 
+  double finite = 1;  // the share of the reference's elements that are numbers
+
   // For the report of degenerate tasks.
   bool constant = false;     // every element of every output is the same number
   bool insensitive = false;  // the outputs are those of an earlier trial although the inputs are not
@@ -137,10 +147,12 @@ struct TrialReport {
   std::optional<Comparison> comparison;     // absent where a failure or a finding came first
   bool perturbed = false;                   // parameters were
   std::vector<std::string> inputs_written;  // the candidate changed these inputs and the reference does not
+  std::vector<std::string> state_written;   // likewise, of parameters and buffers that both have
   double seconds_reference = 0, seconds_candidate = 0, seconds_oracle = 0;
 
   bool ran() const {
-    return applicable && !reference_failed && !failed && findings.empty() && inputs_written.empty();
+    return applicable && !reference_failed && !failed && findings.empty() && inputs_written.empty() &&
+           state_written.empty();
   }
   bool ok() const { return ran() && comparison && comparison->agrees; }
 };
@@ -182,6 +194,7 @@ struct TimeRequest {
   bool graphs_alone = false;  // no launches issued anew besides, no look at what the GPU's clocks do
   // What came out is compared once: what the last timed run gave. Else the trial before is, too.
   bool compare_once = false;
+  bool gentle = false;           // see Trial
   double relative_width = 0.02;  // of the interval of the speedup: narrow enough to stop
 };
 

@@ -68,6 +68,7 @@ class WorkerSession : public Session {
                                               {"may_keep_inputs", r.at("keeps_inputs")},
                                               {"states", states_of(false)},
                                               {"watched", watched(r)},
+                                              {"kept", kept(r)},
                                               {"compared", pairing_.difference.empty()},
                                               {"inputs_written", r.at("inputs_written")}},
                                              {candidate_file.get(), c_->position().fd()}, deadline));
@@ -77,6 +78,8 @@ class WorkerSession : public Session {
     }
     const Json& c = candidate->document;
     gpu_ = r.value("gpu", "");
+    for (const auto index : c.at("written_before").get<std::vector<size_t>>())
+      written_before_.push_back(kept_names_.at(index));
     std::set<int> calls;
     for (const auto* side : {&r, &c})
       for (const auto& call : side->at("calls_used")) calls.insert(call.get<int>());
@@ -189,7 +192,7 @@ class WorkerSession : public Session {
     for (const Json& chosen : alternatives) all.push_back(chosen);  // a later choice counts
     NEREID_TRY(const bool ran, run(report, all, deadline));
     if (!ran) return report;
-    NEREID_TRY_STATUS(judge(report, tolerance, deadline));
+    NEREID_TRY_STATUS(judge(report, tolerance, deadline, true));
     return report;
   }
 
@@ -240,6 +243,17 @@ class WorkerSession : public Session {
     pairing_ = pair_outputs(reference_, candidate_);
     states_ = pair_state(reference_, candidate_);
     facts_.unpaired = states_.unpaired;
+    for (const auto id : trace::tensors_in(judged_forward(reference_)->inputs)) {
+      const auto& value = reference_.values[static_cast<size_t>(id)];
+      facts_.integer_inputs |=
+          trace::is_integral(value.dtype) && !reference_.storages[static_cast<size_t>(value.storage)].pinned;
+    }
+    for (const auto& state : reference_.state) {
+      const auto& value = reference_.values[static_cast<size_t>(state.value)];
+      facts_.state |= (state.parameter || state.persistent) && trace::is_floating(value.dtype);
+      facts_.integer_inputs |=
+          state.persistent && trace::is_integral(value.dtype) && trace::element_count(value) > 1;
+    }
     const auto& steps = judged_forward(candidate_)->steps;
     for (size_t i = 0; i < steps.size(); ++i)
       if (std::holds_alternative<trace::Launch>(steps[i])) facts_.launches.push_back({static_cast<int>(i)});
@@ -302,6 +316,21 @@ class WorkerSession : public Session {
           watched_.push_back({theirs, ours});
           out.push_back(ours);
         }
+    return out;
+  }
+
+  // The candidate's counterparts of the state that the reference's forward leaves alone.
+  Json kept(const Json& r) {
+    const auto written = r.at("state_written").get<std::set<trace::ValueId>>();
+    std::set<trace::StorageId> storages;  // state that is written may be seen under another name, too
+    for (const auto id : written) storages.insert(reference_.values.at(id).storage);
+    Json out = Json::array();
+    for (size_t i = 0; i < states_.values.size(); ++i) {
+      const auto [theirs, ours] = states_.values[i];
+      if (!states_.registered[i] || storages.contains(reference_.values.at(theirs).storage)) continue;
+      out.push_back(ours);
+      kept_names_.push_back(name_of_state(theirs));
+    }
     return out;
   }
 
@@ -473,6 +502,9 @@ class WorkerSession : public Session {
         if (std::find(inputs_mutated_.begin(), inputs_mutated_.end(), i) == inputs_mutated_.end())
           report.inputs_written.push_back(fmt::format("input {}", i));
       }
+      report.state_written = written_before_;
+      for (const auto& index : document.at("kept_written"))
+        report.state_written.push_back(kept_names_.at(index.get<size_t>()));
     } catch (const std::exception& garbled) {
       report.failed =
           Failure{Failure::Kind::kCrashed, {}, std::string("a garbled answer: ") + garbled.what()};
@@ -481,7 +513,8 @@ class WorkerSession : public Session {
     return report.findings.empty();
   }
 
-  Status judge(TrialReport& report, const Tolerance& tolerance, Deadline deadline) {
+  // `again`: this trial's inputs were judged before.
+  Status judge(TrialReport& report, const Tolerance& tolerance, Deadline deadline, bool again = false) {
     if (!pairing_.difference.empty()) {
       report.comparison = Comparison{};
       report.comparison->agrees = false;
@@ -493,7 +526,8 @@ class WorkerSession : public Session {
     NEREID_TRY(auto answer, ask_reference({{"do", "judge"},
                                            {"trial", to_json(report.trial)},
                                            {"tolerance", to_json(tolerance)},
-                                           {"paths", paths_}},
+                                           {"paths", paths_},
+                                           {"again", again}},
                                           {}, deadline));
     if (!answer) {
       report.reference_failed = reference_failure_;
@@ -514,6 +548,8 @@ class WorkerSession : public Session {
   std::vector<std::pair<trace::ValueId, trace::ValueId>> watched_;  // the reference's and the candidate's
   std::vector<std::string> paths_;
   std::vector<size_t> inputs_mutated_;
+  std::vector<std::string> kept_names_;      // state that the reference leaves alone
+  std::vector<std::string> written_before_;  // of these, what the candidate's earlier calls write
   std::shared_ptr<void> memory_;  // this session's part; goes after the workers
   std::shared_ptr<Worker> r_, c_;
   std::optional<Failure> reference_failure_, candidate_failure_;

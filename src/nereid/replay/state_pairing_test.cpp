@@ -49,6 +49,28 @@ TEST(StatePairingTest, DefaultsArePairedByWhatTheyAre) {
   EXPECT_EQ(renamed.unpaired, std::vector<std::string>{"w"});
 }
 
+// A table of 2^-i, and under `noise` one into which random numbers went.
+Trace with_table(const std::string& name, double base, bool noise) {
+  Sketch s;
+  s.phase(PhaseKind::kInit, 0);
+  const auto range = s.tensor({8}), table = s.tensor({8});
+  s.trace.phases.back().steps.push_back(
+      call(noise ? "aten::randn" : "aten::arange", {Arg{List{{Arg{int64_t{8}}}, false}}}, range));
+  s.trace.phases.back().steps.push_back(call("aten::pow.Scalar", {Arg{base}, tensor_arg(range)}, table));
+  if (!name.empty()) s.trace.state.push_back({.name = name, .value = table});
+  return s.trace;
+}
+
+TEST(StatePairingTest, TablesArePairedByHowTheyAreMade) {
+  const auto reference = with_table("slopes", 0.5, false);
+  EXPECT_EQ(pair_state(reference, with_table("alibi", 0.5, false)).values, (Pairs{{1, 1}}));
+  EXPECT_EQ(pair_state(reference, with_table("", 0.5, false)).values, (Pairs{{1, 1}})) << "registered or not";
+  EXPECT_TRUE(pair_state(reference, with_table("alibi", 0.25, false)).values.empty());
+  EXPECT_TRUE(pair_state(with_table("w", 0.5, true), with_table("v", 0.5, true)).values.empty());
+  EXPECT_EQ(made_by_chance(reference), std::vector<bool>{false});
+  EXPECT_EQ(made_by_chance(with_table("w", 0.5, true)), std::vector<bool>{true});
+}
+
 TEST(StatePairingTest, WhatIsLeftOutIsSaid) {
   const auto reference = with_state({{"gamma", {4}, "ones"}, {"beta", {4}, "zeros"}});
   const auto pairing = pair_state(reference, with_state({{"dummy", {5}, "ones"}, {"beta", {4}, "zeros"}}));

@@ -38,7 +38,7 @@ class RemoteProgram final : public cuda::TimedProgram {
 class TimedSession {
  public:
   TimedSession(const TimedSides& sides, const TimeRequest& request, Deadline deadline)
-      : sides_(sides), request_(request), deadline_(deadline) {}
+      : sides_(sides), request_(request), gentle_(request.gentle), deadline_(deadline) {}
 
   Result<TimeReport> run() {
     report_.device = sides_.device;
@@ -54,10 +54,17 @@ class TimedSession {
  private:
   // False where the task has no input that this kind would change.
   Result<bool> one_kind(InputKind kind) {
-    const Trial trial{
-        .seed = request_.seed + report_.kinds.size(), .kind = kind, .perturb = true, .sanitize = false};
+    Trial trial{.seed = request_.seed + report_.kinds.size(),
+                .kind = kind,
+                .perturb = true,
+                .gentle = gentle_,
+                .sanitize = false};
     const Since trying = since();
     NEREID_TRY(TrialReport ran, request_.compare_once ? sides_.replay(trial) : sides_.trial(trial));
+    if (ran.reference_failed && kind == InputKind::kOwn && !gentle_) {
+      gentle_ = trial.gentle = true;
+      NEREID_TRY(ran, request_.compare_once ? sides_.replay(trial) : sides_.trial(trial));
+    }
     spend("trial", trying);
     if (!ran.applicable || ran.reference_failed) return false;
     NEREID_TRY(const bool chosen, choose(ran));
@@ -274,6 +281,7 @@ class TimedSession {
 
   const TimedSides& sides_;
   const TimeRequest& request_;
+  bool gentle_;
   const Deadline deadline_;
   TimeReport report_;
   std::vector<cuda::Comparison> comparisons_;  // one for each of report_.kinds

@@ -38,6 +38,8 @@ struct Script {
   int64_t peak_bytes = 0;
   std::optional<Error> refuse;
   bool refuse_once = false;
+  std::vector<int> alternatives;  // tried
+  replay::SessionFacts facts;
 
   static replay::TrialReport agreed(const replay::Trial& t) {
     replay::TrialReport report;
@@ -63,7 +65,9 @@ struct Script {
 
 class FakeSession : public replay::Session {
  public:
-  explicit FakeSession(Script& script) : script_(script) { facts_.peak_bytes = script.peak_bytes; }
+  explicit FakeSession(Script& script) : script_(script), facts_(script.facts) {
+    facts_.peak_bytes = script.peak_bytes;
+  }
   const replay::SessionFacts& facts() const override { return facts_; }
   Result<replay::TrialReport> trial(const replay::Trial& trial, const replay::Tolerance&, Deadline) override {
     script_.trials.push_back(trial);
@@ -74,6 +78,7 @@ class FakeSession : public replay::Session {
   }
   Result<replay::TrialReport> try_alternative(replay::LaunchId, int index, const replay::Tolerance&,
                                               Deadline) override {
+    script_.alternatives.push_back(index);
     return script_.alternative(index);
   }
   Result<replay::TimeReport> time(const replay::TimeRequest& request, const replay::Tolerance&,
@@ -262,8 +267,8 @@ TEST_F(Ladder, WhatIsVerifiedOnACpuIsCompiledAhead) {
 TEST_F(Ladder, AnHonestCandidateIsVerified) {
   const auto v = judge({.trials = 3, .seed = 5});
   EXPECT_EQ(v.word, Word::kVerified) << headline(v);
-  EXPECT_EQ(v.coverage.trials, 14);
-  EXPECT_EQ(v.coverage.inputs.size(), 12U);
+  EXPECT_EQ(v.coverage.trials, 15);
+  EXPECT_EQ(v.coverage.inputs.size(), 13U);
   EXPECT_EQ(v.coverage.launches, 1);
   EXPECT_EQ(v.coverage.left_out, 1);
   EXPECT_EQ(v.coverage.draws, 1);
@@ -285,7 +290,12 @@ TEST_F(Ladder, FewKindsAreFewerWhereATaskIsLarge) {
     for (const auto& trial : script_.trials) found.push_back(trial.kind);
     return found;
   };
-  EXPECT_EQ(kinds(2000, false).size(), 13U);
+  EXPECT_EQ(kinds(2000, false).size(), 14U) << "neither integers nor state to change";
+  script_.facts.integer_inputs = script_.facts.state = true;
+  EXPECT_EQ(kinds(2000, false).size(), 18U);
+  EXPECT_EQ(kinds(256, true).back(), InputKind::kRedrawn);
+  EXPECT_EQ(kinds(257, true).size(), 3U);
+  script_.facts = {};
   EXPECT_THAT(kinds(256, true), ElementsAre(InputKind::kOwn, InputKind::kOwn, InputKind::kHuge, InputKind::kOutliers, InputKind::kNegative));
   EXPECT_THAT(kinds(257, true), ElementsAre(InputKind::kOwn, InputKind::kHuge));
 }
@@ -473,7 +483,7 @@ TEST_F(Ladder, KindsThatDoNotApplyAreNotCounted) {
   };
   const auto v = judge();
   EXPECT_EQ(v.word, Word::kVerified);
-  EXPECT_EQ(v.coverage.inputs.size(), 9U);
+  EXPECT_EQ(v.coverage.inputs.size(), 10U);
 }
 
 TEST_F(Ladder, FailuresOfTheCandidate) {
@@ -503,6 +513,36 @@ TEST_F(Ladder, WrittenInputsAreDisallowed) {
   const auto v = judge();
   EXPECT_EQ(v.word, Word::kDisallowed);
   EXPECT_EQ(v.evidence[0].rule, "input-written");
+}
+
+TEST_F(Ladder, WrittenStateIsDisallowed) {
+  script_.trial = [](const replay::Trial& t) {
+    auto report = Script::agreed(t);
+    report.state_written = {"fc.weight"};
+    return report;
+  };
+  const auto v = judge();
+  EXPECT_EQ(v.word, Word::kDisallowed);
+  EXPECT_EQ(v.evidence[0].rule, "state-written");
+  EXPECT_THAT(v.evidence[0].sentence, HasSubstr("fc.weight"));
+}
+
+TEST_F(Ladder, StateIsPerturbedAsFarAsTheReferenceBearsIt) {
+  script_.facts.state = true;
+  const auto gently = [&](auto&& spoil) {
+    script_.trials.clear();
+    script_.trial = [=](const replay::Trial& t) {
+      auto report = Script::agreed(t);
+      if (!t.gentle) spoil(report);
+      return report;
+    };
+    EXPECT_EQ(judge().word, Word::kVerified);
+    return script_.trials.back().gentle;
+  };
+  EXPECT_FALSE(gently([](replay::TrialReport&) {}));
+  EXPECT_TRUE(gently([](replay::TrialReport& r) { r.comparison.reset(), r.reference_failed.emplace(); }));
+  EXPECT_TRUE(gently([](replay::TrialReport& r) { r.comparison->finite = 0.5; }));
+  EXPECT_TRUE(gently([](replay::TrialReport& r) { r.comparison->outputs[0].own_error = 0.5; }));
 }
 
 TEST_F(Ladder, AFaultIsTriedAgainAndThenTold) {
@@ -585,12 +625,19 @@ TEST_F(Ladder, IntegersThatTheHostReadsAreDrawnAgain) {
 TEST_F(Ladder, EveryConfigurationIsCompared) {
   auto& phase = candidate_.trace().phases.back();
   auto& launch = std::get<trace::Launch>(phase.steps[0]);
-  launch.alternatives.resize(4);
+  launch.alternatives.resize(6);
+  for (int64_t i = 0; i < 4; ++i) launch.alternatives[static_cast<size_t>(i)].grid = {i + 1, 1, 1};
+  launch.alternatives[4].grid = launch.alternatives[1].grid;  // does what another does
+  launch.alternatives[5].grid = launch.alternatives[0].grid;
   launch.alternatives[2].config = "BLOCK=64";
   auto v = judge();
   EXPECT_EQ(v.word, Word::kVerified);
-  EXPECT_EQ(v.coverage.alternatives, 4);
-  EXPECT_EQ(v.coverage.alternatives_run, 4);
+  EXPECT_EQ(v.coverage.alternatives, 6);
+  EXPECT_EQ(v.coverage.alternatives_run, 6);
+  EXPECT_EQ(script_.alternatives.size(), 9U) << "three that differ, on three kinds of input";
+  v = judge({.time_limit = 0});
+  EXPECT_EQ(v.word, Word::kTimedOut) << "what was not run is not verified";
+  EXPECT_EQ(v.evidence[0].rule, "configurations");
   script_.alternative = [](int index) { return index == 2 ? Script::wrong({}) : Script::agreed({}); };
   v = judge();
   EXPECT_EQ(v.word, Word::kMismatch);

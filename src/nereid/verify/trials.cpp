@@ -5,26 +5,33 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
+#include <span>
+#include <utility>
 
 #include "nereid/base/interrupt.h"
+#include "nereid/trace/notation.h"
 
 namespace nereid::verify {
 namespace {
 
 using replay::InputKind;
 
-constexpr std::array kOtherKinds = {InputKind::kZeros,  InputKind::kOnes,     InputKind::kNegative,
-                                    InputKind::kTiny,   InputKind::kHuge,     InputKind::kRamp,
-                                    InputKind::kOneHot, InputKind::kOutliers, InputKind::kInfinities,
-                                    InputKind::kNans,   InputKind::kFlipped};
+constexpr std::array kOtherKinds = {
+    InputKind::kZeros,      InputKind::kOnes,   InputKind::kNegative, InputKind::kTiny,
+    InputKind::kHuge,       InputKind::kRamp,   InputKind::kOneHot,   InputKind::kOutliers,
+    InputKind::kInfinities, InputKind::kNans,   InputKind::kFlipped,  InputKind::kWide,
+    InputKind::kState,      InputKind::kLowest, InputKind::kHighest,  InputKind::kRedrawn};
 // Where a trial takes long, those that find the most; and the first of them finds nine in ten of what the task's own
 // inputs do not show.
-constexpr std::array kFewKinds = {InputKind::kHuge, InputKind::kOutliers, InputKind::kNegative};
+constexpr std::array kFewKinds = {InputKind::kHuge, InputKind::kOutliers, InputKind::kNegative,
+                                  InputKind::kRedrawn};
+constexpr std::array kBriefKinds = {InputKind::kHuge, InputKind::kRedrawn};
 constexpr int64_t kLargeTask = int64_t{256} << 20;  // bytes of memory, of both workers
 constexpr double kNoDigit = 0.1;                          // of the output's scale
-constexpr double kLongTrial = 3, kLongAlternatives = 20;  // seconds
+constexpr double kLongTrial = 3;                          // seconds
+constexpr double kConfigurationLimits = 4;  // all configurations together take at most so many time limits
 constexpr size_t kMostLeftOut = 16;
-constexpr int kMostAlternatives = 64;
 constexpr size_t kMostFindings = 5;
 
 uint64_t trial_seed(uint64_t seed, int draw, int number) {
@@ -87,7 +94,50 @@ Evidence at(const replay::Where& where, std::string_view rule, std::string sente
   return e;
 }
 
+// Of the numbers that a launch is given, those of two kernels with equal numbers and text do the same.
+std::string text_of(const trace::Trace& trace, const trace::Alternative& alternative, replay::Device device) {
+  std::string text;
+  if (alternative.kernel >= 0) {
+    const auto& kernel = trace.kernels.at(static_cast<size_t>(alternative.kernel));
+    text = device == replay::Device::kCpu ? kernel.ttir : kernel.hash;
+  }
+  for (const auto n : alternative.grid) text += fmt::format("\n{}", n);
+  for (const auto& arg : alternative.args) {
+    if (const auto* pointer = std::get_if<trace::PointerArg>(&arg))
+      text += fmt::format("\np {} {}", pointer->value, pointer->offset);
+    else if (const auto* d = std::get_if<trace::DescriptorArg>(&arg))
+      text += fmt::format("\nd {} {} {} {} {}", d->value, fmt::join(d->shape, "x"),
+                          fmt::join(d->strides, "x"), fmt::join(d->block, "x"), d->nan_padding);
+    else if (const auto* i = std::get_if<trace::IntArg>(&arg))
+      text += fmt::format("\ni {}", i->value);
+    else
+      text += fmt::format("\nf {:a}", std::get<trace::FloatArg>(arg).value);
+  }
+  for (const auto& call : alternative.before) text += "\n" + trace::call_text(trace, call);
+  return text;
+}
+
 }  // namespace
+
+std::vector<Configuration> distinct_configurations(const TraceFacts& candidate, replay::Device device) {
+  std::vector<Configuration> found;
+  const auto& steps = candidate.trace->phases.at(static_cast<size_t>(candidate.judged())).steps;
+  for (size_t step = 0; step < steps.size(); ++step) {
+    const auto* launch = std::get_if<trace::Launch>(&steps[step]);
+    if (!launch || launch->alternatives.size() < 2) continue;
+    std::map<std::string, size_t> seen;  // its place in `found`; the first of all is run by every trial
+    seen[text_of(*candidate.trace, launch->alternatives[0], device)] = SIZE_MAX;
+    for (size_t i = 1; i < launch->alternatives.size(); ++i) {
+      const auto [place, fresh] =
+          seen.emplace(text_of(*candidate.trace, launch->alternatives[i], device), found.size());
+      if (fresh)
+        found.push_back({static_cast<int>(step), static_cast<int>(i)});
+      else if (place->second != SIZE_MAX)
+        ++found[place->second].equals;
+    }
+  }
+  return found;
+}
 
 Trials::Trials(replay::Session& session, const TraceFacts& reference, const TraceFacts& candidate,
                const RuleReport& rules, const Settings& settings, Verdict& verdict)
@@ -97,6 +147,7 @@ Trials::Trials(replay::Session& session, const TraceFacts& reference, const Trac
       rules_(rules),
       settings_(settings),
       verdict_(verdict),
+      configurations_(distinct_configurations(candidate, settings.device)),
       blind_(candidate.blind_to_values()),
       brief_(settings.few_kinds && session.facts().peak_bytes > kLargeTask) {}
 
@@ -104,7 +155,6 @@ Status Trials::run(int draw) {
   NEREID_TRY_STATUS(own_inputs(draw));
   if (draw > 0) return ok_status();
   if (good()) NEREID_TRY_STATUS(other_inputs());
-  if (good()) NEREID_TRY_STATUS(alternatives());
   auto& c = verdict_.coverage;
   if (judged_trials_ > 1 && constant_trials_ == judged_trials_) {
     c.degenerate = "the reference gives the same number everywhere";
@@ -120,26 +170,33 @@ Result<replay::TrialReport> Trials::one(InputKind kind, int number, bool checked
       .seed = trial_seed(settings_.seed, static_cast<int>(verdict_.coverage.draws), number),
       .kind = kind,
       .perturb = true,
+      .gentle = gentle_,
       .sanitize = number == 0 || (checked && first_seconds_ < kLongTrial)};
+  return session_.trial(trial, tolerance_on(kind), settings_.within(20 * settings_.time_limit + 60));
+}
+
+// Other kinds of input are for what goes wrong altogether; how exactly a sum is taken is judged on the task's
+// own.
+replay::Tolerance Trials::tolerance_on(InputKind kind) const {
   auto tolerance = settings_.tolerance;
-  // Other kinds of input are for what goes wrong altogether; how exactly a sum is taken is judged on the
-  // task's own.
   if (kind != InputKind::kOwn) tolerance.factor *= kSlackOnOtherKinds;
-  return session_.trial(trial, tolerance, settings_.within(20 * settings_.time_limit + 60));
+  return tolerance;
 }
 
 Status Trials::own_inputs(int draw) {
   const int count = draw == 0 && !brief_ ? std::max(1, settings_.trials) : 1;
   for (int number = 0; number < count && good(); ++number) {
-    NEREID_TRY(const auto report, one(InputKind::kOwn, number, !blind_));
+    NEREID_TRY(auto report, one(InputKind::kOwn, number, !blind_));
     const bool fresh = number == 0;
+    if (fresh) NEREID_TRY_STATUS(choose_perturbation(report));
     if (fresh) first_seconds_ = report.seconds_candidate + report.seconds_reference + report.seconds_oracle;
     if (report.reference_failed)
       return input_error("the reference fails: {} ({})", report.reference_failed->message,
                          describe(report.reference_failed->where));
     verdict_.coverage.sanitized |= report.trial.sanitize && settings_.device == replay::Device::kCpu;
     verdict_.coverage.fenced |= report.trial.sanitize && settings_.device == replay::Device::kCuda;
-    if (report.failed || !report.findings.empty() || (!report.inputs_written.empty() && !rules_.ignored)) {
+    const bool written = !report.inputs_written.empty() || !report.state_written.empty();
+    if (report.failed || !report.findings.empty() || (written && !rules_.ignored)) {
       NEREID_TRY([[maybe_unused]] const bool agreed, take(report, number));
       break;
     }
@@ -150,7 +207,31 @@ Status Trials::own_inputs(int draw) {
       if (!good()) break;
     }
     NEREID_TRY([[maybe_unused]] const bool agreed, take(report, number));
+    if (fresh && draw == 0 && good()) NEREID_TRY_STATUS(configurations(InputKind::kOwn, number));
   }
+  return ok_status();
+}
+
+// State is perturbed as far as the reference bears it: where all of it changed makes it fail, or leaves fewer
+// numbers than constants alone do, constants alone are.
+Status Trials::choose_perturbation(replay::TrialReport& report) {
+  const auto bears = [](const replay::TrialReport& r) {
+    if (r.reference_failed) return -1.0;
+    if (!r.comparison || !r.comparison->structure.empty()) return 1.0;
+    double own_error = 0;
+    for (const auto& output : r.comparison->outputs) own_error = std::max(own_error, output.own_error);
+    return own_error > kNoDigit ? 0.5 * r.comparison->finite : r.comparison->finite;
+  };
+  const double all = bears(report);
+  if (gentle_ || all >= 1 || !session_.facts().state) return ok_status();
+  gentle_ = true;
+  NEREID_TRY(auto gently, one(InputKind::kOwn, 0, !blind_));
+  if (bears(gently) > all) {
+    report = std::move(gently);
+    return ok_status();
+  }
+  gentle_ = false;
+  NEREID_TRY(report, one(InputKind::kOwn, 0, !blind_));  // the trial that what follows goes on from
   return ok_status();
 }
 
@@ -195,44 +276,59 @@ Status Trials::leave_out() {
 
 Status Trials::other_inputs() {
   const bool few = settings_.few_kinds || first_seconds_ > kLongTrial;
-  const auto* kinds = few ? kFewKinds.data() : kOtherKinds.data();
-  const size_t count = brief_ ? 1 : few ? kFewKinds.size() : kOtherKinds.size();
-  for (size_t i = 0; i < count && good(); ++i) {
-    const int number = settings_.trials + static_cast<int>(i);
-    NEREID_TRY(const auto report, one(kinds[i], number, !blind_));
+  const std::span<const InputKind> kinds = brief_ ? std::span<const InputKind>(kBriefKinds)
+                                           : few  ? std::span<const InputKind>(kFewKinds)
+                                                  : std::span<const InputKind>(kOtherKinds);
+  int number = settings_.trials;
+  for (const auto kind : kinds) {
+    if (!good()) break;
+    if (kind >= InputKind::kLowest && !session_.facts().integer_inputs) continue;
+    if (kind == InputKind::kState && !session_.facts().state) continue;
+    NEREID_TRY(const auto report, one(kind, ++number, !blind_));
     NEREID_TRY([[maybe_unused]] const bool agreed, take(report, number));
+    const bool finds_most = kind == InputKind::kHuge || kind == InputKind::kOutliers;
+    if (good() && finds_most && report.applicable && !report.reference_failed)
+      NEREID_TRY_STATUS(configurations(kind, number));
   }
   return ok_status();
 }
 
-Status Trials::alternatives() {
+Status Trials::configurations(InputKind kind, int number) {
   const auto& steps = candidate_.trace->phases.at(static_cast<size_t>(candidate_.judged())).steps;
-  std::vector<std::pair<int, int>> untried;  // step, alternative
-  for (const int step : rules_.live_launches)
-    if (const auto* launch = std::get_if<trace::Launch>(&steps[static_cast<size_t>(step)]))
-      for (size_t i = 1; i < launch->alternatives.size(); ++i)
-        untried.emplace_back(step, static_cast<int>(i));
-  verdict_.coverage.alternatives_run = rules_.launches;  // the first of each
-  if (untried.empty()) return ok_status();
-
-  const int number = settings_.trials + static_cast<int>(kOtherKinds.size());
-  NEREID_TRY(const auto base, one(InputKind::kOwn, number, true));
-  NEREID_TRY(bool agreed, take(base, number));
-  const Stopwatch watch;
-  const size_t stride = (untried.size() + kMostAlternatives - 1) / kMostAlternatives;
-  for (size_t i = 0; agreed && i < untried.size() && watch.seconds() < kLongAlternatives; i += stride) {
+  auto& run = verdict_.coverage.alternatives_run;
+  const bool first = !std::exchange(configurations_counted_, true);
+  if (first) run = rules_.alternatives;  // what is equal to another counts with it
+  int64_t left = 0;
+  for (const auto& configuration : configurations_) left += configuration.equals;
+  if (first) run -= left;
+  const double most = kConfigurationLimits * settings_.time_limit;
+  for (size_t i = 0; i < configurations_.size(); ++i) {
+    const auto& [step, index, equals] = configurations_[i];
     if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
-    const auto [step, index] = untried[i];
+    if (configuration_seconds_ > most) {
+      end(Word::kTimedOut,
+          {.rule = "configurations",
+           .sentence = fmt::format(
+               "There are {} different configurations to run; after {} s {} of them were, on inputs of kind "
+               "'{}'. Offer fewer, or raise --time-limit: {:g} times that is what all may take.",
+               configurations_.size(), std::lround(configuration_seconds_), i, replay::to_string(kind),
+               kConfigurationLimits)});
+      return ok_status();
+    }
+    const Stopwatch watch;
+    NEREID_TRY(const auto report, session_.try_alternative({step}, index, tolerance_on(kind),
+                                                           settings_.within(20 * settings_.time_limit + 60)));
+    configuration_seconds_ += watch.seconds();
     const auto& launch = std::get<trace::Launch>(steps[static_cast<size_t>(step)]);
     const auto& alternative = launch.alternatives[static_cast<size_t>(index)];
-    NEREID_TRY(const auto report, session_.try_alternative({step}, index, settings_.tolerance,
-                                                           settings_.within(20 * settings_.time_limit + 60)));
     // A configuration that the GPU cannot run is passed over, as Triton's autotuner does.
     if (settings_.device == replay::Device::kCuda && report.failed &&
         report.failed->kind == replay::Failure::Kind::kUnsupported)
       continue;
-    NEREID_TRY(agreed, take(report, number, fmt::format("with the configuration {}", alternative.config)));
-    verdict_.coverage.alternatives_run += agreed ? 1 : 0;
+    NEREID_TRY(const bool agreed,
+               take(report, number, fmt::format("with the configuration {}", alternative.config)));
+    if (!agreed) return ok_status();
+    if (first) run += equals;
   }
   return ok_status();
 }
@@ -248,12 +344,19 @@ Result<bool> Trials::take(const replay::TrialReport& report, int number, const s
   if (report.trial.kind == InputKind::kFlipped && (report.failed || !report.findings.empty())) return true;
   std::string when = circumstances;
   if (report.trial.kind != InputKind::kOwn)
-    when = fmt::format("on inputs of kind '{}'", replay::to_string(report.trial.kind));
+    when += fmt::format("{}on inputs of kind '{}'", when.empty() ? "" : " ",
+                        replay::to_string(report.trial.kind));
   if (report.failed && take_failure(*report.failed, when)) return false;
   if (!report.inputs_written.empty() && !rules_.ignored) {
     end(Word::kDisallowed, {.rule = "input-written",
                             .sentence = fmt::format("forward writes {}, which the reference leaves alone.",
                                                     report.inputs_written.front())});
+    return false;
+  }
+  if (!report.state_written.empty() && !rules_.ignored) {
+    end(Word::kDisallowed, {.rule = "state-written",
+                            .sentence = fmt::format("forward changes {}, which the reference's leaves alone.",
+                                                    fmt::join(report.state_written, ", "))});
     return false;
   }
   if (take_findings(report, when)) return false;

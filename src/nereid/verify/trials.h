@@ -12,6 +12,17 @@ namespace nereid::verify {
 // Of the tolerance, on inputs of other kinds than the task's own.
 inline constexpr double kSlackOnOtherKinds = 16;
 
+// One way to do a launch of the judged forward: what an autotuner or a heuristic could choose in place of the
+// first.
+struct Configuration {
+  int step = 0, index = 0;  // of the launch in its phase, of the alternative
+  int64_t equals = 1;       // alternatives of that launch that do the same, itself among them
+};
+// The alternatives of all launches of the judged forward, each once: left out is what has the same kernel,
+// grid, arguments and preparations as another of the same launch. On a CPU kernels with the same text are the
+// same.
+std::vector<Configuration> distinct_configurations(const TraceFacts& candidate, replay::Device device);
+
 // Runs one session's trials: the task's own inputs, launches left out one at a time, every other kind of
 // input, and the configurations that autotuners were offered. What is found goes into `verdict`: its word
 // stays kVerified while nothing is wrong.
@@ -33,10 +44,13 @@ class Trials {
   // `checked`: every access is looked at (on CUDA: fenced), where the trial is not too long for that.
   Result<replay::TrialReport> one(replay::InputKind kind, int number, bool checked);
   Status own_inputs(int draw);
+  Status choose_perturbation(replay::TrialReport& report);
   Result<LeftOut> without(std::vector<int> steps);
   Status leave_out();
   Status other_inputs();
-  Status alternatives();
+  // Every other configuration of every launch, on the inputs of the trial before.
+  Status configurations(replay::InputKind kind, int number);
+  replay::Tolerance tolerance_on(replay::InputKind kind) const;
   void tell_times(const replay::TimeReport& report);
 
   // True where the report is a comparison that agrees; else the verdict says what was wrong (or the kind did
@@ -55,10 +69,14 @@ class Trials {
   const RuleReport& rules_;
   const Settings& settings_;
   Verdict& verdict_;
+  const std::vector<Configuration> configurations_;
   const bool blind_;  // what one trial shows of the candidate's accesses, it shows for all
   const bool brief_;          // one draw of the task's own inputs, and one other kind
   double first_seconds_ = 0;  // of the first trial: later ones are spared where it was long
   double worst_ratio_ = -1;   // error over tolerance of what `verdict.errors` tells
+  double configuration_seconds_ = 0;  // spent on configurations
+  bool gentle_ = false;               // see replay::Trial
+  bool configurations_counted_ = false;
   int judged_trials_ = 0, constant_trials_ = 0, insensitive_trials_ = 0;
 };
 

@@ -38,6 +38,7 @@ Status Trials::time(std::shared_ptr<replay::KnownReference> known) {
   request.relative_width = settings_.timing_width;
   request.seed = settings_.seed ^ 0x71AE;
   request.seconds = settings_.timing_seconds;
+  request.gentle = gentle_;
   request.slack = kSlackOnOtherKinds;
   request.least = least_work(candidate_);
   if (blind_) request.kinds = {replay::InputKind::kOwn};

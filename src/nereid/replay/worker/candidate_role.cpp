@@ -1,12 +1,13 @@
 // The candidate's worker. Requests:
 //   load {"threads", "may_keep_inputs", "states": [value...], "inputs_written": [index...],
-//         "watched": [value...], "compared": bool}
+//         "watched": [value...], "kept": [value...], "compared": bool}
 //        + trace, position; nothing is handed over where outputs that differ in number or shape are not
 //        compared
-//     -> {"footprint", "outputs_block", "calls_used", "state_written": [value...]}; of what is watched
+//     -> {"footprint", "outputs_block", "calls_used", "state_written": [value...], of what is watched,
+//         "written_before": [index...]}, of what is kept, by calls before the judged one
 //   attach {"calls": [call...], "frugal"} + the reference's block -> {} + the block its outputs go to
 //   run {"seed", "sanitize", "seconds", "alternatives": [[step, index]...]}
-//     -> {"findings", "finding_count", "inputs_written": [index...], "seconds"}
+//     -> {"findings", "finding_count", "inputs_written": [index...], "kept_written": [index...], "seconds"}
 //   leave_out {"steps", "seconds"} -> {"changed": [bool...]}
 //   rest {} -> {}: holds nothing, until what needs it makes it again
 // Where memory is dear ("frugal") the blocks are mapped only while something is copied, when no kernel runs:
@@ -62,6 +63,8 @@ class CandidateRole : public Role {
     options.may_keep_inputs = request.document.at("may_keep_inputs").get<bool>();
     options.state_values = states_;
     options.watched = request.document.at("watched").get<std::vector<ValueId>>();
+    kept_ = request.document.value("kept", std::vector<ValueId>{});
+    options.kept = kept_;
     load(loaded_, request, machine_, options);
     if (request.document.at("compared").get<bool>()) {
       for (const auto value : loaded_.program->outputs()) outputs_.push_back(value);
@@ -74,7 +77,8 @@ class CandidateRole : public Role {
     return {{"footprint", loaded_.program->footprint()},
             {"outputs_block", out_layout_.bytes()},
             {"calls_used", loaded_.program->calls_used()},
-            {"state_written", loaded_.program->written_state()}};
+            {"state_written", loaded_.program->written_state()},
+            {"written_before", loaded_.program->written_before()}};
   }
 
   std::vector<ValueId> judged_inputs() const {
@@ -179,16 +183,12 @@ class CandidateRole : public Role {
     hand_over();
     Json answer = {{"findings", Json::array()},
                    {"finding_count", replay.finding_count()},
-                   {"inputs_written", Json::array()},
+                   {"inputs_written", replay.changed(judged_inputs())},
+                   {"kept_written", replay.changed(kept_)},
                    {"seconds", watch.seconds()}};
     constexpr size_t kMaxFindings = 64;
     for (size_t i = 0; i < std::min(replay.findings().size(), kMaxFindings); ++i)
       answer["findings"].push_back(to_json(replay.findings()[i]));
-    const auto changed = replay.changed_inputs();
-    const auto inputs = judged_inputs();
-    for (size_t i = 0; i < inputs.size(); ++i)
-      if (std::ranges::find(changed, loaded_.trace.values[inputs[i]].storage) != changed.end())
-        answer["inputs_written"].push_back(i);
     const bool quick = watch.seconds() < kQuickTrial || ++shuffled_ == 1;
     if (options_.sanitize && quick && replay.findings().empty() && !replay.communicating_steps().empty())
       run_shuffled(document, answer);
@@ -255,6 +255,7 @@ class CandidateRole : public Role {
 
   Machine& machine_;
   Loaded loaded_;
+  std::vector<ValueId> kept_;              // state that the reference leaves alone
   std::vector<ValueId> states_, outputs_;  // outputs, then inputs and state that the reference writes
   std::vector<int> calls_;
   BlockLayout in_layout_, out_layout_;

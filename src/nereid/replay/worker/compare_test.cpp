@@ -235,17 +235,22 @@ TEST(CompareTest, IntegersThatRoundingDecides) {
   EXPECT_TRUE(compare(tensors, {}).agrees);
 }
 
-TEST(InputsTest, KindsKeepSignsAndRanges) {
+TEST(InputsTest, KindsKeepSignsAndSayWhereRangesAreLeft) {
   auto generator = at::globalContext().defaultGenerator(c10::Device(c10::kCPU)).clone();
-  for (int k = 1; k <= static_cast<int>(InputKind::kFlipped); ++k) {
+  for (int k = 1; k <= static_cast<int>(InputKind::kRedrawn); ++k) {
     const auto kind = static_cast<InputKind>(k);
     auto unit = at::rand({40, 50});
     const auto before = unit.clone();
-    const bool applied = apply_kind(unit, kind, generator);
+    bool widened = false;
+    const bool applied = apply_kind(unit, kind, generator, &widened);
     EXPECT_EQ(applied, !at::equal(unit, before)) << to_string(kind);
-    if (kind >= InputKind::kInfinities) continue;
-    EXPECT_GE(unit.min().item().toDouble(), 0) << to_string(kind);
-    EXPECT_LE(unit.max().item().toDouble(), 1) << to_string(kind);
+    if (kind == InputKind::kInfinities || kind == InputKind::kNans) continue;
+    EXPECT_EQ(unit.min().item().toDouble() < 0, kind == InputKind::kFlipped) << to_string(kind);
+    EXPECT_EQ(unit.max().item().toDouble() > 1,
+              kind == InputKind::kHuge || kind == InputKind::kOutliers || kind == InputKind::kWide)
+        << to_string(kind);
+    EXPECT_EQ(widened, unit.min().item().toDouble() < 0 || unit.max().item().toDouble() > 1)
+        << to_string(kind);
   }
   auto integers = at::arange(10);
   EXPECT_FALSE(apply_kind(integers, InputKind::kZeros, generator));
@@ -276,15 +281,71 @@ TEST(InputsTest, LargeTensorsAreChangedInPartsAsIfWhole) {
   EXPECT_NEAR(static_cast<double>(where.numel()), 9'000'003 / 64.0, 1);
 }
 
-TEST(InputsTest, OnlyConstantsArePerturbed) {
+TEST(InputsTest, OneNumberBecomesAnotherOne) {
   auto generator = at::globalContext().defaultGenerator(c10::Device(c10::kCPU)).clone();
-  auto ones = at::ones({100}), zeros = at::zeros({100}), random = at::randn({100});
-  EXPECT_TRUE(perturb(ones, generator));
-  EXPECT_GT(ones.min().item().toDouble(), 0.7);
-  EXPECT_GT(ones.std().item().toDouble(), 0.05);
-  EXPECT_TRUE(perturb(zeros, generator));
-  EXPECT_GT(zeros.std().item().toDouble(), 0.1);
-  EXPECT_FALSE(perturb(random, generator));
+  for (const double was : {1.0, 0.0, -2.5}) {
+    int changed = 0;
+    for (int k = 1; k <= static_cast<int>(InputKind::kWide); ++k) {
+      auto one = at::full({}, was, at::kFloat);
+      const bool applied = apply_kind(one, static_cast<InputKind>(k), generator);
+      EXPECT_EQ(applied, one.item().toDouble() != was) << was << " " << k;
+      EXPECT_LT(std::abs(one.item().toDouble()), 21);
+      changed += applied;
+    }
+    EXPECT_GE(changed, 5) << was;
+  }
+}
+
+TEST(InputsTest, ConstantsArePerturbed) {
+  auto generator = at::globalContext().defaultGenerator(c10::Device(c10::kCPU)).clone();
+  auto ones = at::ones({100}), zeros = at::zeros({100}), random = at::randn({100}),
+       scale = at::full({100}, -1e-6);
+  for (auto* change : {perturb_constant, perturb}) {
+    EXPECT_TRUE(change(ones.fill_(1), generator));
+    EXPECT_GT(ones.min().item().toDouble(), 0.7);
+    EXPECT_GT(ones.std().item().toDouble(), 0.05);
+    EXPECT_TRUE(change(zeros.zero_(), generator));
+    EXPECT_GT(zeros.std().item().toDouble(), 0.1);
+    EXPECT_TRUE(change(scale.fill_(-1e-6), generator));
+    EXPECT_LT(scale.max().item().toDouble(), -0.7) << "a LayerScale is brought to order one";
+  }
+  EXPECT_FALSE(perturb_constant(random, generator));
+}
+
+TEST(InputsTest, TablesArePerturbedWithinWhatTheyKeepTo) {
+  auto generator = at::globalContext().defaultGenerator(c10::Device(c10::kCPU)).clone();
+  const auto far = [](const at::Tensor& now, const at::Tensor& was) {
+    return now.sub(was).norm().item().toDouble() / was.norm().item().toDouble();
+  };
+  const auto eye = at::zeros({32, 32}).fill_diagonal_(1);
+  auto identity = eye.clone();
+  EXPECT_TRUE(perturb(identity, generator));
+  EXPECT_GT(identity.min().item().toDouble(), 0) << "no zero is left";
+  EXPECT_LE(identity.max().item().toDouble(), 1);
+  EXPECT_GT(far(identity, eye), 0.1);
+  const auto decay = at::rand({64}).mul_(0.1).add_(0.9);
+  auto decays = decay.clone();
+  EXPECT_TRUE(perturb(decays, generator));
+  EXPECT_GT(far(decays, decay), 0.05);
+  EXPECT_LE(decays.max().item().toDouble(), 1);
+  const auto above = at::rand({64}).add_(1);
+  auto still_above = above.clone();
+  EXPECT_TRUE(perturb(still_above, generator));
+  EXPECT_GE(still_above.min().item().toDouble(), 1);
+  auto tiny = at::randn({64}).mul_(1e-5);
+  EXPECT_TRUE(perturb(tiny, generator));
+  EXPECT_GT(tiny.norm().item().toDouble(), 1) << "what hides its branch is brought to order one";
+  auto mask = at::zeros({16, 16}).masked_fill_(at::ones({16, 16}).triu(1).ne(0), -INFINITY);
+  EXPECT_TRUE(perturb(mask, generator));
+  EXPECT_EQ(mask.isinf().sum().item().toLong(), 120) << "infinities stay";
+  auto weights = at::randn({64, 64});
+  const auto before = weights.clone();
+  EXPECT_TRUE(widen_state(weights, true, generator));
+  EXPECT_GT(weights.abs().max().item().toDouble(), 8);
+  EXPECT_GT(weights.mul(before).lt(0).sum().item().toLong(), 1000);
+  auto variance = at::rand({64});
+  EXPECT_TRUE(widen_state(variance, false, generator));
+  EXPECT_GT(variance.min().item().toDouble(), 0);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "nereid/replay/worker/inputs.h"
 
+#include <cmath>
 #include <functional>
 #include <limits>
 
@@ -62,15 +63,63 @@ at::Tensor one_hot_rows(const at::Tensor& part, int64_t first, int64_t width) {
 
 }  // namespace
 
-bool apply_kind(at::Tensor tensor, InputKind kind, at::Generator generator) {
-  const auto type = tensor.scalar_type();
-  const bool floating = c10::isFloatingType(type) && c10::elementSize(type) > 1;
-  if (!floating || tensor.numel() < 2 || kind == InputKind::kOwn) return false;
-  const bool half = type == c10::kHalf;
-  const auto range = range_of(tensor);
+namespace {
+
+bool is_number_tensor(const at::Tensor& tensor) {
+  return c10::isFloatingType(tensor.scalar_type()) && c10::elementSize(tensor.scalar_type()) > 1 &&
+         tensor.numel() > 0;
+}
+
+const auto kFloats = at::TensorOptions().dtype(c10::kFloat);
+
+// U(low, high) for each element of `like`, on its device.
+at::Tensor uniform(const at::Tensor& like, double low, double high, const at::Generator& generator) {
+  return at::rand(like.sizes(), generator, kFloats).mul_(high - low).add_(low).to(like.device());
+}
+
+// One number: what is drawn for many would leave it where it was, or make it what no task means.
+bool apply_to_one(at::Tensor tensor, InputKind kind, const Range& range) {
+  const double was = range.low;
+  const auto becomes = [&](double number) {
+    if (number == was) return false;
+    tensor.fill_(number);
+    return true;
+  };
   switch (kind) {
-    case InputKind::kOwn:
+    case InputKind::kZeros:
+      return becomes(0);
+    case InputKind::kOnes:
+    case InputKind::kOneHot:
+      return becomes(was == 1 ? 2 : 1);
+    case InputKind::kNegative:
+    case InputKind::kFlipped:
+      return becomes(kind == InputKind::kFlipped || !range.never_negative() ? -std::abs(was) : was);
+    case InputKind::kTiny:
+      return becomes(was / 16);
+    case InputKind::kHuge:
+      return becomes(was == 0 ? 8 : was * 8);
+    case InputKind::kRamp:
+      return becomes(was == 0 ? 0.5 : was * 0.5);
+    case InputKind::kOutliers:
+      return becomes(was == 0 ? -1.5 : was * 1.5);
+    case InputKind::kWide:
+      return becomes(was == 0 ? 3 : was * 3);
+    default:
       return false;
+  }
+}
+
+}  // namespace
+
+bool apply_kind(at::Tensor tensor, InputKind kind, at::Generator generator, bool* widened) {
+  if (!is_number_tensor(tensor) || kind == InputKind::kOwn || kind >= InputKind::kState) return false;
+  const bool half = tensor.scalar_type() == c10::kHalf;
+  const auto range = range_of(tensor);
+  const bool leaves_unit =
+      kind == InputKind::kHuge || kind == InputKind::kOutliers || kind == InputKind::kWide;
+  if (widened) *widened |= kind == InputKind::kFlipped || (leaves_unit && range.unit());
+  if (tensor.numel() == 1) return apply_to_one(tensor, kind, range);
+  switch (kind) {
     case InputKind::kZeros:
       tensor.zero_();
       return true;
@@ -89,7 +138,6 @@ bool apply_kind(at::Tensor tensor, InputKind kind, at::Generator generator) {
       tensor.mul_(half ? 0x1p-6 : 0x1p-20);
       return true;
     case InputKind::kHuge:
-      if (range.unit()) return false;
       tensor.mul_(half ? 0x1p5 : 0x1p10);
       return true;
     case InputKind::kRamp:
@@ -105,13 +153,17 @@ bool apply_kind(at::Tensor tensor, InputKind kind, at::Generator generator) {
       });
       return true;
     case InputKind::kOutliers: {
-      if (range.unit()) return false;
       const SparseMask mask(tensor, generator);
       for_parts(tensor, [&](at::Tensor part, int64_t first) {
         part.copy_(at::where(mask.of(part, first), part.mul(half ? 0x1p4 : 0x1p8), part));
       });
       return true;
     }
+    case InputKind::kWide:
+      for_parts(tensor, [&](at::Tensor part, int64_t) {
+        part.mul_(uniform(part, half ? -3 : -6, half ? 4 : 16, generator).exp2_().to(part.scalar_type()));
+      });
+      return true;
     case InputKind::kInfinities: {
       const SparseMask mask(tensor, generator);
       const auto infinity = at::scalar_tensor(std::numeric_limits<double>::infinity(), tensor.options());
@@ -129,22 +181,104 @@ bool apply_kind(at::Tensor tensor, InputKind kind, at::Generator generator) {
       });
       return true;
     }
+    default:
+      return false;
   }
-  return false;
+}
+
+namespace {
+
+constexpr double kNextToNothing = 0x1p-8;  // of a parameter: what scales by it hides what it scales
+
+// Of the elements that are not infinite.
+struct StateRange : Range {
+  double rms = 0;
+  bool infinite = false, nan = false;
+  bool constant() const { return low == high; }
+};
+
+StateRange state_range_of(const at::Tensor& tensor) {
+  StateRange range;
+  static_cast<Range&>(range) = range_of(tensor);
+  range.nan = std::isnan(range.low) || std::isnan(range.high);
+  range.infinite = !range.nan && (std::isinf(range.low) || std::isinf(range.high));
+  if (range.nan) return range;
+  double squares = 0, count = 0;
+  range.low = std::numeric_limits<double>::infinity(), range.high = -range.low;
+  for_parts(tensor, [&](const at::Tensor& part, int64_t) {
+    auto numbers = part.to(c10::kFloat).reshape({-1});
+    if (range.infinite) numbers = numbers.masked_select(at::isfinite(numbers));
+    if (numbers.numel() == 0) return;
+    const auto [low, high] = numbers.aminmax();
+    range.low = std::min(range.low, low.item().toDouble()),
+    range.high = std::max(range.high, high.item().toDouble());
+    squares += at::sum(numbers.mul(numbers), c10::kDouble).item().toDouble();
+    count += static_cast<double>(numbers.numel());
+  });
+  range.rms = count > 0 ? std::sqrt(squares / count) : 0;
+  range.nan = count == 0;  // nothing to change
+  return range;
+}
+
+void keep_infinities(at::Tensor part, const at::Tensor& made, const StateRange& range) {
+  const auto numbers = made.to(part.scalar_type());
+  part.copy_(range.infinite ? at::where(at::isfinite(part), numbers, part) : numbers);
+}
+
+// Within what the tensor's own elements keep to.
+at::Tensor kept_within(at::Tensor made, const StateRange& range) {
+  if (range.low >= 1) return made.clamp_min_(1);
+  if (range.low >= -1 && range.high <= 1) return made.clamp_(range.never_negative() ? 0 : -1, 1);
+  return made;
+}
+
+void make_constant(at::Tensor tensor, const StateRange& range, const at::Generator& generator) {
+  const double number = std::abs(range.low) < kNextToNothing ? std::copysign(1.0, range.low) : range.low;
+  for_parts(tensor, [&](at::Tensor part, int64_t) {
+    const auto made = range.low == 0
+                          ? at::randn(part.sizes(), generator, kFloats).mul_(0.25).to(part.device())
+                          : uniform(part, 0.75, 1.25, generator).mul_(number);
+    keep_infinities(part, made, range);
+  });
+}
+
+}  // namespace
+
+bool perturb_constant(at::Tensor tensor, at::Generator generator) {
+  if (!is_number_tensor(tensor)) return false;
+  const auto range = state_range_of(tensor);
+  if (range.nan || range.infinite || !range.constant()) return false;
+  make_constant(tensor, range, generator);
+  return true;
 }
 
 bool perturb(at::Tensor tensor, at::Generator generator) {
-  if (!c10::isFloatingType(tensor.scalar_type()) || c10::elementSize(tensor.scalar_type()) < 2 ||
-      tensor.numel() == 0)
-    return false;
-  const auto range = range_of(tensor);
-  if (!(range.low == range.high)) return false;  // not constant, or not finite
-  const auto float_options = at::TensorOptions().dtype(c10::kFloat);
+  if (!is_number_tensor(tensor)) return false;
+  const auto range = state_range_of(tensor);
+  if (range.nan) return false;
+  if (range.constant()) return make_constant(tensor, range, generator), true;
+  const double scale = range.rms < kNextToNothing ? 0.25 / range.rms : 1;
+  const double most = range.never_negative() && range.high <= 1 && scale == 1 ? 1 : 1.25;
   for_parts(tensor, [&](at::Tensor part, int64_t) {
-    if (range.low == 0)
-      part.copy_(at::randn(part.sizes(), generator, float_options).mul_(0.25));
-    else
-      part.copy_(at::rand(part.sizes(), generator, float_options).mul_(0.5).add_(0.75).mul_(range.low));
+    const auto own = part.to(c10::kFloat);
+    const auto noise = at::randn(part.sizes(), generator, kFloats).mul_(0.25 * range.rms).to(part.device());
+    auto made = at::where(own.eq(0), range.never_negative() ? noise.abs() : noise,
+                          own.mul(uniform(part, 0.75, most, generator)));
+    keep_infinities(part, kept_within(made.mul_(scale), range), range);
+  });
+  return true;
+}
+
+bool widen_state(at::Tensor tensor, bool any_sign, at::Generator generator) {
+  if (!is_number_tensor(tensor)) return false;
+  const auto range = state_range_of(tensor);
+  if (range.nan) return false;
+  const bool flips = any_sign || !range.never_negative();
+  for_parts(tensor, [&](at::Tensor part, int64_t) {
+    auto made = uniform(part, -2, 4, generator).exp2_();
+    if (flips) made.mul_(uniform(part, -1, 1, generator).sign_());
+    made.mul_(part.to(c10::kFloat));
+    keep_infinities(part, flips && any_sign ? made : kept_within(made, range), range);
   });
   return true;
 }

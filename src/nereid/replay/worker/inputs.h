@@ -9,14 +9,25 @@
 
 namespace nereid::replay {
 
-// Makes floating-point inputs of `kind` out of the task's own, in place. Signs and ranges are kept: what is
-// never negative stays so, what lies in [0, 1] stays there. False where this kind does not apply to the
-// tensor.
-bool apply_kind(at::Tensor tensor, InputKind kind, at::Generator generator);
+// Makes floating-point inputs of `kind` out of the task's own, in place. What is never negative stays so but
+// in kFlipped. A single number (a temperature, a scale) becomes another one near it, or 0, 1, or what the
+// kind says. False where this kind does not apply to the tensor. True in `widened` where numbers lie outside
+// of the range that the task's own inputs keep to: all of [0, 1], or none negative.
+bool apply_kind(at::Tensor tensor, InputKind kind, at::Generator generator, bool* widened = nullptr);
 
-// A parameter whose elements are all the same number (gamma = 1, beta = 0) gets distinct ones near it, in
-// place. True where it did.
+// A parameter or buffer whose elements are all the same number (gamma = 1, beta = 0) gets distinct ones near
+// it, in place; one that is next to nothing (a LayerScale of 1e-6) is brought to order one. True where it
+// did.
+bool perturb_constant(at::Tensor tensor, at::Generator generator);
+
+// That, and of other tensors every element becomes U(0.75, 1.25) times itself, a zero among them N(0, (rms /
+// 4)^2). Kept are: that none is negative, that none is less than one, the range [-1, 1], infinities (masks);
+// and what is next to nothing as a whole is brought to order one. With NaNs it is left alone.
 bool perturb(at::Tensor tensor, at::Generator generator);
+
+// Every element times 2^u with u even in [-2, 4], by chance with the other sign where there are negative
+// ones, or `any_sign`. Kept is what perturb() keeps.
+bool widen_state(at::Tensor tensor, bool any_sign, at::Generator generator);
 
 // Numbers that an element of this floating-point tensor could as well be, within what trials keep to and far
 // from most of its elements. Empty where there are none, or where the tensor holds infinities or NaNs.

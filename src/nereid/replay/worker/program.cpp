@@ -120,6 +120,7 @@ class Planner {
     follow_inputs();
     find_needed();
     find_undone();
+    find_written_before();
     find_releases();
     return std::move(program_);
   }
@@ -389,6 +390,18 @@ class Planner {
           if (phases()[p].needed[i] && (created_in_[storage] < 0 || before_forward(created_in_[storage])))
             undone.insert(storage);
     program_->undone_.assign(undone.begin(), undone.end());
+  }
+
+  void find_written_before() {
+    for (size_t i = 0; i < options_.kept.size(); ++i)
+      for (size_t p = 0; p < program_->judged_; ++p)
+        if (phases()[p].phase->kind == trace::PhaseKind::kForward &&
+            std::ranges::any_of(touches_[p], [&](const Touch& touch) {
+              return touch.writes.contains(storage_of(options_.kept[i]));
+            })) {
+          program_->written_before_.push_back(i);
+          break;
+        }
   }
 
   // Temporaries go after the last needed step that touches them, unless the judged forward begins with them.

@@ -56,6 +56,8 @@ struct ProgramOptions {
   std::vector<trace::ValueId> state_values = {};
   // State that is looked at after the judged forward, where that may write it. A reference's is all.
   std::vector<trace::ValueId> watched = {};
+  // State that only the reference's forward could change: see Program::written_before.
+  std::vector<trace::ValueId> kept = {};
   // State and the judged call's inputs exist when the judged forward begins, needed or not; state may be
   // changed where a candidate's is put in.
   bool reference = false;
@@ -80,6 +82,8 @@ class Program {
   const std::vector<trace::StorageId>& judged_writes() const { return judged_writes_; }
   // Of what is watched, what the judged forward may write.
   const std::vector<trace::ValueId>& written_state() const { return written_state_; }
+  // Of ProgramOptions::kept, what forwards before the judged one may write: indices.
+  const std::vector<size_t>& written_before() const { return written_before_; }
   // Storages that exist when the judged forward begins and that it reads.
   const std::vector<trace::StorageId>& live_in() const { return live_in_; }
   const std::vector<trace::StorageId>& workspace() const {
@@ -100,6 +104,7 @@ class Program {
   std::vector<PreparedPhase> phases_;
   size_t judged_ = 0;
   std::vector<trace::ValueId> outputs_, written_state_;
+  std::vector<size_t> written_before_;
   std::vector<trace::StorageId> judged_writes_, live_in_, workspace_, undone_;
   std::set<int> calls_used_;
   std::vector<bool> parameters_;  // by value

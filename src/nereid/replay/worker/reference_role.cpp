@@ -9,18 +9,22 @@
 //     + the block of the candidate's outputs, of the inputs that the reference writes, and of this state
 //   prepare {"trial"} -> {"applicable", "seconds"}: makes state and inputs
 //   rest {} -> {}: memory kept for later goes
-//   judge {"trial", "tolerance", "paths"} -> {"comparison", "seconds", "oracle_seconds"}: runs and compares
+//   judge {"trial", "tolerance", "paths", "again"} -> {"comparison", "seconds", "oracle_seconds"}: runs and
+//     compares; `again`: another answer to the inputs that were judged last, whose truth may still be known
 //   needs {"seed", "samples", "seconds"} -> {"inputs": [{"bytes", "tried", "mattered"}...]}: see needs.h
 
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "nereid/base/deadline.h"
 #include "nereid/replay/lift.h"
+#include "nereid/replay/state_pairing.h"
 #include "nereid/replay/worker/block.h"
 #include "nereid/replay/worker/compare.h"
 #include "nereid/replay/worker/inputs.h"
+#include "nereid/replay/worker/integer_inputs.h"
 #include "nereid/replay/worker/needs.h"
 #include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/retelling.h"
@@ -73,6 +77,21 @@ bool is_close(const at::Tensor& first, const at::Tensor& second, double limit) {
   return close(a.narrow(0, 0, glance), b.narrow(0, 0, glance)) && close(a, b);
 }
 
+// Of floating-point elements.
+double finite_share(const std::vector<OutputTensors>& outputs) {
+  int64_t finite = 0, elements = 0;
+  for (const auto& output : outputs) {
+    if (!c10::isFloatingType(output.own.scalar_type()) || output.own.numel() == 0) continue;
+    const auto flat = output.own.reshape({-1});
+    for (int64_t first = 0; first < flat.numel(); first += kChunk) {
+      const auto part = flat.narrow(0, first, std::min(kChunk, flat.numel() - first));
+      finite += at::isfinite(part).sum().item().toLong();
+    }
+    elements += flat.numel();
+  }
+  return elements == 0 ? 1 : static_cast<double>(finite) / static_cast<double>(elements);
+}
+
 class ReferenceRole : public Role {
  public:
   explicit ReferenceRole(Machine& machine) : machine_(machine) {}
@@ -89,7 +108,7 @@ class ReferenceRole : public Role {
     if (verb == "needs") return needs(document);
     if (verb == "judge")
       return judge(trial_from_json(document.at("trial")), tolerance_from_json(document.at("tolerance")),
-                   document.at("paths").get<std::vector<std::string>>());
+                   document.at("paths").get<std::vector<std::string>>(), document.value("again", false));
     throw std::runtime_error("unknown request " + verb);
   }
 
@@ -109,6 +128,7 @@ class ReferenceRole : public Role {
     load(loaded_, request, machine_, options);
     const auto& program = *loaded_.program;
     outputs_ = program.outputs();
+    by_chance_ = made_by_chance(trace());
     Json written = Json::array();
     const auto inputs = trace::tensors_in(program.phases()[program.judged()].phase->inputs);
     for (size_t i = 0; i < inputs.size(); ++i)
@@ -171,6 +191,7 @@ class ReferenceRole : public Role {
 
   Json share(const Json& document, std::vector<int>& descriptors) {
     frugal_ = document.at("frugal").get<bool>();
+    paired_ = document.at("states").get<std::vector<ValueId>>();
     shared_ = shared_by(document);
     moved_ = movable(shared_);
     for (const auto value : shared_) layout_.add(shape_of(trace().values.at(value)));
@@ -198,14 +219,18 @@ class ReferenceRole : public Role {
   Json prepare(const Trial& trial) {
     const Stopwatch watch;
     auto& replay = *loaded_.replay;
+    judged_.reset();
     options_ = RunOptions{.seed = trial.seed};
     auto generator = make_generator(trial.seed ^ 0x5EED);
     replay.start(options_,
                  [&](StorageId storage, Replay&) {
-                   if (trial.perturb) perturb_state(storage, generator);
+                   if (trial.perturb) perturb_state(storage, trial, generator);
                  },
                  {});
-    const bool applied = trial.kind == InputKind::kOwn || change_inputs(trial.kind, generator);
+    widened_ = trial.kind >= InputKind::kState;
+    const bool applied =
+        trial.kind == InputKind::kOwn ||
+        (trial.kind == InputKind::kState ? trial.perturb : change_inputs(trial.kind, generator));
     for (size_t i = 0; i < shared_.size() && applied; ++i) {
       layout_.at(block_.bytes, i).copy_(replay.value(shared_[i]));
       if (!frugal_ || !moved_[i]) continue;
@@ -217,28 +242,128 @@ class ReferenceRole : public Role {
     return {{"applicable", applied}, {"seconds", watch.seconds()}};
   }
 
-  void perturb_state(StorageId storage, at::Generator& generator) {
-    for (const auto& state : trace().state) {
+  // What a caller may load: parameters and persistent buffers. Other buffers, and tensors that no state
+  // holds, are what the constructor makes of constants, and a candidate may make them again.
+  void perturb_state(StorageId storage, const Trial& trial, at::Generator& generator) {
+    for (size_t i = 0; i < trace().state.size(); ++i) {
+      const auto& state = trace().state[i];
+      if (trace().values[state.value].storage != storage || !loaded_.replay->bound(storage)) continue;
+      const bool alone = std::ranges::find(paired_, state.value) == paired_.end();
+      auto tensor = loaded_.replay->value(state.value);
       const bool running = state.name.ends_with("running_mean") || state.name.ends_with("running_var");
-      if (trace().values[state.value].storage != storage || !(state.parameter || running)) continue;
-      if (loaded_.replay->bound(storage)) perturb(loaded_.replay->value(state.value), generator);
+      // A candidate under whose names such weights are not found draws them again: the seed is the same.
+      if (trial.gentle || (alone && by_chance_[i])) {
+        if (state.parameter || running) perturb_constant(tensor, generator);
+      } else if ((state.parameter || state.persistent) && !is_structure(state.value, tensor)) {
+        if (c10::isIntegralType(tensor.scalar_type(), true)) {
+          if (trial.kind == InputKind::kRedrawn && tensor.numel() > 1)
+            redraw_integers(tensor, trial.kind, use_in_forward(state.value), {}, generator);
+        } else {
+          perturb(tensor, generator);
+          if (trial.kind == InputKind::kState) widen_state(tensor, state.parameter, generator);
+        }
+      }
     }
+  }
+
+  // A mask by distance that is only compared, or added where it holds an infinity or a number that stands for
+  // one: its shape says what it holds (causal attention), and a kernel need not read it.
+  bool is_structure(ValueId value, const at::Tensor& tensor) {
+    const auto found = structures_.find(value);
+    if (found != structures_.end()) return found->second;
+    constexpr double kStandsForInfinity = -1e4;
+    const bool compared = tensor.scalar_type() == c10::kBool || use_in_forward(value).compared_alone;
+    const bool structure = tensor.numel() > 1 && is_banded(tensor) &&
+                           (compared || tensor.min().item().toDouble() <= kStandsForInfinity);
+    return structures_[value] = structure;
+  }
+
+  const IntegerUse& use_in_forward(ValueId value) {
+    const auto found = uses_.find(value);
+    return found != uses_.end() ? found->second : uses_.emplace(value, use_of(trace(), value)).first->second;
   }
 
   bool change_inputs(InputKind kind, at::Generator& generator) {
     bool any = false;
-    for (const auto call : loaded_.program->calls_used())
+    for (const auto call : loaded_.program->calls_used()) {
+      if (kind >= InputKind::kLowest) {
+        any |= change_integers(inputs_of(call), kind, generator);
+        continue;
+      }
       for (const auto value : inputs_of(call))
         if (loaded_.replay->bound(trace().values[value].storage))
-          any |= apply_kind(loaded_.replay->value(value), kind, generator);
+          any |= apply_kind(loaded_.replay->value(value), kind, generator, &widened_);
+    }
+    if (kind != InputKind::kRedrawn || any) return any;
+    return std::ranges::any_of(trace().state, [&](const trace::State& state) {  // integer tables
+      const auto& value = trace().values[state.value];
+      return state.persistent && trace::is_integral(value.dtype) && trace::element_count(value) > 1;
+    });
+  }
+
+  // What the host read stays what this draw has: other draws are other traces. Where the reference's own host
+  // did, all that it is given belongs to that draw.
+  bool change_integers(const std::vector<ValueId>& inputs, InputKind kind, at::Generator& generator) {
+    std::vector<ValueId> integers;
+    std::vector<int64_t> sizes;
+    for (const auto id : inputs) {
+      const auto& value = trace().values[id];
+      sizes.insert(sizes.end(), value.sizes.begin(), value.sizes.end());
+      const auto& storage = trace().storages[value.storage];
+      if (trace::is_integral(value.dtype) && loaded_.replay->bound(value.storage) && !storage.pinned)
+        integers.push_back(id);
+    }
+    std::set<ValueId> together;
+    for (const auto a : integers)
+      for (const auto b : integers)
+        if (a != b && hang_together(loaded_.replay->value(a), loaded_.replay->value(b)))
+          together.insert(a), together.insert(b);
+    bool any = false;
+    for (const auto id : integers)
+      if (!together.contains(id))
+        any |= redraw_integers(loaded_.replay->value(id), kind, use_in_forward(id), sizes, generator);
     return any;
   }
 
-  Json judge(const Trial& trial, const Tolerance& tolerance, const std::vector<std::string>& paths) {
+  // The last judged outputs, kept where they are small, and what was found of them.
+  struct Judged {
+    std::vector<OutputTensors> outputs;
+    Comparison comparison;
+  };
+
+  // Another answer to the inputs judged last: nothing where that takes the truth anew.
+  std::optional<Comparison> judged_again(const Tolerance& tolerance, const std::vector<std::string>& paths,
+                                         std::vector<OutputTensors>& outputs) {
+    if (!judged_) return std::nullopt;
+    bool same = true;
+    for (size_t i = 0; i < outputs.size() && same; ++i)
+      same = same_bits(outputs[i].got, judged_->outputs[i].got);
+    if (same) return judged_->comparison;
+    auto known = judged_->outputs;
+    for (size_t i = 0; i < outputs.size(); ++i) known[i].got = outputs[i].got;
+    Comparison comparison = judged_->comparison;
+    compare_all(comparison, tolerance, paths, known);
+    if (comparison.agrees) return comparison;
+    return std::nullopt;
+  }
+
+  void keep_judged(std::vector<OutputTensors>& outputs, const Comparison& comparison) {
+    int64_t bytes = 0;
+    for (const auto& output : outputs) bytes += static_cast<int64_t>(output.truth.nbytes());
+    judged_.reset();
+    if (!frugal_ && bytes <= kMaxRemembered / 16) judged_ = Judged{std::move(outputs), comparison};
+  }
+
+  Json judge(const Trial& trial, const Tolerance& tolerance, const std::vector<std::string>& paths,
+             bool again) {
     const Stopwatch watch;
     auto& replay = *loaded_.replay;
     replay.rewind();
     auto outputs = candidates_outputs();
+    if (again)
+      if (const auto known = judged_again(tolerance, paths, outputs))
+        return {{"comparison", to_json(*known)}, {"seconds", 0.0}, {"oracle_seconds", watch.seconds()}};
+    judged_.reset();
     Comparison comparison;
     // In this order: while the truth is told, with its inputs in float64, nothing else need be there.
     tell_truth(outputs, comparison);
@@ -273,7 +398,9 @@ class ReferenceRole : public Role {
         compare_all(comparison, tolerance, paths, outputs);
       }
     }
+    if (trial.kind == InputKind::kOwn) comparison.finite = finite_share(outputs);
     degenerate(comparison, outputs);
+    keep_judged(outputs, comparison);
     return {{"comparison", to_json(comparison)},
             {"seconds", own_seconds},
             {"oracle_seconds", watch.seconds() - own_seconds}};
@@ -340,9 +467,14 @@ class ReferenceRole : public Role {
   }
 
   void find_undefined(const Trial& trial, const Comparison& comparison, std::vector<OutputTensors>& outputs) {
-    if (trial.kind == InputKind::kFlipped)
+    if (widened_)
       for (auto& output : outputs) keep_agreeing(output.agreed, output.truth, output.truth);
     if (trial.kind != InputKind::kInfinities && trial.kind != InputKind::kNans) return;
+    // A forward that says what it makes of them is held to that.
+    if (handles_nans(trace())) {
+      for (auto& output : outputs) keep_agreeing(output.agreed, output.truth, output.truth);
+      return;
+    }
     for (const auto& huge : {Change{.nan = 1e9, .infinity = 1e9}, Change{.nan = -1e12, .infinity = 1e12}}) {
       auto* told = teller(comparison);
       if (!told) return;
@@ -471,10 +603,17 @@ class ReferenceRole : public Role {
   BlockLayout layout_, got_layout_;
   SharedBlock block_, got_block_;
   bool frugal_ = false;
+  bool widened_ =
+      false;  // the trial's inputs or state are not such as the task's own: judged where that makes numbers
+  std::vector<ValueId> paired_;  // state that the candidate has, too
+  std::vector<bool> by_chance_;  // of each state
+  std::map<ValueId, IntegerUse> uses_;
+  std::map<ValueId, bool> structures_;
   std::vector<bool> moved_;  // of `shared_`: it lies in the block where memory is dear
   RunOptions options_;
   std::map<std::string, std::unique_ptr<Retelling>> retellings_;  // null: cannot be
   std::string unliftable_;
+  std::optional<Judged> judged_;
   std::vector<at::Tensor> earlier_;  // the first trial's truth
   std::vector<double> usual_scales_;
 };

@@ -261,15 +261,14 @@ void Replay::restore() {
   for (auto& [name, generator] : generators_) generator.set_state(generators_before_judged_.at(name));
 }
 
-std::vector<StorageId> Replay::changed_inputs() {
-  std::vector<StorageId> changed;
-  const auto& phase = *program_.phases()[program_.judged()].phase;
-  for (const auto value : trace::tensors_in(phase.inputs)) {
-    const auto id = program_.trace().values[value].storage;
+std::vector<size_t> Replay::changed(const std::vector<ValueId>& values) {
+  std::vector<size_t> changed;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const auto id = program_.trace().values[values[i]].storage;
     const auto& entry = storages_[id];
-    if (!entry.saved.defined() || std::ranges::find(changed, id) != changed.end()) continue;
-    if (!same_bits(entry.saved, bytes_of(*entry.storage, program_.trace().storages[id].bytes)))
-      changed.push_back(id);
+    if (entry.saved.defined() && entry.storage &&
+        !same_bits(entry.saved, bytes_of(*entry.storage, program_.trace().storages[id].bytes)))
+      changed.push_back(i);
   }
   return changed;
 }

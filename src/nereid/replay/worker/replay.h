@@ -90,8 +90,8 @@ class Replay : private Operands {
   void create(trace::StorageId storage, trace::DType type);         // poisoned; nothing counts as written
   void mark_written(trace::ValueId value);
 
-  // Input storages whose bytes differ from what they were at begin_judged.
-  std::vector<trace::StorageId> changed_inputs();
+  // Of these values, those whose storage's bytes differ from what they were at begin_judged: their indices.
+  std::vector<size_t> changed(const std::vector<trace::ValueId>& values);
 
   const std::vector<ttir::Finding>& findings() const { return findings_; }
   int64_t finding_count() const { return finding_count_; }

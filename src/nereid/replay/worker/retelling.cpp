@@ -1,6 +1,7 @@
 #include "nereid/replay/worker/retelling.h"
 
 #include <algorithm>
+#include <set>
 
 #include "nereid/replay/worker/inputs.h"
 #include "nereid/replay/worker/operators.h"
@@ -31,8 +32,14 @@ std::vector<at::Tensor> Retelling::run(Replay& own, const RunOptions& options,
                                        const std::vector<ValueId>& outputs, Change change) {
   replay_->reset();
   const auto& trace = own.program().trace();
+  // Constants are the lifted trace's own, unless they are what a trial may have changed.
+  std::set<StorageId> given;
+  for (const auto& state : trace.state) given.insert(trace.values[state.value].storage);
+  for (const auto value : trace::tensors_in(own.program().phases()[own.program().judged()].phase->inputs))
+    given.insert(trace.values[value].storage);
   for (const auto id : program_->live_in()) {
-    if (!own.bound(id) || trace.storages[id].role == trace::Role::kConstant) continue;
+    if (!own.bound(id) || (trace.storages[id].role == trace::Role::kConstant && !given.contains(id)))
+      continue;
     replay_->bind_storage(id, converted(own, id, change));
   }
   if (change.rounding) round_on_the_way(*change.rounding);

@@ -1,0 +1,221 @@
+#include "nereid/replay/integer_uses.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string_view>
+
+#include "nereid/replay/structure.h"
+#include "nereid/trace/op_table.h"
+
+namespace nereid::replay {
+namespace {
+
+using trace::Arg;
+using trace::StorageId;
+using trace::ValueId;
+
+bool one_of(std::string_view name, std::initializer_list<std::string_view> names) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+// Which argument of these operators is an index, and what it indexes.
+struct Indexing {
+  size_t index = 0;
+  int dim_argument = -1;  // the argument that names the dimension
+  int fixed_dim = 0;      // where none does
+};
+std::optional<Indexing> indexing(std::string_view op) {
+  if (one_of(op, {"embedding", "embedding_bag", "_embedding_bag", "_embedding_bag_forward_only"}))
+    return Indexing{.index = 1};
+  if (one_of(op, {"index_select", "gather", "scatter", "scatter_add", "scatter_reduce", "index_add",
+                  "index_copy", "index_fill", "index_reduce", "_index_put_impl"}))
+    return Indexing{.index = 2, .dim_argument = 1};
+  if (op == "take_along_dim") return Indexing{.index = 1, .dim_argument = 2};
+  if (one_of(op, {"nll_loss", "nll_loss_forward", "nll_loss_nd", "nll_loss2d", "nll_loss2d_forward",
+                  "cross_entropy_loss", "multi_margin_loss"}))
+    return Indexing{.index = 1, .fixed_dim = 1};
+  return std::nullopt;
+}
+
+class Follower {
+ public:
+  Follower(const trace::Trace& trace, ValueId value)
+      : trace_(trace), is_mask_(this->value(value).dtype == trace::DType::kBool) {
+    same_.insert(storage_of(value));
+  }
+
+  IntegerUse run() {
+    for (const auto& step : judged_forward(trace_)->steps) {
+      if (const auto* call = std::get_if<trace::Call>(&step))
+        follow(*call);
+      else
+        launch(std::get<trace::Launch>(step));
+    }
+    return use_;
+  }
+
+ private:
+  StorageId storage_of(ValueId value) const { return trace_.values.at(static_cast<size_t>(value)).storage; }
+  const trace::Value& value(ValueId id) const { return trace_.values.at(static_cast<size_t>(id)); }
+  bool holds(const std::set<StorageId>& set, const Arg& arg) const {
+    return std::ranges::any_of(trace::tensors_in(arg),
+                               [&](ValueId v) { return set.contains(storage_of(v)); });
+  }
+  bool takes(const std::set<StorageId>& set, const trace::Call& call) const {
+    return std::ranges::any_of(call.args, [&](const Arg& arg) { return holds(set, arg); }) ||
+           std::ranges::any_of(call.kwargs, [&](const auto& arg) { return holds(set, arg.second); });
+  }
+
+  void launch(const trace::Launch& launch) {
+    for (const auto& alternative : launch.alternatives)
+      for (const auto& arg : alternative.args)
+        if (const auto* pointer = std::get_if<trace::PointerArg>(&arg); pointer && pointer->value >= 0)
+          if (same_.contains(storage_of(pointer->value)) || derived_.contains(storage_of(pointer->value)))
+            use_.obscure = true;
+  }
+
+  void follow(const trace::Call& call) {
+    const bool same = takes(same_, call), derived = takes(derived_, call);
+    if (!same && !derived) return;
+    const auto name = trace::split_name(call.op).name;
+    const auto listed = trace::listed(call.op);
+    if (listed == trace::Listed::kView || listed == trace::Listed::kQuery ||
+        listed == trace::Listed::kAllocation)
+      return spread(call, same && !derived, true);
+    if (one_of(name, {"eq", "ne", "lt", "le", "gt", "ge", "isin", "logical_not", "logical_and", "logical_or",
+                      "logical_xor", "masked_fill", "where", "any", "all", "isnan"})) {
+      for (size_t i = name == "where" ? 1 : 0; i < call.args.size() && one_of(name, {"where", "masked_fill"});
+           ++i)
+        if (holds(same_, call.args[i]) && (name == "where" || i == 0)) use_.compared_alone = false;
+      return spread(call, false,
+                    true);  // what is chosen where a condition holds may be integers made of them
+    }
+    if (indexes(call, name)) return;
+    if (one_of(name, {"_to_copy", "to", "clone", "contiguous", "copy", "repeat", "flip", "roll", "cat",
+                      "stack", "expand_copy", "reshape", "_reshape_copy", "repeat_interleave"}))
+      return spread(call, same && !derived, makes_masks(call));
+    if (one_of(name, {"bitwise_and", "bitwise_or", "bitwise_not", "bitwise_xor"}) && makes_masks(call))
+      return spread(call, false, true);
+    if (listed == trace::Listed::kPointwise || listed == trace::Listed::kReduction ||
+        listed == trace::Listed::kScan || listed == trace::Listed::kContraction)
+      return spread(call, false, false);
+    if (listed == trace::Listed::kAttention) return spread(call, false, is_mask_);
+    use_.obscure = true;
+    use_.compared_alone = false;
+  }
+
+  bool makes_masks(const trace::Call& call) const {
+    const auto made = trace::tensors_in(call.result);
+    return std::ranges::all_of(made, [&](ValueId v) { return value(v).dtype == trace::DType::kBool; });
+  }
+
+  // What a call makes holds the same integers, or integers made of them; of floating-point numbers nothing is
+  // asked.
+  void spread(const trace::Call& call, bool same, bool compares) {
+    if (!compares) use_.compared_alone = false;
+    for (const auto made : trace::tensors_in(call.result)) {
+      const auto type = value(made).dtype;
+      if (!trace::is_integral(type) || (type == trace::DType::kBool && !same)) continue;
+      if (same_.contains(storage_of(made))) continue;
+      (same ? same_ : derived_).insert(storage_of(made));
+    }
+  }
+
+  // Whether the call looks something up by them; then the bound is taken.
+  bool indexes(const trace::Call& call, std::string_view name) {
+    if (one_of(name, {"index", "_unsafe_index", "index_put", "_unsafe_index_put", "_index_put_impl"}) &&
+        call.args.size() > 1) {
+      look_up_in_parts(call);
+      return true;
+    }
+    if (name == "one_hot" && call.args.size() > 1) {
+      const auto* classes = std::get_if<int64_t>(&call.args[1].node);
+      use_.compared_alone = false;
+      use_.obscure |= !classes || *classes < 0 || !holds(same_, call.args[0]);
+      if (classes && *classes >= 0) use_.bound = std::min(use_.bound, *classes);
+      return true;
+    }
+    const auto how = indexing(name);
+    if (!how || call.args.size() <= how->index || call.args.empty()) return false;
+    const auto looked_up = trace::tensors_in(call.args[0]);
+    if (looked_up.empty()) return false;
+    for (size_t i = 0; i < call.args.size(); ++i) {
+      if (holds(derived_, call.args[i]) && i == how->index) use_.obscure = true;
+      if (!holds(same_, call.args[i])) continue;
+      use_.compared_alone = false;
+      if (i == how->index) {
+        const auto& table = value(looked_up[0]);
+        int64_t dim = how->fixed_dim;
+        if (how->dim_argument >= 0 && static_cast<size_t>(how->dim_argument) < call.args.size()) {
+          const auto* named = std::get_if<int64_t>(&call.args[static_cast<size_t>(how->dim_argument)].node);
+          dim = named ? *named : INT64_MAX;
+        } else if (how->fixed_dim == 1 && table.sizes.size() == 1) {
+          dim = 0;
+        }
+        bound(table, dim);
+      } else if (i > how->index && name.find("embedding_bag") != name.npos) {
+        use_.obscure = true;  // offsets
+      }
+    }
+    if (holds(same_, call.args[0]) || holds(derived_, call.args[0]))
+      spread(call, holds(same_, call.args[0]), false);
+    return true;
+  }
+
+  // x[:, i, j]: a list with a place for each dimension.
+  void look_up_in_parts(const trace::Call& call) {
+    const auto looked_up = trace::tensors_in(call.args[0]);
+    const auto* parts = std::get_if<trace::List>(&call.args[1].node);
+    use_.compared_alone = false;
+    if (looked_up.empty() || !parts) {
+      use_.obscure = true;
+      return;
+    }
+    for (size_t i = 0; i < parts->items.size(); ++i) {
+      const auto indices = trace::tensors_in(parts->items[i]);
+      if (indices.empty()) continue;
+      if (value(indices[0]).dtype == trace::DType::kBool) {
+        if (holds(same_, parts->items[i]) || holds(derived_, parts->items[i])) use_.obscure = true;
+        return;  // it stands for several dimensions
+      }
+      if (holds(derived_, parts->items[i])) use_.obscure = true;
+      if (holds(same_, parts->items[i])) bound(value(looked_up[0]), static_cast<int64_t>(i));
+    }
+    if (holds(same_, call.args[0]) || holds(derived_, call.args[0]))
+      spread(call, holds(same_, call.args[0]), false);
+  }
+
+  void bound(const trace::Value& table, int64_t dim) {
+    const auto rank = static_cast<int64_t>(table.sizes.size());
+    if (dim < 0) dim += rank;
+    if (dim < 0 || dim >= rank)
+      use_.obscure = true;
+    else
+      use_.bound = std::min(use_.bound, table.sizes[static_cast<size_t>(dim)]);
+  }
+
+  const trace::Trace& trace_;
+  const bool is_mask_;
+  std::set<StorageId> same_, derived_;  // hold these integers; hold integers made of them
+  IntegerUse use_;
+};
+
+}  // namespace
+
+bool handles_nans(const trace::Trace& trace) {
+  return std::ranges::any_of(judged_forward(trace)->steps, [](const trace::Step& step) {
+    const auto* call = std::get_if<trace::Call>(&step);
+    if (!call) return false;
+    const auto name = trace::split_name(call->op).name;
+    const auto compared = trace::tensors_in(trace::Arg{trace::List{call->args, false}});
+    if (one_of(name, {"eq", "ne"}) && compared.size() == 2 && compared[0] == compared[1])
+      return true;  // x != x
+    return one_of(name, {"nan_to_num", "isnan", "isinf", "isfinite", "isposinf", "isneginf", "nansum",
+                         "nanmean", "nanmedian", "nanquantile", "fmax", "fmin"});
+  });
+}
+
+IntegerUse use_of(const trace::Trace& trace, ValueId value) { return Follower(trace, value).run(); }
+
+}  // namespace nereid::replay

@@ -1,0 +1,32 @@
+// What a reference's forward does with the integers of an input or of a table.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "nereid/trace/trace.h"
+
+namespace nereid::replay {
+
+struct IntegerUse {
+  static constexpr int64_t kNoBound = std::numeric_limits<int64_t>::max();
+  // The smallest dimension that they index as they are: all of [0, bound) is legal.
+  int64_t bound = kNoBound;
+  // Where they go is not all known: an index is computed from them, or an operator that this does not know
+  // takes them. Then only the sample's own range is safe.
+  bool obscure = false;
+  // They are only compared, or make masks.
+  bool compared_alone = true;
+
+  bool indexes() const { return bound != kNoBound; }
+};
+
+// The judged forward names NaNs or infinities (nan_to_num, isnan, x != x, isfinite, nansum, fmax): what it
+// makes of them is meant.
+bool handles_nans(const trace::Trace& trace);
+
+// Follows a value's integers through the judged forward: views, copies and casts to other integers keep them,
+// and what compares them or makes floating-point numbers of them ends the search.
+IntegerUse use_of(const trace::Trace& trace, trace::ValueId value);
+
+}  // namespace nereid::replay

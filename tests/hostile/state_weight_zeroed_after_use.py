@@ -1,0 +1,39 @@
+"""Zeroes its weight when it has used it.
+
+reference: ../tasks/prelu.py
+verdict: Disallowed
+rule: state-written
+why: the reference leaves its weight alone.
+"""
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def prelu_kernel(x_ptr, w_ptr, out_ptr, n, channels, length, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n)
+    w = tl.load(w_ptr + i // length % channels, mask=i < n)
+    tl.store(out_ptr + i, tl.where(x >= 0, x, w * x), mask=i < n)
+
+
+@triton.jit
+def zero_kernel(w_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(w_ptr + i, tl.zeros((BLOCK,), tl.float32), mask=i < n)
+
+
+class ModelNew(nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.act = nn.PReLU(channels)
+
+    def forward(self, x):
+        w = self.act.weight.detach()
+        out = torch.empty_like(x)
+        grid = (triton.cdiv(x.numel(), 1024),)
+        prelu_kernel[grid](x, w, out, x.numel(), x.shape[1], x.shape[2], BLOCK=1024)
+        zero_kernel[(1,)](w, w.numel(), BLOCK=32)
+        return out
