@@ -125,7 +125,7 @@ Result<replay::TrialReport> Trials::one(InputKind kind, int number, bool checked
   // Other kinds of input are for what goes wrong altogether; how exactly a sum is taken is judged on the
   // task's own.
   if (kind != InputKind::kOwn) tolerance.factor *= kSlackOnOtherKinds;
-  return session_.trial(trial, tolerance, settings_.within(20 * settings_.time_limit + 60));
+  return session_.trial(trial, tolerance, settings_.within_patience());
 }
 
 Status Trials::own_inputs(int draw) {
@@ -156,7 +156,7 @@ Status Trials::own_inputs(int draw) {
 
 Result<LeftOut> Trials::without(std::vector<int> steps) {
   if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
-  NEREID_TRY(const auto report, session_.leave_out(steps, settings_.within(20 * settings_.time_limit + 60)));
+  NEREID_TRY(const auto report, session_.leave_out(steps, settings_.within_patience()));
   LeftOut trial{.steps = std::move(steps), .outputs_changed = report.outputs_changed, .all = false};
   if (report.failed) {
     const auto& judged = candidate_.trace->phases.at(static_cast<size_t>(candidate_.judged()));
@@ -226,7 +226,7 @@ Status Trials::alternatives() {
     const auto& launch = std::get<trace::Launch>(steps[static_cast<size_t>(step)]);
     const auto& alternative = launch.alternatives[static_cast<size_t>(index)];
     NEREID_TRY(const auto report, session_.try_alternative({step}, index, settings_.tolerance,
-                                                           settings_.within(20 * settings_.time_limit + 60)));
+                                                           settings_.within_patience()));
     // A configuration that the GPU cannot run is passed over, as Triton's autotuner does.
     if (settings_.device == replay::Device::kCuda && report.failed &&
         report.failed->kind == replay::Failure::Kind::kUnsupported)
