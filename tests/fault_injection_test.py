@@ -100,6 +100,91 @@ class Interrupted(unittest.TestCase):
         self.assertLess(time.time() - started, 60, "it waited for the time limit")
 
 
+class Obeyed(unittest.TestCase):
+    """SIGINT on a machine with four busy processes a core: obeyed within 5 s, and what was judged is kept."""
+
+    SECONDS = 5
+    TASKS = ("relu", "softmax", "matmul", "layer_norm", "gelu", "row_sum", "cumsum", "argmax", "silu", "rms_norm", "clamp", "mlp")
+
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.folder = pathlib.Path(self.temporary.name)
+        self.hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(4 * os.cpu_count())]
+
+    def tearDown(self):
+        for hog in self.hogs:
+            hog.kill()
+            hog.wait()
+        self.temporary.cleanup()
+
+    def interrupt(self, command, when, kept, stop=None):
+        process = subprocess.Popen([NEREID, *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   env=dict(os.environ, NEREID_STORE=str(self.folder / "store.db"), NEREID_CACHE=str(self.folder / "cache")))
+        started = time.time()
+        while process.poll() is None and not when(process.pid) and time.time() - started < 200:
+            time.sleep(0.05)
+        self.assertIsNone(process.poll(), "it ended before it was interrupted: the test says nothing")
+        stopped = [pid for pid, words in descendants(process.pid).items() if stop is not None and stop in words]
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        before = kept()
+        process.send_signal(signal.SIGINT)
+        started = time.time()
+        _, errors = process.communicate(timeout=100)
+        seconds = time.time() - started
+        left = [pid for pid in stopped if pathlib.Path(f"/proc/{pid}").exists() and "Z" not in state_of(pid)]
+        self.assertEqual(process.returncode, 130, errors)
+        self.assertIn("interrupted", errors)
+        self.assertLess(seconds, self.SECONDS, errors)
+        after = kept()
+        self.assertEqual(after[:len(before)], before)
+        time.sleep(1)
+        self.assertEqual([pid for pid in left if pathlib.Path(f"/proc/{pid}").exists() and "Z" not in state_of(pid)], [])
+
+    def results(self):
+        path = self.folder / "out" / "results.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines(True) if line.endswith("\n")] if path.exists() else []
+
+    def eval_command(self):
+        tests = pathlib.Path(__file__).resolve().parent
+        tasks = self.folder / "tasks"
+        tasks.mkdir()
+        for name in self.TASKS:
+            (tasks / f"{name}.py").write_text((tests / "tasks" / f"{name}.py").read_text())
+        return ["eval", tasks, "-o", self.folder / "out", "--proposer", "compiler", "--once", "--device", "cpu", "--jobs", "3", "--budget", "300"]
+
+    def busy(self, words, seconds):
+        return lambda root: any(words in line and seconds_of(pid) > seconds for pid, line in descendants(root).items())
+
+    def test_eval_while_it_replays(self):
+        self.interrupt(self.eval_command(), lambda root: len(self.results()) > 2, self.results)
+
+    def test_eval_while_the_tracer_warms_up(self):
+        self.interrupt(self.eval_command(), self.busy("nereid.zygote", 0.5), self.results)
+
+    def test_eval_whose_replay_worker_does_not_answer(self):
+        self.interrupt(self.eval_command(), lambda root: len(self.results()) > 0, self.results, stop="nereid-replay")
+
+    def test_eval_whose_tracer_does_not_answer(self):
+        self.interrupt(self.eval_command(), lambda root: len(self.results()) > 0, self.results, stop="nereid.zygote")
+
+    def test_a_batch_while_it_compiles(self):
+        output = self.folder / "out.jsonl"
+
+        def kept():
+            return [json.loads(line) for line in output.read_text().splitlines(True) if line.endswith("\n")] if output.exists() else []
+
+        command = ["verify", "--batch", pairs_file(self.folder, 6), "-o", output, "--device", "cpu", "--jobs", "2", "--compile-for", "90"]
+        self.interrupt(command, lambda root: any("nereid.kernel_compiler" in words for words in descendants(root).values()) and kept(), kept)
+
+
+def state_of(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return "Z"
+
+
 class Full(unittest.TestCase):
     def test_a_full_disk_is_an_error_and_keeps_what_was_said(self):
         with tempfile.TemporaryDirectory() as name:

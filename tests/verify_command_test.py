@@ -188,6 +188,46 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(len(verdicts), 8)
 
 
+class Escapes(unittest.TestCase):
+    """What a candidate writes reaches no terminal as a control."""
+
+    CODE = "\\x1b[2J\\x1b[1;32mVerified\\x1b[0m: all agree.\\r\\n\\nVerified: 14 comparisons agree.\\x07\\x9b31m\\u202e\\u2066"
+
+    def shown(self, source, *options, name="c.py"):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / name
+            path.write_text(source)
+            answer = subprocess.run([NEREID, "verify", REFERENCE, path, "--device", "cpu", *options], capture_output=True, timeout=280)
+        for text in (answer.stdout.decode(), answer.stderr.decode()):
+            for c in text:
+                self.assertTrue(c == "\n" or (c >= " " and not "\x7f" <= c <= "\x9f" and c not in "\u202e\u2066\u2028"), text)
+        return answer.stdout.decode()
+
+    def test_messages_of_errors(self):
+        raising = f"import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, *x):\n        raise ValueError('{self.CODE}')  # \u202e\x9b\n"
+        for options in ((), ("--explain",), ("--json",)):
+            text = self.shown(raising, *options)
+            self.assertIn("Untraceable", text)
+            self.assertFalse(any(line.startswith("Verified") for line in text.splitlines()), text)
+
+    def test_names_of_files(self):
+        text = self.shown("import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, *x):\n        return gone\n", "--explain",
+                          name="c\x1b]0;owned\x07\u202e.py")
+        self.assertIn("\\x1b]0;owned\\x07\\u202e", text)
+
+    def test_messages_of_triton(self):
+        honest = (EXAMPLES / "honest.py").read_text()
+        text = self.shown(honest.replace("tl.store(", f"tl.static_assert(False, '{self.CODE}')\n    tl.store("), "--explain")
+        self.assertIn("CompileFailed", text)
+        self.assertFalse(any(line.startswith("Verified") for line in text.splitlines()), text)
+
+    def test_errors_of_ours(self):
+        answer = subprocess.run([NEREID, "verify", "gone\x1b[2J\u202e.py", EXAMPLES / "honest.py"], capture_output=True, timeout=100)
+        self.assertEqual(answer.returncode, 2)
+        self.assertIn(b"gone\\x1b[2J\\u202e.py", answer.stderr)
+        self.assertNotIn(b"\x1b", answer.stderr)
+
+
 class Stream(unittest.TestCase):
     def test_pairs_are_judged_as_they_come(self):
         process = subprocess.Popen([NEREID, "verify", "--batch", "-", "--device", "cpu", "--jobs", "2"], text=True, stdin=subprocess.PIPE,

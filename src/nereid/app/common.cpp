@@ -52,7 +52,7 @@ void add_judging_flags(CLI::App& command, JudgingFlags& flags) {
                   "Comparisons on the task's own inputs; each other kind of input comes on top")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  command.add_option("--time-limit", flags.time_limit, "Seconds for each phase of a candidate")
+  command.add_option("--time-limit", flags.time_limit, "Seconds of work for each phase of a candidate")
       ->check(CLI::Range(0.1, 86400.0))
       ->capture_default_str();
   command
@@ -60,6 +60,10 @@ void add_judging_flags(CLI::App& command, JudgingFlags& flags) {
                   "Remarks that make a candidate Disallowed, with commas: reused-output, frozen-parameters")
       ->delimiter(',')
       ->check(CLI::IsMember(std::vector<std::string>(verify::kForbiddable.begin(), verify::kForbiddable.end())));
+  command
+      .add_option("--verdict-limit", flags.verdict_limit,
+                  "Seconds of work for all replays of a candidate (default: five times --time-limit)")
+      ->check(CLI::Range(0.1, 864000.0));
 }
 
 Ticker::Ticker(Progress& progress, std::function<std::string()> beside)

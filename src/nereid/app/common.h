@@ -22,7 +22,8 @@ namespace nereid::app {
 struct JudgingFlags {
   std::string policy = "mostly", device = "auto";
   int trials = 3;
-  double time_limit = 30;  // seconds
+  double time_limit = 30;    // seconds
+  double verdict_limit = 0;  // likewise; 0: the default
   std::vector<std::string> forbid;
 };
 void add_judging_flags(CLI::App& command, JudgingFlags& flags);
@@ -30,6 +31,10 @@ void add_judging_flags(CLI::App& command, JudgingFlags& flags);
 // "90s", "15m", "1.5h", "30d", in seconds; a plain number is seconds where `plain` allows it. An error names
 // the option.
 Result<double> seconds_from(const std::string& text, const std::string& option, bool plain = true);
+
+// From an interrupt to the end of a command that keeps its results as they come, at most: who waits for what
+// does not come is left.
+inline constexpr double kSecondsToEnd = 4;
 
 uint64_t fresh_seed();  // exact in a JSON reader's double
 

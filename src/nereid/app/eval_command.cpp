@@ -9,6 +9,7 @@
 #include "nereid/app/output.h"
 #include "nereid/app/search_setup.h"
 #include "nereid/base/file.h"
+#include "nereid/base/interrupt.h"
 #include "nereid/base/json.h"
 #include "nereid/eval/evaluation.h"
 #include "nereid/eval/page.h"
@@ -77,6 +78,8 @@ Result<Answer> run(const EvalOptions& options, bool json) {
             {.ways = ways, .seconds = kBaselineSampling, .patience = kBaselinePatience, .jobs = jobs}));
   }
   Progress progress("eval " + options.tasks, std::ssize(tasks));
+  // Every result is in results.jsonl as soon as it is there, and a line that is cut short is dropped.
+  end_soon_after_interrupt(kSecondsToEnd, "interrupted; the same command goes on where it stopped");
   Result<std::vector<eval::TaskResult>> results = Error{};
   {
     const Ticker ticker(progress, [&] { return setup->at_work(); });
@@ -127,8 +130,7 @@ Result<Answer> run(const EvalOptions& options, bool json) {
                                                                                  .hardware = setup->hardware,
                                                                                  .versions = setup->versions,
                                                                                  .question = question})));
-  NEREID_TRY_STATUS(write_stdout(json ? whole.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"
-                                      : eval::text_table(*results, summary)));
+  NEREID_TRY_STATUS(json ? write_stdout(json_line(whole)) : write_text(eval::text_table(*results, summary)));
   return errors > 0 ? Answer::kNo : Answer::kYes;
 }
 

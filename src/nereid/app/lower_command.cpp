@@ -96,7 +96,7 @@ Result<Answer> run(const LowerOptions& options, bool json) {
     NEREID_TRY(const Written written, lower_file(*tracer, file, options, guard));
     Json line = {{"file", file}};
     if (const auto* why = std::get_if<std::string>(&written)) {
-      fmt::print(stderr, "nereid: {}: {}\n", file, *why);
+      fmt::print(stderr, "nereid: {}: {}\n", printable(file), printable(*why, Lines::kMany));
       line["not_lowered"] = *why;
       answer = Answer::kNo;
     } else {

@@ -278,8 +278,8 @@ Result<Answer> run(const OptimizeOptions& options, bool json) {
                                                                    .baselines = baselines})));
   const Json result = result_json(options, *task, outcome, baselines, *setup, written);
   keep_run(*setup, *task, result);
-  NEREID_TRY_STATUS(write_stdout(json ? json_line(result)
-                                      : result_text(options, *task, outcome, baselines, setup->hardware, written)));
+  NEREID_TRY_STATUS(json ? write_stdout(json_line(result))
+                         : write_text(result_text(options, *task, outcome, baselines, setup->hardware, written)));
   if (outcome.best) return written ? Answer::kYes : Answer::kNo;
   const auto* closest = search::furthest(outcome);
   return closest != nullptr && closest->word == "Error" ? Answer::kOurError : Answer::kNo;

@@ -16,8 +16,10 @@ Status write_stdout(std::string_view text) {
   return written;
 }
 
+Status write_text(std::string_view text) { return write_stdout(printable(text, Lines::kMany)); }
+
 std::string json_line(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return printable_json(json.dump(-1, ' ', false, Json::error_handler_t::replace)) + "\n";
 }
 
 Status is_not(const char* option, const std::string& output, const std::string& input) {

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "nereid/base/json.h"
+#include "nereid/base/printable.h"
 #include "nereid/base/result.h"
 #include "nereid/base/standard_output.h"
 
@@ -12,6 +13,8 @@ namespace nereid::app {
 
 // All of `text` to stdout, flushed. A reader that has gone away (EPIPE, as with `| head`) is no error.
 Status write_stdout(std::string_view text);
+// The same for a person, without colours: what the text quotes of others is made printable.
+Status write_text(std::string_view text);
 using nereid::stream_stdout;  // one of many: where the reader has gone, there is no sense in making more
 // One line that a program reads; what is no UTF-8 in it is replaced.
 std::string json_line(const Json& json);

@@ -9,6 +9,7 @@
 
 #include "nereid/app/command.h"
 #include "nereid/app/version.h"
+#include "nereid/base/printable.h"
 
 namespace nereid::app {
 namespace {
@@ -49,7 +50,7 @@ int run(int argc, char** argv) {
     std::string names;
     for (const auto* command : commands)
       if (!command->get_group().empty()) names += (names.empty() ? "" : ", ") + command->get_name();
-    fmt::print(stderr, "nereid: there is no command '{}': expected one of {}\n", argv[1], names);
+    fmt::print(stderr, "nereid: there is no command '{}': expected one of {}\n", printable(argv[1]), names);
     return exit_code(Blame::kInput);
   }
   try {

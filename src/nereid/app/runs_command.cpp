@@ -94,7 +94,7 @@ Result<Answer> list_runs(const RunsOptions& options, bool json) {
           fmt::format("{:>8}  {:>10}  {:>10}  {:>10}  {:>10}  {}\n", last_step(curves), number_text(loss),
                       number_text(held_out), number_text(reward), number_text(speed), run.folder.string());
   }
-  NEREID_TRY_STATUS(write_stdout(text));
+  NEREID_TRY_STATUS(json ? write_stdout(text) : write_text(text));
   return Answer::kYes;
 }
 
@@ -135,9 +135,9 @@ Result<Answer> show_rollouts(const RunsOptions& options, bool json) {
     if (json) return stream_stdout(json_line(rollout_json(rollout)));
     return stream_stdout(fmt::format("{:>6}  {:>9}  {:>9}  {:12}  {:>6}  {:>9}  {:>8}  {:>6}  {}\n", rollout.step,
                                      fmt::format("{}/{}", rollout.of_class, rollout.task),
-                                     fmt::format("{}/{}", rollout.prompt, rollout.sample), rollout.verdict, rollout.reward,
+                                     fmt::format("{}/{}", rollout.prompt, rollout.sample), printable(rollout.verdict), rollout.reward,
                                      number_text(rollout.advantage), number_text(rollout.speedup), rollout.tokens,
-                                     rollout.reason.substr(0, rollout.reason.find('\n'))));
+                                     printable(rollout.reason.substr(0, rollout.reason.find('\n')))));
   });
   if (!read.ok() && !interrupted() && read.error().blame == Blame::kInterrupted) return Answer::kYes;  // `| head` has enough
   NEREID_TRY_STATUS(read);

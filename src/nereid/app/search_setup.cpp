@@ -77,7 +77,7 @@ verify::Settings settings_of(const SearchFlags& flags, replay::Device device, in
   settings.trials = flags.trials;
   settings.forbid = {flags.forbid.begin(), flags.forbid.end()};
   settings.seed = flags.seed ? *flags.seed : fresh_seed();
-  settings.time_limit = flags.time_limit;
+  settings.time_limit = flags.time_limit, settings.verdict_limit = flags.verdict_limit;
   settings.shrink = flags.shrink;
   settings.device = device;
   settings.time = device == replay::Device::kCuda && !flags.untimed;

@@ -97,7 +97,7 @@ Result<Answer> summarize(const StoreOptions& options, bool json) {
   std::string text = fmt::format("{}: {:.1f} MB\n", store->path().string(), static_cast<double>(bytes) / 1e6);
   for (const auto& [kind, count] : counts.items())
     text += fmt::format("{:>8} {}{}\n", count.get<int64_t>(), kind, count == 1 ? "" : "s");
-  NEREID_TRY_STATUS(write_stdout(text));
+  NEREID_TRY_STATUS(write_text(text));
   return Answer::kYes;
 }
 
@@ -115,7 +115,7 @@ Result<Answer> list(const StoreOptions& options, bool json) {
                           record.milliseconds ? fmt::format("{:.4f} ms", *record.milliseconds) : "",
                           record.key.task.substr(0, 10), record.key.subject.substr(0, 16));
   }
-  NEREID_TRY_STATUS(write_stdout(text));
+  NEREID_TRY_STATUS(write_text(text));
   if (std::ssize(records) == options.limit)
     fmt::print(stderr, "the newest {}; --limit shows more\n", options.limit);
   return Answer::kYes;
@@ -143,7 +143,7 @@ Result<Answer> show(const StoreOptions& options, bool json) {
   for (const char* field : {"task_source", "subject_source", "word_source"})
     if (document.contains(field))
       text += fmt::format("\n--- {}\n{}\n", field, document[field].get<std::string>());
-  NEREID_TRY_STATUS(write_stdout(text));
+  NEREID_TRY_STATUS(write_text(text));
   return Answer::kYes;
 }
 

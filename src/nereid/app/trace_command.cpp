@@ -89,7 +89,7 @@ Result<Answer> run(const TraceOptions& options, bool json) {
   NEREID_TRY_STATUS(is_not("-o", options.output, options.file));
   NEREID_TRY(const Traced traced, obtain(options));
   if (const auto* none = std::get_if<NoTrace>(&traced)) {
-    fmt::print(stderr, "nereid: {}\n", none->text);
+    fmt::print(stderr, "nereid: {}\n", printable(none->text, Lines::kMany));
     if (json) NEREID_TRY_STATUS(write_stdout(json_line(none->json)));
     return Answer::kNo;
   }

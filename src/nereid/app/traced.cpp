@@ -47,6 +47,9 @@ struct Reason {
     return NoTrace{fmt::format("{}: the traced process ended: {}", file, why.limit),
                    {{"killed", {{"limit", why.limit}}}}};
   }
+  Traced operator()(tracer::Forged&& why) const {
+    return NoTrace{fmt::format("{}: {}", file, why.message), {{"forged", {{"message", why.message}}}}};
+  }
 };
 
 }  // namespace

@@ -90,7 +90,7 @@ Result<Answer> make_data(const TrainDataOptions& options, bool json) {
                   summary["answer_tokens"].get<uint64_t>(), made.list.shards.size());
   for (const auto& [why, count] : made.list.left_out)
     text += fmt::format("  left out: {} that {}\n", count, why);
-  NEREID_TRY_STATUS(write_stdout(text));
+  NEREID_TRY_STATUS(write_text(text));
   return Answer::kYes;
 }
 

@@ -12,6 +12,7 @@
 #include "nereid/base/json.h"
 #include "nereid/base/number_option.h"
 #include "nereid/base/progress.h"
+#include "nereid/train/rl/advantages.h"
 #include "nereid/verify/batch.h"
 #include "nereid/verify/ladder.h"
 #include "nereid/verify/shrink.h"
@@ -38,8 +39,8 @@ Examples:
   nereid verify --batch pairs.jsonl -o verdicts.jsonl    many, in parallel; run it again to go on where it stopped
   nereid verify --batch -                                pairs as lines through stdin, verdicts as lines as they come
 
-A line of pairs.jsonl: {"id": "1", "reference": "softmax.py", "candidate_source": "import torch ..."} (`reference_source`
-and `candidate` work too). --batch FOLDER pairs every reference.py with the files beside it.)";
+A line of pairs.jsonl: {"id": "1", "reference": "softmax.py", "candidate_source": "import torch ..."}; docs/batch_protocol.md has
+all keys of a line and all fields of an answer. --batch FOLDER pairs every reference.py with the files beside it.)";
 
 struct VerifyOptions : JudgingFlags {
   std::string reference, candidate, batch, output;
@@ -52,7 +53,25 @@ struct VerifyOptions : JudgingFlags {
   std::vector<std::string> also_at;  // "N=64,M=3" each
   bool allow_tf32 = false, time = false, beyond_rules = false, shrink = false, explain = false, json = false;
   bool few_kinds = false, time_only = false;
+  std::string reward;
+  double speedup_limit = 2;
 };
+
+// The reward of an answer by itself. What it is worth beside its group's is the trainer's to say.
+Json reward_json(const VerifyOptions& options, const verify::Verdict& verdict) {
+  const auto& times = verdict.otherwise ? verdict.otherwise->times : verdict.times;
+  const auto judged = train::judged_of(to_string(verdict.otherwise ? verdict.otherwise->word : verdict.word),
+                                       times ? times->speedup : 0);
+  const auto split = train::split_reward(judged, options.speedup_limit);
+  const double code = options.reward == "binary" || options.reward == "hierarchical" ? split.code : split.plan;
+  const double plan = options.reward == "binary" ? split.code : split.plan;
+  return {{"objective", options.reward},
+          {"valid", judged.valid},
+          {"correct", judged.correct},
+          {"speedup", times && judged.correct ? Json(times->speedup) : Json()},
+          {"plan", plan},
+          {"code", code}};
+}
 
 Result<verify::Settings> settings_of(const VerifyOptions& options) {
   verify::Settings settings;
@@ -61,6 +80,7 @@ Result<verify::Settings> settings_of(const VerifyOptions& options) {
   settings.forbid = {options.forbid.begin(), options.forbid.end()};
   settings.seed = options.seed ? *options.seed : fresh_seed();
   settings.time_limit = options.time_limit;
+  settings.verdict_limit = options.verdict_limit;
   settings.shrink = options.shrink;
   settings.time = options.time || options.time_only;
   settings.time_only = options.time_only;
@@ -120,6 +140,7 @@ Result<Answer> one(const VerifyOptions& options) {
     NEREID_TRY(auto sizes, sizes_from(text, pair.reference_source));
     others.push_back({text, std::move(sizes), {}});
   }
+  end_soon_after_interrupt(kSecondsToEnd, "interrupted");
   verify::Verdict verdict;
   {
     Progress progress("verify " + options.candidate);
@@ -170,6 +191,9 @@ Result<Answer> many(const VerifyOptions& options) {
   NEREID_TRY(const auto bench, verify::Workbench::open({.jobs = jobs, .device = settings.device, .compile_for = settings.compile_for}));
   verify::Judge judge(bench->equipment(), settings);
   Progress progress("verify " + options.batch);
+  end_soon_after_interrupt(kSecondsToEnd, options.output.empty()
+                                              ? "interrupted"
+                                              : "interrupted; run it again with the same -o to go on");
   Result<verify::BatchSummary> summary = our_error("not run");
   {
     const Ticker ticker(progress);
@@ -179,6 +203,10 @@ Result<Answer> many(const VerifyOptions& options) {
         {.jobs = jobs,
          .output = options.output,
          .stream = [](const std::string& text) { return stream_stdout(text); },
+         .complete =
+             [&](const verify::Verdict& verdict, Json& line) {
+               if (!options.reward.empty()) line["reward"] = reward_json(options, verdict);
+             },
          .on_verdict =
              [&](const verify::Verdict& verdict) {
                progress.say(fmt::format("{} done, the last {}", ++done, to_string(verdict.word)));
@@ -242,6 +270,14 @@ void add_options(CLI::App& command, VerifyOptions& options) {
   command.add_flag(
       "--beyond-rules", options.beyond_rules,
       "--json and --batch also tell what a Disallowed candidate would be if rules did not count");
+  command
+      .add_option("--reward", options.reward,
+                  "Of --batch: adds the reward of plan and code: binary (1 where it is Verified), hierarchical (the plan's "
+                  "times its speed-up), uniform (of both that of hierarchical's plan)")
+      ->check(CLI::IsMember({"binary", "hierarchical", "uniform"}));
+  command.add_option("--speedup-limit", options.speedup_limit, "Of --reward: a speed-up counts no more than this")
+      ->check(CLI::Range(1.0, 1e6))
+      ->capture_default_str();
   command.add_flag("--explain", options.explain, "The evidence in prose, with source excerpts");
   command.add_option("--batch", options.batch, "Judge many pairs: FILE.jsonl, a folder, or - for stdin");
   command.add_option("-o,--output", options.output, "Of --batch: append here, and skip what is here already");
@@ -264,6 +300,8 @@ void add_verify_command(CLI::App& app, Chosen& chosen) {
       throw CLI::ValidationError("verify", "expected REFERENCE and CANDIDATE, or --batch");
     if (!options->also_at.empty() && !options->batch.empty())
       throw CLI::ValidationError("--also-at", "not with --batch");
+    if (!options->reward.empty() && options->batch.empty())
+      throw CLI::ValidationError("--reward", "only with --batch");
     if (!options->output.empty() && options->batch.empty())
       throw CLI::ValidationError("-o", "only with --batch");
     if ((options->time_only || options->timing_seconds > 0) && options->batch.empty())

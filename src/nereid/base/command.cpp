@@ -7,18 +7,19 @@
 
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json.h"
+#include "nereid/base/printable.h"
 
 namespace nereid {
 namespace {
 
 int tell(const Error& error, bool json) {
-  fmt::print(stderr, "nereid: {}\n", error.message);
+  fmt::print(stderr, "nereid: {}\n", printable(error.message, Lines::kMany));
   if (json) {
     const char* blame = error.blame == Blame::kInput  ? "input"
                         : error.blame == Blame::kOurs ? "ours"
                                                       : "interrupted";
     const Json document = {{"error", {{"message", error.message}, {"blame", blame}}}};
-    const std::string text = document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    const std::string text = printable_json(document.dump(-1, ' ', false, Json::error_handler_t::replace)) + "\n";
     std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
   }

@@ -1,10 +1,13 @@
 #include "nereid/base/interrupt.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
+#include <thread>
 
 namespace nereid {
 namespace {
@@ -37,5 +40,20 @@ void watch_for_interrupts() {
 void pass_on_interrupt(pid_t child) { ::kill(child, kPassedOn); }
 bool interrupted() { return noted; }
 int interrupt_fd() { return pipe_ends[0]; }
+
+void end_soon_after_interrupt(double seconds, const std::string& message) {
+  // Outlives main's end: it waits for what may never come, and owns what it needs.
+  std::thread([seconds, message] {
+    sigset_t all;
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
+    pollfd one{pipe_ends[0], POLLIN, 0};
+    while (::poll(&one, 1, -1) <= 0) continue;
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    const std::string line = "nereid: " + message + "\n";
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
+    ::_exit(130);
+  }).detach();
+}
 
 }  // namespace nereid

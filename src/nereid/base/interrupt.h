@@ -3,6 +3,8 @@
 
 #include <sys/types.h>
 
+#include <string>
+
 namespace nereid {
 
 // SIGINT and SIGTERM set a flag and make `interrupt_fd()` readable; a second one ends the process at once, but for one that was passed on.
@@ -11,5 +13,10 @@ void watch_for_interrupts();
 void pass_on_interrupt(pid_t child);
 bool interrupted();
 int interrupt_fd();  // for poll(); never read from it
+
+// From now on an interrupt ends this process at the latest `seconds` later, with exit code 130 and `message` on
+// stderr, wherever its threads are: for commands that keep every result as soon as it is there. The processes
+// that it started end with it. To be called once, after watch_for_interrupts.
+void end_soon_after_interrupt(double seconds, const std::string& message);
 
 }  // namespace nereid

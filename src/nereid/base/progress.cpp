@@ -6,10 +6,12 @@
 #include <chrono>
 #include <cstdio>
 
+#include "nereid/base/printable.h"
+
 namespace nereid {
 
 Progress::Progress(std::string what, int64_t total)
-    : what_(std::move(what)), total_(total), terminal_(::isatty(STDERR_FILENO) == 1) {
+    : what_(printable(what)), total_(total), terminal_(::isatty(STDERR_FILENO) == 1) {
   if (!terminal_) return;
   ticking_ = std::jthread([this](const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
@@ -30,19 +32,19 @@ void Progress::advance(int64_t by) {
 
 void Progress::say(const std::string& note) {
   std::lock_guard lock(mutex_);
-  note_ = note;
+  note_ = printable(note);
   draw();
 }
 
 void Progress::beside(const std::string& what) {
   std::lock_guard lock(mutex_);
-  beside_ = what;
+  beside_ = printable(what);
   draw();
 }
 
 void Progress::note(const std::string& line) {
   std::lock_guard lock(mutex_);
-  fmt::print(stderr, "{}{}\n", shown_ ? "\r\033[K" : "", line);
+  fmt::print(stderr, "{}{}\n", shown_ ? "\r\033[K" : "", printable(line));
   std::fflush(stderr);
   shown_ = false;
 }

@@ -22,6 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr double kTracePatience = 600;    // beyond a task's budget, for its reference: on a loaded machine it waits
 constexpr double kBaselineSeconds = 1800;  // of one task, all ways together
 // What a language model of ours writes at a time, all tasks together: more gains little, and a task that waits
 // for its turn to be judged is using up its budget.
@@ -266,7 +267,7 @@ Result<std::vector<TaskResult>> evaluate(search::Bench& bench, const std::vector
   int64_t done = 0;
 
   const auto trace = [&](const TaskFile& task_file, const std::string& source) {
-    return bench.trace(task_file.path.filename().string(), source, Deadline::after(options.budget + 120));
+    return bench.trace(task_file.path.filename().string(), source, Deadline::after(options.budget + kTracePatience));
   };
   const auto solution_of = [&](const TaskFile& task_file) {
     return options.folder / "solutions" / (task_file.id + ".py");

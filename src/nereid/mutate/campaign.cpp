@@ -120,7 +120,7 @@ class TraceJudge {
     verify::Pair pair;
     pair.reference_name = pair.reference_source = reference;
     pair.candidate_name = id, pair.candidate_text = kText, pair.form = verify::Pair::Form::kSource;
-    pair.policy = subject.policy;
+    pair.settings.policy = subject.policy;
     auto verdict = judge_.judge(pair);
     const std::lock_guard lock(mutex_);
     traces_.erase(id);

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "nereid/base/installation.h"
+#include "nereid/base/interrupt.h"
 #include "nereid/replay/session.h"
 
 namespace nereid::replay {
@@ -19,6 +20,7 @@ class Slots : public std::enable_shared_from_this<Slots> {
   Result<std::shared_ptr<void>> take(Deadline deadline) {
     std::unique_lock lock(mutex_);
     while (free_ == 0) {
+      if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
       if (deadline.passed()) return our_error("no turn on the GPU came within the deadline");
       freed_.wait_for(lock, std::chrono::milliseconds(100));
     }

@@ -3,6 +3,8 @@
 #include <chrono>
 #include <thread>
 
+#include "nereid/base/interrupt.h"
+
 namespace nereid::replay {
 namespace {
 
@@ -23,11 +25,17 @@ Result<MemoryTurns::Turn> MemoryTurns::take(int64_t need, const Measure& measure
     std::unique_lock<std::mutex>& lock;
     ~Served() {
       if (!lock.owns_lock()) lock.lock();
-      ++turns.serving_;
+      do ++turns.serving_;
+      while (turns.given_up_.erase(turns.serving_) > 0);
       turns.changed_.notify_all();
     }
   };
-  while (ticket != serving_) changed_.wait(lock);
+  while (ticket != serving_ && !interrupted()) changed_.wait_for(lock, kLate);
+  // Its number is passed over when it comes up.
+  if (ticket != serving_) {
+    given_up_.insert(ticket);
+    return Error{"interrupted", Blame::kInterrupted};
+  }
   const Served served{*this, lock};
   while (true) {
     if (holders_ == 0) {
@@ -42,6 +50,7 @@ Result<MemoryTurns::Turn> MemoryTurns::take(int64_t need, const Measure& measure
     }
     if (capacity_ > 0 && need > capacity_) return Turn{nullptr, capacity_};
     if (capacity_ <= 0 || held_ + need <= capacity_) break;
+    if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
     if (deadline.passed()) return our_error("no memory came free within the deadline");
     changed_.wait_for(lock, kLate);
   }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 
 #include "nereid/base/deadline.h"
 #include "nereid/base/result.h"
@@ -29,6 +30,7 @@ class MemoryTurns : public std::enable_shared_from_this<MemoryTurns> {
   std::mutex mutex_;
   std::condition_variable changed_;
   uint64_t next_ticket_ = 0, serving_ = 0;
+  std::set<uint64_t> given_up_;  // tickets of those that no longer wait
   int64_t held_ = 0, capacity_ = 0;
   int holders_ = 0;
 };

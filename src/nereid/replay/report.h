@@ -148,6 +148,7 @@ struct TrialReport {
   bool perturbed = false;                   // parameters were
   std::vector<std::string> inputs_written;  // the candidate changed these inputs and the reference does not
   std::vector<std::string> state_written;   // likewise, of parameters and buffers that both have
+  // The candidate's are of its work: where it computes on processors, without what it waited for one.
   double seconds_reference = 0, seconds_candidate = 0, seconds_oracle = 0;
 
   bool ran() const {
@@ -167,6 +168,7 @@ struct MutationReport {
   std::optional<Failure> failed;  // leaving them out made a later step fail: that, too, is a change
   bool changed = false;           // some output differs in some bit
   std::vector<bool> outputs_changed;
+  double seconds = 0;  // of the candidate's work
 };
 
 // Work that a forward cannot do without, for the check against the device's peak rates

@@ -17,7 +17,9 @@
 namespace nereid::replay {
 namespace {
 
-constexpr double kGrace = 5;  // seconds that a worker may take beyond what it was told, before it is killed
+// A candidate's worker keeps its own limit on each of at most three phases; one that does not is ended so many
+// seconds later.
+constexpr double kGrace = 5;
 
 int64_t memory_available() {
   std::ifstream file("/proc/meminfo");
@@ -34,6 +36,10 @@ int64_t memory_available() {
              used = read_number("/sys/fs/cgroup/memory.current");
   if (most > 0 && used >= 0) available = available > 0 ? std::min(available, most - used) : most - used;
   return available;
+}
+
+std::string whose_time(LimitOwner owner) {
+  return owner == LimitOwner::kCaller ? "the caller's budget" : "the time that we wait for it";
 }
 
 std::string gibibytes(int64_t bytes) {
@@ -112,7 +118,14 @@ class WorkerSession : public Session {
       if (alive_) candidate_failure_.reset();
       return report;
     }
-    report.outputs_changed = answer->document.at("changed").get<std::vector<bool>>();
+    try {
+      report.outputs_changed = answer->document.at("changed").get<std::vector<bool>>();
+      report.seconds = answer->document.value("seconds", 0.0);
+    } catch (const nlohmann::json::exception& garbled) {
+      report.failed = Failure{Failure::Kind::kCrashed, {}, std::string("a garbled answer: ") + garbled.what()};
+      report.changed = true;
+      return report;
+    }
     for (const bool changed : report.outputs_changed) report.changed |= changed;
     return report;
   }
@@ -380,19 +393,15 @@ class WorkerSession : public Session {
     return ok_status();
   }
 
-  Deadline within(Deadline deadline, double seconds) const {
-    const int left = deadline.poll_milliseconds();
-    return left >= 0 && left < seconds * 1000 ? deadline : Deadline::after(seconds);
-  }
-
   // Nothing where the reference's own code failed (`reference_failure_` says how); an Error where the worker
   // is lost.
   Result<std::optional<Message>> ask_reference(const Json& request, const std::vector<int>& fds,
                                                Deadline deadline) {
     if (reference_failure_) return std::optional<Message>();
     auto reply = r_->ask(request, fds, deadline);
-    if (!reply.answer && reply.timed_out)
-      return our_error("the reference's replay did not end in time ({})",
+    if (reply.interrupted) return Error{"interrupted", Blame::kInterrupted};
+    if (!reply.answer && reply.late)
+      return our_error("the reference's replay did not end within {} ({})", whose_time(*reply.late),
                        describe(r_->position().where(reference_)));
     if (!reply.answer)
       return our_error("the reference's worker is lost: {} in {}", describe_end(reply.status),
@@ -410,13 +419,19 @@ class WorkerSession : public Session {
   Result<std::optional<Message>> ask_candidate(const Json& request, const std::vector<int>& fds,
                                                Deadline deadline) {
     if (!alive_) return std::optional<Message>();
-    auto reply = c_->ask(request, fds, within(deadline, 3 * options_.phase_seconds + kGrace));
+    auto reply = c_->ask(request, fds, deadline, 3 * options_.phase_seconds + kGrace);
     const auto fail = [&](Failure::Kind kind, const std::string& message) {
       alive_ = false;
       candidate_failure_ = Failure{kind, c_->position().where(candidate_), message};
       return std::optional<Message>();
     };
-    if (!reply.answer && reply.timed_out) return fail(Failure::Kind::kTimedOut, "the time limit passed");
+    if (reply.interrupted || (!reply.answer && reply.late && *reply.late != LimitOwner::kCandidate)) {
+      alive_ = false;
+      if (reply.interrupted) return Error{"interrupted", Blame::kInterrupted};
+      return our_error("the candidate's replay did not end within {} ({})", whose_time(*reply.late),
+                       describe(c_->position().where(candidate_)));
+    }
+    if (!reply.answer && reply.late) return fail(Failure::Kind::kTimedOut, "the time limit passed");
     if (!reply.answer && WIFEXITED(reply.status) && WEXITSTATUS(reply.status) == kNoJail)
       return our_error("a worker could not enter its jail");
     // Nothing that a worker runs sends that signal, nor does it end of itself: somebody else did it (the

@@ -1,16 +1,27 @@
 #include "nereid/replay/worker_process.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <utility>
 
+#include "nereid/base/interrupt.h"
+#include "nereid/sandbox/process_times.h"
 #include "nereid/sandbox/subprocess.h"
 
 namespace nereid::replay {
+namespace {
+
+constexpr double kAnswerSeconds = 60;  // from an answer's first byte to its last
+constexpr double kSoonestLook = 0.05;  // between two looks at what a late worker has had
+
+}  // namespace
 
 Result<SharedPosition> SharedPosition::create() {
   SharedPosition out;
@@ -28,17 +39,48 @@ Where SharedPosition::where(const trace::Trace& trace) const {
   return {};
 }
 
-Reply Worker::ask(const Json& request, const std::vector<int>& descriptors, Deadline deadline) {
+Reply Worker::ask(const Json& request, const std::vector<int>& descriptors, Deadline deadline, double own_seconds) {
   Reply reply;
   if (socket_.valid() && send_message(socket_.get(), request, descriptors).ok()) {
-    auto answer = receive_message(socket_.get(), deadline, &reply.timed_out);
-    if (answer.ok()) {
-      reply.answer = std::move(answer).value();
-      return reply;
+    wait_for_answer(reply, deadline, own_seconds);
+    if (!reply.late && !reply.interrupted) {
+      // What has begun to answer has answered, but for one that no longer is what we made it.
+      const Deadline whole = Deadline::earlier(deadline, Deadline::after(kAnswerSeconds, LimitOwner::kCandidate));
+      bool late = false;
+      auto answer = receive_message(socket_.get(), whole, &late);
+      if (answer.ok()) {
+        reply.answer = std::move(answer).value();
+        return reply;
+      }
+      reply.interrupted = answer.error().blame == Blame::kInterrupted;
+      if (late) reply.late = whole.owner();
     }
   }
   reply.status = end();
   return reply;
+}
+
+void Worker::wait_for_answer(Reply& reply, Deadline deadline, double own_seconds) const {
+  const Stopwatch watch;
+  const auto before = own_seconds > 0 ? sandbox::times_of(process()) : std::nullopt;
+  Deadline look = own_seconds > 0 ? Deadline::after(own_seconds, LimitOwner::kCandidate) : Deadline::never();
+  for (;;) {
+    pollfd waiting[2] = {{socket_.get(), POLLIN, 0}, {interrupt_fd(), POLLIN, 0}};
+    const int ready = ::poll(waiting, 2, Deadline::earlier(deadline, look).poll_milliseconds());
+    if (ready < 0 && errno == EINTR) continue;
+    if (waiting[0].revents != 0) return;
+    reply.interrupted = waiting[1].revents != 0;
+    if (reply.interrupted) return;
+    if (deadline.passed()) reply.late = deadline.owner();
+    if (reply.late) return;
+    if (!look.passed()) continue;
+    auto times = before ? sandbox::times_of(process()) : std::nullopt;
+    if (times) times->processor -= before->processor, times->waited -= before->waited;
+    const double wall = watch.seconds(), left = own_seconds - sandbox::seconds_at_work(wall, times);
+    if (left <= 0 || wall >= kMostStretch * own_seconds) reply.late = LimitOwner::kCandidate;
+    if (reply.late) return;
+    look = Deadline::after(std::max(left, kSoonestLook), LimitOwner::kCandidate);
+  }
 }
 
 class ForkedWorker : public Worker {
@@ -49,6 +91,7 @@ class ForkedWorker : public Worker {
 
  protected:
   int end() override { return end(/*orderly=*/false); }
+  pid_t process() const override { return pid_; }
 
  private:
   int end(bool orderly) {

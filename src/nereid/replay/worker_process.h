@@ -33,7 +33,9 @@ class SharedPosition {
 // How a request to a worker ended.
 struct Reply {
   std::optional<Message> answer;
-  bool timed_out = false;
+  // Without an answer: the limit that passed, or Ctrl-C; neither where the worker ended of itself.
+  std::optional<LimitOwner> late{};
+  bool interrupted = false;
   int status = 0;  // of the process as waitpid gives it, where there is no answer: the worker is gone then
 };
 
@@ -44,17 +46,21 @@ class Worker {
 
   // Whether it can be asked again.
   bool alive() const { return socket_.valid(); }
-  // A worker that does not answer in time is ended.
-  Reply ask(const Json& request, const std::vector<int>& descriptors, Deadline deadline);
+  // A worker that does not answer before `deadline`, or within `own_seconds` of its own (0: no such limit; what
+  // it waited for a processor is not counted, see sandbox/process_times.h), is ended.
+  Reply ask(const Json& request, const std::vector<int>& descriptors, Deadline deadline, double own_seconds = 0);
   const SharedPosition& position() const { return position_; }
 
  protected:
   // Ends the process and says how it ended; called more than once. An implementation's destructor sees to it
   // that the process ends, too.
   virtual int end() = 0;
+  virtual pid_t process() const = 0;  // 0: gone
   void close_socket() { socket_.reset(); }
 
  private:
+  void wait_for_answer(Reply& reply, Deadline deadline, double own_seconds) const;
+
   Fd socket_;
   SharedPosition position_;
 };

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -56,7 +57,10 @@ ForkLoop::ForkLoop(const Jail& jail, Compaction& compaction, int control, std::s
       compaction_(compaction),
       control_(control),
       folder_(std::move(folder)),
-      interpreter_(interpreter) {}
+      interpreter_(interpreter) {
+  CPU_ZERO(&cores_);
+  if (::sched_getaffinity(0, sizeof cores_, &cores_) != 0) CPU_ZERO(&cores_);
+}
 
 Result<bool> ForkLoop::run(Child& child) {
   // Deaths are heard of while the loop waits and at no other time.
@@ -73,6 +77,7 @@ Result<bool> ForkLoop::run(Child& child) {
     Result<bool> is_child = false;
     if (order.what == Order::kRun) is_child = fork_child(order.child, child);
     if (order.what == Order::kKill) kill_child(order.child);
+    if (order.what == Order::kShow) show_child(order.child);
     if (!is_child.ok() || *is_child) return is_child;
     for (const int fd : descriptors)
       if (fd >= 0) ::close(fd);
@@ -109,20 +114,29 @@ Result<bool> ForkLoop::fork_child(uint64_t number, Child& child) {
   if (::pipe2(said, O_CLOEXEC) != 0) return failure("pipe");
   NEREID_TRY_STATUS(jail_.before_fork());
   if (interpreter_.before != nullptr) interpreter_.before();
+  const int core = least_used_core();
   const pid_t pid = ::fork();
   if (auto* told = pid == 0 ? interpreter_.after_in_child : interpreter_.after_in_parent) told();
   if (pid < 0) return failure("fork");
   if (pid == 0) {
-    become_child(number, child, said[1]);
+    become_child(number, child, said[1], core);
     return true;
   }
   ::close(said[1]);
-  living_[count_++] = {pid, said[0], number};
+  living_[count_++] = {pid, said[0], number, core};
   NEREID_TRY_STATUS(jail_.after_fork());
   return false;
 }
 
-void ForkLoop::become_child(uint64_t number, const Child& child, int says) {
+// A child gets a core, not all of them: threads that it starts take nothing from its neighbours. In the jail it
+// cannot choose another.
+void ForkLoop::become_child(uint64_t number, const Child& child, int says, int core) {
+  if (core >= 0) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<size_t>(core), &one);
+    (void)::sched_setaffinity(0, sizeof one, &one);  // where it is not allowed, shares are as they are
+  }
   ::signal(SIGCHLD, SIG_DFL);
   set_child_signals(SIG_UNBLOCK);
   const Status entered = jail_.enter({child.request, child.answer, says}, folder_of(number));
@@ -130,6 +144,42 @@ void ForkLoop::become_child(uint64_t number, const Child& child, int says) {
   const ssize_t written = ::write(says, word.data(), word.size());
   if (!entered.ok() || written != 1) ::_exit(1);
   ::close(says);
+}
+
+// The core that the fewest living children are held to; among equals each in its turn.
+int ForkLoop::least_used_core() {
+  if (CPU_COUNT(&cores_) < 2) return -1;
+  int best = -1;
+  size_t fewest = kMostChildren + 1;
+  for (int step = 1; step <= CPU_SETSIZE; ++step) {
+    const int core = (last_core_ + step) % CPU_SETSIZE;
+    if (!CPU_ISSET(static_cast<size_t>(core), &cores_)) continue;
+    size_t held = 0;
+    for (size_t i = 0; i < count_; ++i) held += living_[i].core == core ? 1 : 0;
+    if (held < fewest) fewest = held, best = core;
+  }
+  return last_core_ = best;
+}
+
+void ForkLoop::show_child(uint64_t number) const {
+  int process = -1;
+  for (size_t i = 0; i < count_; ++i)
+    if (living_[i].number == number)
+      process = static_cast<int>(::syscall(SYS_pidfd_open, living_[i].pid, 0));
+  Sighting sighting{.child = number};
+  iovec piece{&sighting, sizeof sighting};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof process)] = {};
+  msghdr message{};
+  message.msg_iov = &piece, message.msg_iovlen = 1;
+  if (process >= 0) {
+    message.msg_control = control, message.msg_controllen = sizeof control;
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET, header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof process);
+    memcpy(CMSG_DATA(header), &process, sizeof process);
+  }
+  (void)::sendmsg(control_, &message, MSG_NOSIGNAL);  // whoever does not listen is gone
+  if (process >= 0) ::close(process);
 }
 
 void ForkLoop::kill_child(uint64_t number) const {

@@ -6,6 +6,8 @@
 // The judge's packets are Orders, the loop's are Obituaries, as bytes: both ends are built together.
 #pragma once
 
+#include <sched.h>
+
 #include <array>
 #include <cstdint>
 #include <string>
@@ -16,8 +18,9 @@
 namespace nereid::sandbox {
 
 struct Order {
-  enum What : uint64_t { kRun = 1, kKill = 2 };
-  uint64_t what = 0;   // kRun comes with two descriptors: the request, and the pipe for the answer
+  // kRun comes with two descriptors: the request, and the pipe for the answer. kShow is answered with a Sighting.
+  enum What : uint64_t { kRun = 1, kKill = 2, kShow = 3 };
+  uint64_t what = 0;
   uint64_t child = 0;  // the judge's number for it
 };
 
@@ -27,6 +30,11 @@ struct Obituary {
   int32_t entered = 0;  // it was in the jail; else `why` says why not
   double cpu = 0;       // seconds of processor time
   char why[512] = {};
+};
+
+// Comes with a pidfd of the child, or without where the child is gone.
+struct Sighting {
+  uint64_t child = 0;
 };
 
 // To be had on the stack, which no huge page holds.
@@ -61,12 +69,15 @@ class ForkLoop {
     pid_t pid = 0;
     int said = -1;  // what the child said before it was jailed
     uint64_t number = 0;
+    int core = -1;  // that it is held to; -1: to none
   };
 
   bool wait_for_order();
   Result<bool> fork_child(uint64_t number, Child& child);
-  void become_child(uint64_t number, const Child& child, int says);
+  void become_child(uint64_t number, const Child& child, int says, int core);
   void kill_child(uint64_t number) const;
+  void show_child(uint64_t number) const;
+  int least_used_core();
   void bury_the_dead();
   std::string folder_of(uint64_t number) const;
 
@@ -76,6 +87,8 @@ class ForkLoop {
   const std::string folder_;
   const Interpreter interpreter_;
   bool compact_ = true;
+  cpu_set_t cores_;    // that this process may use: each child is held to one of them
+  int last_core_ = 0;  // that a child got
   std::array<Living, kMostChildren> living_;  // the first `count_`
   size_t count_ = 0;
 };

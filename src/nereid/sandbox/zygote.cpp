@@ -15,12 +15,16 @@
 
 #include "nereid/base/interrupt.h"
 #include "nereid/sandbox/channel.h"
+#include "nereid/sandbox/process_times.h"
 #include "nereid/sandbox/zygote_process.h"
 
 namespace nereid::sandbox {
 namespace {
 
-constexpr double kSecondsToDie = 10;  // for a killed child to be gone, before its zygote counts as lost
+// For a killed child to be gone, before its zygote counts as lost: on a busy machine it waits for its turn to die.
+constexpr double kSecondsToDie = 60;
+constexpr int kMostLateReads = 1 << 13;  // of an answer that was begun in time: the largest, in pieces of a pipe
+constexpr double kSoonestLook = 0.05;  // seconds between two looks at what a late child has had
 
 // The answer as it comes through the pipe: 8 bytes of length, then as many.
 class AnswerReader {
@@ -53,25 +57,30 @@ class AnswerReader {
   std::string buffer_ = std::string(8, '\0');
 };
 
+Error passed(const Deadline& deadline, const std::string& module) {
+  return our_error("the {} worker did not answer within {}", module,
+                   deadline.owner() == LimitOwner::kCaller ? "the caller's budget" : "the time that we wait for it");
+}
+
 // `gone.status` as waitpid gives it. Number 1 of a pid namespace is spared all signals but SIGKILL and those
 // of its own faults, so SIGXCPU may not be what ends it.
-Killed killed_by(const ZygoteProcess::Gone& gone, const Limits& limits) {
+Outcome killed_by(const ZygoteProcess::Gone& gone, const Limits& limits) {
   const int status = gone.status;
   if (WIFEXITED(status))
-    return {.limit = fmt::format("it ended with status {} and no answer", WEXITSTATUS(status))};
+    return Killed{.limit = fmt::format("it ended with status {} and no answer", WEXITSTATUS(status))};
   switch (const int signal = WTERMSIG(status)) {
     case SIGKILL:
       if (gone.cpu + 1 < static_cast<double>(limits.cpu_seconds))
-        return {.limit = "it was killed: out of memory", .by_force = true};
+        return Killed{.limit = "it was killed: out of memory", .by_force = true};
       [[fallthrough]];
     case SIGXCPU:
-      return {.limit = "it was out of processor time"};
+      return OutOfTime{static_cast<double>(limits.cpu_seconds)};
     case SIGXFSZ:
-      return {.limit = "it wrote too large a file"};
+      return Killed{.limit = "it wrote too large a file"};
     case SIGSYS:
-      return {.limit = "it made a forbidden system call"};
+      return Killed{.limit = "it made a forbidden system call"};
     default:
-      return {.limit = fmt::format("it died of signal {} ({})", signal, strsignal(signal))};
+      return Killed{.limit = fmt::format("it died of signal {} ({})", signal, strsignal(signal))};
   }
 }
 
@@ -148,7 +157,14 @@ class RealZygote : public Zygote {
                          describe(ready->walls));
       NEREID_TRY(auto outcome, ask(*process, file.get(), seconds, deadline));
       const auto* killed = outcome ? std::get_if<Killed>(&*outcome) : nullptr;
-      if (killed != nullptr && killed->by_force && !std::exchange(killed_before, true)) continue;
+      if (killed != nullptr && killed->by_force) {
+        if (!std::exchange(killed_before, true)) continue;
+        // Number 1 of a pid namespace cannot kill itself, and memory within its limit is ours to provide.
+        if (ready->walls.pid)
+          return our_error(
+              "a child of the {} worker was killed twice from outside its jail: this machine may be short of memory",
+              options_.module);
+      }
       if (outcome) return std::move(*outcome);
       words = process->last_words();
       ++losses;
@@ -174,17 +190,34 @@ class RealZygote : public Zygote {
 
   Result<std::optional<Outcome>> listen_to(ZygoteProcess& process, uint64_t child, int answer, double seconds,
                                            Deadline deadline) {
-    const Deadline end = Deadline::earlier(deadline, Deadline::after(seconds));
+    const Stopwatch watch;
+    Deadline look = Deadline::after(seconds, LimitOwner::kCandidate);
     AnswerReader reader(options_.max_answer_bytes);
+    int late_reads = 0;
     for (;;) {
       pollfd all[3] = {{answer, POLLIN, 0}, {process.lost_fd(), POLLIN, 0}, {interrupt_fd(), POLLIN, 0}};
-      const int ready = ::poll(all, 3, end.poll_milliseconds());
+      const int ready = ::poll(all, 3, Deadline::earlier(deadline, look).poll_milliseconds());
       if (ready < 0 && errno == EINTR) continue;
       if (all[2].revents != 0) {
         process.kill(child);
         return Error{"interrupted", Blame::kInterrupted};
       }
-      if (ready == 0) return stop(process, child, Outcome(OutOfTime{seconds}));
+      // A child that never stops writing is late, too.
+      if ((all[0].revents == 0 && all[1].revents == 0) || late_reads > kMostLateReads) {
+        if (deadline.passed()) {
+          process.kill(child);
+          return passed(deadline, options_.module);
+        }
+        if (!look.passed()) continue;
+        const double left = seconds_left(process, child, seconds, watch.seconds());
+        // What came while this thread waited for a processor itself was in time.
+        pollfd rest{answer, POLLIN, 0};
+        if (left <= 0 && late_reads <= kMostLateReads && ::poll(&rest, 1, 0) > 0) continue;
+        if (left <= 0) return stop(process, child, Outcome(OutOfTime{seconds}));
+        look = Deadline::after(left, LimitOwner::kCandidate);
+        continue;
+      }
+      if (look.passed()) ++late_reads;
       if (all[0].revents == 0) return std::optional<Outcome>();
       switch (reader.read_some(answer)) {
         case AnswerReader::State::kWanting:
@@ -196,9 +229,19 @@ class RealZygote : public Zygote {
               process, child,
               Killed{.limit = fmt::format("its answer was larger than {} bytes", options_.max_answer_bytes)});
         case AnswerReader::State::kCut:
-          return how_it_ended(process, child, end, seconds);
+          return how_it_ended(process, child, deadline, seconds, watch);
       }
     }
+  }
+
+  // Of the child's limit, when as much wall time is over; 0: none. A loaded machine stretches it.
+  static double seconds_left(ZygoteProcess& process, uint64_t child, double seconds, double wall) {
+    if (wall >= kMostStretch * seconds) return 0;
+    const Fd pidfd = process.show(child);
+    const pid_t pid = process_of(pidfd);
+    const auto times = pid > 0 ? times_of(pid) : std::nullopt;
+    const double left = seconds - seconds_at_work(times ? std::min(wall, times->age) : wall, times);
+    return left <= 0 ? 0 : std::clamp(left, kSoonestLook, kMostStretch * seconds - wall + kSoonestLook);
   }
 
   Result<std::optional<Outcome>> stop(ZygoteProcess& process, uint64_t child, Outcome outcome) {
@@ -210,11 +253,20 @@ class RealZygote : public Zygote {
   }
 
   // The pipe was closed before a whole answer came: by dying, or by a child that lives on.
-  Result<std::optional<Outcome>> how_it_ended(ZygoteProcess& process, uint64_t child, Deadline end,
-                                              double seconds) {
-    const auto gone = process.wait_gone(child, end);
-    if (!gone && process.lost()) return std::optional<Outcome>();
-    if (!gone) return stop(process, child, Outcome(OutOfTime{seconds}));
+  Result<std::optional<Outcome>> how_it_ended(ZygoteProcess& process, uint64_t child, Deadline deadline,
+                                              double seconds, const Stopwatch& watch) {
+    std::optional<ZygoteProcess::Gone> gone;
+    Deadline look = Deadline::after(std::max(0.0, seconds - watch.seconds()), LimitOwner::kCandidate);
+    while (!(gone = process.wait_gone(child, Deadline::earlier(deadline, look)))) {
+      if (process.lost()) return std::optional<Outcome>();
+      if (interrupted() || deadline.passed()) {
+        process.kill(child);
+        return interrupted() ? Error{"interrupted", Blame::kInterrupted} : passed(deadline, options_.module);
+      }
+      const double left = seconds_left(process, child, seconds, watch.seconds());
+      if (left <= 0) return stop(process, child, Outcome(OutOfTime{seconds}));
+      look = Deadline::after(left, LimitOwner::kCandidate);
+    }
     const bool killed = WIFSIGNALED(gone->status) && WTERMSIG(gone->status) == SIGKILL;
     if (!gone->entered && killed) return std::optional<Outcome>();
     if (!gone->entered) return our_error("a child could not enter its jail: {}", gone->why);

@@ -44,7 +44,7 @@ struct OutOfTime {
 };
 struct Killed {
   std::string limit;      // "a signal 11 (Segmentation fault)", "an answer larger than 1024 bytes", ...
-  bool by_force = false;  // by SIGKILL, and no limit of ours says why
+  bool by_force = false;  // by SIGKILL, and no limit of ours says why: the kernel, short of memory, or a person
 };
 using Outcome = std::variant<Answer, OutOfTime, Killed>;
 
@@ -55,9 +55,10 @@ class Zygote {
   static Result<std::unique_ptr<Zygote>> start(ZygoteOptions options);
   virtual ~Zygote() = default;
 
-  // `seconds` is the child's wall time from its fork. `deadline` bounds all of it, waiting for a free place
-  // and for a warm worker included; past it before the child ran is an error, and so are a worker lost twice
-  // and Ctrl-C.
+  // `seconds` is the child's time from its fork, without what it waited for a processor (process_times.h); it
+  // alone gives OutOfTime. `deadline` bounds all of it in wall time, waiting for a free place and for a warm
+  // worker included; where it passes first that is an error, for it is never the child's. So are a worker lost
+  // twice, a child that was killed twice by nothing that the jail holds, and Ctrl-C.
   virtual Result<Outcome> run(std::string_view request, double seconds, Deadline deadline) = 0;
 
   // Waits for the worker to be warm. Which walls stand around its children; what warm() returned, as JSON

@@ -31,6 +31,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMostWords = 8192;
 constexpr double kSecondsToBeIdle = 0.5;  // before a worker that might be kept is given up
+constexpr auto kUntilItIsShown = std::chrono::seconds(2);
 constexpr auto kUntilLossIsHeardOf = std::chrono::seconds(10);  // of a worker that takes no more orders
 
 std::vector<std::string> readable_trees(const ZygoteOptions& options, const PythonHome& home) {
@@ -253,11 +254,15 @@ void ZygoteProcess::listen() {
 }
 
 bool ZygoteProcess::handle_packet() {
-  const auto packet = receive_packet(control_.get());
+  std::vector<Fd> descriptors;
+  const auto packet = receive_packet(control_.get(), &descriptors);
   if (!packet.ok() || !packet->has_value()) return false;
   // A zygote that makes no sense is no better than a lost one.
   const std::lock_guard lock(mutex_);
-  const bool understood = ready_ ? take_obituary(**packet) : take_ready(**packet);
+  const bool sighting = ready_ && (*packet)->size() == sizeof(Sighting);
+  const bool understood = sighting ? take_sighting(**packet, std::move(descriptors))
+                          : ready_ ? take_obituary(**packet)
+                                   : take_ready(**packet);
   if (understood) changed_.notify_all();
   return understood;
 }
@@ -283,6 +288,16 @@ bool ZygoteProcess::take_obituary(const std::string& packet) {
   if (found == requests_.end()) return true;
   found->second.gone = Gone{note.status, note.entered != 0, note.why, note.cpu};
   if (found->second.forgotten) requests_.erase(found);
+  return true;
+}
+
+bool ZygoteProcess::take_sighting(const std::string& packet, std::vector<Fd> descriptors) {
+  Sighting sighting;
+  memcpy(&sighting, packet.data(), sizeof sighting);
+  const auto found = requests_.find(sighting.child);
+  if (found == requests_.end()) return true;
+  found->second.shown = true;
+  if (!descriptors.empty()) found->second.process = std::move(descriptors.front());
   return true;
 }
 
@@ -329,12 +344,25 @@ void ZygoteProcess::kill(uint64_t child) {
       send_packet(control_.get(), bytes_of(order));  // a lost one is noticed elsewhere
 }
 
+Fd ZygoteProcess::show(uint64_t child) {
+  std::unique_lock lock(mutex_);
+  const Order order{Order::kShow, child};
+  if (lost_ || !requests_.contains(child) || !send_packet(control_.get(), bytes_of(order)).ok()) return {};
+  const auto shown = [&] {
+    const auto found = requests_.find(child);
+    return lost_ || found == requests_.end() || found->second.shown;
+  };
+  changed_.wait_for(lock, kUntilItIsShown, shown);
+  const auto found = requests_.find(child);
+  return found == requests_.end() ? Fd() : std::move(found->second.process);
+}
+
 std::optional<ZygoteProcess::Gone> ZygoteProcess::wait_gone(uint64_t child, Deadline deadline) {
   std::unique_lock lock(mutex_);
   for (;;) {
     const auto found = requests_.find(child);
     if (found != requests_.end() && found->second.gone) return found->second.gone;
-    if (lost_ || deadline.passed()) return {};
+    if (lost_ || interrupted() || deadline.passed()) return {};
     changed_.wait_for(lock, std::chrono::milliseconds(50));
   }
 }

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "nereid/base/file.h"
 #include "nereid/sandbox/python_home.h"
@@ -44,6 +45,8 @@ class ZygoteProcess {
   void kill(uint64_t child);
   // How the child ended; nothing when the zygote is lost or `deadline` passes first.
   std::optional<Gone> wait_gone(uint64_t child, Deadline deadline);
+  // A pidfd of the child, to see what it has had of the machine; invalid where it is gone or the zygote is busy.
+  Fd show(uint64_t child);
   // Every submitted child is forgotten once, when nobody will ask about it any more.
   void forget(uint64_t child);
 
@@ -54,8 +57,9 @@ class ZygoteProcess {
 
  private:
   struct Request {
-    bool forgotten = false;
+    bool forgotten = false, shown = false;
     std::optional<Gone> gone;
+    Fd process;  // that a Sighting brought
   };
 
   ZygoteProcess() = default;
@@ -68,6 +72,7 @@ class ZygoteProcess {
   bool handle_packet();
   bool take_ready(const std::string& packet);     // false: it makes no sense
   bool take_obituary(const std::string& packet);  // likewise
+  bool take_sighting(const std::string& packet, std::vector<Fd> descriptors);
   void become_lost();
 
   pid_t launcher_ = 0;

@@ -71,6 +71,54 @@ TEST(Zygote, EndsWhatTakesTooLong) {
   EXPECT_TRUE(worker.only_these_soon(2));  // the launcher and the zygote
 }
 
+// A limit of a child is in what it has had of the machine, not in what its neighbours left of it.
+TEST(Zygote, ALoadedMachineStretchesALimit) {
+  WorstWorker worker;
+  EXPECT_EQ(worker.result("result = 1"), 1);
+  std::atomic<bool> done{false};
+  std::vector<std::thread> hogs;
+  for (unsigned i = 0; i < 4 * std::thread::hardware_concurrency(); ++i)
+    hogs.emplace_back([&] {
+      while (!done) continue;
+    });
+  // 0.5 s of work under a limit of 1 s takes several seconds here.
+  EXPECT_EQ(worker.result("t = time.process_time()\nwhile time.process_time() - t < 0.5: pass\nresult = 1", 1), 1);
+  const Stopwatch watch;
+  EXPECT_EQ(worker.result("while True: pass", 0.4), "out of time");
+  EXPECT_GT(watch.seconds(), 0.6);
+  done = true;
+  for (auto& hog : hogs) hog.join();
+  const Stopwatch asleep;  // what waits for nothing but itself is not spared
+  EXPECT_EQ(worker.result("time.sleep(100)", 0.4), "out of time");
+  EXPECT_LT(asleep.seconds(), 3);
+}
+
+TEST(Zygote, ThreadsOfAChildShareOneCore) {
+  WorstWorker worker;
+  EXPECT_EQ(worker.result("result = len(os.sched_getaffinity(0))"), 1);
+  EXPECT_EQ(worker.result("result = name_of(lambda: os.sched_setaffinity(0, range(64)))"), "PermissionError");
+  // Two children at a time have two cores, where there are two.
+  if (std::thread::hardware_concurrency() < 2) return;
+  Json cores[2];
+  std::thread other([&] { cores[1] = worker.result("time.sleep(0.5)\nresult = list(os.sched_getaffinity(0))"); });
+  cores[0] = worker.result("time.sleep(0.5)\nresult = list(os.sched_getaffinity(0))");
+  other.join();
+  EXPECT_NE(cores[0], cores[1]);
+}
+
+// The one whose deadline passes decides what it means: the caller's is never the child's fault.
+TEST(Zygote, ADeadlineOfTheCallerIsAnError) {
+  WorstWorker worker;
+  EXPECT_EQ(worker.result("result = 1"), 1);
+  for (const char* code : {"time.sleep(100)", "while True: pass", "os.closerange(3, 64)\ntime.sleep(100)"}) {
+    const auto outcome =
+        worker.zygote().run(Json{{"code", code}}.dump(), 50, Deadline::after(0.5, LimitOwner::kCaller));
+    ASSERT_FALSE(outcome.ok()) << code;
+    EXPECT_NE(outcome.error().message.find("the caller's budget"), std::string::npos) << outcome.error().message;
+  }
+  EXPECT_TRUE(worker.only_these_soon(2));
+}
+
 TEST(Zygote, SaysWhyAWorkerDoesNotStart) {
   WorstWorker worker;
   worker.options().module = "no_such_module";

@@ -9,7 +9,8 @@
 namespace nereid::search {
 namespace {
 
-constexpr double kTraceSeconds = 60, kTracerStart = 60;
+constexpr double kTraceSeconds = 60;  // of one file; a loaded machine stretches them
+constexpr double kTracePatience = 2 * kMostStretch * kTraceSeconds + 300;
 
 // Why a tracer's answer is no trace, in one sentence.
 std::string refusal(const tracer::TraceAnswer& answer) {
@@ -22,6 +23,7 @@ std::string refusal(const tracer::TraceAnswer& answer) {
     return fmt::format("Triton refuses kernel {}: {}", failed->kernel, failed->message.substr(0, 600));
   if (const auto* late = std::get_if<tracer::TimedOut>(&answer))
     return fmt::format("tracing took longer than {:g} s", late->seconds);
+  if (const auto* forged = std::get_if<tracer::Forged>(&answer)) return forged->message;
   return "tracing was stopped: " + std::get<tracer::Killed>(answer).limit;
 }
 
@@ -71,7 +73,7 @@ Result<std::unique_ptr<const Task>> Bench::trace(const std::string& name, const 
   request.seconds = kTraceSeconds;
   NEREID_TRY(
       auto answer,
-      equipment_.trace(request, Deadline::earlier(deadline, Deadline::after(kTraceSeconds + kTracerStart))));
+      equipment_.trace(request, Deadline::earlier(deadline, Deadline::after(kTracePatience))));
   auto* trace = std::get_if<trace::Trace>(&answer);
   if (trace == nullptr) return input_error("the reference {}: {}", name, refusal(answer));
   task->trace = std::move(*trace);
@@ -153,7 +155,7 @@ Judged Bench::judge_by(verify::Judge& judge, const Task& task, const std::string
 Result<tracer::TraceAnswer> Bench::trace_candidate(const Task& task, const std::string& source) {
   tracer::TraceRequest request{.source = source, .path = "candidate.py", .class_name = "ModelNew"};
   request.reference = &task.trace;
-  return equipment_.trace(request, Deadline::after(kTraceSeconds + kTracerStart));
+  return equipment_.trace(request, Deadline::after(kTracePatience));
 }
 
 Result<trace::Trace> Bench::trace_of(const Task& task, const std::string& source, const std::string& class_name) {

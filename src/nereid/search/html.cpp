@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "nereid/base/printable.h"
+
 namespace nereid::search {
 namespace {
 
@@ -35,7 +37,7 @@ svg { max-width: 100%; height: auto; display: block; } svg text { fill: var(--in
 
 std::string escaped(std::string_view text) {
   std::string out;
-  for (const char c : text) {
+  for (const char c : printable(text, Lines::kMany)) {
     switch (c) {
       case '<':
         out += "&lt;";
@@ -53,7 +55,7 @@ std::string escaped(std::string_view text) {
         out += "&#39;";
         break;
       default:
-        if (static_cast<unsigned char>(c) >= 32 || c == '\n' || c == '\t') out += c;
+        out += c;
     }
   }
   return out;

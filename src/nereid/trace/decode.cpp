@@ -210,7 +210,7 @@ class Decoder {
         fits = trace_.phases.empty() && phase.call == 0;
         break;
       case PhaseKind::kInit:
-        fits = !init && phase.call == 0;
+        fits = !init && made == 0 && phase.call == 0;
         break;
       case PhaseKind::kMakeInputs:
         fits = made == ran && phase.call == made;

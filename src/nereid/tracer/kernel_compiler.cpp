@@ -1,12 +1,16 @@
 #include "nereid/tracer/kernel_compiler.h"
 
+#include <chrono>
+
 #include "nereid/base/hash.h"
+#include "nereid/base/interrupt.h"
 #include "nereid/base/json.h"
 #include "nereid/sandbox/subprocess.h"
 
 namespace nereid::tracer {
 namespace {
 
+constexpr std::chrono::milliseconds kTurn{50};  // between looks for an interrupt
 constexpr int kCacheVersion = 1;  // of what kernel_compiler.py makes of the same text and the same Triton
 
 // Versions only, without importing Triton: a run whose kernels are all in the cache never needs it.
@@ -104,9 +108,15 @@ Result<CompileAnswer> KernelCompiler::compile(const trace::Kernel& kernel, int a
       other = found->second;
   }
   if (other.valid()) {
+    while (other.wait_for(kTurn) != std::future_status::ready) {
+      if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
+      if (deadline.passed())
+        return our_error("{} was being compiled for another verdict when the time for it was over", kernel.name);
+    }
     const auto& answer = other.get();
     // The other's time may have been up, or its worker lost, and ours not.
-    return answer.ok() || deadline.passed() ? answer : compile(kernel, arch, deadline);
+    const bool ours = !answer.ok() && answer.error().blame == Blame::kOurs;
+    return !ours || deadline.passed() ? answer : compile(kernel, arch, deadline);
   }
   auto answer = compile_anew(kernel, arch, name, deadline);
   {
@@ -124,7 +134,7 @@ Result<CompileAnswer> KernelCompiler::compile_anew(const trace::Kernel& kernel, 
   NEREID_TRY(auto outcome, worker->run(request_of(kernel, arch), options_.seconds, deadline));
   if (const auto* late = std::get_if<sandbox::OutOfTime>(&outcome))
     return CompileAnswer(
-        CompileDiagnostics{fmt::format("{} was not compiled within {} s", kernel.name, late->seconds)});
+        CompileDiagnostics{fmt::format("{} was not compiled within {:g} s of work", kernel.name, late->seconds)});
   if (const auto* killed = std::get_if<sandbox::Killed>(&outcome))
     return CompileAnswer(
         CompileDiagnostics{fmt::format("the compiler broke down over {}: {}", kernel.name, killed->limit)});

@@ -35,7 +35,7 @@ struct KernelCompilerOptions {
   Installation installation;
   std::filesystem::path cache = {};  // empty: installation.cache / "kernels"
   int workers = 0;                   // compilations at a time; 0: one a core
-  double seconds = 120;              // wall time of one
+  double seconds = 120;              // of one, without what it waited for a processor: then the kernel is to blame
   bool accept_weak_walls = false;
   bool namespaces = true;  // false: behave as on a kernel without them
 };
@@ -48,6 +48,7 @@ class KernelCompiler {
   // `warm_up`.
   static Result<std::unique_ptr<KernelCompiler>> start(KernelCompilerOptions options);
 
+  // Past `deadline` (in wall time: the caller's budget, or how long we are ready to wait) it is an Error.
   Result<CompileAnswer> compile(const trace::Kernel& kernel, int arch, Deadline deadline);
 
   // Starts the worker in the background.

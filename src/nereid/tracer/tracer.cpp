@@ -1,8 +1,11 @@
 #include "nereid/tracer/tracer.h"
 
+#include <cstdlib>
+
 #include "nereid/base/json.h"
 #include "nereid/base/json_field.h"
 #include "nereid/trace/codec.h"
+#include "nereid/trace/consistency.h"
 #include "nereid/tracer/reference_inputs.h"
 
 namespace nereid::tracer {
@@ -10,14 +13,28 @@ namespace {
 
 constexpr size_t kMostText = size_t{64} << 10;
 
-Untraceable nonsense(const Error& error) {
+// The tracer itself failed over the file: it says so in words of its own.
+Untraceable tracer_failed(const std::string& words) {
   return {.phase = "answer",
           .type = "",
-          .message = "the traced file's process gave no proper trace: " + error.message,
+          .message = "the traced file's process gave no trace: " + words,
           .file = "",
           .line = 0,
           .code = "",
           .traceback = {}};
+}
+
+// A module may be larger than a trace can be; that is no forgery. JsonField and the decoder say "at most" of
+// every bound.
+bool is_too_large(const std::string& message) {
+  for (const char* words : {"expected at most ", "nested deeper than ", " levels of nesting"})
+    if (message.find(words) != std::string::npos) return true;
+  return false;
+}
+
+TraceAnswer nonsense(const Error& error) {
+  if (is_too_large(error.message)) return tracer_failed(error.message);
+  return Forged{"the traced file's process answered what no tracer does: " + error.message};
 }
 
 Result<TraceAnswer> decode_untraceable(const JsonField& field) {
@@ -67,11 +84,39 @@ Result<TraceAnswer> decode_document(const Json& document) {
   NEREID_TRY(const auto compile_failed, answer.find("compile_failed"));
   if (compile_failed) return decode_compile_failed(*compile_failed);
   NEREID_TRY(auto failed, answer.text_at("failed", kMostText));
-  return input_error("{}", failed.empty() ? "neither a trace nor a reason why there is none" : failed);
+  if (!failed.empty()) return TraceAnswer(tracer_failed(failed));
+  return input_error("neither a trace nor a reason why there is none");
 }
 
-TraceAnswer proper_or_nonsense(Result<TraceAnswer> answer) {
+// Python's strings may hold half of a surrogate pair, as a message made of bytes does, and its json writes it as an
+// escape, which is no JSON: U+FFFD in its place.
+std::string with_whole_surrogates(std::string_view text) {
+  std::string out(text);
+  const auto unit_at = [&](size_t at) -> unsigned {  // of an escape \uXXXX; 0 where there is none
+    if (at + 6 > out.size() || out[at] != '\\' || out[at + 1] != 'u') return 0;
+    return static_cast<unsigned>(std::strtoul(out.substr(at + 2, 4).c_str(), nullptr, 16));
+  };
+  for (size_t at = 0; (at = out.find('\\', at)) != std::string::npos;) {
+    const unsigned unit = unit_at(at), next = unit_at(at + 6);
+    const bool first = unit >= 0xd800 && unit < 0xdc00, last = unit >= 0xdc00 && unit < 0xe000;
+    const bool pair = first && next >= 0xdc00 && next < 0xe000;
+    if ((first && !pair) || last) out.replace(at + 2, 4, "fffd");
+    at += pair ? 12 : unit > 0 ? 6 : 2;
+  }
+  return out;
+}
+
+Result<Json> parse_answer(std::string_view bytes, std::string_view what) {
+  auto document = parse_json(bytes, what);
+  return document.ok() ? std::move(document) : parse_json(with_whole_surrogates(bytes), what);
+}
+
+TraceAnswer proper_or_nonsense(Result<TraceAnswer> answer, const TraceRequest* request) {
   if (!answer.ok()) return nonsense(answer.error());
+  const auto* trace = std::get_if<trace::Trace>(&*answer);
+  if (trace != nullptr && request != nullptr && request->reference != nullptr)
+    if (auto why = trace::why_forged(*trace, *request->reference, request->calls))
+      return Forged{"the trace was not written by the tracer: " + *why};
   return std::move(answer).value();
 }
 
@@ -92,9 +137,9 @@ std::string text_of(const Json& request) {
 
 std::string encode_request(const TraceRequest& request) { return text_of(json_of(request)); }
 
-TraceAnswer decode_answer(std::string_view bytes) {
-  const auto document = parse_json(bytes, "the tracer's answer");
-  return document.ok() ? proper_or_nonsense(decode_document(*document)) : nonsense(document.error());
+TraceAnswer decode_answer(std::string_view bytes, const TraceRequest* request) {
+  const auto document = parse_answer(bytes, "the tracer's answer");
+  return document.ok() ? proper_or_nonsense(decode_document(*document), request) : nonsense(document.error());
 }
 
 std::string encode_requests(const std::vector<TraceRequest>& requests) {
@@ -103,13 +148,15 @@ std::string encode_requests(const std::vector<TraceRequest>& requests) {
   return text_of({{"several", std::move(all)}});
 }
 
-std::optional<std::vector<TraceAnswer>> decode_answers(std::string_view bytes, size_t count) {
-  const auto document = parse_json(bytes, "the tracer's answers");
+std::optional<std::vector<TraceAnswer>> decode_answers(std::string_view bytes,
+                                                       const std::vector<TraceRequest>& requests) {
+  const auto document = parse_answer(bytes, "the tracer's answers");
   if (!document.ok() || !document->is_object() || !document->contains("several")) return std::nullopt;
   const Json& all = (*document)["several"];
-  if (!all.is_array() || all.size() != count) return std::nullopt;
+  if (!all.is_array() || all.size() != requests.size()) return std::nullopt;
   std::vector<TraceAnswer> answers;
-  for (const auto& one : all) answers.push_back(proper_or_nonsense(decode_document(one)));
+  for (const auto& one : all)
+    answers.push_back(proper_or_nonsense(decode_document(one), &requests[answers.size()]));
   return answers;
 }
 
@@ -129,7 +176,7 @@ Result<TraceAnswer> Tracer::trace(const TraceRequest& request, Deadline deadline
     return TraceAnswer(TimedOut{late->seconds});
   if (auto* killed = std::get_if<sandbox::Killed>(&outcome))
     return TraceAnswer(Killed{std::move(killed->limit)});
-  return decode_answer(std::get<sandbox::Answer>(outcome).bytes);
+  return decode_answer(std::get<sandbox::Answer>(outcome).bytes, &request);
 }
 
 Result<std::vector<TraceAnswer>> Tracer::trace_several(const std::vector<TraceRequest>& requests,
@@ -139,7 +186,7 @@ Result<std::vector<TraceAnswer>> Tracer::trace_several(const std::vector<TraceRe
   for (const auto& request : requests) seconds += request.seconds;
   NEREID_TRY(const auto outcome, zygote_->run(encode_requests(requests), seconds, deadline));
   if (const auto* answer = std::get_if<sandbox::Answer>(&outcome))
-    if (auto all = decode_answers(answer->bytes, requests.size())) return *std::move(all);
+    if (auto all = decode_answers(answer->bytes, requests)) return *std::move(all);
   std::vector<TraceAnswer> alone;
   for (const auto& request : requests) {
     NEREID_TRY(auto answer, trace(request, deadline));

@@ -1,6 +1,6 @@
 // The tracer's client: a module's source text in, what it did out. The Python runs in a jail (sandbox/), and
-// whatever it answers is decoded as hostile input: a forged trace is only another program, and an ill-formed
-// one is `Untraceable`.
+// whatever it answers is decoded as hostile input. A trace is only a program; an answer that the tracer does not
+// give is `Forged`.
 //
 //   NEREID_TRY(auto tracer, Tracer::start({.installation = installation}));
 //   NEREID_TRY(TraceAnswer answer, tracer->trace({.source = text, .class_name = "Model"},
@@ -30,7 +30,7 @@ struct TraceRequest {
   std::map<std::string, int64_t> globals = {};  // module-level integers to put in place of the file's
   int calls = 3;                                // of forward
   const trace::Trace* reference = nullptr;      // whose inputs a candidate gets; null: the file's own
-  double seconds = 30;                          // wall time of the child
+  double seconds = 30;                          // of the child, without what it waited for a processor
 };
 
 // In the file's words; `line` is 0 where there is none.
@@ -51,11 +51,16 @@ struct CompileFailed {
 struct TimedOut {
   double seconds = 0;
 };
+// What no tracer answers: no document of the kinds above, or a trace that cannot be one of this file and these
+// inputs (trace/consistency.h). Something in the file's process wrote it.
+struct Forged {
+  std::string message;  // the end of a sentence, without its full stop
+};
 struct Killed {
   std::string limit;
 };
 
-using TraceAnswer = std::variant<trace::Trace, Untraceable, Malformed, CompileFailed, TimedOut, Killed>;
+using TraceAnswer = std::variant<trace::Trace, Untraceable, Malformed, CompileFailed, TimedOut, Killed, Forged>;
 
 struct TracerOptions {
   Installation installation;
@@ -91,9 +96,11 @@ class Tracer {
 
 // A request as the worker reads it, and an answer as it came.
 std::string encode_request(const TraceRequest& request);
-TraceAnswer decode_answer(std::string_view bytes);
+// `request`, where it names a reference, is what a trace must be of.
+TraceAnswer decode_answer(std::string_view bytes, const TraceRequest* request = nullptr);
 std::string encode_requests(const std::vector<TraceRequest>& requests);
 // Nothing where they are not as many as were asked for.
-std::optional<std::vector<TraceAnswer>> decode_answers(std::string_view bytes, size_t count);
+std::optional<std::vector<TraceAnswer>> decode_answers(std::string_view bytes,
+                                                       const std::vector<TraceRequest>& requests);
 
 }  // namespace nereid::tracer

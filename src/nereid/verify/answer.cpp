@@ -57,6 +57,28 @@ std::string plain(string_view text) {
   return out;
 }
 
+// Code points of `raw` that become the first `plain_bytes` bytes of plain(raw), or come before them.
+class PlainOffsets {
+ public:
+  explicit PlainOffsets(string_view raw) : raw_(raw) {
+    if (raw_.starts_with("\xef\xbb\xbf")) at_ = 3, points_ = 1;
+  }
+  // Of growing offsets.
+  size_t points_at(size_t plain_bytes) {
+    while (plain_ < plain_bytes && at_ < raw_.size()) {
+      const bool dropped = raw_[at_] == '\r' && at_ + 1 < raw_.size() && raw_[at_ + 1] == '\n';
+      plain_ += dropped ? 0 : 1;
+      points_ += (static_cast<unsigned char>(raw_[at_]) & 0xc0) != 0x80 ? 1 : 0;
+      ++at_;
+    }
+    return points_;
+  }
+
+ private:
+  string_view raw_;
+  size_t at_ = 0, plain_ = 0, points_ = 0;
+};
+
 std::vector<string_view> lines_of(string_view text) {
   std::vector<string_view> lines;
   while (!text.empty()) {
@@ -209,8 +231,8 @@ void blank(std::string& text, size_t from, size_t to) {
 constexpr string_view kThink = "<think>", kEnd = "</think>";
 
 // Thinking runs from <think>, or from the start where a chat template has already written that, to the first
-// </think>. Returns false where it never ends.
-bool drop_thinking(std::string& text) {
+// </think>. Returns false where it never ends. `end_of_thinking`: where it ended, 0 where there is none.
+bool drop_thinking(std::string& text, size_t& end_of_thinking) {
   size_t from = 0;
   while (true) {
     const size_t begin = text.find(kThink, from), end = text.find(kEnd, from);
@@ -219,7 +241,7 @@ bool drop_thinking(std::string& text) {
     const bool headless = end < begin;
     if (headless && from > 0) return true;  // a stray end mark in the answer itself
     blank(text, headless ? 0 : begin, end + kEnd.size());
-    from = end + kEnd.size();
+    from = end_of_thinking = end + kEnd.size();
     // Later ones count only while no code has begun: an answer's code may speak of <think> as it likes.
     const size_t next = text.find(kThink, from);
     if (next == std::string::npos || text.substr(from, next - from).find("```") != std::string::npos)
@@ -231,20 +253,33 @@ bool drop_thinking(std::string& text) {
 
 Answer read_source(string_view text) {
   if (auto trouble = unfit(text)) return *trouble;
-  return Code{plain(text)};
+  std::string source = plain(text);
+  PlainOffsets offsets(text);
+  const size_t begin = offsets.points_at(0);
+  return Code{.source = source, .code = {begin, offsets.points_at(source.size())}};
 }
 
 Answer read_answer(string_view raw) {
   if (auto trouble = unfit(raw)) return *trouble;
   std::string text = plain(raw);
-  if (!drop_thinking(text))
+  size_t end_of_thinking = 0;
+  if (!drop_thinking(text, end_of_thinking))
     return NoCode{"no-code-block", "The answer ends inside <think>: it never came to its code."};
   const auto lines = lines_of(text);
   const auto blocks = complete_blocks(lines);
   for (auto block = blocks.rbegin(); block != blocks.rend(); ++block) {
     if (block->language == Language::kOther) continue;
     if (block->language == Language::kUnsaid && !looks_like_python(lines, *block)) continue;
-    return Code{code_of(lines, *block)};
+    const auto offset_of = [&](size_t line) {
+      return line < lines.size() ? static_cast<size_t>(lines[line].data() - text.data()) : text.size();
+    };
+    const size_t fence = offset_of(block->first - 1), plan_end = end_of_thinking > 0 ? end_of_thinking : fence;
+    PlainOffsets offsets(raw);
+    Code code{.source = code_of(lines, *block)};
+    code.plan = Span{0, offsets.points_at(plan_end)};
+    code.code.begin = offsets.points_at(offset_of(block->first));
+    code.code.end = offsets.points_at(offset_of(block->last));
+    return code;
   }
   if (!blocks.empty())
     return NoCode{"no-code-block",

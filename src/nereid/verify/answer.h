@@ -6,6 +6,7 @@
 // triple-quoted string is text. Blocks in other languages (a ```bash line about installing) do not count.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -14,10 +15,20 @@ namespace nereid::verify {
 
 inline constexpr size_t kMaxAnswerBytes = size_t{8} << 20;
 
+// Characters [begin, end) of a text, counted in Unicode code points, as Python's str counts them.
+struct Span {
+  size_t begin = 0, end = 0;
+  bool operator==(const Span&) const = default;
+};
+
 // The code, with as many empty lines before it as stood before it in the answer, so that line numbers are the
 // answer's.
 struct Code {
   std::string source;
+  // Where it stood in the text that was handed in. The plan is what an answer says before its code: up to and
+  // including </think> where it thinks, else up to the fence's line; none of a text that is source.
+  Span code{};
+  std::optional<Span> plan{};
 };
 struct NoCode {
   std::string rule;    // "no-code-block", "not-text", "too-long"

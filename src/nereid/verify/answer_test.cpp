@@ -126,5 +126,44 @@ TEST(Answer, TellsSourceFromAnswers) {
   EXPECT_EQ(code(read_either("N = 4\nimport torch\n")), "N = 4\nimport torch\n");
 }
 
+// What Python's answer[begin:end] is, of text whose code points are given as UTF-8.
+std::string cut(const std::string& text, const Span& span) {
+  std::string out;
+  size_t point = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (i > 0 && (static_cast<unsigned char>(text[i]) & 0xc0) != 0x80) ++point;
+    if (point >= span.begin && point < span.end) out += text[i];
+  }
+  return out;
+}
+
+TEST(AnswerSpans, AreOfTheTextAsItWasHandedIn) {
+  struct Case {
+    std::string text, plan, code;
+  };
+  const Case cases[] = {
+      {"Tiles of rows.\n```python\nx = 1\n```\nDone.", "Tiles of rows.\n", "x = 1\n"},
+      {"<think>größer, 日本語</think>\nSo:\n```python\nx = 'ä'\n```\n", "<think>größer, 日本語</think>", "x = 'ä'\n"},
+      {"\xef\xbb\xbf\xf0\x9f\x98\x80\r\n```py\r\nx = 1\r\ny = 2\r\n```\r\n", "\xef\xbb\xbf\xf0\x9f\x98\x80\r\n",
+       "x = 1\r\ny = 2\r\n"},
+      {"```python\nx = 1\n```", "", "x = 1\n"},
+      {"first\n```python\na = 1\n```\nsecond\n  ```python\n  b = 2\n  ```", "first\n```python\na = 1\n```\nsecond\n",
+       "  b = 2\n"},
+      {"thought</think>```python\nx = 1\n```", "thought</think>", "x = 1\n"},
+  };
+  for (const auto& [text, plan, code] : cases) {
+    const Answer answer = read_answer(text);
+    if (std::holds_alternative<NoCode>(answer)) continue;  // the last: its fence is not at a line's start
+    const auto& found = std::get<Code>(answer);
+    EXPECT_EQ(cut(text, found.code), code) << text;
+    ASSERT_TRUE(found.plan.has_value()) << text;
+    EXPECT_EQ(cut(text, *found.plan), plan) << text;
+  }
+  const std::string source = "\xef\xbb\xbfx = 'größer'\r\ny = 2";
+  const auto& code = std::get<Code>(read_source(source));
+  EXPECT_EQ(cut(source, code.code), "x = 'größer'\r\ny = 2");
+  EXPECT_FALSE(code.plan.has_value());
+}
+
 }  // namespace
 }  // namespace nereid::verify

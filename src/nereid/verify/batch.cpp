@@ -10,18 +10,22 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <mutex>
 #include <thread>
 
 #include "nereid/base/file.h"
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json.h"
-#include "nereid/verify/rules.h"
+#include "nereid/base/printable.h"
+#include "nereid/verify/batch_line.h"
 
 namespace nereid::verify {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr size_t kReadBytes = size_t{1} << 18;
 
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
@@ -41,10 +45,12 @@ class Output {
     off_t whole = 0;
     while (std::getline(lines, line) && !lines.eof()) {
       whole += static_cast<off_t>(line.size()) + 1;
-      const auto json = parse_json(line, path.string());
-      if (!json.ok() || !json->is_object() || !json->contains("id") || !(*json)["id"].is_string()) continue;
-      const auto& id = (*json)["id"].get_ref<const std::string&>();
-      if (json->value("verdict", "") == "Error" && json->value("blame", "ours") == "ours")
+      const auto [json, id, error] = parse_loose_json(line);
+      if (!error.empty() || !json.is_object() || id.empty()) continue;
+      const auto says = [&](const char* key, std::string_view what) {
+        return json.contains(key) && json[key].is_string() && json[key].get_ref<const std::string&>() == what;
+      };
+      if (says("verdict", "Error") && !says("blame", "input"))
         out.done_.erase(id);
       else
         out.done_.insert(id);
@@ -87,29 +93,6 @@ Verdict unreadable(const Error& error) {
   return v;
 }
 
-// Until there is something to read, or the end; false: interrupted.
-bool wait_for_stdin(std::ifstream& lines) {
-  if (lines.rdbuf()->in_avail() > 0) return true;
-  pollfd both[2] = {{STDIN_FILENO, POLLIN, 0}, {interrupt_fd(), POLLIN, 0}};
-  while (::poll(both, 2, -1) < 0 && errno == EINTR && !interrupted()) continue;
-  return !interrupted();
-}
-
-bool is_text(const Json& line, const char* field) { return line.contains(field) && line[field].is_string(); }
-
-// `forbid`: the name of a remark, or a list of them.
-Result<std::set<std::string>> forbidden_in(const Json& line, const std::string& place) {
-  std::set<std::string> found;
-  if (!line.contains("forbid")) return found;
-  const Json& given = line["forbid"];
-  for (const Json& name : given.is_array() ? given : Json::array({given})) {
-    if (!name.is_string() || std::ranges::find(kForbiddable, name.get<std::string>()) == kForbiddable.end())
-      return input_error("{}: forbid {}, expected {}", place, name.dump(), fmt::join(kForbiddable, " or "));
-    found.insert(name);
-  }
-  return found;
-}
-
 bool is_candidate(const fs::path& path) {
   const auto ending = path.extension();
   return path.filename() != "reference.py" && (ending == ".py" || ending == ".txt" || ending == ".md");
@@ -122,16 +105,16 @@ Result<BatchReader> BatchReader::open(const fs::path& path) {
   if (path == "-") {
     reader.path_ = "stdin";
     reader.is_stdin_ = true;
-    reader.lines_.open("/dev/stdin");
-    if (!reader.lines_) return input_error("stdin: {}", std::strerror(errno));
+    reader.file_ = Fd(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
+    if (!reader.file_.valid()) return input_error("stdin: {}", std::strerror(errno));
     return reader;
   }
   reader.path_ = path;
   std::error_code failure;
   reader.is_folder_ = fs::is_directory(path, failure);
   if (!reader.is_folder_) {
-    reader.lines_.open(path);
-    if (!reader.lines_) return input_error("{}: {}", path.string(), std::strerror(errno));
+    reader.file_ = Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!reader.file_.valid()) return input_error("{}: {}", path.string(), std::strerror(errno));
     return reader;
   }
   std::vector<fs::path> folders = {path};
@@ -151,71 +134,76 @@ Result<BatchReader> BatchReader::open(const fs::path& path) {
   return reader;
 }
 
+bool BatchReader::fill() {
+  if (at_ == buffer_.size()) buffer_.clear(), at_ = 0;
+  const size_t had = buffer_.size();
+  buffer_.resize(had + kReadBytes);
+  for (;;) {
+    pollfd both[2] = {{file_.get(), POLLIN, 0}, {interrupt_fd(), POLLIN, 0}};
+    const int ready = is_stdin_ ? ::poll(both, 2, -1) : 1;
+    if (interrupted()) break;
+    if (ready < 0) continue;
+    const ssize_t got = ::read(file_.get(), buffer_.data() + had, kReadBytes);
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    buffer_.resize(had + (got > 0 ? static_cast<size_t>(got) : 0));
+    return got > 0;
+  }
+  buffer_.resize(had);
+  return false;
+}
+
+bool BatchReader::next_line(std::string& line, bool& cut) {
+  line.clear(), cut = false;
+  for (;;) {
+    const size_t end = buffer_.find('\n', at_), stop = std::min(end, buffer_.size());
+    // Of a line that is too long no more is kept than its id can be found in.
+    if (line.size() + (stop - at_) > kMaxLineBytes) cut = true;
+    if (!cut || line.size() < kMaxIdBytes) line.append(buffer_, at_, stop - at_);
+    at_ = stop;
+    if (cut) line.resize(std::min(line.size(), 2 * kMaxIdBytes));
+    if (end != std::string::npos) {
+      ++at_;
+      return true;
+    }
+    if (!fill()) return !line.empty() && !interrupted();
+  }
+}
+
 std::optional<BatchItem> BatchReader::next() {
   std::optional<BatchItem> item;
   if (is_folder_) {
     if (number_ == static_cast<int64_t>(files_.size())) return std::nullopt;
     const auto& [reference, candidate] = files_[static_cast<size_t>(number_++)];
-    item = {candidate.lexically_relative(path_).replace_extension().string(),
-            read_pair(reference, candidate)};
+    const std::string name = candidate.lexically_relative(path_).replace_extension().string();
+    item = BatchItem{.id = dump(Json(name)),
+                     .line = number_,
+                     .place = candidate.string(),
+                     .pair = read_pair(reference, candidate)};
   } else {
     std::string line;
+    bool cut = false;
     do {
-      if (is_stdin_ && !wait_for_stdin(lines_)) return std::nullopt;
-      if (!std::getline(lines_, line)) return std::nullopt;
+      if (!next_line(line, cut)) return std::nullopt;
       ++number_;
     } while (line.find_first_not_of(" \t\r") == std::string::npos);
-    item = read_line(line);
+    const std::string place = fmt::format("{}:{}", path_.string(), number_);
+    auto read = read_batch_line(line, cut, place, path_.parent_path());
+    item = BatchItem{.id = std::move(read.id), .line = number_, .place = place, .pair = std::move(read.pair)};
   }
-  if (!seen_.insert(item->id).second)
-    item->pair = input_error("{}: the id '{}' came before", path_.string(), item->id);
+  if (item->id.empty()) return item;
+  const std::lock_guard lock(*mutex_);
+  if (!ids_.insert(item->id).second) {
+    item->pair = is_stdin_ ? input_error("{}: the id {} is under way and has no verdict yet", item->place, item->id)
+                           : input_error("{}: the id {} came before", item->place, item->id);
+    item->repeated = true;
+  }
   return item;
 }
 
-BatchItem BatchReader::read_line(const std::string& line) {
-  const std::string place = fmt::format("{}:{}", path_.string(), number_);
-  const auto parsed = parse_json(line, place);
-  if (!parsed.ok()) return {place, parsed.error()};
-  const Json& json = *parsed;
-  if (!json.is_object() || !json.contains("id") ||
-      !(json["id"].is_string() || json["id"].is_number_integer()))
-    return {place, input_error("{}: expected an object with an `id`", place)};
-  const std::string id = json["id"].is_string() ? json["id"].get<std::string>() : json["id"].dump();
-
-  const auto read = [&]() -> Result<Pair> {
-    Pair pair;
-    if (is_text(json, "reference_source")) {
-      pair.reference_name = json.value("reference_name", "reference.py");
-      pair.reference_source = json["reference_source"];
-    } else if (is_text(json, "reference")) {
-      NEREID_TRY_STATUS(read_reference(path_.parent_path() / json["reference"].get<std::string>(), pair));
-    } else {
-      return input_error("{}: expected `reference` or `reference_source`", place);
-    }
-    if (is_text(json, "candidate_source")) {
-      pair.candidate_name = json.value("candidate_name", "candidate.py");
-      pair.candidate_text = json["candidate_source"];
-    } else if (is_text(json, "candidate")) {
-      NEREID_TRY_STATUS(read_candidate(path_.parent_path() / json["candidate"].get<std::string>(), pair));
-    } else {
-      return input_error("{}: expected `candidate` or `candidate_source`", place);
-    }
-    pair.policy = json.value("policy", "");
-    if (!pair.policy.empty() && !policy_from_string(pair.policy))
-      return input_error("{}: policy '{}', expected strict, mostly or hybrid", place, pair.policy);
-    pair.trials = json.value("trials", 0);
-    NEREID_TRY(pair.forbid, forbidden_in(json, place));
-    pair.trace = json.value("trace", "");
-    const std::string form = json.value("form", "");
-    if (form == "answer") pair.form = Pair::Form::kAnswer;
-    if (form == "source") pair.form = Pair::Form::kSource;
-    return pair;
-  };
-  try {
-    return {id, read()};
-  } catch (const nlohmann::json::exception& e) {
-    return {id, input_error("{}: {}", place, e.what())};
-  }
+void BatchReader::done(const BatchItem& item) {
+  if (!is_stdin_ || item.repeated) return;
+  const std::lock_guard lock(*mutex_);
+  ids_.erase(item.id);
 }
 
 Result<BatchSummary> run_batch(BatchReader& reader, const std::function<Verdict(const Pair&)>& judge,
@@ -235,16 +223,21 @@ Result<BatchSummary> run_batch(BatchReader& reader, const std::function<Verdict(
     std::lock_guard lock(reading);
     while (!failed && !interrupted()) {
       auto item = reader.next();
-      if (!item || !output || !output->holds(item->id)) return item;
+      if (!item || !output || item->id.empty() || !output->holds(item->id)) return item;
+      reader.done(*item);
       ++summary.skipped;
     }
     return std::nullopt;
   };
-  const auto give = [&](const std::string& id, const Verdict& verdict) {
+  const auto give = [&](const BatchItem& item, const Verdict& verdict) {
     Json line = to_json(verdict);
-    line["id"] = id;
-    const std::string text = dump(line) + "\n";
+    line["line"] = item.line;
+    if (options.complete) options.complete(verdict, line);
+    // The id is given back in the bytes in which it came.
+    const std::string id = item.id.empty() ? dump(Json(item.place)) : id_text(item.id);
+    const std::string text = "{\"id\":" + id + "," + printable_json(dump(line)).substr(1) + "\n";
     std::lock_guard lock(mutex);
+    reader.done(item);  // whoever reads the verdict may use the id at once
     const Status written = output ? output->append(text) : options.stream(text);
     if (!written.ok()) {
       failure = written.error();
@@ -258,7 +251,7 @@ Result<BatchSummary> run_batch(BatchReader& reader, const std::function<Verdict(
   const auto work = [&] {
     while (auto item = take()) {
       const Verdict verdict = item->pair.ok() ? judge(*item->pair) : unreadable(item->pair.error());
-      if (!interrupted()) give(item->id, verdict);
+      if (!interrupted()) give(*item, verdict);
     }
   };
 

@@ -3,14 +3,16 @@
 #pragma once
 
 #include <filesystem>
-#include <fstream>
 #include <functional>
+#include <memory>
+#include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "nereid/base/file.h"
 #include "nereid/base/result.h"
 #include "nereid/verify/pair.h"
 #include "nereid/verify/verdict.h"
@@ -19,39 +21,50 @@ namespace nereid::verify {
 
 // One item of a batch: a pair, or why there is none.
 struct BatchItem {
-  std::string id;
+  std::string id;       // as JSON (batch_line.h); empty where the line has none that can be read
+  int64_t line = 0;     // of the file or of stdin, from 1; of a folder the number of the file
+  std::string place{};  // "stdin:3"
+  bool repeated = false;  // another with this id came before, and this is no pair
   Result<Pair> pair;
 };
 
 // The pairs of FILE.jsonl or of a folder, in order; or of the lines that come through stdin, where the path
 // is "-", each judged when it is there.
 //
-// A line of the file is an object: `id`, `reference` (a path, relative to the file's folder) or
-// `reference_source`, `candidate` (a path) or `candidate_source`; and if
-// need be `policy` and `trials` of this pair, `form` ("source" or "answer") of its candidate, and `trace`, as
-// its verdict of another time has it. In a
-// folder, and in every folder right below it, `reference.py` is paired with each other .py, .txt or .md file
-// beside it; the id is the path below the folder, without its ending.
+// docs/batch_protocol.md says what a line of the file holds. In a folder, and in every folder right below it,
+// `reference.py` is paired with each other .py, .txt or .md file beside it; the id is the path below the folder,
+// without its ending.
 class BatchReader {
  public:
   static Result<BatchReader> open(const std::filesystem::path& path);
-  // nullopt at the end. An item that cannot be read, or whose id came before, carries the error.
+  // nullopt at the end, or at an interrupt. An item that cannot be read carries the error, and so does one whose
+  // id came before and may not come again: in a file or a folder any, in a stream one without its verdict.
   std::optional<BatchItem> next();
+  // The item's verdict is out: a stream may use its id again. Thread-safe beside next().
+  void done(const BatchItem& item);
 
  private:
-  BatchItem read_line(const std::string& line);
+  // The next line without its end; false at the end of the file. `cut`: it was longer than a line may be.
+  bool next_line(std::string& line, bool& cut);
+  bool fill();  // the buffer with what comes next; false: nothing does
+
   std::filesystem::path path_;
-  std::ifstream lines_;
+  Fd file_;
+  std::string buffer_;
+  size_t at_ = 0;  // in it
   bool is_folder_ = false, is_stdin_ = false;
   int64_t number_ = 0;  // of the line, or of the file in the folder
   std::vector<std::pair<std::filesystem::path, std::filesystem::path>> files_;  // reference, candidate
-  std::set<std::string> seen_;
+  std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();          // guards the ids
+  std::set<std::string> ids_;  // of a stream those under way, else all that came
 };
 
 struct BatchOptions {
   int jobs = 0;                    // 0: one a core
   std::filesystem::path output{};  // empty: to `stream`
   std::function<Status(const std::string& line)> stream{};
+  // Adds to the verdict's JSON what the caller knows: a reward. Called from several threads.
+  std::function<void(const Verdict&, nlohmann::json&)> complete{};
   std::function<void(const Verdict&)> on_verdict{};  // for progress; called under a lock
 };
 

@@ -143,8 +143,12 @@ constexpr auto kRules = std::to_array<RuleEntry>({
     // TimedOut
     {"time-limit", Word::kTimedOut, "A phase of the candidate took longer than its limit.",
      "Look for a loop that does not end; --time-limit raises the limit."},
+    {"verdict-limit", Word::kTimedOut, "All replays of the candidate together took longer than a verdict may.",
+     "Fewer or shorter launches; --verdict-limit raises the limit."},
 
     // Error
+    {"budget", Word::kError, "The caller's time for the verdict was over before it was there.",
+     "Ask again with more time; it says nothing about the candidate."},
     {"input", Word::kError, "The files or options given cannot be read.", "Read the message."},
     {"reference", Word::kError, "The reference itself cannot be traced or run.", "Fix the reference."},
     {"too-big", Word::kError, "The task does not fit this machine's memory.", "Use a GPU, or --shrink."},

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <mutex>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "nereid/trace/codec.h"
 #include "nereid/verify/answer.h"
 #include "nereid/verify/kept_traces.h"
+#include "nereid/verify/limited_session.h"
 #include "nereid/verify/references.h"
 #include "nereid/verify/shrink.h"
 #include "nereid/verify/trials.h"
@@ -20,7 +22,7 @@ namespace nereid::verify {
 namespace {
 
 constexpr int kDraws = 3;                 // traces of a candidate whose host code reads integer inputs
-constexpr double kTracerStart = 60;       // seconds that a worker may take to be warm
+constexpr double kTracerStart = 300;      // seconds that a worker may take to be warm
 constexpr double kMostFlopsOnCpu = 2e11;  // of one call: with the sanitizer, a minute or so for all trials
 // What a task may cost after --shrink: comfortable for a CPU.
 constexpr Goal kShrunk{.bytes = 256e6, .flops = 2e9};
@@ -81,6 +83,11 @@ Ended refusal(const tracer::TraceAnswer& answer) {
     return {
         Word::kTimedOut,
         {.rule = "time-limit", .sentence = fmt::format("Tracing took longer than {:g} s.", late->seconds)}};
+  if (const auto* forged = std::get_if<tracer::Forged>(&answer)) {
+    std::string why = forged->message.substr(0, 600);
+    why.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(why.front())));
+    return {Word::kDisallowed, {.rule = "forged-trace", .sentence = why + "."}};
+  }
   const auto& killed = std::get<tracer::Killed>(answer);
   return {Word::kUntraceable,
           {.rule = "sandbox-limit", .sentence = fmt::format("Tracing was stopped: {}.", killed.limit)}};
@@ -117,8 +124,9 @@ struct JudgeState {
 
   Result<tracer::TraceAnswer> trace(const tracer::TraceRequest& request,
                                     Deadline deadline = Deadline::never()) {
-    return equipment.trace(request,
-                           Deadline::earlier(deadline, Deadline::after(request.seconds + kTracerStart)));
+    // For a free place, a warm worker, and a child whose limit a loaded machine stretches.
+    const Deadline patience = Deadline::after(2 * kMostStretch * request.seconds + kTracerStart);
+    return equipment.trace(request, Deadline::earlier(deadline, patience));
   }
 
   Result<std::shared_ptr<const Traced>> reference(const Pair& pair, uint64_t draw, const Sizes& sizes) {
@@ -160,13 +168,11 @@ class Climb {
   enum class Rules { kDecide, kIgnored };
 
   Climb(JudgeState& state, const Pair& pair, Verdict& verdict, Rules rules)
-      : state_(state), pair_(pair), verdict_(verdict), settings_(state.settings) {
+      : state_(state), pair_(pair), verdict_(verdict), settings_(settings_for(state.settings, pair)) {
     rules_.ignored = rules == Rules::kIgnored;
-    if (const auto policy = policy_from_string(pair.policy)) settings_.policy = *policy;
-    if (pair.trials > 0) settings_.trials = pair.trials;
-    settings_.forbid.insert(pair.forbid.begin(), pair.forbid.end());
-    settings_.deadline = pair.deadline;
+    work_.limit = settings_.whole_limit();
     verdict_.policy = to_string(settings_.policy);
+    verdict_.seed = settings_.seed;
   }
 
   void run() {
@@ -196,6 +202,7 @@ class Climb {
   void broken_off() {
     if (verdict_.word != Word::kError && verdict_.word != Word::kTimedOut && verdict_.word != Word::kVerified)
       return;
+    verdict_.input_to_blame = false;
     verdict_.evidence.clear();
     end({Word::kError,
          {.rule = "budget", .sentence = "The time given for a verdict was over before it was there."}});
@@ -215,8 +222,18 @@ class Climb {
     if (const auto* none = std::get_if<NoCode>(&answer))
       return end(
           {Word::kMalformed, {.rule = none->rule, .sentence = none->reason, .file = pair_.candidate_name}});
-    source_ = std::get<Code>(answer).source;
-    return true;
+    const auto& code = std::get<Code>(answer);
+    source_ = code.source;
+    verdict_.code = code.code, verdict_.plan = code.plan;
+    return device();
+  }
+
+  // The processes of a run are for one device, and a CPU's beside it.
+  Step device() {
+    if (settings_.device == state_.settings.device || settings_.device == replay::Device::kCpu) return true;
+    return end({Word::kError,
+                {.rule = "no-gpu", .sentence = "The pair asks for a GPU, and this run judges on the CPU alone."},
+                true});
   }
 
   Step sizes() {
@@ -277,7 +294,7 @@ class Climb {
     if (settings_.compile_for == 0 || settings_.device != replay::Device::kCpu || !state_.equipment.compile) return;
     const Stopwatch compiling;
     for (const Traced* traced : {reference_.get(), static_cast<const Traced*>(&candidate_)})
-      (void)state_.equipment.compile(traced->trace, settings_.within(20 * settings_.time_limit + 300));
+      (void)state_.equipment.compile(traced->trace, settings_.within_patience(300));
     spend("compile", compiling);
   }
 
@@ -413,11 +430,17 @@ class Climb {
   // A fault that is not the candidate's is tried once more from where it began.
   Step replays_on_device(int number) {
     const Verdict before = verdict_;
-    auto first = replay_once(number);
-    const bool ours = first.ok() ? time_is_impossible() : first.error().blame == Blame::kOurs;
-    if (!ours || interrupted() || settings_.deadline.passed()) return first;
-    verdict_ = before;
-    return replay_once(number);
+    const double work_before = work_.seconds;
+    for (bool again = false;;) {
+      const size_t known = work_.fatal_without.size();
+      auto done = replay_once(number);
+      // A launch that cannot be left out has become known: that is no second try of the same.
+      const bool learnt = work_.fatal_without.size() > known;
+      const bool ours = done.ok() ? time_is_impossible() : done.error().blame == Blame::kOurs;
+      if (!ours || (again && !learnt) || interrupted() || settings_.deadline.passed()) return done;
+      verdict_ = before, work_.seconds = work_before;
+      again |= !learnt;
+    }
   }
 
   bool time_is_impossible() const {
@@ -433,7 +456,7 @@ class Climb {
     spend("compile", compiling);
     const Stopwatch opening;
     auto session = state_.equipment.replay(reference_->trace, candidate_.trace, options,
-                                           settings_.within(20 * settings_.time_limit + 60));
+                                           settings_.within_patience());
     if (!session.ok() && session.error().blame == Blame::kInput)
       return end(
           {Word::kError,
@@ -448,13 +471,23 @@ class Climb {
     spend("open", opening, waited);
     note_parameters((*session)->facts());
     verdict_.word = Word::kVerified;
-    Trials trials(**session, reference_->facts, candidate_.facts, rules_, settings_, verdict_);
+    LimitedSession limited(**session, work_);
+    Trials trials(limited, reference_->facts, candidate_.facts, rules_, settings_, verdict_);
     const Status done = tried_and_timed(trials, number);
     if (settings_.device == replay::Device::kCuda) verdict_.phases["gpu"] += (*session)->facts().gpu.held;
     if (!done.ok() && done.error().blame == Blame::kInput)
       return end({Word::kError, {.rule = "reference", .sentence = done.error().message}, true});
     if (!done.ok()) return done.error();
+    if (verdict_.word == Word::kTimedOut && work_.exceeded) tell_verdict_limit();
     return verdict_.word == Word::kVerified;
+  }
+
+  void tell_verdict_limit() {
+    verdict_.evidence = {
+        {.rule = "verdict-limit",
+         .sentence = fmt::format("The candidate's replays took {:.3g} s of work together, a verdict may take {:g}.",
+                                 work_.seconds, work_.limit),
+         .numbers = {{"seconds", work_.seconds}, {"limit", work_.limit}}}};
   }
 
   Status tried_and_timed(Trials& trials, int number) {
@@ -486,7 +519,7 @@ class Climb {
     CompiledKernels own;
     for (const trace::Trace* trace :
          std::initializer_list<const trace::Trace*>{&reference_->trace, &candidate_.trace}) {
-      NEREID_TRY(own, state_.equipment.compile(*trace, settings_.within(20 * settings_.time_limit + 300)));
+      NEREID_TRY(own, state_.equipment.compile(*trace, settings_.within_patience(300)));
       kernels.insert(own.kernels.begin(), own.kernels.end());
     }
     for (const auto& phase : candidate_.trace.phases)
@@ -545,9 +578,31 @@ class Climb {
   std::shared_ptr<const Traced> reference_;
   Traced candidate_;
   RuleReport rules_;
+  CandidateWork work_;
 };
 
 }  // namespace
+
+Settings settings_for(const Settings& run, const Pair& pair) {
+  const PairSettings& own = pair.settings;
+  Settings settings = run;
+  if (const auto policy = policy_from_string(own.policy)) settings.policy = *policy;
+  if (own.device == "cpu") settings.device = replay::Device::kCpu, settings.time = settings.time_only = false;
+  if (own.device == "cuda") settings.device = replay::Device::kCuda;
+  if (own.trials) settings.trials = static_cast<int>(*own.trials);
+  settings.seed = own.seed.value_or(run.seed);
+  settings.time_limit = own.time_limit.value_or(run.time_limit);
+  settings.verdict_limit = own.verdict_limit.value_or(run.verdict_limit);
+  if (own.rtol) settings.tolerance.rtol = own.rtol;
+  if (own.atol) settings.tolerance.atol = own.atol;
+  settings.tolerance.allow_tf32 = own.allow_tf32.value_or(run.tolerance.allow_tf32);
+  settings.few_kinds = own.few_kinds.value_or(run.few_kinds);
+  settings.shrink = own.shrink.value_or(run.shrink);
+  settings.beyond_rules = own.beyond_rules.value_or(run.beyond_rules);
+  settings.forbid.insert(pair.forbid.begin(), pair.forbid.end());
+  settings.deadline = pair.deadline.owned_by(LimitOwner::kCaller);
+  return settings;
+}
 
 Judge::Judge(Equipment equipment, Settings settings)
     : state_(std::make_unique<JudgeState>(std::move(equipment), settings)) {}
@@ -559,16 +614,28 @@ Verdict Judge::judge(const Pair& pair) {
   const Stopwatch watch;
   Verdict verdict;
   verdict.reference = pair.reference_name, verdict.candidate = pair.candidate_name;
-  verdict.seed = state_->settings.seed;
+  judge_into(pair, verdict);
+  verdict.seconds = watch.seconds();
+  return verdict;
+}
+
+void Judge::judge_into(const Pair& pair, Verdict& verdict) {
+  // What is thrown here was caused by one candidate and must not end the others' verdicts.
+  try {
+    climb(pair, verdict);
+  } catch (const std::exception& thrown) {
+    verdict.word = Word::kError;
+    verdict.evidence = {{.rule = "internal", .sentence = fmt::format("Unexpected: {}.", thrown.what())}};
+  }
+}
+
+void Judge::climb(const Pair& pair, Verdict& verdict) {
   Climb(*state_, pair, verdict, Climb::Rules::kDecide).run();
-  if (state_->settings.beyond_rules && verdict.word == Word::kDisallowed) {
+  if (settings_for(state_->settings, pair).beyond_rules && verdict.word == Word::kDisallowed) {
     Verdict other;
-    other.seed = verdict.seed;
     Climb(*state_, pair, other, Climb::Rules::kIgnored).run();
     verdict.otherwise = Verdict::Otherwise{.word = other.word, .times = std::move(other.times)};
   }
-  verdict.seconds = watch.seconds();
-  return verdict;
 }
 
 }  // namespace nereid::verify

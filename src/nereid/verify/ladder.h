@@ -23,6 +23,9 @@
 
 namespace nereid::verify {
 
+// A verdict's limit, in limits of a phase.
+inline constexpr double kVerdictPhases = 5;
+
 struct Settings {
   Policy policy = Policy::kMostly;
   int trials = 3;  // on the task's own inputs under fresh seeds; each other kind of input comes on top, once
@@ -42,7 +45,8 @@ struct Settings {
   // A folder, of a batch with the same seed: what is Verified leaves its trace there, and with `time_only` it is taken
   // from there instead of being made again. Empty: none.
   std::filesystem::path traces = {};
-  double time_limit = 30;       // seconds for each phase of the candidate
+  double time_limit = 30;       // seconds for each phase of the candidate (docs/deadlines.md)
+  double verdict_limit = 0;     // seconds for all replays of the candidate; 0: kVerdictPhases times time_limit
   bool shrink = false;
   // Verdict::otherwise is told, too. What would harm whoever replays it is still not replayed.
   bool beyond_rules = false;
@@ -53,7 +57,12 @@ struct Settings {
   replay::Tolerance tolerance{};
   Deadline deadline = Deadline::never();  // of the pair at hand
 
-  Deadline within(double seconds) const { return Deadline::earlier(deadline, Deadline::after(seconds)); }
+  // The pair's deadline, or how long we are ready to wait for a process of ours that may be at the candidate's
+  // work for one phase: longer than that can take on a machine that is loaded.
+  Deadline within_patience(double extra = 0) const {
+    return Deadline::earlier(deadline, Deadline::after(4 * kMostStretch * time_limit + 120 + extra));
+  }
+  double whole_limit() const { return verdict_limit > 0 ? verdict_limit : kVerdictPhases * time_limit; }
 };
 
 // The machine code that a CUDA replay launches.
@@ -79,6 +88,9 @@ struct Equipment {
   std::function<std::map<std::string, std::string>(replay::Device)> walls{};
 };
 
+// The run's settings with those that the pair sets in place of them.
+Settings settings_for(const Settings& run, const Pair& pair);
+
 struct JudgeState;
 
 class Judge {
@@ -93,6 +105,9 @@ class Judge {
   const Settings& settings() const;
 
  private:
+  void judge_into(const Pair& pair, Verdict& verdict);
+  void climb(const Pair& pair, Verdict& verdict);
+
   std::unique_ptr<JudgeState> state_;
 };
 

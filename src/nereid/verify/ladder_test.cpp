@@ -688,5 +688,100 @@ TEST_F(Ladder, APairsOwnPolicyWins) {
   EXPECT_EQ(judge({.policy = Policy::kHybrid}).word, Word::kVerified);
 }
 
+// Each replay keeps its limit, and all together take too long.
+TEST_F(Ladder, OneLimitForTheWholeVerdict) {
+  script_.trial = [](const replay::Trial& t) {
+    auto report = Script::agreed(t);
+    report.seconds_candidate = 4;
+    return report;
+  };
+  const Verdict v = judge({.time_limit = 5, .verdict_limit = 10});
+  EXPECT_EQ(v.word, Word::kTimedOut);
+  ASSERT_EQ(v.evidence.size(), 1U);
+  EXPECT_EQ(v.evidence.front().rule, "verdict-limit");
+  EXPECT_EQ(v.evidence.front().numbers.at("limit"), 10);
+  EXPECT_LE(script_.trials.size(), 3U);
+  script_.trials.clear();
+  EXPECT_EQ(judge({.time_limit = 5, .verdict_limit = 1000}).word, Word::kVerified);
+  // What it found wrong before is what it is.
+  script_.trial = [](const replay::Trial& t) {
+    auto report = Script::wrong(t);
+    report.seconds_candidate = 1000;
+    return report;
+  };
+  EXPECT_EQ(judge({.time_limit = 5}).word, Word::kMismatch);
+}
+
+// An experiment of ours that ends the candidate's process says that the launch matters, and nothing more.
+TEST_F(Ladder, ALaunchWithoutWhichTheProcessEndsCondemnsNobody) {
+  for (const auto kind : {replay::Failure::Kind::kCrashed, replay::Failure::Kind::kTimedOut}) {
+    script_ = Script{};
+    int lost_in = 0;
+    script_.leave_out = [&](const std::vector<int>&) -> Result<replay::MutationReport> {
+      replay::MutationReport report;
+      report.failed = replay::Failure{kind, {}, "a kernel faulted"};
+      lost_in = script_.sessions;
+      return report;
+    };
+    script_.trial = [&](const replay::Trial& t) {
+      auto report = Script::agreed(t);
+      if (lost_in == script_.sessions) report.failed = replay::Failure{kind, {}, "the context was lost"};
+      return report;
+    };
+    const Verdict v = judge();
+    EXPECT_EQ(v.word, Word::kVerified) << headline(v);
+    EXPECT_EQ(script_.sessions, 2);
+    EXPECT_EQ(v.coverage.left_out, 1);
+  }
+}
+
+TEST_F(Ladder, APairsOwnSettingsTakeThePlaceOfTheRuns) {
+  Judge judge(equipment(), {.policy = Policy::kMostly, .trials = 3, .seed = 4});
+  Pair asked = pair({});
+  asked.settings.policy = "strict", asked.settings.trials = 1, asked.settings.seed = 9;
+  const Verdict own = judge.judge(asked), runs = judge.judge(pair({}));
+  EXPECT_EQ(own.policy, "strict");
+  EXPECT_EQ(own.seed, 9U);
+  EXPECT_EQ(runs.policy, "mostly");
+  EXPECT_EQ(runs.seed, 4U);
+  EXPECT_EQ(own.coverage.trials + 2, runs.coverage.trials);
+  asked.settings.device = "cuda";
+  const Verdict gpu = judge.judge(asked);
+  EXPECT_EQ(gpu.word, Word::kError);
+  EXPECT_TRUE(gpu.input_to_blame);
+  EXPECT_EQ(gpu.evidence.front().rule, "no-gpu");
+}
+
+TEST_F(Ladder, WhatIsThrownEndsOneVerdict) {
+  script_.trial = [](const replay::Trial&) -> Result<replay::TrialReport> { throw std::runtime_error("garbled"); };
+  const Verdict v = judge();
+  EXPECT_EQ(v.word, Word::kError);
+  EXPECT_FALSE(v.input_to_blame);
+  EXPECT_THAT(v.evidence.front().sentence, HasSubstr("garbled"));
+}
+
+TEST_F(Ladder, AForgedTraceIsTheForgers) {
+  candidate_answer_ = tracer::Forged{"the trace was not written by the tracer: storage 3 is called an input and is none"};
+  const Verdict v = judge();
+  EXPECT_EQ(v.word, Word::kDisallowed);
+  EXPECT_EQ(v.evidence.front().rule, "forged-trace");
+  EXPECT_EQ(v.evidence.front().sentence,
+            "The trace was not written by the tracer: storage 3 is called an input and is none.");
+}
+
+// The caller's time that is over is no slow candidate.
+TEST_F(Ladder, TheCallersBudgetIsNoVerdict) {
+  script_.trial = [](const replay::Trial& t) {
+    auto report = Script::agreed(t);
+    report.failed = replay::Failure{replay::Failure::Kind::kTimedOut, {}, "the time limit passed"};
+    return report;
+  };
+  EXPECT_EQ(judge().word, Word::kTimedOut);
+  const Verdict v = judge({.deadline = Deadline::after(0)});
+  EXPECT_EQ(v.word, Word::kError);
+  EXPECT_EQ(v.evidence.front().rule, "budget");
+  EXPECT_FALSE(v.input_to_blame);
+}
+
 }  // namespace
 }  // namespace nereid::verify

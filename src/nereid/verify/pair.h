@@ -1,9 +1,11 @@
 // What is judged: a reference's source and a candidate's text.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -14,13 +16,21 @@ namespace nereid::verify {
 
 struct TraceFacts;
 
+// What a pair sets in place of the run's Settings; nothing: as the run has it. docs/batch_protocol.md says what a
+// line calls them.
+struct PairSettings {
+  std::string policy{}, device{};  // empty: none
+  std::optional<uint64_t> trials{}, seed{};
+  std::optional<double> time_limit{}, verdict_limit{}, rtol{}, atol{};
+  std::optional<bool> allow_tf32{}, few_kinds{}, shrink{}, beyond_rules{};
+};
+
 struct Pair {
   enum class Form { kSource, kAnswer, kEither };  // what the candidate's text is; see answer.h
   std::string reference_name{}, reference_source{};
   std::string candidate_name{}, candidate_text{};
   Form form = Form::kEither;
-  std::string policy{};  // this pair's own, in place of the run's; empty: none
-  int trials = 0;        // likewise; 0: none
+  PairSettings settings{};
   std::set<std::string> forbid{};  // remarks that are refused, besides those of the run
   std::map<std::string, int64_t> sizes{};  // module-level integers in place of those of both files
   std::string trace{};   // what Verdict::trace said of the candidate before; another one now is Disallowed

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "nereid/base/printable.h"
 #include "nereid/verify/catalogue.h"
 
 namespace nereid::verify {
@@ -18,7 +19,7 @@ class Teller {
                   : v_.word == Word::kError  ? "1;33"
                                              : "1;31",
                   to_string(v_.word));
-    out_ += ": " + (reason(v_).empty() ? "no reason was recorded." : reason(v_)) + "\n";
+    out_ += ": " + (reason(v_).empty() ? "no reason was recorded." : quoted(reason(v_))) + "\n";
     if (!v_.evidence.empty()) place(v_.evidence.front());
     if (v_.errors && v_.word == Word::kMismatch) worst(*v_.errors);
     checked();
@@ -37,21 +38,33 @@ class Teller {
     return options_.color ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string(text);
   }
   void line(std::string_view what, const std::string& text) {
-    out_ += fmt::format("  {} {}\n", styled("2", fmt::format("{:<9}", what)), text);
+    out_ += fmt::format("  {} {}\n", styled("2", fmt::format("{:<9}", what)), quoted(text));
+  }
+  // What a candidate may have written: nothing in it reaches the terminal as a control, and its further lines
+  // are indented, so that none stands where a verdict does.
+  static std::string quoted(const std::string& text) {
+    std::string out;
+    for (const char c : printable(text, Lines::kMany)) {
+      out += c;
+      if (c == '\n') out += "    ";
+    }
+    return out;
   }
   static std::string where(const Evidence& e) {
     if (e.file.empty()) return "";
-    return e.line > 0 ? fmt::format(" ({}:{})", e.file, e.line) : fmt::format(" ({})", e.file);
+    const std::string file = printable(e.file);
+    return e.line > 0 ? fmt::format(" ({}:{})", file, e.line) : fmt::format(" ({})", file);
   }
 
   void place(const Evidence& e) {
     if (e.file.empty()) return;
-    std::string text = e.line > 0 ? fmt::format("{}:{}", e.file, e.line) : e.file;
-    if (!e.kernel.empty()) text += fmt::format(", kernel {}", e.kernel);
+    std::string text = printable(e.file);
+    if (e.line > 0) text += fmt::format(":{}", e.line);
+    if (!e.kernel.empty()) text += fmt::format(", kernel {}", printable(e.kernel));
     line("at", text);
     const std::string shown = options_.source_of ? excerpt(options_.source_of(e.file), e.line, 0) : "";
     if (!shown.empty()) out_ += "          " + shown;
-    if (shown.empty() && !e.source.empty()) out_ += fmt::format("            {} | {}\n", e.line, e.source);
+    if (shown.empty() && !e.source.empty()) out_ += fmt::format("            {} | {}\n", e.line, printable(e.source));
   }
 
   void worst(const Errors& e) {
@@ -108,9 +121,9 @@ class Teller {
     line("asked", fmt::format("policy {}, seed {}", v_.policy, v_.seed));
     for (const auto& [process, standing] : v_.walls) line("walls", process + ": " + standing);
     for (const auto& e : v_.evidence) {
-      out_ += fmt::format("\n{} {}{}\n", styled("1", e.rule), e.sentence, where(e));
+      out_ += fmt::format("\n{} {}{}\n", styled("1", printable(e.rule)), quoted(e.sentence), where(e));
       if (options_.source_of) out_ += excerpt(options_.source_of(e.file), e.line);
-      for (const auto& [name, x] : e.numbers) out_ += fmt::format("  {} = {:.6g}\n", name, x);
+      for (const auto& [name, x] : e.numbers) out_ += fmt::format("  {} = {:.6g}\n", printable(name), x);
       const auto* rule = find_rule(e.rule);
       if (rule == nullptr) continue;
       out_ += fmt::format("  Why: {}\n  Fix: {}\n", rule->why, rule->fix);

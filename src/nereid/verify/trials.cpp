@@ -172,7 +172,7 @@ Result<replay::TrialReport> Trials::one(InputKind kind, int number, bool checked
       .perturb = true,
       .gentle = gentle_,
       .sanitize = number == 0 || (checked && first_seconds_ < kLongTrial)};
-  return session_.trial(trial, tolerance_on(kind), settings_.within(20 * settings_.time_limit + 60));
+  return session_.trial(trial, tolerance_on(kind), settings_.within_patience());
 }
 
 // Other kinds of input are for what goes wrong altogether; how exactly a sum is taken is judged on the task's
@@ -237,7 +237,7 @@ Status Trials::choose_perturbation(replay::TrialReport& report) {
 
 Result<LeftOut> Trials::without(std::vector<int> steps) {
   if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
-  NEREID_TRY(const auto report, session_.leave_out(steps, settings_.within(20 * settings_.time_limit + 60)));
+  NEREID_TRY(const auto report, session_.leave_out(steps, settings_.within_patience()));
   LeftOut trial{.steps = std::move(steps), .outputs_changed = report.outputs_changed, .all = false};
   if (report.failed) {
     const auto& judged = candidate_.trace->phases.at(static_cast<size_t>(candidate_.judged()));
@@ -317,7 +317,7 @@ Status Trials::configurations(InputKind kind, int number) {
     }
     const Stopwatch watch;
     NEREID_TRY(const auto report, session_.try_alternative({step}, index, tolerance_on(kind),
-                                                           settings_.within(20 * settings_.time_limit + 60)));
+                                                           settings_.within_patience()));
     configuration_seconds_ += watch.seconds();
     const auto& launch = std::get<trace::Launch>(steps[static_cast<size_t>(step)]);
     const auto& alternative = launch.alternatives[static_cast<size_t>(index)];

@@ -44,7 +44,7 @@ Status Trials::time(std::shared_ptr<replay::KnownReference> known) {
   if (blind_) request.kinds = {replay::InputKind::kOwn};
   while (true) {
     NEREID_TRY(const auto report, session_.time(request, settings_.tolerance,
-                                                settings_.within(40 * settings_.time_limit + 120)));
+                                                settings_.within_patience(40 * settings_.time_limit)));
     for (const auto& [what, seconds] : report.spent) verdict_.phases["time_" + what] += seconds;
     if (!report.impossible.empty()) {
       end(Word::kError,

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "nereid/base/json.h"
+#include "nereid/base/printable.h"
 
 namespace nereid::verify {
 namespace {
@@ -108,7 +109,9 @@ std::string headline(const Verdict& v) {
 }
 
 nlohmann::json to_json(const Verdict& v) {
-  Json out = {{"verdict", to_string(v.word)},
+  const auto span = [](const std::optional<Span>& s) { return s ? Json{s->begin, s->end} : Json(); };
+  Json out = {{"schema", kVerdictSchema},
+              {"verdict", to_string(v.word)},
               {"reason", reason(v)},
               {"rule", v.evidence.empty() ? Json() : Json(v.evidence.front().rule)},
               {"evidence", evidence_json(v.evidence)},
@@ -117,6 +120,7 @@ nlohmann::json to_json(const Verdict& v) {
               {"errors", v.errors ? errors_json(*v.errors) : Json()},
               {"times", v.times ? times_json(*v.times) : Json()},
               {"trace", v.trace.empty() ? Json() : Json(v.trace)},
+              {"spans", v.code ? Json{{"code", span(v.code)}, {"plan", span(v.plan)}} : Json()},
               {"reference", v.reference},
               {"candidate", v.candidate},
               {"policy", v.policy},
@@ -145,7 +149,7 @@ std::string excerpt(std::string_view source, int line, int around) {
     ++number;
     if (number > line + around) break;
     if (number >= line - around)
-      out += fmt::format("{} {:5} | {}\n", number == line ? '>' : ' ', number, source.substr(at, end - at));
+      out += fmt::format("{} {:5} | {}\n", number == line ? '>' : ' ', number, printable(source.substr(at, end - at)));
     at = end + 1;
   }
   return number < line ? "" : out;

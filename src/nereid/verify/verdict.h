@@ -13,7 +13,12 @@
 #include <utility>
 #include <vector>
 
+#include "nereid/verify/answer.h"
+
 namespace nereid::verify {
+
+// Of the JSON below. It counts up where a field is left out or means something else, not where one is added.
+inline constexpr int kVerdictSchema = 2;
 
 // The ladder, in its order: the first that applies. kError is no verdict: a fault of ours or of the
 // reference.
@@ -106,6 +111,9 @@ struct Verdict {
   std::optional<Otherwise> otherwise{};
   std::string
       trace{};  // SHA-256 of the candidate's first trace: what was judged, whatever the file does next time
+  // Where the code, and the plan before it, stood in the candidate's text (answer.h); nothing where no code was
+  // found.
+  std::optional<Span> code{}, plan{};
   // What was asked, so that a run can be repeated.
   std::string reference, candidate;  // display names
   std::string policy{};
@@ -130,7 +138,7 @@ nlohmann::json to_json(const Verdict& verdict);
 // Exit code of a command whose answer this is: 0 verified, 1 not, 2 the input is to blame, 3 we are.
 int exit_code(const Verdict& verdict);
 
-// The lines of `source` around `line`, with line numbers and a mark: what a compiler prints.
+// The lines of `source` around `line`, with line numbers and a mark: what a compiler prints. Made printable.
 std::string excerpt(std::string_view source, int line, int around = 2);
 
 }  // namespace nereid::verify

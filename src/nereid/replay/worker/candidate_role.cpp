@@ -168,15 +168,23 @@ class CandidateRole : public Role {
     if (rests_) start();
   }
 
+  struct Work {
+    explicit Work(const Machine& machine) : machine(machine) {}
+    double seconds() const { return machine.work(watch.seconds(), processor_seconds() - before); }
+    const Machine& machine;
+    const Stopwatch watch{};
+    const double before = processor_seconds();
+  };
+
   Json run(const Json& document) {
-    const Stopwatch watch;
+    const Work work(machine_);
     auto& replay = *loaded_.replay;
     options_ = RunOptions{.seed = document.at("seed").get<uint64_t>(),
                           .sanitize = document.at("sanitize").get<bool>(),
-                          .deadline = Deadline::after(document.at("seconds").get<double>())};
+                          .deadline = machine_.limit(document.at("seconds").get<double>())};
     machine_.fenced = options_.sanitize;
     start();
-    options_.deadline = Deadline::after(document.at("seconds").get<double>());
+    options_.deadline = machine_.limit(document.at("seconds").get<double>());
     for (const auto& alternative : document.at("alternatives"))
       options_.alternatives[alternative.at(0).get<int>()] = alternative.at(1).get<int>();
     replay.run_judged(options_);
@@ -185,7 +193,7 @@ class CandidateRole : public Role {
                    {"finding_count", replay.finding_count()},
                    {"inputs_written", replay.changed(judged_inputs())},
                    {"kept_written", replay.changed(kept_)},
-                   {"seconds", watch.seconds()}};
+                   {"seconds", work.seconds()}};
     constexpr size_t kMaxFindings = 64;
     for (size_t i = 0; i < std::min(replay.findings().size(), kMaxFindings); ++i)
       answer["findings"].push_back(to_json(replay.findings()[i]));
@@ -235,14 +243,15 @@ class CandidateRole : public Role {
 
   // Again without some launches; what they would have made stays poisoned.
   Json leave_out(const Json& document) {
+    const Work work(machine_);
     auto& replay = *loaded_.replay;
-    options_.deadline = Deadline::after(document.at("seconds").get<double>());
+    options_.deadline = machine_.limit(document.at("seconds").get<double>());
     wake();
     auto options = options_;
     options.sanitize = false;
     options.alternatives.clear();
     options.leave_out = document.at("steps").get<std::set<int>>();
-    options.deadline = Deadline::after(document.at("seconds").get<double>());
+    options.deadline = machine_.limit(document.at("seconds").get<double>());
     replay.run_judged(options);
     Json changed = Json::array();
     const auto block = outputs_block(false);
@@ -250,7 +259,7 @@ class CandidateRole : public Role {
       const auto after = replay.value(outputs_[i]).resolve_conj().resolve_neg().contiguous();
       changed.push_back(!same_bits(out_layout_.at(block, i), after));
     }
-    return {{"changed", changed}};
+    return {{"changed", changed}, {"seconds", work.seconds()}};
   }
 
   Machine& machine_;

@@ -6,6 +6,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -79,6 +80,10 @@ class Machine {
 
   virtual void synchronize() = 0;  // surfaces the errors of asynchronous work
   virtual void trim() = 0;  // memory kept for later, of which there is much, goes back for others to have
+  // A candidate's limit from now on, and the seconds of work in so much wall and processor time: of what this
+  // process computes, or on a device of wall time.
+  virtual Deadline limit(double seconds) const { return Deadline::after_work(seconds); }
+  virtual double work(double wall, double processor) const { return std::min(wall, processor); }
   // Whether uninitialised memory is tracked with `written` bitmaps.
   virtual bool tracks_written() const = 0;
 };

@@ -31,9 +31,7 @@ constexpr size_t kAhead = 2;  // answers that the program has for each that it j
 
 Status read_judged(std::string_view word, const JsonField& verdict, JudgedAnswer& answer) {
   Judged& judged = answer.judged;
-  judged.correct = word == "Verified";
-  judged.valid = word != "Malformed" && word != "Untraceable" && word != "Disallowed" && word != "Error";
-  judged.speedup = judged.correct ? 1 : 0;
+  judged = judged_of(word, 0);
   NEREID_TRY(const auto times, verdict.find("times"));
   if (!times || !times->json().is_object() || !times->json().contains("speedup")) return ok_status();
   NEREID_TRY(const auto field, times->at("speedup"));

@@ -24,6 +24,14 @@ std::vector<double> advantages(std::span<const double> rewards, Baseline baselin
   return found;
 }
 
+Judged judged_of(std::string_view word, double speedup) {
+  Judged judged;
+  judged.correct = word == "Verified";
+  judged.valid = word != "Malformed" && word != "Untraceable" && word != "Disallowed" && word != "Error";
+  judged.speedup = !judged.correct ? 0 : speedup > 0 ? speedup : 1;
+  return judged;
+}
+
 double binary_reward(const Judged& judged) { return judged.valid && judged.correct ? 1 : 0; }
 
 SplitReward split_reward(const Judged& judged, double speedup_limit) {

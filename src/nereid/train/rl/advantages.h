@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace nereid::train {
@@ -22,6 +23,9 @@ struct Judged {
   bool correct = false;  // execution: Verified
   double speedup = 0;    // t_ref / t, above 0 where it is correct
 };
+
+// Of a verdict's word and, where it was timed, its speed-up (0: it was not; then as fast as the reference).
+Judged judged_of(std::string_view word, double speedup);
 
 // AutoTriton: rule times execution, 0 or 1.
 double binary_reward(const Judged& judged);

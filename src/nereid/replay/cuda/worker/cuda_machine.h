@@ -31,6 +31,9 @@ class CudaMachine final : public Machine {
   void synchronize() override;
   void trim() override;
   bool tracks_written() const override { return false; }
+  // A thread that waits for a GPU computes nothing.
+  Deadline limit(double seconds) const override { return Deadline::after(seconds, LimitOwner::kCandidate); }
+  double work(double wall, double) const override { return wall; }
   bool fences() const override { return fenced; }
 
   FencedMemory& fenced_memory() { return *fenced_memory_; }

@@ -1,5 +1,10 @@
 #include "nereid/replay/cuda/worker/cuda_role.h"
 
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+#include <string_view>
+
 #include "nereid/base/json.h"
 #include "nereid/replay/worker/types.h"
 #include "nereid/tracer/compiled_kernel.h"
@@ -12,8 +17,13 @@ CudaRole::CudaRole(CudaMachine& machine, CacheFlush& flush, std::unique_ptr<Role
 CudaRole::~CudaRole() = default;
 
 Json CudaRole::handle(const std::string& verb, Message& request, std::vector<int>& descriptors) {
+  // Of a role that has run nothing a lost context says nothing: another's fault, or the GPU's.
+  if (machine_.lost() && !ran_) throw std::runtime_error("the GPU's context was lost before anything ran in it");
   if (machine_.lost())
     throw Failed(Failure::Kind::kCrashed, "the GPU's context was lost to an earlier fault");
+  constexpr std::array<std::string_view, 7> kRunning = {"prepare", "judge", "needs",     "run",
+                                                        "leave_out", "choose", "time_begin"};
+  ran_ |= std::ranges::find(kRunning, verb) != kRunning.end();
   if (verb == "memory") return memory();
   if (verb == "kernel") return take_kernel(request);
   if (verb == "choose") return choose(request.document);

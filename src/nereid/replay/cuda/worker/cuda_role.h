@@ -42,6 +42,7 @@ class CudaRole final : public Role {
   std::unique_ptr<TimedForward> forward_;
   RunOptions options_;
   int fenced_runs_ = 0;
+  bool ran_ = false;  // something of this role's: a fault may be its own
 };
 
 }  // namespace nereid::replay::cuda
