@@ -34,7 +34,7 @@ class Trials {
   Result<replay::TrialReport> one(replay::InputKind kind, int number, bool checked);
   Status own_inputs(int draw);
   Result<LeftOut> without(std::vector<int> steps);
-  Status leave_out();
+  Status leave_out(const replay::TrialReport& whole);
   Status other_inputs();
   Status alternatives();
   void tell_times(const replay::TimeReport& report);

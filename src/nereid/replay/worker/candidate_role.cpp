@@ -6,13 +6,15 @@
 //     -> {"footprint", "outputs_block", "calls_used", "state_written": [value...]}; of what is watched
 //   attach {"calls": [call...], "frugal"} + the reference's block -> {} + the block its outputs go to
 //   run {"seed", "sanitize", "seconds", "alternatives": [[step, index]...]}
-//     -> {"findings", "finding_count", "inputs_written": [index...], "seconds"}
+//     -> {"findings", "finding_count", "inputs_written": [index...], "work": [[step, FLOPs, bytes]...], "seconds"}
 //   leave_out {"steps", "seconds"} -> {"changed": [bool...]}
 //   rest {} -> {}: holds nothing, until what needs it makes it again
 // Where memory is dear ("frugal") the blocks are mapped only while something is copied, when no kernel runs:
 // the reference works in one of them, and the other holds what is being judged.
 
 #include <fmt/format.h>
+
+#include <utility>
 
 #include "nereid/base/deadline.h"
 #include "nereid/replay/worker/block.h"
@@ -175,15 +177,19 @@ class CandidateRole : public Role {
     options_.deadline = Deadline::after(document.at("seconds").get<double>());
     for (const auto& alternative : document.at("alternatives"))
       options_.alternatives[alternative.at(0).get<int>()] = alternative.at(1).get<int>();
+    options_.count_work = !std::exchange(counted_, true);
     replay.run_judged(options_);
+    options_.count_work = false;
     hand_over();
     Json answer = {{"findings", Json::array()},
                    {"finding_count", replay.finding_count()},
                    {"inputs_written", Json::array()},
+                   {"work", Json::array()},
                    {"seconds", watch.seconds()}};
     constexpr size_t kMaxFindings = 64;
     for (size_t i = 0; i < std::min(replay.findings().size(), kMaxFindings); ++i)
       answer["findings"].push_back(to_json(replay.findings()[i]));
+    for (const auto& work : replay.work()) answer["work"].push_back({work.step, work.flops, work.bytes});
     const auto changed = replay.changed_inputs();
     const auto inputs = judged_inputs();
     for (size_t i = 0; i < inputs.size(); ++i)
@@ -262,7 +268,7 @@ class CandidateRole : public Role {
   at::Tensor in_block_;
   SharedBlock out_block_;
   static constexpr double kQuickTrial = 0.25;  // seconds
-  bool frugal_ = false, rests_ = false;
+  bool frugal_ = false, rests_ = false, counted_ = false;
   int shuffled_ = 0;  // trials that were no quick ones
   RunOptions options_;
 };
