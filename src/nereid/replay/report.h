@@ -137,6 +137,12 @@ struct Comparison {
   bool insensitive = false;  // the outputs are those of an earlier trial although the inputs are not
 };
 
+// What a launch of the judged forward did, where that depends on what it loads; bytes of each access.
+struct StepWork {
+  int step = 0;
+  double flops = 0, bytes = 0;
+};
+
 struct TrialReport {
   Trial trial;
   bool applicable = true;  // false: the task has no input that this kind would change; nothing ran
@@ -146,6 +152,7 @@ struct TrialReport {
   int64_t finding_count = 0;
   std::optional<Comparison> comparison;     // absent where a failure or a finding came first
   bool perturbed = false;                   // parameters were
+  std::vector<StepWork> work;               // of the candidate's first run in a session
   std::vector<std::string> inputs_written;  // the candidate changed these inputs and the reference does not
   std::vector<std::string> state_written;   // likewise, of parameters and buffers that both have
   // The candidate's are of its work: where it computes on processors, without what it waited for one.

@@ -512,6 +512,8 @@ class WorkerSession : public Session {
         report.findings.push_back(finding_from_json(finding));
       document.at("finding_count").get_to(report.finding_count);
       document.at("seconds").get_to(report.seconds_candidate);
+      for (const auto& work : document.at("work"))
+        report.work.push_back({work.at(0).get<int>(), work.at(1).get<double>(), work.at(2).get<double>()});
       for (const auto& index : document.at("inputs_written")) {
         const auto i = index.get<size_t>();
         if (std::find(inputs_mutated_.begin(), inputs_mutated_.end(), i) == inputs_mutated_.end())

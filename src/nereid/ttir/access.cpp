@@ -18,6 +18,12 @@ struct Rows {
   int64_t size[kLazyRank] = {}, stride[kLazyRank] = {}, lane_stride[kLazyRank] = {};
   int64_t low = 0, high = 0;  // the least and the greatest address
   bool none = false;
+
+  int64_t lanes() const {
+    int64_t all = 1;
+    for (int d = 0; d < rank; ++d) all *= size[d];
+    return all;
+  }
 };
 
 Rows rows_of(const Access& a) {
@@ -282,6 +288,7 @@ void read_tile(Machine& m, const Access& a, std::byte* out, Unread unread) {
       const int64_t n = r.rank == 0 ? 1 : r.size[r.rank - 1];
       const int64_t stride = r.rank == 0 ? a.bytes : r.stride[r.rank - 1];
       const int64_t lane_stride = r.rank == 0 ? 1 : r.lane_stride[r.rank - 1];
+      m.bytes += r.lanes() * a.bytes;
       if (sanitize) {
         report_if_misaligned(m, a.location, r.address, a.bytes);
         note_rows(r, a.bytes, [&](int64_t address, int64_t bytes) { note(m, a, address, bytes); });
@@ -319,6 +326,7 @@ std::byte* whole_tile(Machine& m, const Access& a) {
     note(m, a, r.address, a.lanes * a.bytes);
     if (passes_data(m, r.low) && !a.atomic) note_lane_rows(m, a, r, LaneAccess::kRead);
   }
+  m.bytes += a.lanes * a.bytes;
   return at;
 }
 
@@ -334,6 +342,7 @@ void write_tile(Machine& m, const Access& a, const std::byte* from, int step) {
       const int64_t n = r.rank == 0 ? 1 : r.size[r.rank - 1];
       const int64_t stride = r.rank == 0 ? a.bytes : r.stride[r.rank - 1];
       const int64_t lane_stride = (r.rank == 0 ? 1 : r.lane_stride[r.rank - 1]) * step;
+      m.bytes += r.lanes() * a.bytes;
       if (sanitize) {
         report_if_misaligned(m, a.location, r.address, a.bytes);
         note_rows(r, a.bytes,

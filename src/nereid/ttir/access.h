@@ -79,6 +79,7 @@ void for_each_lane(Machine& m, const Access& access, F f) {
       reported = true;
       continue;
     }
+    m.bytes += access.bytes;
     f(k, addresses[k]);
   }
 }

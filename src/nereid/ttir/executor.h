@@ -113,6 +113,11 @@ struct Cost {
   double error = 0;   // how far off it may be, relative: of bytes where an address has no closed form, of FLOPs in a sample
 };
 
+// What programs of a launch did on data. Bytes are those of each access, not distinct ones.
+struct Work {
+  double flops = 0, bytes = 0;
+};
+
 struct Parameter {
   std::string name;  // from the location, else "arg3"
   std::string type;  // as in the text: "!tt.ptr<f32>", "i32", "!tt.tensordesc<tensor<64x64xf16>>"
@@ -153,7 +158,12 @@ class Kernel {
 
   // `buffer_bytes`: the sizes of the launch's buffers, by index, which bound what is touched there; 0 or missing: unknown.
   Cost cost(const Launch& launch, const std::vector<int64_t>& buffer_bytes = {}) const;
-  // The same by running every program without its tensors: slow, and what `cost` is tested against.
+  // What the launch does on this data, by running it without the sanitizer, on the calling thread, on `buffers`, which it
+  // writes: all of its programs, or `most_programs` picked evenly that stand for all. Where programs wait for others that
+  // are not run, or time is over, what they did until then.
+  Result<Work> count(const Launch& launch, const std::vector<Buffer>& buffers, int64_t most_programs,
+                     Deadline deadline) const;
+  // As `cost`, by running every program without its tensors: slow, and what `cost` is tested against.
   Cost walked_cost(const Launch& launch) const;
 
  private:

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <mutex>
 
 #include "nereid/base/thread_pool.h"
@@ -197,6 +198,14 @@ class Worker {
   }
   bool waits() const { return !waiting_.empty(); }
   int64_t stores() const { return stores_; }
+  // Of all programs that were run.
+  Work work() const {
+    Work sum;
+    for (const auto* machines : {&idle_, &waiting_})
+      for (const auto& machine : *machines)
+        sum.flops += machine->flops, sum.bytes += static_cast<double>(machine->bytes);
+    return sum;
+  }
 
   bool timed_out = false;
   bool tiles_exceeded = false;  // the run is an error, not a timeout
@@ -354,6 +363,44 @@ Result<Report> Kernel::run(const Launch& launch, const std::vector<Buffer>& buff
   report.finding_count = sanitizer.count();
   report.findings = sanitizer.take(context, options.max_findings);
   return report;
+}
+
+Result<Work> Kernel::count(const Launch& launch, const std::vector<Buffer>& buffers, int64_t most_programs,
+                           Deadline deadline) const {
+  const Code& code = *program_->code;
+  double all = 1;
+  for (const int64_t g : launch.grid) all *= static_cast<double>(g);
+  if (all == 0) return Work{};
+  if (!(all < 0x1p62) || static_cast<int64_t>(buffers.size()) > kMaxBuffers)
+    return input_error("a launch of {} programs and {} buffers", all, buffers.size());
+  NEREID_TRY(const auto bound, bind(launch, buffers.size(), code.parameter_types, program_->parameters));
+  Sanitizer sanitizer;
+  LaunchContext context;
+  context.launch = &launch;
+  context.buffers = &buffers;
+  context.code = &code;
+  context.lines = &program_->module.lines;
+  context.kernel = name();
+  context.deadline = deadline;
+  context.sanitizer = &sanitizer;
+  std::vector<std::unique_ptr<Worker>> worker;
+  worker.push_back(std::make_unique<Worker>(context, bound, nullptr, 0));
+  const bool sampled = all > static_cast<double>(most_programs);
+  const int64_t programs = sampled ? most_programs : static_cast<int64_t>(all);
+  int64_t run = 0;
+  for (; run < programs && !worker[0]->timed_out && !deadline.passed(); ++run) {
+    double at = static_cast<double>(run) * 0.6180339887498949;  // evenly, whenever it ends
+    at -= std::floor(at);
+    worker[0]->run(sampled ? static_cast<int64_t>(at * all) : run);
+  }
+  finish_waiting(worker, deadline);
+  Work work = worker[0]->work();
+  double prologue = 0;
+  for (const Instruction& i : code.prologue) prologue += static_cast<double>(i.flops);
+  const double scale = all / static_cast<double>(std::max<int64_t>(run, 1));
+  work.flops = work.flops * scale + prologue * all;
+  work.bytes *= scale;
+  return work;
 }
 
 namespace {

@@ -94,6 +94,7 @@ void Machine::execute(const std::vector<Instruction>& code) {
   while (running) {
     const Instruction& i = first[pc++];
     i.run(*this, i);
+    flops += static_cast<double>(i.flops);
     for (unsigned kills = i.kills; kills != 0; kills &= kills - 1) {
       Value& v = slot(i.in[__builtin_ctz(kills)]);
       if (v.tile != nullptr) clear(v);

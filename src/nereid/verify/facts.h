@@ -69,6 +69,8 @@ struct StepFacts {
   std::vector<Number> numbers{};
   trace::StorageId constant = -1;  // the storage of a tensor made of the host's data here
   std::string same{};  // of a launch: equal for launches of the same kernel with the same arguments
+  bool by_data = false;  // of a launch: they depend on what it loads, and a replay counts them (RanWork)
+  double most_bytes = 0;  // that such a launch can reach
 };
 
 struct PhaseFacts {

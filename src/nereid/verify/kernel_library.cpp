@@ -127,12 +127,16 @@ class FactsMaker {
     facts.place = launch.place;
     facts.work = Work::kTriton;
     const auto& readable = kernels_[static_cast<size_t>(alternative.kernel)].kernel;
+    facts.by_data = kernels_[static_cast<size_t>(alternative.kernel)].facts.moves_by_data;
     ttir::Cost cost;
     if (readable) {
       cost = launch_cost(trace_, alternative, *readable);
-      facts.flops = cost.flops, facts.bytes = cost.bytes_read + cost.bytes_written;
+      facts.flops = cost.flops, facts.bytes = facts.most_bytes = cost.bytes_read + cost.bytes_written;
+      if (!cost.unknown.empty()) facts.most_bytes = 0;
     }
-    if (facts.bytes == 0) facts.bytes = trace::bounded_cost(trace_, alone, uses()).bytes();
+    const double reachable = trace::bounded_cost(trace_, alone, uses()).bytes();
+    if (facts.bytes == 0) facts.bytes = reachable;
+    if (facts.most_bytes == 0) facts.most_bytes = reachable;
     facts.flops = std::max(facts.flops, facts.bytes / 4);  // at least one for each element that it touches
     add_data(alone, facts);
     add_numbers(alternative, facts);

@@ -64,9 +64,15 @@ struct LeftOut {
 std::vector<std::vector<int>> launches_to_leave_out(const TraceFacts& candidate,
                                                     const std::vector<int>& live_launches, size_t most);
 
+// What a launch did in a replay, where its trace does not say (StepFacts::by_data).
+struct RanWork {
+  int step = 0;
+  double flops = 0, bytes = 0;  // bytes of each access
+};
+
 // A floating-point output that no launch changes, whichever is left out, and the shares of work without the
 // launches that change nothing.
 RuleReport check_effects(const TraceFacts& reference, const TraceFacts& candidate, Policy policy,
-                         const std::vector<LeftOut>& left_out);
+                         const std::vector<LeftOut>& left_out, const std::vector<RanWork>& ran = {});
 
 }  // namespace nereid::verify

@@ -203,7 +203,7 @@ Status Trials::own_inputs(int draw) {
     // Whether the kernels matter comes before whether they are right, where there is something to compare.
     const bool comparable = !report.comparison || report.comparison->structure.empty();
     if (fresh && draw == 0 && comparable && !rules_.ignored) {
-      NEREID_TRY_STATUS(leave_out());
+      NEREID_TRY_STATUS(leave_out(report));
       if (!good()) break;
     }
     NEREID_TRY([[maybe_unused]] const bool agreed, take(report, number));
@@ -246,7 +246,7 @@ Result<LeftOut> Trials::without(std::vector<int> steps) {
   return trial;
 }
 
-Status Trials::leave_out() {
+Status Trials::leave_out(const replay::TrialReport& whole) {
   std::vector<LeftOut> found;
   std::vector<bool> changed;
   size_t tried = 0;  // launches
@@ -264,7 +264,9 @@ Status Trials::leave_out() {
     trial.all = true;
     found.push_back(std::move(trial));
   }
-  auto report = check_effects(reference_, candidate_, settings_.policy, found);
+  std::vector<RanWork> ran;
+  for (const auto& work : whole.work) ran.push_back({work.step, work.flops, work.bytes});
+  auto report = check_effects(reference_, candidate_, settings_.policy, found, ran);
   verdict_.coverage.triton_share = report.triton_share;
   verdict_.remarks.insert(verdict_.remarks.end(), report.remarks.begin(), report.remarks.end());
   if (!report.broken.empty()) {

@@ -46,7 +46,7 @@ class Trials {
   Status own_inputs(int draw);
   Status choose_perturbation(replay::TrialReport& report);
   Result<LeftOut> without(std::vector<int> steps);
-  Status leave_out();
+  Status leave_out(const replay::TrialReport& whole);
   Status other_inputs();
   // Every other configuration of every launch, on the inputs of the trial before.
   Status configurations(replay::InputKind kind, int number);

@@ -7,13 +7,16 @@
 //         "written_before": [index...]}, of what is kept, by calls before the judged one
 //   attach {"calls": [call...], "frugal"} + the reference's block -> {} + the block its outputs go to
 //   run {"seed", "sanitize", "seconds", "alternatives": [[step, index]...]}
-//     -> {"findings", "finding_count", "inputs_written": [index...], "kept_written": [index...], "seconds"}
+//     -> {"findings", "finding_count", "inputs_written": [index...], "kept_written": [index...],
+//         "work": [[step, FLOPs, bytes]...], "seconds"}
 //   leave_out {"steps", "seconds"} -> {"changed": [bool...]}
 //   rest {} -> {}: holds nothing, until what needs it makes it again
 // Where memory is dear ("frugal") the blocks are mapped only while something is copied, when no kernel runs:
 // the reference works in one of them, and the other holds what is being judged.
 
 #include <fmt/format.h>
+
+#include <utility>
 
 #include "nereid/base/deadline.h"
 #include "nereid/replay/worker/block.h"
@@ -187,17 +190,22 @@ class CandidateRole : public Role {
     options_.deadline = machine_.limit(document.at("seconds").get<double>());
     for (const auto& alternative : document.at("alternatives"))
       options_.alternatives[alternative.at(0).get<int>()] = alternative.at(1).get<int>();
+    options_.count_work = !std::exchange(counted_, true);
     replay.run_judged(options_);
+    options_.count_work = false;
     hand_over();
     Json answer = {{"findings", Json::array()},
                    {"finding_count", replay.finding_count()},
                    {"inputs_written", replay.changed(judged_inputs())},
                    {"kept_written", replay.changed(kept_)},
+                   {"work", Json::array()},
                    {"seconds", work.seconds()}};
     constexpr size_t kMaxFindings = 64;
     for (size_t i = 0; i < std::min(replay.findings().size(), kMaxFindings); ++i)
       answer["findings"].push_back(to_json(replay.findings()[i]));
-    const bool quick = watch.seconds() < kQuickTrial || ++shuffled_ == 1;
+    for (const auto& launch : replay.work())
+      answer["work"].push_back({launch.step, launch.flops, launch.bytes});
+    const bool quick = work.seconds() < kQuickTrial || ++shuffled_ == 1;
     if (options_.sanitize && quick && replay.findings().empty() && !replay.communicating_steps().empty())
       run_shuffled(document, answer);
     return answer;
@@ -272,7 +280,7 @@ class CandidateRole : public Role {
   at::Tensor in_block_;
   SharedBlock out_block_;
   static constexpr double kQuickTrial = 0.25;  // seconds
-  bool frugal_ = false, rests_ = false;
+  bool frugal_ = false, rests_ = false, counted_ = false;
   int shuffled_ = 0;  // trials that were no quick ones
   RunOptions options_;
 };

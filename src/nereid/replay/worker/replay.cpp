@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "nereid/replay/worker/launch_work.h"
 #include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/types.h"
 
@@ -59,6 +60,7 @@ void Replay::reset() {
   generator_states_.clear();
   findings_.clear();
   finding_count_ = 0;
+  work_.clear();
   put_constants();
 }
 
@@ -179,7 +181,19 @@ void Replay::run_launch(const PreparedLaunch& launch, int step, bool judged, con
                                .written = entry.written.empty() ? nullptr : entry.written.data(),
                                .name = alternative.names[b]});
   }
+  if (judged && options.count_work)
+    if (const auto work = launch_work(program_.trace(), request, device_bytes(alternative)))
+      work_.push_back({step, work->flops, work->bytes});
   program_.launcher().launch(request, findings_, finding_count_);
+}
+
+std::vector<at::Tensor> Replay::device_bytes(const PreparedAlternative& alternative) {
+  std::vector<at::Tensor> bytes;
+  for (const auto value : alternative.buffers) {
+    const auto id = program_.trace().values[value].storage;
+    bytes.push_back(bytes_of(storage(id), program_.trace().storages[id].bytes));
+  }
+  return bytes;
 }
 
 void Replay::begin_judged() {
@@ -204,6 +218,7 @@ void Replay::ready_judged(const RunOptions& options) {
   findings_.clear();
   finding_count_ = 0;
   communicating_.clear();
+  work_.clear();
   track_ = options.sanitize && machine_.tracks_written();
   for (const auto storage : program_.workspace()) create(storage, type_in(storage));
 }

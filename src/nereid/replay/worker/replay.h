@@ -33,6 +33,7 @@ struct RunOptions {
   bool shuffled = false;  // the programs of the judged forward's launches run in another order
   Deadline deadline = Deadline::never();
   std::set<int> leave_out = {};  // launches of the judged forward, by step
+  bool count_work = false;       // Replay::work, of the judged forward
   std::map<int, int> alternatives =
       {};  // of launches of the judged forward: step -> index; 0 where not named
 };
@@ -98,6 +99,8 @@ class Replay : private Operands {
   // The launches of the last judged forward, by step, in which the order of programs may matter without a
   // race.
   const std::vector<int>& communicating_steps() const { return communicating_; }
+  // Of each launch that does more or less by what it loads: what it did (launch_work.h).
+  const std::vector<StepWork>& work() const { return work_; }
 
  private:
   struct Entry {
@@ -118,6 +121,7 @@ class Replay : private Operands {
   void run_step(size_t phase, int step, const RunOptions& options);
   void run_frame(const CallFrame& frame);
   void run_launch(const PreparedLaunch& launch, int step, bool judged, const RunOptions& options);
+  std::vector<at::Tensor> device_bytes(const PreparedAlternative& alternative);  // of its buffers
   void inject(const std::vector<trace::StorageId>& storages, const Injector& inject);
   void remember(trace::StorageId storage);  // a copy for run_judged
   void restore();
@@ -148,6 +152,7 @@ class Replay : private Operands {
   std::vector<ttir::Finding> findings_;
   int64_t finding_count_ = 0;
   std::vector<int> communicating_;
+  std::vector<StepWork> work_;
 };
 
 }  // namespace nereid::replay
