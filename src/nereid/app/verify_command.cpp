@@ -57,6 +57,7 @@ struct VerifyOptions : JudgingFlags {
 Result<verify::Settings> settings_of(const VerifyOptions& options) {
   verify::Settings settings;
   settings.policy = *verify::policy_from_string(options.policy);
+  settings.protocol = *verify::protocol_from_string(options.protocol);
   settings.trials = options.trials;
   settings.forbid = {options.forbid.begin(), options.forbid.end()};
   settings.seed = options.seed ? *options.seed : fresh_seed();

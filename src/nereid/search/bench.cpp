@@ -34,6 +34,7 @@ std::string question_of(const verify::Settings& s, bool answer) {
                          {"few_kinds", s.few_kinds},
                          {"time_limit", s.time_limit},
                          {"shrink", s.shrink},
+                         {"protocol", to_string(s.protocol)},
                          {"rtol", s.tolerance.rtol ? Json(*s.tolerance.rtol) : Json()},
                          {"atol", s.tolerance.atol ? Json(*s.tolerance.atol) : Json()},
                          {"allow_tf32", s.tolerance.allow_tf32},

@@ -16,6 +16,7 @@
 #include "nereid/base/file.h"
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json.h"
+#include "nereid/verify/ladder.h"
 #include "nereid/verify/rules.h"
 
 namespace nereid::verify {
@@ -205,6 +206,10 @@ BatchItem BatchReader::read_line(const std::string& line) {
       return input_error("{}: policy '{}', expected strict, mostly or hybrid", place, pair.policy);
     pair.trials = json.value("trials", 0);
     NEREID_TRY(pair.forbid, forbidden_in(json, place));
+    if (json.contains("seed")) pair.seed = json.at("seed").get<uint64_t>();
+    pair.protocol = json.value("protocol", "");
+    if (!pair.protocol.empty() && !protocol_from_string(pair.protocol))
+      return input_error("{}: protocol '{}', expected nereid or kernelbench", place, pair.protocol);
     pair.trace = json.value("trace", "");
     const std::string form = json.value("form", "");
     if (form == "answer") pair.form = Pair::Form::kAnswer;

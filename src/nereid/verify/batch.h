@@ -28,7 +28,7 @@ struct BatchItem {
 //
 // A line of the file is an object: `id`, `reference` (a path, relative to the file's folder) or
 // `reference_source`, `candidate` (a path) or `candidate_source`; and if
-// need be `policy` and `trials` of this pair, `form` ("source" or "answer") of its candidate, and `trace`, as
+// need be `policy`, `trials`, `seed` and `protocol` of this pair, `form` ("source" or "answer") of its candidate, and `trace`, as
 // its verdict of another time has it. In a
 // folder, and in every folder right below it, `reference.py` is paired with each other .py, .txt or .md file
 // beside it; the id is the path below the folder, without its ending.

@@ -163,8 +163,15 @@ class Climb {
       : state_(state), pair_(pair), verdict_(verdict), settings_(state.settings) {
     rules_.ignored = rules == Rules::kIgnored;
     if (const auto policy = policy_from_string(pair.policy)) settings_.policy = *policy;
+    if (const auto protocol = protocol_from_string(pair.protocol)) settings_.protocol = *protocol;
+    if (settings_.protocol == Protocol::kKernelBench) {
+      settings_.trials = kKernelBenchTrials;
+      settings_.tolerance.kernelbench = true;
+    }
     if (pair.trials > 0) settings_.trials = pair.trials;
     settings_.forbid.insert(pair.forbid.begin(), pair.forbid.end());
+    if (pair.seed) settings_.seed = *pair.seed;
+    verdict_.protocol = to_string(settings_.protocol);
     settings_.deadline = pair.deadline;
     verdict_.policy = to_string(settings_.policy);
   }
@@ -549,6 +556,16 @@ class Climb {
 
 }  // namespace
 
+std::string_view to_string(Protocol protocol) {
+  return protocol == Protocol::kKernelBench ? "kernelbench" : "nereid";
+}
+
+std::optional<Protocol> protocol_from_string(std::string_view name) {
+  for (const auto protocol : {Protocol::kNereid, Protocol::kKernelBench})
+    if (name == to_string(protocol)) return protocol;
+  return std::nullopt;
+}
+
 Judge::Judge(Equipment equipment, Settings settings)
     : state_(std::make_unique<JudgeState>(std::move(equipment), settings)) {}
 Judge::~Judge() = default;
@@ -559,7 +576,7 @@ Verdict Judge::judge(const Pair& pair) {
   const Stopwatch watch;
   Verdict verdict;
   verdict.reference = pair.reference_name, verdict.candidate = pair.candidate_name;
-  verdict.seed = state_->settings.seed;
+  verdict.seed = pair.seed.value_or(state_->settings.seed);
   Climb(*state_, pair, verdict, Climb::Rules::kDecide).run();
   if (state_->settings.beyond_rules && verdict.word == Word::kDisallowed) {
     Verdict other;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -23,6 +24,8 @@ struct Pair {
   int trials = 0;        // likewise; 0: none
   std::set<std::string> forbid{};  // remarks that are refused, besides those of the run
   std::map<std::string, int64_t> sizes{};  // module-level integers in place of those of both files
+  std::optional<uint64_t> seed{};  // likewise
+  std::string protocol{};          // likewise; empty: none
   std::string trace{};   // what Verdict::trace said of the candidate before; another one now is Disallowed
   Deadline deadline =
       Deadline::never();  // where it passes first, the verdict is an Error by the rule "budget"

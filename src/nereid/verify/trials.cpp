@@ -67,7 +67,7 @@ std::string index_text(const std::vector<int64_t>& position) {
 }
 
 std::string sentence_of(const replay::OutputComparison& output) {
-  if (output.worst.empty() && output.first_wrong.empty())
+  if (output.wrong == 0 || (output.worst.empty() && output.first_wrong.empty()))
     return fmt::format("{}: {}", output.path, output.reason);
   const bool worst = !output.worst.empty();
   return fmt::format(
@@ -103,7 +103,7 @@ Trials::Trials(replay::Session& session, const TraceFacts& reference, const Trac
 Status Trials::run(int draw) {
   NEREID_TRY_STATUS(own_inputs(draw));
   if (draw > 0) return ok_status();
-  if (good()) NEREID_TRY_STATUS(other_inputs());
+  if (good() && settings_.protocol == Protocol::kNereid) NEREID_TRY_STATUS(other_inputs());
   if (good()) NEREID_TRY_STATUS(alternatives());
   auto& c = verdict_.coverage;
   if (judged_trials_ > 1 && constant_trials_ == judged_trials_) {
@@ -119,12 +119,12 @@ Result<replay::TrialReport> Trials::one(InputKind kind, int number, bool checked
   const replay::Trial trial{
       .seed = trial_seed(settings_.seed, static_cast<int>(verdict_.coverage.draws), number),
       .kind = kind,
-      .perturb = true,
+      .perturb = settings_.protocol == Protocol::kNereid,
       .sanitize = number == 0 || (checked && first_seconds_ < kLongTrial)};
   auto tolerance = settings_.tolerance;
   // Other kinds of input are for what goes wrong altogether; how exactly a sum is taken is judged on the
   // task's own.
-  if (kind != InputKind::kOwn) tolerance.factor *= kSlackOnOtherKinds;
+  if (kind != InputKind::kOwn) tolerance.slack *= kSlackOnOtherKinds;
   return session_.trial(trial, tolerance, settings_.within(20 * settings_.time_limit + 60));
 }
 
