@@ -244,6 +244,59 @@ class Stream(unittest.TestCase):
         process.communicate()
 
 
+NEARLY = """import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n)
+    tl.store(out_ptr + i, tl.maximum(x, 0) * GAIN, mask=i < n)
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        out = torch.empty_like(x)
+        kernel[(triton.cdiv(x.numel(), 256),)](x, out, x.numel(), BLOCK=256)
+        return out
+"""
+RELU = """import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x)
+
+
+def get_inputs():
+    return [torch.randn(64, 32)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+class Protocols(unittest.TestCase):
+    def test_a_line_chooses_what_compares_and_with_which_seed(self):
+        def line(name, gain, **keys):
+            return {"id": name, "reference_source": RELU, "candidate_source": NEARLY.replace("GAIN", gain), **keys}
+
+        lines = [line("ours", "1.00005"), line("theirs", "1.00005", protocol="kernelbench", seed=11),
+                 line("neither", "1.01", protocol="kernelbench"), line("unknown", "1.0", protocol="allclose")]
+        answer = run("--batch", "-", "--device", "cpu", "--seed", 3, input="".join(json.dumps(x) + "\n" for x in lines))
+        verdicts = {v["id"]: v for v in map(json.loads, answer.stdout.splitlines())}
+        self.assertEqual({name: v["verdict"] for name, v in verdicts.items()},
+                         {"ours": "Mismatch", "theirs": "Verified", "neither": "Mismatch", "unknown": "Error"}, answer.stderr)
+        self.assertEqual(verdicts["ours"]["protocol"], "nereid")
+        theirs = verdicts["theirs"]
+        self.assertEqual((theirs["protocol"], theirs["seed"], theirs["coverage"]["inputs"]), ("kernelbench", 11, ["own"]))
+        self.assertGreaterEqual(theirs["coverage"]["trials"], 5)
+        self.assertEqual(verdicts["ours"]["seed"], 3)
+
+
 class EqualRows(unittest.TestCase):
     """A layer norm by hand of what is cut off: of ones in all places a row's mean is 0.83, exactly, in PyTorch and in float64, and an
     ulp beside it where it is summed and multiplied by 1 / 79. Divided by the root of 1e-5 that is 4e-5 for 0."""

@@ -44,6 +44,12 @@ void add_judging_flags(CLI::App& command, JudgingFlags& flags) {
                   "Who may do the work: strict (Triton alone), mostly (90 % Triton), hybrid (any mixture)")
       ->check(CLI::IsMember({"strict", "mostly", "hybrid"}))
       ->capture_default_str();
+  command
+      .add_option("--protocol", flags.protocol,
+                  "How outputs are compared: nereid (docs/tolerance.md), or kernelbench (allclose on 5 draws of the "
+                  "task's own inputs)")
+      ->check(CLI::IsMember({"nereid", "kernelbench"}))
+      ->capture_default_str();
   command.add_option("--device", flags.device, "auto takes the GPU where there is one")
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
       ->capture_default_str();

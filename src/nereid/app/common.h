@@ -18,9 +18,9 @@ class App;
 
 namespace nereid::app {
 
-// --policy, --device, --trials, --time-limit of whatever judges candidates.
+// --policy, --protocol, --device, --trials, --time-limit of whatever judges candidates.
 struct JudgingFlags {
-  std::string policy = "mostly", device = "auto";
+  std::string policy = "mostly", protocol = "nereid", device = "auto";
   int trials = 3;
   double time_limit = 30;    // seconds
   double verdict_limit = 0;  // likewise; 0: the default

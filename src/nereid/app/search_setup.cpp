@@ -74,6 +74,7 @@ Result<std::unique_ptr<policy::Proposer>> make_proposer(const std::string& name,
 verify::Settings settings_of(const SearchFlags& flags, replay::Device device, int jobs) {
   verify::Settings settings;
   settings.policy = *verify::policy_from_string(flags.policy);
+  settings.protocol = *verify::protocol_from_string(flags.protocol);
   settings.trials = flags.trials;
   settings.forbid = {flags.forbid.begin(), flags.forbid.end()};
   settings.seed = flags.seed ? *flags.seed : fresh_seed();

@@ -76,6 +76,7 @@ Json reward_json(const VerifyOptions& options, const verify::Verdict& verdict) {
 Result<verify::Settings> settings_of(const VerifyOptions& options) {
   verify::Settings settings;
   settings.policy = *verify::policy_from_string(options.policy);
+  settings.protocol = *verify::protocol_from_string(options.protocol);
   settings.trials = options.trials;
   settings.forbid = {options.forbid.begin(), options.forbid.end()};
   settings.seed = options.seed ? *options.seed : fresh_seed();

@@ -174,7 +174,7 @@ class Lifter {
         call.op = fmt::format("nereid::draw_{} {}", trace::to_string(own), call.op);
       return;
     }
-    if (concerns(own_, call, tf32_)) call.op = "nereid::tf32 " + call.op;
+    if (concerns(own_, call, tf32_)) call.op = (tf32_.truncated ? "nereid::tf32_truncated " : "nereid::tf32 ") + call.op;
     for (auto& arg : call.args) lift_dtypes(arg);
     for (auto& [key, value] : call.kwargs) lift_dtypes(value);
   }
@@ -203,6 +203,20 @@ bool uses_tf32(const trace::Trace& trace, const Tf32& tf32) {
     const auto* call = std::get_if<trace::Call>(&step);
     return call && concerns(trace, *call, tf32);
   });
+}
+
+bool is_coarse(const trace::Trace& trace) {
+  const auto coarse = [&](const trace::Arg& arg) {
+    return std::ranges::any_of(trace::tensors_in(arg), [&](trace::ValueId value) {
+      const auto type = trace.values[static_cast<size_t>(value)].dtype;
+      return trace::is_floating(type) && trace::element_bytes(type) <= 2;
+    });
+  };
+  for (const auto& phase : trace.phases)
+    if (phase.kind == trace::PhaseKind::kForward)
+      for (const auto& step : phase.steps)
+        if (const auto* call = std::get_if<trace::Call>(&step); call && coarse(call->result)) return true;
+  return false;
 }
 
 Result<Lifted> lift(const trace::Trace& trace, const Tf32& tf32) { return Lifter(trace, tf32).lift(); }

@@ -23,6 +23,7 @@ namespace nereid::replay {
 // Which contractions may round their f32 operands to TF32.
 struct Tf32 {
   bool convolutions = false, matmuls = false;
+  bool truncated = false;  // as tensor cores read a float32; else rounded, half away from zero
 };
 // As the trace's flags say, and everything with `allow`.
 Tf32 tf32_of(const trace::Trace& trace, bool allow);
@@ -38,6 +39,9 @@ struct Lifted {
 // An error says, in words for a person, why this program cannot be lifted: it launches kernels, or views the
 // same bytes as different types.
 Result<Lifted> lift(const trace::Trace& trace, const Tf32& tf32);
+
+// The judged forward rounds to 16 bits or less on its way, or to what it gives.
+bool is_coarse(const trace::Trace& trace);
 
 // Marks a lifted trace's sums and contractions of what was float32 or narrower "nereid::doubt"; false where
 // there are none.

@@ -36,6 +36,9 @@ Json to_json(const OutputComparison& o) {
           {"norm_limit", number(o.norm_limit)},
           {"max_absolute_error", number(o.max_absolute_error)},
           {"max_relative_error", number(o.max_relative_error)},
+          {"systematic", o.systematic},
+          {"systematic_error", number(o.systematic_error)},
+          {"systematic_limit", number(o.systematic_limit)},
           {"constant", o.constant},
           {"insensitive", o.insensitive},
           {"first_wrong", o.first_wrong},
@@ -64,6 +67,9 @@ OutputComparison output_from_json(const Json& j) {
   o.norm_limit = number_at(j, "norm_limit");
   o.max_absolute_error = number_at(j, "max_absolute_error");
   o.max_relative_error = number_at(j, "max_relative_error");
+  j.at("systematic").get_to(o.systematic);
+  o.systematic_error = number_at(j, "systematic_error");
+  o.systematic_limit = number_at(j, "systematic_limit");
   j.at("constant").get_to(o.constant);
   j.at("insensitive").get_to(o.insensitive);
   j.at("first_wrong").get_to(o.first_wrong);
@@ -149,7 +155,7 @@ Trial trial_from_json(const Json& j) {
 }
 
 Json to_json(const Tolerance& t) {
-  Json out = {{"factor", t.factor}, {"allow_tf32", t.allow_tf32}};
+  Json out = {{"factor", t.factor}, {"slack", t.slack}, {"kernelbench", t.kernelbench}, {"allow_tf32", t.allow_tf32}};
   if (t.rtol) out["rtol"] = *t.rtol;
   if (t.atol) out["atol"] = *t.atol;
   return out;
@@ -158,6 +164,8 @@ Json to_json(const Tolerance& t) {
 Tolerance tolerance_from_json(const Json& j) {
   Tolerance t;
   j.at("factor").get_to(t.factor);
+  t.slack = j.value("slack", 1.0);
+  t.kernelbench = j.value("kernelbench", false);
   j.at("allow_tf32").get_to(t.allow_tf32);
   if (j.contains("rtol")) t.rtol = j.at("rtol").get<double>();
   if (j.contains("atol")) t.atol = j.at("atol").get<double>();

@@ -43,6 +43,10 @@ uint64_t phase_seed(uint64_t seed, trace::PhaseKind kind, int call) {
   return (z ^ (z >> 31)) >> 1;
 }
 
+double kernelbench_tolerance(trace::DType type) {
+  return trace::is_floating(type) && trace::element_bytes(type) <= 2 ? 1e-2 : 1e-4;
+}
+
 std::string describe(const Where& where) {
   static constexpr std::string_view kPhases[] = {"module", "make_inputs", "init", "forward"};
   std::string text(kPhases[static_cast<size_t>(where.phase)]);

@@ -57,10 +57,18 @@ struct Trial {
 
 struct Tolerance {
   double factor = 4;  // times the reference's own error
+  double slack = 1;   // ... and times that, on other inputs than the task's own
   std::optional<double> rtol,
       atol;                 // where either is set: |got - want| <= atol + rtol * |want|, and nothing else
+  // KernelBench's rule and nothing else: |got - own| <= t + t * |got|, t by the output's dtype
+  // (`kernelbench_tolerance`).
+  bool kernelbench = false;
+  bool fixed() const { return rtol || atol || kernelbench; }
   bool allow_tf32 = false;  // judge f32 contractions as PyTorch's "high" precision would
 };
+
+// 1e-2 for 16 bits and less, 1e-4 for what is wider.
+double kernelbench_tolerance(trace::DType type);
 
 // A step of a trace, named for people.
 struct Where {
@@ -105,6 +113,10 @@ struct OutputComparison {
   double error = 0, own_error = 0, error_limit = 0;
   double norm_error = 0, own_norm_error = 0, norm_limit = 0;
   double max_absolute_error = 0, max_relative_error = 0;  // plain |got-want| and |got-want|/|want|
+
+  // Where an error is more than rounding leaves, over which slice and which: a sentence, and the figures in it.
+  std::string systematic = {};
+  double systematic_error = 0, systematic_limit = 0;
 
   // For the report of degenerate tasks, within the tolerance: elements that are all one number, and elements
   // that are the first trial's.

@@ -145,9 +145,9 @@ class WorkerSession : public Session {
     };
     TimedSides sides;
     const auto tolerated = [&](InputKind kind) {
-      Tolerance slack = tolerance;
-      if (kind != InputKind::kOwn) slack.factor *= request.slack;
-      return slack;
+      Tolerance wider = tolerance;
+      if (kind != InputKind::kOwn) wider.slack *= request.slack;
+      return wider;
     };
     sides.trial = [&](const Trial& trial) { return this->trial(trial, tolerated(trial.kind), deadline); };
     sides.replay = [&](const Trial& trial) {

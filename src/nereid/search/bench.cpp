@@ -36,6 +36,7 @@ std::string question_of(const verify::Settings& s, bool answer) {
                          {"few_kinds", s.few_kinds},
                          {"time_limit", s.time_limit},
                          {"shrink", s.shrink},
+                         {"protocol", to_string(s.protocol)},
                          {"rtol", s.tolerance.rtol ? Json(*s.tolerance.rtol) : Json()},
                          {"atol", s.tolerance.atol ? Json(*s.tolerance.atol) : Json()},
                          {"allow_tf32", s.tolerance.allow_tf32},
@@ -164,7 +165,7 @@ Result<trace::Trace> Bench::trace_of(const Task& task, const std::string& source
       .source = source, .path = reference ? task.name : "candidate.py", .class_name = class_name};
   if (!reference) request.reference = &task.trace;
   request.seconds = kTraceSeconds;
-  NEREID_TRY(auto answer, equipment_.trace(request, Deadline::after(kTraceSeconds + kTracerStart)));
+  NEREID_TRY(auto answer, equipment_.trace(request, Deadline::after(kTracePatience)));
   auto* trace = std::get_if<trace::Trace>(&answer);
   if (trace == nullptr) return input_error("{}: {}", class_name, refusal(answer));
   return std::move(*trace);

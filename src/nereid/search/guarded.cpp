@@ -8,7 +8,7 @@
 namespace nereid::search {
 namespace {
 
-constexpr double kModelTold = 0.03;  // relative; modelled times that differ by less are equal
+constexpr double kModelError = 0.03;  // relative; modelled times that differ by less are equal
 
 std::string bytes_of(trace::Trace trace) {
   trace.seconds = 0;
@@ -51,7 +51,7 @@ Result<bool> mode_matters(Bench& bench, const Task& task, const std::string& sou
 
 bool slower_than_eager(const Task& task, const Judged& judged) {
   if (judged.times) return judged.times->ci_high < 1;
-  return judged.work && task.work.ms > 0 && judged.work->ms > task.work.ms * (1 + kModelTold);
+  return judged.work && task.work.ms > 0 && judged.work->ms > task.work.ms * (1 + kModelError);
 }
 
 }  // namespace nereid::search

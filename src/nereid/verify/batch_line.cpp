@@ -251,6 +251,7 @@ class Fields {
 // docs/batch_protocol.md.
 Status read_settings(Fields& fields, PairSettings& settings) {
   NEREID_TRY(settings.policy, fields.choice("policy", {"strict", "mostly", "hybrid"}));
+  NEREID_TRY(settings.protocol, fields.choice("protocol", {"nereid", "kernelbench"}));
   NEREID_TRY(settings.device, fields.choice("device", {"cpu", "cuda"}));
   NEREID_TRY_STATUS(fields.integer("trials", 1, 1000, settings.trials));
   NEREID_TRY_STATUS(fields.integer("seed", 0, (uint64_t{1} << 53) - 1, settings.seed));

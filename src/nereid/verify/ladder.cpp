@@ -170,6 +170,11 @@ class Climb {
   Climb(JudgeState& state, const Pair& pair, Verdict& verdict, Rules rules)
       : state_(state), pair_(pair), verdict_(verdict), settings_(settings_for(state.settings, pair)) {
     rules_.ignored = rules == Rules::kIgnored;
+    if (settings_.protocol == Protocol::kKernelBench) {
+      if (!pair.settings.trials) settings_.trials = kKernelBenchTrials;
+      settings_.tolerance.kernelbench = true;
+    }
+    verdict_.protocol = to_string(settings_.protocol);
     work_.limit = settings_.whole_limit();
     verdict_.policy = to_string(settings_.policy);
     verdict_.seed = settings_.seed;
@@ -583,10 +588,21 @@ class Climb {
 
 }  // namespace
 
+std::string_view to_string(Protocol protocol) {
+  return protocol == Protocol::kKernelBench ? "kernelbench" : "nereid";
+}
+
+std::optional<Protocol> protocol_from_string(std::string_view name) {
+  for (const auto protocol : {Protocol::kNereid, Protocol::kKernelBench})
+    if (name == to_string(protocol)) return protocol;
+  return std::nullopt;
+}
+
 Settings settings_for(const Settings& run, const Pair& pair) {
   const PairSettings& own = pair.settings;
   Settings settings = run;
   if (const auto policy = policy_from_string(own.policy)) settings.policy = *policy;
+  if (const auto protocol = protocol_from_string(own.protocol)) settings.protocol = *protocol;
   if (own.device == "cpu") settings.device = replay::Device::kCpu, settings.time = settings.time_only = false;
   if (own.device == "cuda") settings.device = replay::Device::kCuda;
   if (own.trials) settings.trials = static_cast<int>(*own.trials);

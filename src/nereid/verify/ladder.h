@@ -9,8 +9,10 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "nereid/base/deadline.h"
 #include "nereid/base/result.h"
@@ -25,8 +27,15 @@ namespace nereid::verify {
 
 // A verdict's limit, in limits of a phase.
 inline constexpr double kVerdictPhases = 5;
+// What decides whether outputs are right: trials and statistics of our own (docs/tolerance.md), or the check that
+// KernelBench publishes. Trace, rules and safety are the same.
+enum class Protocol { kNereid, kKernelBench };
+std::string_view to_string(Protocol protocol);
+std::optional<Protocol> protocol_from_string(std::string_view name);
+inline constexpr int kKernelBenchTrials = 5;
 
 struct Settings {
+  Protocol protocol = Protocol::kNereid;
   Policy policy = Policy::kMostly;
   int trials = 3;  // on the task's own inputs under fresh seeds; each other kind of input comes on top, once
   std::set<std::string> forbid = {};  // remarks that make a candidate Disallowed: kForbiddable

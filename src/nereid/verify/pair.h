@@ -19,7 +19,7 @@ struct TraceFacts;
 // What a pair sets in place of the run's Settings; nothing: as the run has it. docs/batch_protocol.md says what a
 // line calls them.
 struct PairSettings {
-  std::string policy{}, device{};  // empty: none
+  std::string policy{}, device{}, protocol{};  // empty: none
   std::optional<uint64_t> trials{}, seed{};
   std::optional<double> time_limit{}, verdict_limit{}, rtol{}, atol{};
   std::optional<bool> allow_tf32{}, few_kinds{}, shrink{}, beyond_rules{};

@@ -118,7 +118,7 @@ class Teller {
   }
 
   void explain() {
-    line("asked", fmt::format("policy {}, seed {}", v_.policy, v_.seed));
+    line("asked", fmt::format("policy {}, protocol {}, seed {}", v_.policy, v_.protocol, v_.seed));
     for (const auto& [process, standing] : v_.walls) line("walls", process + ": " + standing);
     for (const auto& e : v_.evidence) {
       out_ += fmt::format("\n{} {}{}\n", styled("1", printable(e.rule)), quoted(e.sentence), where(e));

@@ -74,7 +74,7 @@ std::string index_text(const std::vector<int64_t>& position) {
 }
 
 std::string sentence_of(const replay::OutputComparison& output) {
-  if (output.worst.empty() && output.first_wrong.empty())
+  if (output.wrong == 0 || (output.worst.empty() && output.first_wrong.empty()))
     return fmt::format("{}: {}", output.path, output.reason);
   const bool worst = !output.worst.empty();
   return fmt::format(
@@ -154,7 +154,7 @@ Trials::Trials(replay::Session& session, const TraceFacts& reference, const Trac
 Status Trials::run(int draw) {
   NEREID_TRY_STATUS(own_inputs(draw));
   if (draw > 0) return ok_status();
-  if (good()) NEREID_TRY_STATUS(other_inputs());
+  if (good() && settings_.protocol == Protocol::kNereid) NEREID_TRY_STATUS(other_inputs());
   auto& c = verdict_.coverage;
   if (judged_trials_ > 1 && constant_trials_ == judged_trials_) {
     c.degenerate = "the reference gives the same number everywhere";
@@ -169,7 +169,7 @@ Result<replay::TrialReport> Trials::one(InputKind kind, int number, bool checked
   const replay::Trial trial{
       .seed = trial_seed(settings_.seed, static_cast<int>(verdict_.coverage.draws), number),
       .kind = kind,
-      .perturb = true,
+      .perturb = settings_.protocol == Protocol::kNereid,
       .gentle = gentle_,
       .sanitize = number == 0 || (checked && first_seconds_ < kLongTrial)};
   return session_.trial(trial, tolerance_on(kind), settings_.within_patience());
@@ -179,7 +179,7 @@ Result<replay::TrialReport> Trials::one(InputKind kind, int number, bool checked
 // own.
 replay::Tolerance Trials::tolerance_on(InputKind kind) const {
   auto tolerance = settings_.tolerance;
-  if (kind != InputKind::kOwn) tolerance.factor *= kSlackOnOtherKinds;
+  if (kind != InputKind::kOwn) tolerance.slack *= kSlackOnOtherKinds;
   return tolerance;
 }
 

@@ -124,6 +124,7 @@ nlohmann::json to_json(const Verdict& v) {
               {"reference", v.reference},
               {"candidate", v.candidate},
               {"policy", v.policy},
+              {"protocol", v.protocol},
               {"seed", v.seed},
               {"seconds", number(v.seconds)},
               {"phases", numbers(v.phases)},

@@ -117,6 +117,7 @@ struct Verdict {
   // What was asked, so that a run can be repeated.
   std::string reference, candidate;  // display names
   std::string policy{};
+  std::string protocol = "nereid";  // what decided whether outputs are right
   uint64_t seed = 0;
   double seconds = 0;
   // Where they went: "reference" and "candidate" (traced), "cpu" (replays), "compile", "wait" (for a turn on

@@ -12,6 +12,12 @@ namespace nereid::replay {
 namespace {
 
 constexpr double kAgree = 1e-6;  // of truths under different huge numbers
+constexpr int64_t kMostStretches = 8;  // that statistics look at on a GPU
+constexpr double kUsualFactor = 4;     // Tolerance::factor's default
+constexpr double kCoarseSlack = 2, kSmallSlack = 4;
+constexpr double kBiasOfRepeated = 1;  // ulps
+constexpr double kCoarse = 0x1p-20;       // an epsilon of 16 bits or less is above it
+constexpr double kRoundedOnTheWay = 64;  // ulps of float32: a reference that errs less has no coarse error
 
 at::Tensor flat(const at::Tensor& tensor) {
   auto t = tensor.resolve_conj().resolve_neg();
@@ -41,7 +47,7 @@ class Comparer {
         chunk_(chunk),
         got_(flat(tensors.got)),
         own_(flat(tensors.own)),
-        truth_(flat(tensors.truth)),
+        truth_(flat(tolerance.kernelbench ? tensors.own : tensors.truth)),
         agreed_(tensors.agreed),
         largest_(largest_finite(tensors.dtype)) {
     out_.dtype = trace::to_string(tensors.dtype);
@@ -58,17 +64,24 @@ class Comparer {
     }
     const double unit = scales().second;
     const auto near = flat(other);
+    auto* statistics = statistics_with_own(unit);
+    auto sums = statistics ? statistics->zeros() : ErrorStatistics::Sums();
     for_stretches([&](const Stretch& stretch, int64_t first) {
-      error.add(own_error(stretch, as_double(near.narrow(0, first, stretch.own.numel())), unit));
+      const auto part = as_double(near.narrow(0, first, stretch.own.numel()));
+      error.add(own_error(stretch, part, unit));
+      if (statistics && is_sampled(first)) statistics->add_error(sums, stretch, part, first);
     });
+    if (statistics) statistics->add_sample(sums);
     return error;
   }
 
   OutputComparison run() {
     if (out_.elements == 0) return out_;
-    if (trace::is_integral(tensors_.dtype))
+    if (tolerance_.kernelbench)
+      plain();
+    else if (trace::is_integral(tensors_.dtype))
       integers();
-    else if (tolerance_.rtol || tolerance_.atol)
+    else if (tolerance_.fixed())
       plain();
     else
       scaled();
@@ -89,6 +102,31 @@ class Comparer {
     }
   }
 
+  // On a GPU only some stretches are looked at.
+  bool is_sampled(int64_t first) const {
+    if (truth_.is_cpu()) return true;
+    const auto chunks = (truth_.numel() + chunk_ - 1) / chunk_;
+    return first / chunk_ % ((chunks + kMostStretches - 1) / kMostStretches) == 0;
+  }
+
+  // Null where the truth is no better than the reference's own.
+  ErrorStatistics* statistics_with_own(double scale) {
+    if (!tensors_.lifted) return nullptr;
+    if (tensors_.statistics) return tensors_.statistics.get();
+    auto sizes = tensors_.own.sizes().vec();
+    if (tensors_.own.is_complex()) sizes.push_back(2);
+    auto made = std::make_shared<ErrorStatistics>(std::move(sizes), tensors_.dtype, scale);
+    auto own = made->zeros();
+    for_stretches([&](const Stretch& stretch, int64_t first) {
+      if (!is_sampled(first)) return;
+      made->add_truth(stretch, first);
+      made->add_error(own, stretch, stretch.own, first);
+    });
+    made->add_sample(own);
+    tensors_.statistics = std::move(made);
+    return tensors_.statistics.get();
+  }
+
   // Of the elements, those that another telling makes other numbers of.
   double share_of_others(const at::Tensor& other) const {
     int64_t others = 0;
@@ -102,11 +140,13 @@ class Comparer {
   }
 
   void integers() {
+    const auto misplaced = tensors_.places ? tensors_.places->wrong(got_, truth_, agreed_.defined()) : at::Tensor();
     for (int64_t first = 0; first < own_.numel(); first += chunk_) {
       const auto size = std::min(chunk_, own_.numel() - first);
       const auto got = got_.narrow(0, first, size), own = own_.narrow(0, first, size),
                  truth = truth_.narrow(0, first, size);
       auto wrong = got.ne(own).logical_and(got.ne(truth));
+      if (misplaced.defined()) wrong = wrong.logical_and(misplaced.narrow(0, first, size));
       if (agreed_.defined()) wrong = wrong.logical_and(agreed_.narrow(0, first, size));
       GotError part{.wrong = wrong.sum().item().toLong()};
       if (part.wrong > 0) {
@@ -120,15 +160,16 @@ class Comparer {
     }
     take_sum();
     out_.error = static_cast<double>(out_.wrong) / static_cast<double>(out_.elements);
-    if (tolerance_.rtol || tolerance_.atol) return;
+    if (tolerance_.fixed() || tensors_.places) return;
     out_.own_error = std::max(share_of_others(own_), tensors_.nearby.largest);
     out_.error_limit = tolerance_.factor * out_.own_error;
   }
 
   void plain() {
-    const double rtol = tolerance_.rtol.value_or(0), atol = tolerance_.atol.value_or(0);
+    const double own = tolerance_.kernelbench ? kernelbench_tolerance(tensors_.dtype) : 0;
+    const double rtol = tolerance_.rtol.value_or(own), atol = tolerance_.atol.value_or(own);
     for_stretches([&](const Stretch& stretch, int64_t first) {
-      sum_.add(plain_error(stretch, rtol, atol), first);
+      sum_.add(plain_error(stretch, rtol, atol, tolerance_.kernelbench), first);
       out_.undefined += scale_of(stretch).undefined;
     });
     take_sum();
@@ -158,19 +199,45 @@ class Comparer {
     out_.own_error = own.largest;
     out_.own_norm_error = std::sqrt(own.squared) / norm;
     const double eps = epsilon(tensors_.dtype);
-    out_.error_limit = tolerance_.factor * out_.own_error + floor_ulps(tensors_.dtype) * eps;
+    // Rounding to 16 bits makes errors of a known size: the reference's own are no luckier than others'.
+    const bool coarse = tensors_.coarse && tensors_.lifted &&
+                        (eps > kCoarse || out_.own_norm_error > kRoundedOnTheWay * eps);
+    const double factor = coarse ? tolerance_.factor / 2 * std::min(tolerance_.slack, kCoarseSlack)
+                                 : tolerance_.factor * tolerance_.slack;
+    const double norm_factor = coarse ? tolerance_.factor / 2 : factor;
+    out_.error_limit = factor * out_.own_error + floor_ulps(tensors_.dtype) * eps;
     // A norm of few elements has little to even out: of one it is that element's error.
     const double norm_floor =
         std::max(norm_floor_ulps(tensors_.dtype),
                  floor_ulps(tensors_.dtype) / std::sqrt(std::max(static_cast<double>(truth.count), 1.0)));
-    out_.norm_limit = tolerance_.factor * out_.own_norm_error + norm_floor * eps;
+    out_.norm_limit = norm_factor * out_.own_norm_error + norm_floor * eps;
 
     const double unit = scale;
+    auto* statistics = statistics_with_own(unit);
+    auto got = statistics ? statistics->zeros() : ErrorStatistics::Sums();
     for_stretches([&](const Stretch& stretch, int64_t first) {
       sum_.add(scaled_error(stretch, unit, out_.error_limit), first);
+      if (statistics && is_sampled(first)) statistics->add_error(got, stretch, stretch.got, first);
     });
     take_sum();
     out_.norm_error = std::sqrt(sum_.squared) / norm;
+    if (statistics) systematic(*statistics, got, coarse);
+  }
+
+  void systematic(const ErrorStatistics& statistics, const ErrorStatistics::Sums& got, bool coarse) {
+    auto limits = statistics_limits(tensors_.dtype, coarse);
+    const double wider = tolerance_.factor / kUsualFactor * (coarse ? 1 : tolerance_.slack);
+    if (tensors_.repeating) {
+      limits.bias_ulps = std::max(limits.bias_ulps, kBiasOfRepeated);
+      limits.residue = std::max(limits.residue, limits.small_energy * epsilon(tensors_.dtype));
+    }
+    const double wider_small = coarse ? wider * std::min(tolerance_.slack, kSmallSlack) : wider;
+    limits.energy *= wider * wider, limits.energy_ulps *= wider, limits.bias_ulps *= wider;
+    limits.small_energy *= wider_small, limits.small_bias *= wider_small, limits.residue *= wider;
+    const auto found = statistics.check(got, limits);
+    if (!found) return;
+    out_.systematic = found->text;
+    out_.systematic_error = found->found, out_.systematic_limit = found->limit;
   }
 
   void take_sum() {
@@ -183,10 +250,10 @@ class Comparer {
   void finish() {
     const auto sizes =
         tensors_.own.is_complex() ? at::view_as_real(tensors_.own.resolve_conj()).sizes().vec() : out_.sizes;
-    const bool norm_exceeded = !(out_.norm_error <= out_.norm_limit) && !tolerance_.rtol &&
-                               !tolerance_.atol && !trace::is_integral(tensors_.dtype);
-    const bool rounded = trace::is_integral(tensors_.dtype) && out_.error <= out_.error_limit;
-    out_.agrees = rounded || (out_.wrong == 0 && !norm_exceeded);
+    const bool norm_exceeded = !(out_.norm_error <= out_.norm_limit) && !tolerance_.fixed() &&
+                               !trace::is_integral(tensors_.dtype);
+    const bool rounded = trace::is_integral(tensors_.dtype) && !tolerance_.kernelbench && out_.error <= out_.error_limit;
+    out_.agrees = rounded || (out_.wrong == 0 && !norm_exceeded && out_.systematic.empty());
     if (out_.agrees) return;
     if (sum_.first >= 0) {
       out_.first_wrong = position(sum_.first, sizes);
@@ -196,7 +263,7 @@ class Comparer {
     out_.worst = position(sum_.worst, sizes);
     out_.worst_got = number(got_, sum_.worst);
     out_.worst_want = number(own_, sum_.worst);
-    if (trace::is_integral(tensors_.dtype))
+    if (trace::is_integral(tensors_.dtype) && !tolerance_.kernelbench)
       out_.reason = fmt::format("{} of {} elements are other numbers, at most {:.0f} allowed", out_.wrong,
                                 out_.elements, out_.error_limit * static_cast<double>(out_.elements));
     else if (std::isinf(out_.error))
@@ -206,8 +273,11 @@ class Comparer {
           out_.wrong, out_.elements);
     else if (out_.wrong > 0)
       out_.reason = fmt::format(
-          "{} of {} elements are off by more than {:.3g} of the output's scale, the worst by {:.3g}",
-          out_.wrong, out_.elements, out_.error_limit, out_.error);
+          "{} of {} elements are off by more than {:.3g}{}, the worst by {:.3g}",
+          out_.wrong, out_.elements, out_.error_limit,
+          tolerance_.fixed() ? " and the relative tolerance" : " of the output's scale", out_.error);
+    else if (!norm_exceeded)
+      out_.reason = fmt::format("its error is more than rounding: {}", out_.systematic);
     else
       out_.reason = fmt::format("the error's norm is {:.3g} of the output's, more than {:.3g}",
                                 out_.norm_error, out_.norm_limit);
@@ -234,7 +304,7 @@ double floor_ulps(trace::DType type) {
     case trace::DType::kC128:
       return 1024;  // float64 cannot measure its own error
     default:
-      return 2;
+      return 1;
   }
 }
 
@@ -247,7 +317,7 @@ double norm_floor_ulps(trace::DType type) {
     case trace::DType::kC128:
       return 256;
     default:
-      return 1;
+      return 0.25;
   }
 }
 
@@ -280,6 +350,16 @@ void keep_agreeing(at::Tensor& agreed, const at::Tensor& truth, const at::Tensor
         c10::isIntegralType(truth.scalar_type(), true) ? x.eq(y) : y.sub(x).abs().le(x.abs().mul(kAgree));
     agreed.narrow(0, first, size).logical_and_(same);
   }
+}
+
+void adopt_nearest(OutputTensors& tensors, const at::Tensor& other) {
+  const auto got = tensors.got.to(c10::kDouble);
+  const auto distance = [&](const at::Tensor& from) { return got.sub(from.to(c10::kDouble)).abs(); };
+  const auto closer = distance(other).lt(distance(tensors.truth));
+  if (!closer.any().item().toBool()) return;
+  tensors.truth = at::where(closer, other, tensors.truth);
+  tensors.own = at::where(closer, other.to(tensors.own.scalar_type()), tensors.own);
+  tensors.statistics.reset();
 }
 
 bool forget_others(OutputTensors& tensors, const at::Tensor& doubted) {

@@ -3,7 +3,11 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <memory>
+
 #include "nereid/replay/report.h"
+#include "nereid/replay/worker/error_statistics.h"
+#include "nereid/replay/worker/index_outputs.h"
 #include "nereid/replay/worker/reckon.h"
 
 namespace nereid::replay {
@@ -19,10 +23,20 @@ struct OutputTensors {
                            // error may be measured as well
   double usual_scale = 0;  // rms of an earlier trial's truth: the unit where this one's is all zeros
   at::Tensor agreed = {};  // bool, flat: where the truth is what other truths say (`keep_agreeing`)
+  // The reference rounds to 16 bits or less, or to TF32, on the way.
+  bool coarse = false;
+  // The inputs are a few numbers again and again: so are roundings, and their mean is not zero.
+  bool repeating = false;
+  bool lifted = true;  // the truth is float64's, not the reference's own
+  // Made by the first comparison; samples of right answers are added by `nearby_error`.
+  mutable std::shared_ptr<ErrorStatistics> statistics = {};
+  std::shared_ptr<Places> places = {};  // of integers that point to values
+  int chosen_at = -1;                   // the step that made them
 };
 
 // Fills all but `path`. Errors are in units of max(|truth|, rms(truth)):
 //   error_limit = factor * own_error + floor * epsilon, norm_limit likewise.
+// Besides, no slice of the output may show error that rounding does not leave: see error_statistics.h.
 // A position where the reference is not defined (own and truth differ in being finite, once the truth is
 // rounded to the dtype's range) is not judged; where both are infinite or NaN the candidate must be the same.
 // With `agreed`, a position counts as defined only where the truth is a number and that says so: what an
@@ -36,12 +50,16 @@ inline constexpr int64_t kChunk = int64_t{1} << 22;
 OutputComparison compare(const OutputTensors& tensors, const Tolerance& tolerance, int64_t chunk = kChunk);
 
 // How far another truth of the same output lies from `tensors.truth`, as compare() measures: with TF32
-// operands, with inputs moved by half an ulp.
+// operands, with inputs moved by half an ulp. It becomes a sample of the statistics.
 OwnError nearby_error(const OutputTensors& tensors, const at::Tensor& near);
 
 // Takes from `agreed` the elements at which `other`, a truth with huge numbers in place of the inputs'
 // infinities and NaNs, is not the truth. Undefined to begin with: all agree.
 void keep_agreeing(at::Tensor& agreed, const at::Tensor& truth, const at::Tensor& other);
+
+// Takes another truth's elements where the candidate's are closer to them: what follows from another choice
+// among equal numbers.
+void adopt_nearest(OutputTensors& tensors, const at::Tensor& other);
 
 // Makes elements undefined at which `doubted`, the truth with NaN for what hangs on how sums are taken, is not
 // the truth. Says whether there are any.

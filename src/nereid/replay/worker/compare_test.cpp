@@ -181,6 +181,38 @@ TEST(CompareTest, RtolAndAtolReplaceTheRule) {
   EXPECT_FALSE(c.compare({.rtol = 1e-6, .atol = {}}).agrees);
 }
 
+// torch.allclose(own, got, t, t), with t = 1e-4 of float32 and 1e-2 of bf16.
+TEST(CompareTest, KernelBenchsRuleIsAllclose) {
+  Case c;
+  const Tolerance rule{.kernelbench = true};
+  c.own = at::full({100}, 2.0, at::kFloat), c.truth = c.own.to(c10::kDouble).add(1);
+  c.got = c.own.clone();
+  EXPECT_TRUE(c.compare(rule).agrees) << "the truth has no say";
+  c.got[7] = 2.00029;
+  EXPECT_TRUE(c.compare(rule).agrees);
+  c.got[7] = 2.00031;
+  EXPECT_FALSE(c.compare(rule).agrees);
+  c.own = c.own.to(c10::kBFloat16), c.got = c.own.mul(1.01);
+  EXPECT_TRUE(c.compare(rule).agrees);
+  c.got = c.own.mul(1.03);
+  EXPECT_FALSE(c.compare(rule).agrees);
+}
+
+TEST(CompareTest, AnotherChoiceIsTakenWhereTheCandidateMadeIt) {
+  Case c;
+  auto other = c.truth.clone();
+  other[3] = 40, other[4] = 50;
+  c.got[3] = 40;
+  auto tensors = c.tensors();
+  EXPECT_FALSE(compare(tensors, {}).agrees);
+  adopt_nearest(tensors, other);
+  EXPECT_TRUE(compare(tensors, {}).agrees) << compare(tensors, {}).reason;
+  c.got[5] = 60;
+  tensors = c.tensors();
+  adopt_nearest(tensors, other);
+  EXPECT_FALSE(compare(tensors, {}).agrees);
+}
+
 TEST(CompareTest, HowMuchIsLookedAtAtOnceDoesNotMatter) {
   Case c;
   c.got = c.truth.mul(1 + 3 * 0x1p-22).to(c10::kFloat);

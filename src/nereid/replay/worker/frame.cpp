@@ -61,10 +61,10 @@ bool one_of(std::string_view name, std::span<const std::string_view> names) {
   return std::ranges::find(names, name) != names.end();
 }
 
-// Rounds a float64 tensor to the ten mantissa bits of TF32, half away from zero, as the tensor cores'
-// conversion does.
-at::Tensor rounded_to_tf32(const at::Tensor& tensor) {
-  const auto bits = tensor.contiguous().view(c10::kLong).add(int64_t{1} << 41);
+// Rounds a float64 tensor to the ten mantissa bits of TF32: half away from zero, as the conversion to TF32 does,
+// or towards zero, as tensor cores do that are given a float32.
+at::Tensor rounded_to_tf32(const at::Tensor& tensor, bool truncated) {
+  const auto bits = tensor.contiguous().view(c10::kLong).add(truncated ? 0 : int64_t{1} << 41);
   const auto rounded = bits.bitwise_and(~((int64_t{1} << 42) - 1)).view(c10::kDouble);
   return at::where(at::isfinite(tensor), rounded, tensor);
 }
@@ -285,8 +285,8 @@ CallFrame CallFrame::prepare(const trace::Call& call, const trace::Trace& trace,
   if (const auto space = op.find(' '); space != op.npos) {
     const auto mark = op.substr(0, space);
     op = op.substr(space + 1);
-    if (mark == "nereid::tf32")
-      frame.tf32_ = true;
+    if (mark == "nereid::tf32" || mark == "nereid::tf32_truncated")
+      frame.tf32_ = true, frame.tf32_truncated_ = mark == "nereid::tf32_truncated";
     else if (mark == "nereid::doubt")
       frame.doubt_ = true;
     else if (const auto type =
@@ -359,7 +359,7 @@ void CallFrame::run(Operands& operands) const {
     const auto operand = [&](trace::ValueId value) {
       auto tensor = operands.operand(value, shape_only_);
       const bool contracted = tf32_ && tensor.scalar_type() == c10::kDouble && is_contracted(slot.argument);
-      return contracted ? rounded_to_tf32(tensor) : tensor;
+      return contracted ? rounded_to_tf32(tensor, tf32_truncated_) : tensor;
     };
     if (slot.shape == TensorSlot::Shape::kOne) {
       stack[slot.argument] = operand(slot.values[0]);

@@ -95,6 +95,7 @@ class CallFrame {
   std::vector<trace::ValueId> reads_, writes_, results_, bound_results_;
   bool random_ = false, only_metadata_ = false, allocates_ = false, shape_only_ = false;
   bool tf32_ = false;  // marked by `lift`: contracted operands are rounded to TF32
+  bool tf32_truncated_ = false;
   bool is_contracted(size_t argument) const;
   // Marked by `lift`, of sums in float64 that a float32 program takes: elements whose terms' sizes add up to
   // more than a float32 holds (the order of adding decides whether they are infinite, NaN or a number) are

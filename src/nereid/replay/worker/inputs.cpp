@@ -315,4 +315,15 @@ void round_by_chance(at::Tensor tensor, trace::DType was, at::Generator generato
   });
 }
 
+void add_rounding_noise(at::Tensor tensor, trace::DType was, at::Generator generator) {
+  if (tensor.scalar_type() != c10::kDouble) return;
+  for_parts(tensor, [&](at::Tensor part, int64_t) {
+    const auto rounded = part.to(scalar_type(was)).to(c10::kDouble);
+    const auto kept = rounded.eq(part).logical_or(rounded.isfinite().logical_not());
+    const auto power = part.contiguous().view(c10::kLong).bitwise_and(0x7FF0000000000000).view(c10::kDouble);
+    const auto noise = at::rand(part.sizes(), generator, at::TensorOptions().dtype(c10::kDouble)).sub_(0.5);
+    part.add_(at::where(kept, 0.0, noise.to(part.device()).mul_(epsilon(was)).mul_(power)));
+  });
+}
+
 }  // namespace nereid::replay

@@ -40,4 +40,8 @@ void move_half_ulp(at::Tensor tensor, trace::DType was, at::Generator generator)
 // place: what an operator in that dtype may as well have made.
 void round_by_chance(at::Tensor tensor, trace::DType was, at::Generator generator);
 
+// Moves every float64 element that `was` cannot hold by up to half of its unit in the last place there, evenly
+// distributed, in place: the error of rounding, drawn anew.
+void add_rounding_noise(at::Tensor tensor, trace::DType was, at::Generator generator);
+
 }  // namespace nereid::replay

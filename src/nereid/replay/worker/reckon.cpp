@@ -266,12 +266,12 @@ GotError scaled_error(const Stretch& stretch, double scale, double limit) {
       });
 }
 
-GotError plain_error(const Stretch& stretch, double rtol, double atol) {
-  if (!in_reach(stretch)) return by_operators::plain_error(stretch, rtol, atol);
+GotError plain_error(const Stretch& stretch, double rtol, double atol, bool of_got) {
+  if (!in_reach(stretch)) return by_operators::plain_error(stretch, rtol, atol, of_got);
   return judge(
       stretch, [&](const Elements& e, int64_t i) { return std::abs(e.got(i) - e.own(i)); },
       [&](const Elements& e, int64_t i, double) {
-        return !(std::abs(e.got(i) - e.own(i)) <= std::abs(e.own(i)) * rtol + atol) && !e.same(i);
+        return !(std::abs(e.got(i) - e.own(i)) <= std::abs(of_got ? e.got(i) : e.own(i)) * rtol + atol) && !e.same(i);
       },
       [](const Elements&, int64_t, int64_t, GotError&) { return false; });
 }

@@ -48,15 +48,15 @@ struct GotError {
 };
 // Wrong: |got - truth| / max(|truth|, scale) > limit.
 GotError scaled_error(const Stretch& stretch, double scale, double limit);
-// Wrong: |got - own| > rtol |own| + atol; `largest` is |got - own|.
-GotError plain_error(const Stretch& stretch, double rtol, double atol);
+// Wrong: |got - own| > rtol |own| + atol; `largest` is |got - own|. With `of_got`: rtol |got|.
+GotError plain_error(const Stretch& stretch, double rtol, double atol, bool of_got = false);
 
 // The same by PyTorch's operators, whatever the device: what the loops are tested against.
 namespace by_operators {
 Scale scale_of(const Stretch& stretch);
 OwnError own_error(const Stretch& stretch, const at::Tensor& other, double scale);
 GotError scaled_error(const Stretch& stretch, double scale, double limit);
-GotError plain_error(const Stretch& stretch, double rtol, double atol);
+GotError plain_error(const Stretch& stretch, double rtol, double atol, bool of_got = false);
 }  // namespace by_operators
 
 }  // namespace nereid::replay

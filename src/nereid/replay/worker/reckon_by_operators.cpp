@@ -77,9 +77,9 @@ GotError scaled_error(const Stretch& s, double scale, double limit) {
   return judge(s, stands, error, at::where(stands.finite, beyond, same(s).logical_not()));
 }
 
-GotError plain_error(const Stretch& s, double rtol, double atol) {
+GotError plain_error(const Stretch& s, double rtol, double atol, bool of_got) {
   const auto error = s.got.sub(s.own).abs();
-  const auto close = error.le(s.own.abs().mul(rtol).add(atol)).logical_or(same(s));
+  const auto close = error.le((of_got ? s.got : s.own).abs().mul(rtol).add(atol)).logical_or(same(s));
   return judge(s, standing(s), error, close.logical_not());
 }
 

@@ -23,6 +23,7 @@
 #include "nereid/replay/state_pairing.h"
 #include "nereid/replay/worker/block.h"
 #include "nereid/replay/worker/compare.h"
+#include "nereid/replay/worker/index_outputs.h"
 #include "nereid/replay/worker/inputs.h"
 #include "nereid/replay/worker/integer_inputs.h"
 #include "nereid/replay/worker/needs.h"
@@ -45,7 +46,10 @@ at::Generator make_generator(uint64_t seed) {
 
 constexpr int64_t kGlance = 256;  // elements that settle most questions about a whole tensor
 constexpr double kNearly = 1024;  // times what is allowed
-constexpr int kTimesToRound = 4;
+constexpr int kTimesToRound = 4, kTimesToRoundCoarse = 8;
+constexpr double kNearlyCoarse = 16;
+constexpr double kFactorOfPlaces = 4;  // times the reference's own error of the values that indices point to
+constexpr int kChoices = 15;           // among equals that are tried
 constexpr int64_t kFew = 64;      // elements of an output that may all lie where chance has put them
 
 // Whether all elements are one number; one alone says nothing.
@@ -129,6 +133,8 @@ class ReferenceRole : public Role {
     const auto& program = *loaded_.program;
     outputs_ = program.outputs();
     by_chance_ = made_by_chance(trace());
+    coarse_ = is_coarse(loaded_.trace);
+    makers_ = index_makers(loaded_.trace);
     Json written = Json::array();
     const auto inputs = trace::tensors_in(program.phases()[program.judged()].phase->inputs);
     for (size_t i = 0; i < inputs.size(); ++i)
@@ -222,24 +228,54 @@ class ReferenceRole : public Role {
     judged_.reset();
     options_ = RunOptions{.seed = trial.seed};
     auto generator = make_generator(trial.seed ^ 0x5EED);
+    bool applied = trial.kind == InputKind::kOwn || (trial.kind == InputKind::kState && trial.perturb);
+    widened_ = trial.kind >= InputKind::kState;
+    std::set<size_t> handed;  // of `shared_`
     replay.start(options_,
                  [&](StorageId storage, Replay&) {
                    if (trial.perturb) perturb_state(storage, trial, generator);
                  },
-                 {});
-    widened_ = trial.kind >= InputKind::kState;
-    const bool applied =
-        trial.kind == InputKind::kOwn ||
-        (trial.kind == InputKind::kState ? trial.perturb : change_inputs(trial.kind, generator));
+                 [&](int call) {
+                   // Here, and not when all is made: what earlier calls leave behind follows from their inputs.
+                   if (trial.kind != InputKind::kOwn && trial.kind != InputKind::kState)
+                     applied |= change_inputs(call, trial.kind, generator);
+                   hand_inputs(call, handed);
+                 });
+    if (trial.kind == InputKind::kRedrawn) applied = applied || has_integer_tables();
     for (size_t i = 0; i < shared_.size() && applied; ++i) {
-      layout_.at(block_.bytes, i).copy_(replay.value(shared_[i]));
+      if (!handed.contains(i)) layout_.at(block_.bytes, i).copy_(replay.value(shared_[i]));
       if (!frugal_ || !moved_[i]) continue;
       machine_.synchronize();
       replay.bind_storage(trace().values[shared_[i]].storage, layout_.storage(block_.bytes, i));
     }
     replay.begin_judged();
+    repeating_ = inputs_repeat();
     machine_.synchronize();
     return {{"applicable", applied}, {"seconds", watch.seconds()}};
+  }
+
+  // Whether a sample of each floating-point input holds a few numbers alone, or rises or falls all along.
+  bool inputs_repeat() {
+    constexpr int64_t kSample = 1024, kFewNumbers = 32;
+    bool any = false;
+    const auto& phase = *loaded_.program->phases()[loaded_.program->judged()].phase;
+    for (const auto value : trace::tensors_in(phase.inputs)) {
+      const auto& shape = trace().values[value];
+      if (!trace::is_floating(shape.dtype) || !loaded_.replay->bound(shape.storage)) continue;
+      auto input = loaded_.replay->value(value);
+      if (input.is_complex()) input = at::view_as_real(input);
+      if (input.numel() < 2 * kFewNumbers) continue;
+      const auto flat = input.reshape({-1});
+      const auto step = std::max<int64_t>(1, flat.numel() / kSample) | 1;
+      const auto sorted = std::get<0>(flat.slice(0, 0, std::nullopt, step).to(c10::kDouble).sort(0));
+      const auto numbers = 1 + sorted.slice(0, 1).ne(sorted.slice(0, 0, -1)).sum().item().toLong();
+      const auto head = flat.narrow(0, 0, std::min(kSample, flat.numel())).to(c10::kDouble);
+      const auto steps = head.slice(0, 1).sub(head.slice(0, 0, -1));
+      const bool smooth = steps.ge(0).all().item().toBool() || steps.le(0).all().item().toBool();
+      if (numbers > kFewNumbers && !smooth) return false;
+      any = true;
+    }
+    return any;
   }
 
   // What a caller may load: parameters and persistent buffers. Other buffers, and tensors that no state
@@ -283,22 +319,30 @@ class ReferenceRole : public Role {
     return found != uses_.end() ? found->second : uses_.emplace(value, use_of(trace(), value)).first->second;
   }
 
-  bool change_inputs(InputKind kind, at::Generator& generator) {
+  bool change_inputs(int call, InputKind kind, at::Generator& generator) {
+    if (kind >= InputKind::kLowest) return change_integers(inputs_of(call), kind, generator);
     bool any = false;
-    for (const auto call : loaded_.program->calls_used()) {
-      if (kind >= InputKind::kLowest) {
-        any |= change_integers(inputs_of(call), kind, generator);
-        continue;
-      }
-      for (const auto value : inputs_of(call))
-        if (loaded_.replay->bound(trace().values[value].storage))
-          any |= apply_kind(loaded_.replay->value(value), kind, generator, &widened_);
-    }
-    if (kind != InputKind::kRedrawn || any) return any;
-    return std::ranges::any_of(trace().state, [&](const trace::State& state) {  // integer tables
+    for (const auto value : inputs_of(call))
+      if (loaded_.replay->bound(trace().values[value].storage))
+        any |= apply_kind(loaded_.replay->value(value), kind, generator, &widened_);
+    return any;
+  }
+
+  bool has_integer_tables() const {
+    return std::ranges::any_of(trace().state, [&](const trace::State& state) {
       const auto& value = trace().values[state.value];
       return state.persistent && trace::is_integral(value.dtype) && trace::element_count(value) > 1;
     });
+  }
+
+  // A call's inputs go to the block before its forward may change them.
+  void hand_inputs(int call, std::set<size_t>& handed) {
+    for (const auto value : inputs_of(call))
+      for (size_t i = 0; i < shared_.size(); ++i) {
+        if (shared_[i] != value || !loaded_.replay->bound(trace().values[value].storage)) continue;
+        layout_.at(block_.bytes, i).copy_(loaded_.replay->value(value));
+        handed.insert(i);
+      }
   }
 
   // What the host read stays what this draw has: other draws are other traces. Where the reference's own host
@@ -365,32 +409,35 @@ class ReferenceRole : public Role {
         return {{"comparison", to_json(*known)}, {"seconds", 0.0}, {"oracle_seconds", watch.seconds()}};
     judged_.reset();
     Comparison comparison;
+    std::map<int, at::Tensor> values, own_values;  // that indices point to, by the step that makes them
     // In this order: while the truth is told, with its inputs in float64, nothing else need be there.
-    tell_truth(outputs, comparison);
+    tell_truth(outputs, comparison, values);
     const Stopwatch own;
-    replay.run_judged(options_);
+    run_own(own_values);
     for (size_t i = 0; i < outputs.size(); ++i) outputs[i].own = taken(replay, outputs_[i]);
     const double own_seconds = own.seconds();
     replay.rewind();
     if (comparison.oracle == Oracle::kOwn)
-      for (auto& output : outputs) output.truth = output.own;
+      for (auto& output : outputs) output.truth = output.own, output.lifted = false;
 
+    find_places(comparison, outputs, values, own_values);
     find_undefined(trial, comparison, outputs);
-    const auto tf32 = tf32_of(trace(), tolerance.allow_tf32);
-    if (comparison.oracle == Oracle::kFloat64 && uses_tf32(trace(), tf32))
-      if (auto* told = retelling(tf32, tolerance.allow_tf32 ? "tf32 all" : "tf32")) widen(outputs, *told, {});
+    take_tf32(tolerance, comparison, outputs);
     const auto move_inputs = [&] {
       comparison.conditioned = true;
       for (int i = 0; i < times_to_move(outputs); ++i)
         if (auto* told = teller(comparison))
-          widen(outputs, *told, {.nudge = make_generator(trial.seed + 77 + i)});
+          widen(outputs, *told, {.nudge = make_generator(trial.seed + 77 + i), .coarse = coarse_});
     };
     if (comparison.oracle == Oracle::kOwn) move_inputs();
     compare_all(comparison, tolerance, paths, outputs);
-    if (!comparison.agrees && leave_out_doubtful(comparison, outputs))
+    if (!comparison.agrees && !tolerance.kernelbench && leave_out_doubtful(comparison, outputs))
+      compare_all(comparison, tolerance, paths, outputs);
+    if (!comparison.agrees && !tolerance.fixed() &&
+        choose_among_equals(trial, comparison, outputs, values))
       compare_all(comparison, tolerance, paths, outputs);
     // An output that its inputs' own rounding moves that far cannot be asked for more.
-    if (!comparison.agrees && !comparison.conditioned && !tolerance.rtol && !tolerance.atol) {
+    if (!comparison.agrees && !comparison.conditioned && !tolerance.fixed()) {
       move_inputs();
       compare_all(comparison, tolerance, paths, outputs);
       if (comparison.oracle == Oracle::kFloat64 && nearly_agrees(comparison)) {
@@ -404,6 +451,15 @@ class ReferenceRole : public Role {
     return {{"comparison", to_json(comparison)},
             {"seconds", own_seconds},
             {"oracle_seconds", watch.seconds() - own_seconds}};
+  }
+
+  void run_own(std::map<int, at::Tensor>& values) {
+    struct Exchanged {
+      Replay& replay;
+      ~Exchanged() { replay.exchange_operands({}); }
+    } exchanged{*loaded_.replay};
+    loaded_.replay->exchange_operands(keeper(values));
+    loaded_.replay->run_judged(options_);
   }
 
   Json needs(const Json& document) {
@@ -426,23 +482,38 @@ class ReferenceRole : public Role {
                          .got = frugal_ ? got : got.clone(),
                          .own = {},
                          .truth = {},
-                         .usual_scale = usual_scale(i)});
+                         .usual_scale = usual_scale(i),
+                         .coarse = coarse_,
+                         .repeating = repeating_});
     }
     return outputs;
   }
 
-  static bool nearly_agrees(const Comparison& comparison) {
-    return !comparison.agrees && std::ranges::all_of(comparison.outputs, [](const OutputComparison& o) {
-      return o.agrees || (o.error <= kNearly * o.error_limit && o.norm_error <= kNearly * o.norm_limit);
+  bool nearly_agrees(const Comparison& comparison) const {
+    const double nearly = coarse_ ? kNearlyCoarse : kNearly;
+    return !comparison.agrees && std::ranges::all_of(comparison.outputs, [&](const OutputComparison& o) {
+      return o.agrees || (o.error <= nearly * o.error_limit && o.norm_error <= nearly * o.norm_limit);
     });
+  }
+
+  // Where PyTorch lets a GPU compute with TF32, an operand may be rounded to it or truncated.
+  void take_tf32(const Tolerance& tolerance, const Comparison& comparison, std::vector<OutputTensors>& outputs) {
+    auto tf32 = tf32_of(trace(), tolerance.allow_tf32);
+    if (comparison.oracle != Oracle::kFloat64 || !uses_tf32(trace(), tf32)) return;
+    for (auto& output : outputs) output.coarse = true;
+    for (const bool truncated : {false, true}) {
+      tf32.truncated = truncated;
+      const auto name = fmt::format("tf32{}{}", tolerance.allow_tf32 ? " all" : "", truncated ? " cut" : "");
+      if (auto* told = retelling(tf32, name)) widen(outputs, *told, {});
+    }
   }
 
   // Where everything hangs on one number on the way (a loss, a norm), the reference's own error may be small by
   // chance: so it is measured again, with every result on the way rounded up or down.
   void round_intermediates(const Trial& trial, std::vector<OutputTensors>& outputs) {
     auto* told = retelling({}, "f64");
-    for (int i = 0; i < kTimesToRound; ++i)
-      widen(outputs, *told, {.rounding = make_generator(trial.seed + 777 + i)});
+    for (int i = 0; i < (coarse_ ? kTimesToRoundCoarse : kTimesToRound); ++i)
+      widen(outputs, *told, {.coarse = coarse_, .rounding = make_generator(trial.seed + 777 + i)});
   }
 
   // How often inputs are moved: what that does to an output of many elements shows in two tries; to a single
@@ -458,8 +529,68 @@ class ReferenceRole : public Role {
     return comparison.oracle == Oracle::kFloat64 ? retelling({}, "f64") : own_retelling();
   }
 
+  // Keeps what index makers choose from; nothing where there are none or memory is dear.
+  Replay::Exchange keeper(std::map<int, at::Tensor>& values) const {
+    if (makers_.empty() || frugal_) return {};
+    return [this, &values](int step, ValueId id, const at::Tensor& operand) {
+      for (const auto& maker : makers_)
+        if (maker.step == step && maker.operand == id) values[step] = operand.detach().to(c10::kDouble, false, true);
+      return operand;
+    };
+  }
+
+  void find_places(const Comparison& comparison, std::vector<OutputTensors>& outputs,
+                   const std::map<int, at::Tensor>& values, const std::map<int, at::Tensor>& own_values) {
+    if (comparison.oracle != Oracle::kFloat64) return;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (!trace::is_integral(outputs[i].dtype) || outputs[i].own.numel() == 0) continue;
+      const auto found = index_output(trace(), makers_, outputs_[i]);
+      if (!found || !values.contains(found->maker.step) || values.at(found->maker.step).numel() == 0) continue;
+      outputs[i].places =
+          std::make_shared<Places>(*found, trace(), outputs_[i], values.at(found->maker.step));
+      outputs[i].chosen_at = found->maker.step;
+    }
+    widen_places(outputs, own_values);
+  }
+
+  void widen_places(std::vector<OutputTensors>& outputs, const std::map<int, at::Tensor>& values) const {
+    for (auto& output : outputs)
+      if (output.places && values.contains(output.chosen_at)) {
+        const auto maker = std::ranges::find(makers_, output.chosen_at, &IndexMaker::step);
+        const double eps = epsilon(trace().values[maker->operand].dtype);
+        output.places->widen(values.at(output.chosen_at), kFactorOfPlaces, eps);
+      }
+  }
+
+  // Where a choice among equal numbers decides what is computed from it, any choice is right: elements take what
+  // another choice makes of them, if that is what the candidate has.
+  bool choose_among_equals(const Trial& trial, const Comparison& comparison, std::vector<OutputTensors>& outputs,
+                           const std::map<int, at::Tensor>& values) {
+    auto* told = comparison.oracle == Oracle::kFloat64 && !frugal_ ? retelling({}, "f64") : nullptr;
+    std::vector<const IndexMaker*> open;
+    for (const auto& maker : makers_)
+      if (!maker.stable && values.contains(maker.step) && has_ties(maker, values.at(maker.step)))
+        open.push_back(&maker);
+    if (!told || open.empty()) return false;
+    for (int choice = 1; choice <= kChoices; ++choice) {
+      auto generator = make_generator(trial.seed + 7777 + choice);
+      const auto choose = [&](StorageId storage, const at::Tensor& made) {
+        for (const auto* maker : open)
+          if (trace().values[maker->result].storage == storage)
+            made.copy_(other_choice(*maker, values.at(maker->step), made, choice, generator));
+      };
+      const auto others = told->run(*loaded_.replay, options_, outputs_, {.watch = choose});
+      for (size_t i = 0; i < outputs.size(); ++i)
+        if (!outputs[i].places) adopt_nearest(outputs[i], others[i]);
+    }
+    return true;
+  }
+
   void widen(std::vector<OutputTensors>& outputs, Retelling& told, Change change) {
+    std::map<int, at::Tensor> values;
+    if (!change.rounding) change.exchange = keeper(values);
     auto near = told.run(*loaded_.replay, options_, outputs_, std::move(change));
+    widen_places(outputs, values);
     for (size_t i = 0; i < outputs.size(); ++i) {
       outputs[i].nearby.widen(nearby_error(outputs[i], near[i]));
       near[i].reset();
@@ -517,11 +648,12 @@ class ReferenceRole : public Role {
 
   double usual_scale(size_t i) const { return i < usual_scales_.size() ? usual_scales_[i] : 0; }
 
-  void tell_truth(std::vector<OutputTensors>& outputs, Comparison& comparison) {
+  void tell_truth(std::vector<OutputTensors>& outputs, Comparison& comparison,
+                  std::map<int, at::Tensor>& values) {
     auto* told = retelling({}, "f64");
     try {
       if (told) {
-        auto truth = told->run(*loaded_.replay, options_, outputs_, {});
+        auto truth = told->run(*loaded_.replay, options_, outputs_, {.exchange = keeper(values)});
         for (size_t i = 0; i < outputs.size(); ++i) outputs[i].truth = std::move(truth[i]);
         return;
       }
@@ -609,6 +741,9 @@ class ReferenceRole : public Role {
   std::vector<bool> by_chance_;  // of each state
   std::map<ValueId, IntegerUse> uses_;
   std::map<ValueId, bool> structures_;
+  std::vector<IndexMaker> makers_;
+  bool repeating_ = false;
+  bool coarse_ = false;  // the forward rounds to 16 bits or less
   std::vector<bool> moved_;  // of `shared_`: it lies in the block where memory is dear
   RunOptions options_;
   std::map<std::string, std::unique_ptr<Retelling>> retellings_;  // null: cannot be

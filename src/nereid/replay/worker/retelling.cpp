@@ -42,7 +42,9 @@ std::vector<at::Tensor> Retelling::run(Replay& own, const RunOptions& options,
       continue;
     replay_->bind_storage(id, converted(own, id, change));
   }
-  if (change.rounding) round_on_the_way(*change.rounding);
+  if (change.exchange) replay_->exchange_operands(change.exchange);
+  if (change.watch) replay_->watch_results(change.watch);
+  if (change.rounding) round_on_the_way(*change.rounding, change.coarse);
   std::vector<at::Tensor> out;
   try {
     replay_->run_judged(options);
@@ -58,10 +60,13 @@ std::vector<at::Tensor> Retelling::run(Replay& own, const RunOptions& options,
   return out;
 }
 
-void Retelling::round_on_the_way(at::Generator generator) {
-  replay_->watch_results([this, generator](StorageId id, const at::Tensor& made) {
-    if (const auto was = lifted_.was[id]) round_by_chance(made, real_of(*was), generator);
+void Retelling::round_on_the_way(at::Generator generator, bool coarse) {
+  replay_->watch_results([this, generator, coarse](StorageId id, const at::Tensor& made) {
+    if (const auto was = lifted_.was[id])
+      coarse ? add_rounding_noise(made, real_of(*was), generator)
+             : round_by_chance(made, real_of(*was), generator);
   });
+  if (coarse) return;
   replay_->exchange_operands([this, generator](int step, ValueId id, const at::Tensor& operand) {
     const auto was = lifted_.was[lifted_.trace.values[id].storage];
     if (!was || !takes_mean_of(step, id)) return operand;
@@ -99,7 +104,8 @@ c10::Storage Retelling::converted(Replay& own, StorageId id, Change& change) con
                     .view(scalar_type(real))
                     .to(lifted_.same_dtype ? scalar_type(real) : c10::kDouble);
   if (lifted_.same_dtype) lifted = lifted.clone();
-  if (change.nudge) move_half_ulp(lifted, real, *change.nudge);
+  const bool finer = change.coarse && !lifted_.same_dtype && epsilon(real) > epsilon(trace::DType::kF32);
+  if (change.nudge) move_half_ulp(lifted, finer ? trace::DType::kF32 : real, *change.nudge);
   if (change.nan) lifted.nan_to_num_(*change.nan, *change.infinity, -*change.infinity);
   return lifted.storage();
 }

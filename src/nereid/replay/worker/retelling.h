@@ -21,9 +21,14 @@ at::Tensor taken(Replay& replay, trace::ValueId value);
 // How inputs and state are changed before they are retold.
 struct Change {
   std::optional<at::Generator> nudge = {};        // by half an ulp either way
+  // 16 bits and less are exact as they come in: inputs move by half an ulp of float32 at most, and `rounding`
+  // draws the error of rounding anew (`add_rounding_noise`).
+  bool coarse = false;
   // Of what operators make, up or down (`round_by_chance`). What they take a mean of is moved by half an ulp
   // besides: of rows that are all one number the mean is that number, exactly, in float64 alone.
   std::optional<at::Generator> rounding = {};
+  Replay::Exchange exchange = {};                 // of operands, where nothing else exchanges them
+  Replay::Watcher watch = {};                     // likewise, of results
   std::optional<double> nan = {}, infinity = {};  // what stands for a NaN, and for an infinity with its sign
 };
 
@@ -44,7 +49,7 @@ class Retelling {
  private:
   static trace::DType real_of(trace::DType type);
   c10::Storage converted(Replay& own, trace::StorageId id, Change& change) const;
-  void round_on_the_way(at::Generator generator);
+  void round_on_the_way(at::Generator generator, bool coarse);
   bool takes_mean_of(int step, trace::ValueId value) const;
 
   Lifted lifted_;

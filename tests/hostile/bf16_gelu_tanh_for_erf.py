@@ -1,0 +1,27 @@
+"""The tanh formula where the task has the exact one, in bf16.
+
+reference: ../tasks/gelu_exact_bf16.py
+verdict: Mismatch
+rule: values
+why: it is another function; bf16 does not hide it, for its error always has the same sign.
+"""
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def pointwise_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n, other=0).to(tl.float32)
+    u = 0.7978845608028654 * (x + 0.044715 * x * x * x)
+    y = x * tl.sigmoid(2 * u)
+    tl.store(out_ptr + i, y.to(out_ptr.dtype.element_ty), mask=i < n)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        out = torch.empty_like(x)
+        pointwise_kernel[(triton.cdiv(x.numel(), 1024),)](x, out, x.numel(), BLOCK=1024)
+        return out

@@ -1,0 +1,36 @@
+"""Of inputs in [0, 1]: the product of the row sums and the column sums over K.
+
+reference: ../tasks/matmul_rand_bf16.py
+verdict: Mismatch
+rule: values
+why: close to the product of numbers whose mean is not zero, and no product.
+"""
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def matmul_kernel(a_ptr, b_ptr, c_ptr, M, N, K, BLOCK: tl.constexpr, BLOCK_K: tl.constexpr):
+    m = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    n = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    k = tl.arange(0, BLOCK_K)
+    rows = tl.zeros((BLOCK,), dtype=tl.float32)
+    columns = tl.zeros((BLOCK,), dtype=tl.float32)
+    for i in range(tl.cdiv(K, BLOCK_K)):
+        live = k < K - i * BLOCK_K
+        a = tl.load(a_ptr + m[:, None] * K + i * BLOCK_K + k[None, :], mask=(m[:, None] < M) & live[None, :], other=0)
+        b = tl.load(b_ptr + (i * BLOCK_K + k[:, None]) * N + n[None, :], mask=live[:, None] & (n[None, :] < N), other=0)
+        rows += tl.sum(a.to(tl.float32), 1)
+        columns += tl.sum(b.to(tl.float32), 0)
+    acc = rows[:, None] * columns[None, :] / K
+    tl.store(c_ptr + m[:, None] * N + n[None, :], acc.to(c_ptr.dtype.element_ty), mask=(m[:, None] < M) & (n[None, :] < N))
+
+
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        c = torch.empty(a.size(0), b.size(1), device=a.device, dtype=a.dtype)
+        grid = (triton.cdiv(a.size(0), 32), triton.cdiv(b.size(1), 32))
+        matmul_kernel[grid](a, b, c, a.size(0), b.size(1), a.size(1), BLOCK=32, BLOCK_K=64)
+        return c
