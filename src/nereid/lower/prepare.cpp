@@ -24,7 +24,7 @@ constexpr int64_t kFewRows = 128;     // fewer programs than this leave most of 
 constexpr int64_t kLongRow = 16384;   // elements that are worth a second stage
 constexpr int64_t kSplits = 256;
 constexpr int64_t kFewParts = 64;
-constexpr int64_t kChunk = 1024;      // of one dimension that is cut: a block, told by a number that everybody knows
+constexpr int64_t kReductionChunk = 1024;      // of one dimension that is cut: a block, told by a number that everybody knows
 // Where rows lie beside each other in memory, a program takes so many of them at once.
 constexpr int64_t kRowsAtOnce = 32, kLongColumn = 1024, kLeastChunk = 128;
 
@@ -269,14 +269,14 @@ class RowSplitter {
   // Where the dimensions before the last one make too few parts, that one is cut into chunks.
   Node cut(Node node) {
     const int64_t last = node.reduced.back(), before = element_count(node.reduced) / last;
-    if (before >= kFewParts || last <= kChunk) return node;
+    if (before >= kFewParts || last <= kReductionChunk) return node;
     Exprs& exprs = graph_.exprs;
     const size_t which = node.sizes.size() + node.reduced.size() - 1;
-    node.reduced.back() = (last + kChunk - 1) / kChunk;
-    node.reduced.push_back(kChunk);
+    node.reduced.back() = (last + kReductionChunk - 1) / kReductionChunk;
+    node.reduced.push_back(kReductionChunk);
     const Extents extents = node.extents();
     std::vector<Index> at = dimensions(which + 1);
-    at[which] = at[which] * kChunk + Index::dimension(static_cast<int>(which + 1));
+    at[which] = at[which] * kReductionChunk + Index::dimension(static_cast<int>(which + 1));
     const Value body(exprs, exprs.substitute(node.body, at, extents));
     const Value inside(exprs, exprs.within(at[which], 0, last, extents));
     node.body = inside.where(body, body.constant(identity(node.reduction))).id();
