@@ -684,15 +684,15 @@ class Slices(unittest.TestCase):
         in_a_loan = [unit.name for *_, unit in schedule(table.units, 2, 1480)]
         self.assertEqual(in_a_loan[:len(first)], [f"{arm}/seed-1" for arm in first])  # a whole table
         self.assertEqual({unit.run["schedule"]["steps"] for unit in units if unit.program == "sft"}, {900})
-        self.assertEqual({unit.run["data"]["rows_per_step"] * unit.run["data"]["sequence_length"] for unit in units if unit.program == "sft"}, {1 << 18})
+        self.assertEqual({unit.run["data"]["global_batch_size"] * unit.run["data"]["sequence_length"] for unit in units if unit.program == "sft"}, {1 << 18})
         self.assertIn("rule_reward = false", next(unit for unit in units if unit.arm == "unruled").run_file())
         self.assertEqual({unit.arm: set(unit.run["rl"]) & {"alpha", "baseline"} for unit in units if unit.arm in ("hrd", "grpo", "drpo")},
                          {"hrd": {"alpha", "baseline"}, "grpo": {"baseline"}, "drpo": set()})
-        self.assertEqual({unit.arm for unit in units if unit.program == "rl" and "rehearsal" not in unit.run}, {"best_alone", "hrd_alone"})
+        self.assertEqual({unit.arm for unit in units if unit.program == "rl" and "sft_mix" not in unit.run}, {"best_alone", "hrd_alone"})
         # Of two arms that are compared, what is not named differs in nothing.
         tempted, unruled = (next(unit.run for unit in units if unit.arm == arm) for arm in ("tempted", "unruled"))
         self.assertEqual({**unruled, "name": "", "rl": {**unruled["rl"], "rule_reward": True}}, {**tempted, "name": "", "rl": {**tempted["rl"], "rule_reward": True}})
-        self.assertEqual({unit.arm for unit in units if unit.program == "rl" and "plan_price" in unit.run["rl"]}, {"best", "best_alone"})
+        self.assertEqual({unit.arm for unit in units if unit.program == "rl" and "plan_incorrect_penalty" in unit.run["rl"]}, {"best", "best_alone"})
         ships = tomllib.loads((HERE.parents[1] / "runs/small-rl.toml").read_text())["rl"]
         self.assertEqual({key: value for key, value in next(unit.run["rl"] for unit in units if unit.arm == "best").items() if key in ("objective", "speedup_limit", "updates", "samples")},
                          {key: ships[key] for key in ("objective", "speedup_limit", "updates", "samples")})

@@ -76,19 +76,19 @@ with tempfile.TemporaryDirectory() as name:
     assert some["greedy"] == summary["greedy"] and some["drawn"]["5"]["verdicts"] == {"Verified": 21, "Mismatch": 3} and some["drawn"]["5"]["over_eager"] is None, some["drawn"]["5"]
     assert all(("ms" in row) == (row["verdict"] == "Verified" and not row["sample"].startswith("drawn")) for row in map(json.loads, open(folder / "greedy/results.jsonl")))
     assert "drawn, level 5: 87.5% of 24 Verified" in text and text.count("over eager") == 3, text
-    # A model with a begin.md goes on behind the traced forward where there is one, which is part of its answers.
+    # A model with a prefill.md goes on behind the traced forward where there is one, which is part of its answers.
     (folder / "told/prompts").mkdir(parents=True)
-    for part, text in (("system", ""), ("task", "{{source}}"), ("begin", "<think>\n{{steps}}\n")):
+    for part, text in (("system", ""), ("task", "{{source}}"), ("prefill", "<think>\n{{steps}}\n")):
         (folder / f"told/prompts/{part}.md").write_text(text)
     evaluated("behind", model=folder / "told")
     asked, said = ([json.loads(line) for line in open(folder / "behind" / f"{kind}.jsonl")] for kind in ("prompts", "greedy"))
-    assert [one.get("begin") for one in asked[:3]] == ["<think>\n#1 relu(x0)", None, "<think>\n#1 relu(x2)"], asked
+    assert [one.get("prefill") for one in asked[:3]] == ["<think>\n#1 relu(x0)", None, "<think>\n#1 relu(x2)"], asked
     assert [one["text"] for one in said[:3]] == ["\n#1 relu(x0)answer to task 0", "answer to task 1", "\n#1 relu(x2)answer to task 2"], said
     from_text, _ = evaluated("from_text", "--from-text", model=folder / "told")
-    assert not any("begin" in json.loads(line) for line in open(folder / "from_text/prompts.jsonl"))
+    assert not any("prefill" in json.loads(line) for line in open(folder / "from_text/prompts.jsonl"))
     evaluated("fused", "--kind", "Fused", model=folder / "told")
     asked = [json.loads(line) for line in open(folder / "fused/prompts.jsonl")]
-    assert [one.get("begin") for one in asked[:2]] == ["<think>\n#1 relu(x0)\nFused:", None], asked
+    assert [one.get("prefill") for one in asked[:2]] == ["<think>\n#1 relu(x0)\nFused:", None], asked
     assert {**from_text, "model": ""} == {**evaluated("text")[0], "model": ""}
     # Large tasks besides: their figures are apart, and those of the small ones are as they were.
     both, text = evaluated("large", "--samples", 3, "--large", 4)

@@ -127,7 +127,7 @@ class Test:
         (self.folder / "chat.jsonl").write_text(json.dumps({"prompt": "Why?"}))
         lines.append(json.loads(self.run("--prompts", self.folder / "chat.jsonl", "--chat", "--system", "Be brief.", *words).stdout)["tokens"])
         self.expect([asked, *lines] == [whole] * 4, "a conversation is its template's text, and its tokens")
-        (self.folder / "chat.jsonl").write_text(json.dumps({"messages": messages, "begin": "<think>\nFirst"}) + "\n" + json.dumps({"prompt": rendered + "<think>\nFirst"}))
+        (self.folder / "chat.jsonl").write_text(json.dumps({"messages": messages, "prefill": "<think>\nFirst"}) + "\n" + json.dumps({"prompt": rendered + "<think>\nFirst"}))
         begun, continued = (json.loads(line) for line in self.run("--prompts", self.folder / "chat.jsonl", *words).stdout.splitlines())
         self.expect(begun["tokens"] == continued["tokens"] != whole and begun["text"] == continued["text"], "an answer whose beginning is given goes on from there")
         template = self.folder / "chat_template.jinja"

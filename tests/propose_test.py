@@ -97,7 +97,7 @@ max_position_embeddings = {context}
 [data]
 train = ["data"]
 sequence_length = {told['tokens']}
-rows_per_step = 1
+global_batch_size = 1
 [optimizer]
 learning_rate = 0.005
 [schedule]
@@ -130,24 +130,24 @@ print("what was learnt is proposed and verified, the same again")
 # Where its folder says how an answer begins it goes on from there, and is asked with the steps where it says so.
 begun = root / "begun"
 shutil.copytree(learnt, begun)
-(begun / "prompts" / "begin.md").write_text("<think>\nOne kernel for\n")
+(begun / "prompts" / "prefill.md").write_text("<think>\nOne kernel for\n")
 shorter, _ = optimize(RELU, "--proposers", "model", "--model", begun)
 assert (shorter["verdict"], shorter["plan"]) == ("Verified", "One kernel for all elements."), shorter
 assert 0 < shorter["cost"]["completion_tokens"] < result["cost"]["completion_tokens"], (shorter["cost"], result["cost"])
 assert shorter["cost"]["prompt_tokens"] > result["cost"]["prompt_tokens"], (shorter["cost"], result["cost"])
 # Sample 1 begins otherwise, and is greedy; sample 2 has no beginning of its own, and is drawn.
-(begun / "prompts" / "begin-1.md").write_text("<think>\nA kernel for all\n")
+(begun / "prompts" / "prefill-1.md").write_text("<think>\nA kernel for all\n")
 several = [optimize(RELU, "--proposers", "model", "--model", begun, "--samples", 3, "--every-sample", "--no-store", "--whole-only", "--seed", seed)[0]["tried"] for seed in (0, 1)]
 plans = [sorted(t["plan"] for t in tried if t["proposer"] == "model") for tried in several]
 assert all(len(of) == 3 and "One kernel for all elements." in of for of in plans), plans
 otherwise = [[plan for plan in of if plan.startswith("A kernel for all")] for of in plans]
 assert len(otherwise[0]) == 1 and otherwise[0] == otherwise[1], plans
-(begun / "prompts" / "begin-1.md").unlink()
-(begun / "prompts" / "begin.md").write_text("{{steps}}\n</think>")
+(begun / "prompts" / "prefill-1.md").unlink()
+(begun / "prompts" / "prefill.md").write_text("{{steps}}\n</think>")
 told_forward = optimize(RELU, "--proposers", "compiler,model", "--model", begun, "--whole-only")[0]["tried"]
 assert any(t["proposer"] == "model" and re.match(r"#1 relu\(x\) \[.*\]\nreturns #1$", t["plan"]) for t in told_forward), told_forward
-(begun / "prompts" / "begin.md").write_text("{{what}}")
-assert "begin.md:1: nothing is called '{{what}}' here" in optimize(RELU, "--proposers", "model", "--model", begun, code=2)[1]
+(begun / "prompts" / "prefill.md").write_text("{{what}}")
+assert "prefill.md:1: nothing is called '{{what}}' here" in optimize(RELU, "--proposers", "model", "--model", begun, code=2)[1]
 print("answers begin as their folder says")
 
 # A fragment's answer stands in place of the fragment.

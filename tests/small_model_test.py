@@ -29,29 +29,29 @@ def ran(*arguments, code=0, program=NEREID, **options):
     return done
 
 
-weights, packed, sums = MODEL / "model.safetensors", MODEL / "weights.xz", MODEL / "SHA256SUMS"
-if not weights.exists() and not sums.exists():
+weights, packed, manifest = MODEL / "model.safetensors", MODEL / "weights.xz", MODEL / "manifest.json"
+if not weights.exists() and not manifest.exists():
     assert not (MODEL / "config.json").exists(), f"{MODEL} has a config.json and no weights: commands would take it for a model"
     told = ran("optimize", REPOSITORY / "tests/tasks/relu.py", "-o", "out.py", "--proposers", "model", code=2).stderr
     assert "no model comes with this installation" in told and "name a checkpoint's folder" in told, told
     print(f"{weights} is not there: nothing to test")
     sys.exit(77)
 
-# What lies there is what was written down.
-assert sums.exists(), f"{weights} is there and {sums} is not: tools/ship-model writes it"
-written = dict(reversed(line.split("  ", 1)) for line in sums.read_text().splitlines())
-for needed in ("config.json", "generation_config.json", "model.safetensors", "weights.xz", "tokenizer.json", "prompts/system.md", "prompts/task.md", "prompts/repair.md", "prompts/begin.md", "prompts/begin-1.md", "prompts/begin-2.md"):
-    assert needed in written, f"{sums} does not name {needed}: tools/ship-model writes it"
-made_by = [name for name in written if name.startswith("../../")]
-assert any(name.startswith("../../runs/") for name in made_by), f"{sums} names no run file: by what was it made?"
-for name, digest in written.items():
-    file = MODEL / name
-    if name in made_by and (not file.exists() or hashlib.sha256(file.read_bytes()).hexdigest() != digest):
-        print(f"note: {name} has changed since the model was made by it")
-        continue
-    assert file.exists(), f"{file} is not there; {sums} names it"
-    found = hashlib.sha256(file.read_bytes()).hexdigest()
-    assert found == digest, f"{file}: expected the SHA-256 {digest} of {sums}, got {found}"
+# The manifest names every file with its digest, and the committed files that the model was made by.
+assert manifest.exists(), f"{weights} is there and {manifest} is not: tools/ship-model writes it"
+written = json.loads(manifest.read_text())
+prompts = {f"prompts/{file.name}" for file in (MODEL / "prompts").glob("*.md")}
+needed = {"config.json", "generation_config.json", "model.safetensors", "weights.xz", "tokenizer.json"} | prompts
+assert written["files"].keys() == needed, f"{manifest}: expected {sorted(needed)}, got {sorted(written['files'])}"
+for name, digest in written["files"].items():
+    found = hashlib.sha256((MODEL / name).read_bytes()).hexdigest()
+    assert found == digest, f"{MODEL / name}: expected the SHA-256 {digest} of {manifest}, got {found}"
+assert any(source["path"].endswith(".toml") for source in written["made_by"]), f"{manifest} names no run file"
+history = subprocess.run(["git", "-C", REPOSITORY, "rev-parse", "--is-shallow-repository"], capture_output=True, text=True)
+if history.stdout.strip() == "false":
+    for source in written["made_by"]:
+        shown = subprocess.run(["git", "-C", REPOSITORY, "show", f"{source['commit']}:{source['path']}"], capture_output=True)
+        assert hashlib.sha256(shown.stdout).hexdigest() == source["sha256"], f"{manifest}: {source} is not in the history"
 size = packed.stat().st_size + (MODEL / "tokenizer.json").stat().st_size
 assert size <= MOST_BYTES, f"weights and tokenizer have {size} bytes, expected at most {MOST_BYTES}"
 # Packed and unpacked they are the same to the bit; what is cut off is told.

@@ -161,8 +161,8 @@ def compute_of(where, table):
     return Compute(**keys)
 
 
-# What [rl] has for one objective and not for another (docs/training.md).
-OWN = {"grpo": {"baseline", "clip"}, "hrd": {"baseline", "clip", "alpha", "uniform_reward", "speedup_limit", "wrong_price"}, "best": {"clip", "speedup_limit", "wrong_price", "plan_price"},
+# What [rl] has for one objective and not for another (docs/rl.md).
+OWN = {"grpo": {"baseline", "clip"}, "hrd": {"baseline", "clip", "alpha", "uniform_reward", "speedup_limit", "incorrect_penalty"}, "best": {"clip", "speedup_limit", "incorrect_penalty", "plan_incorrect_penalty"},
        "drpo": {"lambda", "tau", "beta", "delta"}}
 
 

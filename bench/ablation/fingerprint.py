@@ -34,7 +34,7 @@ class Prints:
 
     def of(self, unit):
         lines = {f"{path}, {count} tasks": self.once(self.lines, path, count) for path, count in self.asked(unit)}
-        rl, folders = unit.run.get("rl", {}), [*unit.run.get("rehearsal", {}).get("train", []), *unit.run.get("data", {}).get("train", [])]
+        rl, folders = unit.run.get("rl", {}), [*unit.run.get("sft_mix", {}).get("train", []), *unit.run.get("data", {}).get("train", [])]
         if unit.program == "none":
             rl, folders = {}, []
         data = {**lines, **{path: self.once(self.lines, path, None) for path in [*rl.get("tasks", []), *rl.get("held_out", [])]}, **{path: self.once(self.shards, path) for path in folders}}

@@ -6,7 +6,7 @@
 FOLDER is a run of `nereid train rl` (rollouts*.jsonl or .jsonl.gz), or what evaluate.py left with --samples. Answers to a task are a group. By level (or class, or level and size) and of all:
 how many are fused, how often each kind is Verified, how much faster fused ones are where a group has both; how far right answers are apart (5 %: what the same program timed
 twice may be, 1.4 to 2.6 % each), how much faster the fastest is than the mean; and the push towards fused answers, simply or not, sum of A (fused - share of fused), under several rewards, as a
-mean over groups in units of its standard error: what is below 2 either way is chance. "price" is hrd's wrong_price and best's plan_price of docs/training.md: log speed beside the right ones' mean,
+mean over groups in units of its standard error: what is below 2 either way is chance. "price" is hrd's incorrect_penalty and best's plan_incorrect_penalty of docs/rl.md: log speed beside the right ones' mean,
 and so much less where wrong. "best" is the objective of that name. Above the price at which the push is nothing the model learns to write one by one.
 """
 import argparse

@@ -4,7 +4,7 @@ our compiler picks unmeasured (`nereid lower`).
     python3 bench/small_model/evaluate.py MODEL OUT [--device cuda] [--levels 1,2,5,20] [--count 200] [--large 50] [--samples 4] [--beside OTHER/results.jsonl]
 
 To each task it writes a greedy answer, and --samples more are drawn at --temperature; figures of both are apart. Tasks are `nereid synth --split held-out` of one seed (--tasks FOLDER keeps them, and what the
-compiler makes of them, for the next model); with MODEL "-" the compiler alone is looked at. A model whose prompts have a begin.md goes on behind the traced forward, as it does as a proposer; with --from-text it has to read, and with --kind it is told what kind of answer to write, too. Those of --count are small (--max-elements, --max-work): a GPU takes longer to begin than to compute them. Beside them
+compiler makes of them, for the next model); with MODEL "-" the compiler alone is looked at. A model whose prompts have a prefill.md goes on behind the traced forward, as it does as a proposer; with --from-text it has to read, and with --kind it is told what kind of answer to write, too. Those of --count are small (--max-elements, --max-work): a GPU takes longer to begin than to compute them. Beside them
 --large tasks of each level read and write 24 to 80 MB if their operators run one by one; their figures are apart ("large", and "both sizes"), and they are judged on one draw of their own inputs and those
 kinds that find the most. Every answer is judged by a CPU's replays under `strict`, small tasks on all kinds of
 input; with --device cuda what is Verified is then timed (`nereid verify --time-only`: one clock for model and compiler, and one time of each
@@ -120,7 +120,7 @@ def write_answers(told, path, temperature, samples):
                 "--device", told.device, "--sequences", told.sequences, "--min-p", told.min_p, "--seed", told.seed + number, stdout=file, env=on_gpu(told, number))
         answers = [{**answer, "index": number + told.gpus * answer["index"]} for answer in lines(said)]
         for answer in answers:  # as it would read had it been written: special tokens are left out
-            answer["text"] = prompts[answer["index"]].get("begin", "").removeprefix("<think>") + answer["text"]
+            answer["text"] = prompts[answer["index"]].get("prefill", "").removeprefix("<think>") + answer["text"]
         asked.unlink(), said.unlink()
         return answers
 
@@ -130,16 +130,16 @@ def write_answers(told, path, temperature, samples):
 def answers_of(told, tasks):
     """[(task id, sample, answer)], and what writing them took."""
     prompts = pathlib.Path(told.model) / "prompts"
-    system, task, begin = ((prompts / f"{name}.md").read_text() if (prompts / f"{name}.md").exists() else text for name, text in (("system", ""), ("task", "{{source}}"), ("begin", "")))
+    system, task, begin = ((prompts / f"{name}.md").read_text() if (prompts / f"{name}.md").exists() else text for name, text in (("system", ""), ("task", "{{source}}"), ("prefill", "")))
     before = [{"role": "system", "content": system.strip()}] if system.strip() else []
     asked = [{"messages": [*before, {"role": "user", "content": task.replace("{{source}}", source)}]} for _, _, source, _ in tasks]
     if told.kind and not begin:
-        sys.exit(f"--kind: expected a model that goes on behind the traced forward, got no {prompts / 'begin.md'}")
+        sys.exit(f"--kind: expected a model that goes on behind the traced forward, got no {prompts / 'prefill.md'}")
     if begin and not told.from_text:
         for one, (_, _, _, forward) in zip(asked, tasks):
             if forward:
-                one["begin"] = begin.strip().replace("{{steps}}", forward.strip()) + (f"\n{told.kind}:" if told.kind else "")
-        told.say(f"{sum('begin' in one for one in asked)} of {len(asked)} answers begin with the traced forward")
+                one["prefill"] = begin.strip().replace("{{steps}}", forward.strip()) + (f"\n{told.kind}:" if told.kind else "")
+        told.say(f"{sum('prefill' in one for one in asked)} of {len(asked)} answers begin with the traced forward")
     write_lines(told.out / "prompts.jsonl", asked)
     found = []
     for way, temperature, samples in (("greedy", 0, 1), ("drawn", told.temperature, told.samples)):

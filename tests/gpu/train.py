@@ -77,7 +77,7 @@ def checks():
     print("our kernels and PyTorch's operators, kept and computed again: the same losses, up to rounding")
 
     if options.ranks > 1:
-        ranked = {"machine": precision, "data": {"rows_at_once": 1, "rows_per_step": 4 * options.ranks}}
+        ranked = {"machine": precision, "data": {"micro_batch_size": 1, "global_batch_size": 4 * options.ranks}}
         for name, ranks, shard in (("one", 1, False), ("several", options.ranks, False), ("sharded", options.ranks, True)):
             run_file(name, **{**ranked, "machine": {**precision, "shard_parameters": shard}})
             done(name, "--ranks", str(ranks))
@@ -106,8 +106,8 @@ if options.shape == "8b":
              "head_dim": 128, "tie_word_embeddings": False}
 run_file("large", top={"held_out_every": 1000},
          model={"vocab_size": vocab, **(shape if gpu else {})},
-         data={"train": [str(root / "large")], "held_out": None, "sequence_length": length, "rows_per_step": (options.rows_per_step or options.rows) * options.ranks,
-               "rows_at_once": options.rows, "window": 4096},
+         data={"train": [str(root / "large")], "held_out": None, "sequence_length": length, "global_batch_size": (options.global_batch_size or options.rows) * options.ranks,
+               "micro_batch_size": options.rows, "window": 4096},
          optimizer={"learning_rate": 3e-4}, schedule={"steps": options.steps}, checkpoints={"every_steps": 1000},
          machine={**precision, "recompute": not options.no_recompute, "shard_parameters": options.shard})
 # Its last checkpoint would take longer than all of its steps.

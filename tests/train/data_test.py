@@ -141,7 +141,7 @@ tokenizer = "tokenizer.json"
 train = ["train"]
 held_out = ["held_out"]
 sequence_length = 2048
-rows_per_step = 2
+global_batch_size = 2
 [schedule]
 steps = 4
 [machine]

@@ -110,7 +110,7 @@ for seed in range(4):
                 loss.backward()
                 ours = check("objective", {"new": flat, "old": old, "lengths": lengths, "plans": plans, "judged": torch.stack([valid, correct, speedup], 1),
                               "groups": torch.tensor([0, 4, 9, 12])}, kind=kind.__name__.split("_")[-1], baseline=baseline,
-                             wrong_price=0.3 if kind in (log_hrd, priced_best) else -1, plan_price=0.3 if kind is planned_best else -1, beta=beta, delta=delta)
+                             incorrect_penalty=0.3 if kind in (log_hrd, priced_best) else -1, plan_incorrect_penalty=0.3 if kind is planned_best else -1, beta=beta, delta=delta)
                 told = (kind.__name__, baseline, seed, beta)
                 assert abs(ours["loss"] - loss.detach()) <= 1e-6 * max(1, abs(loss.item())), (told, ours["loss"], loss)
                 assert (ours["gradients"] - leaf.grad).abs().max() <= 1e-6 * max(1, leaf.grad.abs().max()), told

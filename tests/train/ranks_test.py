@@ -15,7 +15,7 @@ import toy_runs
 from toy_runs import ENV, EXACT, command, curve, refused, root, run_file, start, whole
 
 toy_runs.LM = os.path.abspath(sys.argv[1])
-ONE = {"data": {"rows_at_once": 1}, "schedule": {"steps": 20, "warmup_steps": 2}}
+ONE = {"data": {"micro_batch_size": 1}, "schedule": {"steps": 20, "warmup_steps": 2}}
 
 
 def near(a, b, tolerance):
@@ -111,6 +111,6 @@ for name, everybody in (("told_one", False), ("told_all", True)):
 done = start("wrong", "--ranks", "2", data={"train": ["/nowhere"]})
 refused("no such data", done, "/nowhere/tokens.json: No such file", code=2)
 assert done.stderr.count("/nowhere") == 1, done.stderr
-refused("rows that cannot be shared", start("three", "--ranks", "3"), "three.toml: data.rows_per_step: expected a multiple of rows_at_once (2) times 3 ranks, got 4", code=2)
+refused("rows that cannot be shared", start("three", "--ranks", "3"), "three.toml: data.global_batch_size: expected a multiple of micro_batch_size (2) times 3 ranks, got 4", code=2)
 assert not (root / "runs/three").exists(), "it is told before anything is begun"
 print("ranks share the work, and say who is gone")

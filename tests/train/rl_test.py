@@ -106,7 +106,7 @@ first, second, _ = metrics("grpo")
 assert 0 < first["mismatch/most"] < 1e-3 < second["mismatch/most"], (first, second)
 
 # A run that ends with its seconds: the rate falls with them, and the same command has nothing more to do.
-(root / "timed.toml").write_text((root / (rl_file("by_steps", "hrd", more='wrong_price = 0.5\ncode_temperature = 0\nmin_p = 0.01') + ".toml")).read_text()
+(root / "timed.toml").write_text((root / (rl_file("by_steps", "hrd", more='incorrect_penalty = 0.5\ncode_temperature = 0\nmin_p = 0.01') + ".toml")).read_text()
                                  .replace('kind = "constant"\nsteps = 2', 'kind = "cosine"\nseconds = 6\nfinal_share = 0'))
 ran(LM, "train-rl", "timed.toml", "--device", "cpu")
 timed = metrics("timed")
@@ -240,16 +240,16 @@ same("lost", "ranks")
 pair = json.loads((root / "pairs.jsonl").read_text())
 (root / "rehearsed.jsonl").write_text("".join(json.dumps(pair | {"plan": plan}) + "\n" for plan in ("One.", "Elements.", "A kernel.", "For all.", "One kernel.")))
 ran(NEREID, "train", "data", "rehearsed.jsonl", "-o", "rehearsed", "-t", "tokenizer.json")
-REHEARSAL = 'staleness = 0\n[rehearsal]\ntrain = ["rehearsed"]\nrows = 2\nweight = 0.5'
+REHEARSAL = 'staleness = 0\n[sft_mix]\ntrain = ["rehearsed"]\nrows = 2\nweight = 0.5'
 ran(LM, "train-rl", rl_file("rehearsed", "grpo", more=REHEARSAL) + ".toml", "--device", "cpu")
-losses = [line["rehearsal_loss"] for line in metrics("rehearsed")]
+losses = [line["sft_mix_loss"] for line in metrics("rehearsed")]
 assert len(set(losses)) == 2 and all(loss > 0.01 for loss in losses), losses
 (root / "sft_once.toml").write_text(f'[model]\nstart_from = "training/sft/checkpoints/step-00000140/model"\n[data]\ntrain = ["rehearsed"]\nsequence_length = {length}\nrows_per_step = 2\n'
                                     '[schedule]\nsteps = 1\n[machine]\nprecision = "float32"\n')
 ran(LM, "train-sft", "sft_once.toml", "--device", "cpu")
 assert abs(losses[0] / metrics("sft_once")[0]["loss"] - 1) < 1e-5, (losses, metrics("sft_once"))
 first, plain = metrics("rehearsed")[0], metrics("whole0")[0]
-assert first["loss"] == plain["loss"] and first["gradient_norm"] != plain["gradient_norm"] and "rehearsal_loss" not in plain
+assert first["loss"] == plain["loss"] and first["gradient_norm"] != plain["gradient_norm"] and "sft_mix_loss" not in plain
 process = started(rl_file("rehearsed_killed", "grpo", more=REHEARSAL))
 process.stdout.readline()
 time.sleep(0.1)
@@ -260,9 +260,9 @@ ran(LM, "train-rl", "rehearsed_killed.toml", "--device", "cpu")
 same("rehearsed_killed", "rehearsed")
 ran(LM, "train-rl", rl_file("rehearsed_ranks", "grpo", steps=1, more=REHEARSAL) + ".toml", "--device", "cpu", "--ranks", "2")
 for a, b in zip(metrics("rehearsed_ranks"), metrics("rehearsed")):
-    for figure in ("rehearsal_loss", "loss", "gradient_norm", "reward"):
+    for figure in ("sft_mix_loss", "loss", "gradient_norm", "reward"):
         assert abs(a[figure] - b[figure]) <= 2e-3 * max(1, abs(b[figure])), (figure, a, b)
-assert "rehearsal.rows: expected a multiple of the 2 ranks, got 3" in ran(
+assert "sft_mix.rows: expected a multiple of the 2 ranks, got 3" in ran(
     LM, "train-rl", rl_file("rows", "grpo", more=REHEARSAL.replace("rows = 2", "rows = 3")) + ".toml", "--device", "cpu", "--ranks", "2", code=2).stderr
 (root / "pairs_of_others.jsonl").write_text(json.dumps(pair) + "\n")
 shutil.rmtree(root / "rehearsed")
@@ -272,14 +272,14 @@ assert "was made with other data to rehearse than rehearsed holds now" in ran(LM
 (root / "tokenizer2.json").write_text((root / "tokenizer.json").read_text() + " ")
 another = (root / rl_file("another", "grpo", more=REHEARSAL)).with_suffix(".toml")
 another.write_text(another.read_text().replace('tokenizer = "tokenizer.json"', 'tokenizer = "tokenizer2.json"'))
-assert "another.toml: rehearsal.train: rehearsed was made with another tokenizer" in ran(LM, "train-rl", "another.toml", "--device", "cpu", code=2).stderr
+assert "another.toml: sft_mix.train: rehearsed was made with another tokenizer" in ran(LM, "train-rl", "another.toml", "--device", "cpu", code=2).stderr
 
 # What was right and fast is copied; without a clock all is as fast, and there is nothing to copy.
 out = [json.loads(line) for line in ran(LM, "train-rl", rl_file("best", "best", steps=1) + ".toml", "--device", "cpu", "--json").stdout.splitlines()]
 assert all(line["loss"] == 0 and line["gradient_norm"] == 0 for line in out) and all(r["advantage"] == 0 for r in rollouts("best")), out
 
 # With a price of plans there is, where some are wrong: their plans alone are pushed away, and what is right is written more often.
-out = [json.loads(line) for line in ran(LM, "train-rl", rl_file("planned", "best", steps=1, more="plan_price = 0.5") + ".toml", "--device", "cpu", "--json").stdout.splitlines()]
+out = [json.loads(line) for line in ran(LM, "train-rl", rl_file("planned", "best", steps=1, more="plan_incorrect_penalty = 0.5") + ".toml", "--device", "cpu", "--json").stdout.splitlines()]
 groups = {}
 for r in rollouts("planned"):
     assert r["advantage"] == 0, r
@@ -288,10 +288,10 @@ mixed = [group for group in groups.values() if len({right for right, _ in group}
 assert mixed and out[0]["gradient_norm"] > 0 and all((worth > 0) == right for group in mixed for right, worth in group), (out, groups)
 assert all(worth == 0 for group in groups.values() if group not in mixed for _, worth in group), groups
 
-# Where a task's forward is told and the prompts have a begin.md, answers begin with it: it is part of each text, and nothing of it is learnt; stopped and resumed, too.
+# Where a task's forward is told and the prompts have a prefill.md, answers begin with it: it is part of each text, and nothing of it is learnt; stopped and resumed, too.
 folder = root / "told"
 shutil.copytree(toy_writer.REPOSITORY / "python/nereid/prompts", folder / "prompts")
-(folder / "prompts/begin.md").write_text("<think>\n{{steps}}\n")
+(folder / "prompts/prefill.md").write_text("<think>\n{{steps}}\n")
 shutil.copy(root / "tokenizer.json", folder)
 (folder / "tasks.jsonl").write_text(json.dumps(json.loads((root / "tasks.jsonl").read_text()) | {"forward": "One kernel for\n"}) + "\n")
 for name in ("begun", "begun_stopped"):

@@ -38,14 +38,14 @@ def replace(table, **values):
 def toy(tables, root):
     """The same at toy size."""
     replace(tables["model"], start_from="start", tokenizer=str(tokenizer), max_position_embeddings=2048, **SHAPE)
-    replace(tables["data"], train=["data"], held_out=["data"], sequence_length=2048 if "rl" in tables else 128, rows_per_step=2, rows_at_once=1)
+    replace(tables["data"], train=["data"], held_out=["data"], sequence_length=2048 if "rl" in tables else 128, global_batch_size=2, micro_batch_size=1)
     schedule = tables["schedule"]
     if schedule.pop("seconds", None):
         schedule["steps"] = 2
     replace(schedule, steps=2, warmup_steps=1, decay_steps=1)
     replace(tables["machine"], precision="float32")  # without a GPU bfloat16 is slow
-    if "rehearsal" in tables:
-        replace(tables["rehearsal"], data=["data"], train=["data"], rows_per_step=1, rows=1)
+    if "sft_mix" in tables:
+        replace(tables["sft_mix"], data=["data"], train=["data"], global_batch_size=1, rows=1)
     if "rl" in tables:
         rl = tables["rl"]
         replace(rl, tokenizer=str(tokenizer), prompts_per_step=2, samples=2, most_tokens=24, held_out_tasks=1, sequences=4)
@@ -62,7 +62,7 @@ with tempfile.TemporaryDirectory() as folder:
     (root / "lines.jsonl").write_text("".join(json.dumps({"prompt": f"x = {i}", "answer": f"y = x + {i}<|im_end|>"}) + "\n" for i in range(20)))
     subprocess.run([NEREID, "train", "data", "lines.jsonl", "-o", "data", "-t", str(tokenizer)], cwd=root, env=ENV, check=True, stdout=subprocess.DEVNULL)
     written(root / "start.toml", {"model": {**SHAPE, "vocab_size": VOCAB, "max_position_embeddings": 2048, "eos_token_id": 2},
-                                  "data": {"train": ["data"], "sequence_length": 128, "rows_per_step": 2}, "schedule": {"steps": 1}, "machine": {"precision": "float32"}})
+                                  "data": {"train": ["data"], "sequence_length": 128, "global_batch_size": 2}, "schedule": {"steps": 1}, "machine": {"precision": "float32"}})
     subprocess.run([LM, "train-sft", "start.toml", "--device", "cpu"], cwd=root, env=ENV, check=True, capture_output=True)
     (root / "training/start/checkpoints/step-00000001/model").rename(root / "start")
     files = sorted((REPOSITORY / "runs").glob("*.toml"))

@@ -65,7 +65,7 @@ assert len(events) == kills + 1
 # What is computed again, and how many rows go at once, changes nothing, or next to nothing.
 whole("kept", machine={"recompute": False})
 assert curve("kept", *EXACT) == curve("plain", *EXACT)
-whole("one_at_once", data={"rows_at_once": 1})
+whole("one_at_once", data={"micro_batch_size": 1})
 for (a,), (b,) in zip(curve("one_at_once", "loss")[:10], curve("plain", "loss")):
     assert abs(a - b) < 1e-4, (a, b)
 whole("bf16", machine={"precision": "bfloat16"})

@@ -1,4 +1,4 @@
-"""Token shards written by hand, from docs/training.md alone: a second opinion on the format."""
+"""Token shards written by hand, from docs/data.md alone: a second opinion on the format."""
 import json
 import pathlib
 import struct

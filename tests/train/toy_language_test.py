@@ -98,8 +98,8 @@ max_position_embeddings = {length}
 [data]
 train = ["data"]
 sequence_length = {length}
-rows_per_step = 8
-rows_at_once = 8
+global_batch_size = 8
+micro_batch_size = 8
 [optimizer]
 learning_rate = 0.005
 [schedule]
@@ -123,7 +123,7 @@ def learn(name, objective, steps=9):
 start_from = "{last}/model"
 [data]
 sequence_length = {length}
-rows_at_once = 16
+micro_batch_size = 16
 [optimizer]
 learning_rate = 0.0004
 weight_decay = 0

@@ -43,7 +43,7 @@ max_position_embeddings = {length}
 [data]
 train = ["data"]
 sequence_length = {length}
-rows_per_step = 1
+global_batch_size = 1
 [optimizer]
 learning_rate = 0.005
 [schedule]

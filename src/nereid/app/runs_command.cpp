@@ -14,7 +14,7 @@
 namespace nereid::app {
 namespace {
 
-constexpr const char* kRunsExamples = R"(A run's folder holds metrics.jsonl (docs/training.md).
+constexpr const char* kRunsExamples = R"(A run's folder holds metrics.jsonl (docs/sft.md).
 
 Examples:
   nereid runs                                  the runs below ./training, the newest first

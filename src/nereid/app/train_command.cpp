@@ -24,7 +24,7 @@ constexpr const char* kTrainExamples = R"(Examples:
   nereid train sft runs/small-sft.toml --ranks 2   on two GPUs
   nereid runs page training/tiny -o tiny.html
 
-docs/training.md: run files, the lines that `data` reads, what a run leaves.)";
+docs/data.md: lines and token shards. docs/sft.md: run files and what a run writes. docs/rl.md: objectives.)";
 
 struct TrainDataOptions {
   std::vector<std::string> inputs;

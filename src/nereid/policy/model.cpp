@@ -126,9 +126,9 @@ Result<Question> ModelProposer::question(const Request& request, std::vector<int
     question.temperature = 1 + kHotter * request.round, question.top_p = kKeptWhereHot;
   }
   NEREID_TRY(question.messages, conversation(prompts_, kTaskName, request));
-  if (!prompts_.begin.empty() && request.trace != nullptr && request.attempts.empty()) {
-    NEREID_TRY(question.begins, prompts_.begins_with(lower::told_forward(*request.trace, request.source)));
-    if (request.round > 0 && !question.begins.empty()) question.begins.resize(1);  // what is greedy was had
+  if (!prompts_.prefill.empty() && request.trace != nullptr && request.attempts.empty()) {
+    NEREID_TRY(question.prefills, prompts_.prefills_for(lower::told_forward(*request.trace, request.source)));
+    if (request.round > 0 && !question.prefills.empty()) question.prefills.resize(1);  // what is greedy was had
   }
   return question;
 }

@@ -25,9 +25,9 @@ struct ModelOptions {
 // hotter, but only where the model doubts: elsewhere its likeliest token has nearly all of what is kept.
 //
 // It is asked with the prompts in its folder's prompts/, where there are some (what it was taught with), else
-// with everybody's. It repairs where these have a repair.md that is not empty. Where they have a begin.md the program is
+// with everybody's. It repairs where these have a repair.md that is not empty. Where they have a prefill.md the program is
 // read for it: each answer begins as that says, with the traced forward ({{steps}}, lower/told_steps.h), and it goes on from there; samples 1, 2, ...
-// as begin-1.md, begin-2.md, ... say, where these are there, and they are greedy, too.
+// as prefill-1.md, prefill-2.md, ... say, where these are there, and they are greedy, too.
 class ModelProposer : public Proposer {
  public:
   // Looks at the folder, and loads the model in the background. An Error (blamed on the input) names what is

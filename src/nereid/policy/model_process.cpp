@@ -217,7 +217,7 @@ std::unique_ptr<ModelProcess::Answers> ModelProcess::ask(const Question& questio
                {"samples", question.samples},
                {"seed", static_cast<int64_t>(question.seed)},
                {"enough", question.enough}};
-  if (!question.begins.empty()) line["begin"] = question.begins;
+  if (!question.prefills.empty()) line["prefill"] = question.prefills;
   if (question.temperature) line["temperature"] = *question.temperature;
   if (question.top_p) line["top_p"] = *question.top_p;
   if (question.most_tokens > 0) line["most_tokens"] = question.most_tokens;

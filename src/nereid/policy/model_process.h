@@ -27,9 +27,9 @@ namespace nereid::policy {
 
 struct Question {
   std::vector<Message> messages{};
-  // Of each answer: what is written goes on from there, and begins with it. Sample s has the s-th, and is greedy;
+  // Of each answer: what is written goes on from there, and starts with it. Sample s has the s-th, and is greedy;
   // those for which there is none have the first.
-  std::vector<std::string> begins{};
+  std::vector<std::string> prefills{};
   std::vector<int> samples{};           // sample 0 is greedy
   uint64_t seed = 0;                    // each sample has its own, made of it
   std::optional<double> temperature{}, top_p{};  // else the checkpoint's own word, else 1

@@ -67,12 +67,12 @@ TEST(ModelProcess, SaysHowSamplesAreDrawn) {
   const auto heard = folder->path() / "heard";
   const auto process = scripted("read -r question; echo \"$question\" > " + heard.string() + R"(; echo '{"id": 0, "over": true}'; read -r question)");
   Question hot = kQuestion;
-  hot.temperature = 1.5, hot.top_p = 0.98, hot.begins = {"<think>#1"};
+  hot.temperature = 1.5, hot.top_p = 0.98, hot.prefills = {"<think>#1"};
   ASSERT_TRUE(process->ask(hot)->next(kSoon).ok());
   const auto line = read_file(heard);
   ASSERT_TRUE(line.ok());
   EXPECT_THAT(*line, HasSubstr("\"temperature\":1.5,\"top_p\":0.98"));
-  EXPECT_THAT(*line, HasSubstr(R"("begin":["<think>#1"])"));
+  EXPECT_THAT(*line, HasSubstr(R"("prefill":["<think>#1"])"));
 }
 
 // While one sample is judged others are written: more than a pipe holds, and nobody asks for it.

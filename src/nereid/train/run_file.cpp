@@ -70,13 +70,13 @@ void read_data(TomlTable& root, DataSettings& data, bool own_data) {
   }
   table->integer("sequence_length", data.sequence_length, 2, 1 << 24);
   if (!own_data) {
-    table->required("rows_per_step", "how many rows one step takes");
-    table->integer("rows_per_step", data.rows_per_step, 1, 1 << 20);
+    table->required("global_batch_size", "how many rows one step takes");
+    table->integer("global_batch_size", data.global_batch_size, 1, 1 << 20);
     table->integer("window", data.window, 1, 1 << 20);
   }
-  table->integer("rows_at_once", data.rows_at_once, 1, 1 << 20);
-  if (data.rows_per_step > 0 && data.rows_per_step % data.rows_at_once != 0)
-    table->wrong("rows_at_once", fmt::format("a divisor of rows_per_step ({})", data.rows_per_step));
+  table->integer("micro_batch_size", data.micro_batch_size, 1, 1 << 20);
+  if (data.global_batch_size > 0 && data.global_batch_size % data.micro_batch_size != 0)
+    table->wrong("micro_batch_size", fmt::format("a divisor of global_batch_size ({})", data.global_batch_size));
 }
 
 void read_optimizer(TomlTable& root, OptimizerSettings& optimizer) {

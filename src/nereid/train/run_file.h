@@ -1,5 +1,5 @@
 // A run file, runs/*.toml: all that one training run is told, read into the structs of the parts it
-// configures. docs/training.md names every key.
+// configures. docs/sft.md names every key.
 #pragma once
 
 #include <filesystem>
@@ -28,8 +28,8 @@ struct DataSettings {
   std::vector<std::string> train;     // folders that `nereid train data` wrote
   std::vector<std::string> held_out;  // ... whose loss is looked at, and not trained on
   int64_t sequence_length = 4096;     // tokens of a row
-  int64_t rows_per_step = 0;          // of all ranks together
-  int64_t rows_at_once = 1;           // of one rank in one forward; the rest is accumulated
+  int64_t global_batch_size = 0;          // of all ranks together
+  int64_t micro_batch_size = 1;           // of one rank in one forward; the rest is accumulated
   int64_t window = 4096;              // documents that are packed together
 };
 

@@ -16,8 +16,8 @@ num_attention_heads = 4
 num_key_value_heads = 2
 [data]
 train = ["a", "b"]
-rows_per_step = 8
-rows_at_once = 2
+global_batch_size = 8
+micro_batch_size = 2
 [schedule]
 kind = "warmup-stable-decay"
 steps = 100
@@ -86,8 +86,8 @@ TEST(RunFile, RefusesKeysThatNobodyReads) {
 TEST(RunFile, RefusesWhatCannotBe) {
   EXPECT_EQ(error_of(replaced("num_key_value_heads = 2", "num_key_value_heads = 3")),
             "x.toml:8: model.num_key_value_heads: expected a divisor of num_attention_heads (4), got 3");
-  EXPECT_EQ(error_of(replaced("rows_at_once = 2", "rows_at_once = 3")),
-            "x.toml:12: data.rows_at_once: expected a divisor of rows_per_step (8), got 3");
+  EXPECT_EQ(error_of(replaced("micro_batch_size = 2", "micro_batch_size = 3")),
+            "x.toml:12: data.micro_batch_size: expected a divisor of global_batch_size (8), got 3");
   EXPECT_EQ(error_of(replaced("steps = 100", "steps = 25")),
             "x.toml:15: schedule.steps: expected at least warmup_steps + decay_steps (30), got 25");
   EXPECT_EQ(
@@ -103,8 +103,8 @@ TEST(RunFile, NamesWhatIsMissing) {
             "x.toml:1: model: expected a table [model], but it is missing\n"
             "x.toml:1: data: expected a table [data], but it is missing\n"
             "x.toml:1: schedule: expected a table [schedule], but it is missing");
-  EXPECT_EQ(error_of(replaced("rows_per_step = 8\n", "")),
-            "x.toml:9: data.rows_per_step: expected how many rows one step takes, but it is missing");
+  EXPECT_EQ(error_of(replaced("global_batch_size = 8\n", "")),
+            "x.toml:9: data.global_batch_size: expected how many rows one step takes, but it is missing");
 }
 
 TEST(RunFile, TellsWhereTheFileIsNoToml) {

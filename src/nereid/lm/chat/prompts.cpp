@@ -34,7 +34,7 @@ Result<Prompts> Prompts::load(const std::filesystem::path& folder) {
   NEREID_TRY(auto tried, fill(prompts.task, {{"name", ""}, {"source", ""}}, (folder / "task.md").string()));
   NEREID_TRY(tried, fill(prompts.repair, {{"evidence", ""}}, (folder / "repair.md").string()));
   std::string hashes = sha256_hex(prompts.system) + sha256_hex(prompts.task) + sha256_hex(prompts.repair);
-  const auto read_begin = [&](const std::filesystem::path& file, std::string& into) -> Result<bool> {
+  const auto read_prefill = [&](const std::filesystem::path& file, std::string& into) -> Result<bool> {
     if (std::error_code ignored; !std::filesystem::exists(file, ignored)) return false;
     NEREID_TRY(into, read_file(file, size_t{1} << 20));
     while (into.ends_with('\n')) into.pop_back();
@@ -42,30 +42,30 @@ Result<Prompts> Prompts::load(const std::filesystem::path& folder) {
     if (!into.empty()) hashes += sha256_hex(into);
     return !into.empty();
   };
-  NEREID_TRY(bool more, read_begin(folder / "begin.md", prompts.begin));
+  NEREID_TRY(bool more, read_prefill(folder / "prefill.md", prompts.prefill));
   for (int number = 1; more; ++number) {
     std::string other;
-    NEREID_TRY(more, read_begin(folder / fmt::format("begin-{}.md", number), other));
+    NEREID_TRY(more, read_prefill(folder / fmt::format("prefill-{}.md", number), other));
     if (more) prompts.otherwise.push_back(std::move(other));
   }
   prompts.hash = sha256_hex(hashes);
   return prompts;
 }
 
-Result<std::vector<std::string>> Prompts::begins_with(const std::string& steps) const {
-  std::vector<std::string> begins;
-  if (begin.empty() || steps.empty()) return begins;
+Result<std::vector<std::string>> Prompts::prefills_for(const std::string& steps) const {
+  std::vector<std::string> prefills;
+  if (prefill.empty() || steps.empty()) return prefills;
   const std::map<std::string, std::string> values = {{"steps", steps.substr(0, steps.find_last_not_of('\n') + 1)}};
-  NEREID_TRY(begins.emplace_back(), fill(begin, values, "begin.md"));
+  NEREID_TRY(prefills.emplace_back(), fill(prefill, values, "prefill.md"));
   for (const std::string& other : otherwise) {
-    NEREID_TRY(begins.emplace_back(), fill(other, values, fmt::format("begin-{}.md", begins.size() - 1)));
+    NEREID_TRY(prefills.emplace_back(), fill(other, values, fmt::format("prefill-{}.md", prefills.size() - 1)));
   }
-  return begins;
+  return prefills;
 }
 
-Result<std::string> Prompts::begin_with(const std::string& steps) const {
-  NEREID_TRY(auto begins, begins_with(steps));
-  return begins.empty() ? std::string() : std::move(begins.front());
+Result<std::string> Prompts::prefill_for(const std::string& steps) const {
+  NEREID_TRY(auto prefills, prefills_for(steps));
+  return prefills.empty() ? std::string() : std::move(prefills.front());
 }
 
 Result<std::vector<ChatMessage>> Prompts::ask(const std::string& name, const std::string& source) const {

@@ -21,19 +21,19 @@ struct Prompts {
   std::string system;  // empty: nothing is said before the question
   std::string task, repair;
   // How an answer to a task begins, for a model that goes on from there; empty: it begins by itself.
-  std::string begin;
+  std::string prefill;
   // How its samples 1, 2, ... do, which are greedy then: other choices, each as likely right as the first.
   std::vector<std::string> otherwise;
   std::string hash;  // of all of them: a part of who answers
 
-  // system.md, task.md and repair.md of a folder, and begin.md, begin-1.md, begin-2.md, ... where they are there, without
+  // system.md, task.md and repair.md of a folder, and prefill.md, prefill-1.md, prefill-2.md, ... where they are there, without
   // line ends behind.
   static Result<Prompts> load(const std::filesystem::path& folder);
 
-  // `begin` and `otherwise` for a task whose traced forward is this in words (lower/told_steps.h, told_forward); `begin`
+  // `prefill` and `otherwise` for a task whose traced forward is this in words (lower/told_steps.h, told_forward); `prefill`
   // alone; empty where the model has none, or nothing is told.
-  Result<std::vector<std::string>> begins_with(const std::string& steps) const;
-  Result<std::string> begin_with(const std::string& steps) const;
+  Result<std::vector<std::string>> prefills_for(const std::string& steps) const;
+  Result<std::string> prefill_for(const std::string& steps) const;
 
   // The question for a kernel for the file of this name and source.
   Result<std::vector<ChatMessage>> ask(const std::string& name, const std::string& source) const;

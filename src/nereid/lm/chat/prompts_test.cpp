@@ -38,22 +38,22 @@ TEST(Prompts, AFolderOfAModelMayHaveItsOwn) {
   EXPECT_EQ((*briefly)[0].role, "user");
   EXPECT_EQ((*briefly)[0].content, "class Model: pass");
 
-  EXPECT_TRUE(Prompts::load(folder / "prompts")->begins_with("#1 relu(x)\n")->empty());
+  EXPECT_TRUE(Prompts::load(folder / "prompts")->prefills_for("#1 relu(x)\n")->empty());
   const auto write = [&](const char* file, const char* text) {
     ASSERT_TRUE(write_file_atomically(folder / "prompts" / file, text).ok());
   };
-  write("begin.md", "<think>\n{{steps}}\n");
-  write("begin-1.md", "<think>\n{{steps}}\nFused:\n");
-  write("begin-3.md", "not behind another");
+  write("prefill.md", "<think>\n{{steps}}\n");
+  write("prefill-1.md", "<think>\n{{steps}}\nFused:\n");
+  write("prefill-3.md", "not behind another");
   const auto begun = Prompts::load(folder / "prompts");
-  EXPECT_THAT(*begun->begins_with("#1 relu(x)\n"),
+  EXPECT_THAT(*begun->prefills_for("#1 relu(x)\n"),
               testing::ElementsAre("<think>\n#1 relu(x)", "<think>\n#1 relu(x)\nFused:"));
-  EXPECT_EQ(*begun->begin_with("#1 relu(x)\n"), "<think>\n#1 relu(x)");
-  EXPECT_EQ(*begun->begin_with(""), "");
+  EXPECT_EQ(*begun->prefill_for("#1 relu(x)\n"), "<think>\n#1 relu(x)");
+  EXPECT_EQ(*begun->prefill_for(""), "");
   const std::string hash = begun->hash;
-  write("begin-1.md", "{{what}}");
-  EXPECT_THAT(Prompts::load(folder / "prompts").error().message, HasSubstr("begin-1.md:1: nothing is called '{{what}}'"));
-  write("begin-1.md", "Simply");
+  write("prefill-1.md", "{{what}}");
+  EXPECT_THAT(Prompts::load(folder / "prompts").error().message, HasSubstr("prefill-1.md:1: nothing is called '{{what}}'"));
+  write("prefill-1.md", "Simply");
   EXPECT_NE(Prompts::load(folder / "prompts")->hash, hash);
   std::filesystem::remove_all(folder);
 }

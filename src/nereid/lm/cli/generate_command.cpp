@@ -33,7 +33,7 @@ constexpr const char* kGenerateExamples = R"(Examples:
 
 MODEL is a folder with config.json, safetensors and tokenizer.json, of the Qwen3, Qwen2 (2.5) or Llama 3 family; the one that comes with Nereid knows tasks and nothing else. Each line of prompts.jsonl
 is {"prompt": "..."}, {"messages": [{"role": "user", "content": "..."}, ...]} (as the model was taught: chat_template.jinja or tokenizer_config.json
-says how; with "begin": "..." each answer begins so and `text` is what follows) or {"tokens": [...]}; answers come as they are done, and name their line by `index`, from 0. Temperature, top-k and top-p
+says how; with "prefill": "..." each answer begins so and `text` is what follows) or {"tokens": [...]}; answers come as they are done, and name their line by `index`, from 0. Temperature, top-k and top-p
 are those of generation_config.json where not given. The same seed gives the same samples, whatever else is generated beside them.
 
 A JSON object has `index`, `sample`, `text`, `tokens`, `logprobs` (under the model), `drawn_logprobs` (under the distribution that was drawn from),
@@ -95,8 +95,8 @@ Result<std::vector<int64_t>> prompt_of(const Json& document, const std::string& 
   if (conversation) {
     NEREID_TRY(const auto messages, lm::chat_messages(conversation->json(), where + ".messages"));
     NEREID_TRY(auto ids, encode_chat(reader, messages, options));
-    NEREID_TRY(const std::string begin, root.text_at("begin", kMostPrompt));
-    NEREID_TRY(const auto begun, encode(reader.encoder, begin, /*special=*/false));
+    NEREID_TRY(const std::string prefill, root.text_at("prefill", kMostPrompt));
+    NEREID_TRY(const auto begun, encode(reader.encoder, prefill, /*special=*/false));
     ids.insert(ids.end(), begun.begin(), begun.end());
     return ids;
   }

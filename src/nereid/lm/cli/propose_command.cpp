@@ -2,9 +2,9 @@
 //
 // One JSON object a line. In:
 //   {"id": 3, "messages": [{"role": "user", "content": "..."}], "samples": [0, 1, 2], "seed": 7, "temperature": 1, "top_p": 1, "top_k": 0,
-//    "most_tokens": 4096, "enough": 0, "begin": []}
+//    "most_tokens": 4096, "enough": 0, "prefill": []}
 //                        sample 0 is greedy; the others are drawn, each by the seed and its own number, so that it is the same whatever is asked beside it.
-//                        What is not given is generation_config.json's; `enough`: so many that are done end the others; `begin`: what answers
+//                        What is not given is generation_config.json's; `enough`: so many that are done end the others; `prefill`: what answers
 //                        begin with, which is not generated: sample s with the s-th, greedily, and those for which there is none with the first
 //   {"cancel": 3}        nothing more is said of it
 //   {"go": true}         with --turns: it computes until {"go": false}, and says {"holds": true} when it has stopped
@@ -171,24 +171,24 @@ class Proposing {
     groups_.erase(found);
   }
 
-  Result<std::vector<std::string>> read_begins(const JsonField& root) {
-    std::vector<std::string> begins;
-    NEREID_TRY(const auto list, root.find("begin"));
+  Result<std::vector<std::string>> read_prefills(const JsonField& root) {
+    std::vector<std::string> prefills;
+    NEREID_TRY(const auto list, root.find("prefill"));
     if (list) {
       NEREID_TRY_STATUS(list->each(1 << 16, [&](const JsonField& field) -> Status {
-        NEREID_TRY(begins.emplace_back(), field.text(kMostLine));
+        NEREID_TRY(prefills.emplace_back(), field.text(kMostLine));
         return ok_status();
       }));
     }
-    if (begins.empty()) begins.emplace_back();
-    return begins;
+    if (prefills.empty()) prefills.emplace_back();
+    return prefills;
   }
 
   Status add(const JsonField& root, int64_t id) {
     NEREID_TRY(const JsonField messages, root.at("messages"));
     NEREID_TRY(const auto conversation, lm::chat_messages(messages.json(), "request.messages"));
     NEREID_TRY(const std::string text, lm::render_chat(chat_, conversation));
-    NEREID_TRY(const auto begins, read_begins(root));
+    NEREID_TRY(const auto prefills, read_prefills(root));
     lm::DrawParameters drawn;
     const auto number = [&](const char* name, double otherwise, double& into) -> Status {
       NEREID_TRY(const auto field, root.find(name));
@@ -208,15 +208,15 @@ class Proposing {
     NEREID_TRY(const auto samples, root.at("samples"));
     NEREID_TRY_STATUS(samples.each(1 << 16, [&](const JsonField& field) -> Status {
       NEREID_TRY(const int64_t sample, field.integer(0, kMostSampleNumber));
-      const size_t begin = std::cmp_less(sample, begins.size()) ? static_cast<size_t>(sample) : 0;
+      const size_t begin = std::cmp_less(sample, prefills.size()) ? static_cast<size_t>(sample) : 0;
       alike[begin].push_back(group.samples.size());
-      group.samples.emplace_back(sample, tokenizer_).text = begins[begin];
+      group.samples.emplace_back(sample, tokenizer_).text = prefills[begin];
       return ok_status();
     }));
     if (group.samples.empty()) return samples.expected("at least one sample");
     for (auto& [begin, places] : alike) {
       std::vector<lm::TokenId> ids;
-      NEREID_TRY_STATUS(encoder_.encode(text + begins[begin], {}, ids));
+      NEREID_TRY_STATUS(encoder_.encode(text + prefills[begin], {}, ids));
       lm::GenerationRequest request{.prompt = {ids.begin(), ids.end()}, .end_tokens = said_.eos_token_ids};
       request.most_new = most_new;
       for (const size_t place : places) {

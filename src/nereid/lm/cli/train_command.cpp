@@ -48,7 +48,7 @@ std::pair<CLI::App*, std::shared_ptr<TrainCommand>> add_train_command(CLI::App& 
                                                            Status (*train)(const train::TrainOptions&)) {
   auto options = std::make_shared<TrainCommand>();
   auto* command = app.add_subcommand(name, what);
-  command->add_option("RUN", options->run.run_file, "A run file: docs/training.md")->required();
+  command->add_option("RUN", options->run.run_file, "A run file: docs/sft.md")->required();
   command->add_option("-o,--output", options->run.folder, "The run's folder; training/NAME where not given");
   command->add_option("--device", options->run.device, "auto, cpu, cuda or cuda:N")->capture_default_str();
   command->add_option("--ranks", options->run.ranks, "Processes that share the work: one a GPU")

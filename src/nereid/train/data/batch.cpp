@@ -16,9 +16,9 @@ int64_t targets_of(const TokenSet& set, uint64_t document) {
 
 Result<BatchMaker> BatchMaker::create(const TokenSet& set, const BatchSettings& settings,
                                       const Place& place) {
-  if (settings.rows_per_step % (settings.rows_at_once * settings.ranks) != 0)
-    return input_error("rows_per_step ({}) is no multiple of rows_at_once ({}) times {} ranks",
-                       settings.rows_per_step, settings.rows_at_once, settings.ranks);
+  if (settings.global_batch_size % (settings.micro_batch_size * settings.ranks) != 0)
+    return input_error("global_batch_size ({}) is no multiple of micro_batch_size ({}) times {} ranks",
+                       settings.global_batch_size, settings.micro_batch_size, settings.ranks);
   uint64_t too_long = 0, answerless = 0;
   std::vector<uint32_t> lengths(set.documents());
   for (uint64_t d = 0; d < set.documents(); ++d) {
@@ -36,8 +36,8 @@ Result<BatchMaker> BatchMaker::create(const TokenSet& set, const BatchSettings& 
 
 Result<StepData> BatchMaker::next() {
   StepData step;
-  const int64_t own = settings_.rows_per_step / settings_.ranks, first = settings_.rank * own;
-  for (int64_t r = 0; r < settings_.rows_per_step; ++r) {
+  const int64_t own = settings_.global_batch_size / settings_.ranks, first = settings_.rank * own;
+  for (int64_t r = 0; r < settings_.global_batch_size; ++r) {
     const Row& row = packer_.next();
     for (const uint64_t document : row) {
       step.targets += targets_of(*set_, document);
@@ -45,8 +45,8 @@ Result<StepData> BatchMaker::next() {
       ++step.documents;
     }
     if (r < first || r >= first + own) continue;
-    if ((r - first) % settings_.rows_at_once == 0)
-      step.batches.push_back({.rows = settings_.rows_at_once,
+    if ((r - first) % settings_.micro_batch_size == 0)
+      step.batches.push_back({.rows = settings_.micro_batch_size,
                               .row_length = settings_.packing.row_length,
                               .tokens = {},
                               .targets = {},

@@ -34,15 +34,15 @@ struct StepData {
 
 struct BatchSettings {
   PackingSettings packing;
-  int64_t rows_per_step = 1, rows_at_once = 1;
+  int64_t global_batch_size = 1, micro_batch_size = 1;
   int64_t rank = 0, ranks = 1;
 };
 
-// All ranks go through the same rows; each reads the tokens of its own: rows_per_step / ranks that lie
+// All ranks go through the same rows; each reads the tokens of its own: global_batch_size / ranks that lie
 // together.
 class BatchMaker {
  public:
-  // An error where rows_per_step is not a multiple of rows_at_once * ranks.
+  // An error where global_batch_size is not a multiple of micro_batch_size * ranks.
   static Result<BatchMaker> create(const TokenSet& set, const BatchSettings& settings,
                                    const Place& place = {});
 

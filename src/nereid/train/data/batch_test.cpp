@@ -14,7 +14,7 @@ class Batches : public testing::Test {
   TokenSet set() const { return TokenSet::open({(folder_.path() / "a").string()}).value(); }
   TemporaryFolder folder_ = TemporaryFolder::create().value();
   const BatchSettings settings_{
-      .packing = {.row_length = 64, .window = 30, .seed = 2}, .rows_per_step = 4, .rows_at_once = 2};
+      .packing = {.row_length = 64, .window = 30, .seed = 2}, .global_batch_size = 4, .micro_batch_size = 2};
 };
 
 // Each place of each row against the document it came from.
@@ -125,7 +125,7 @@ TEST_F(Batches, LeaveOutWhatFitsNoRowAndWhatHasNothingToLearn) {
   settings = settings_;
   settings.ranks = 3;
   EXPECT_EQ(BatchMaker::create(set, settings).error().message,
-            "rows_per_step (4) is no multiple of rows_at_once (2) times 3 ranks");
+            "global_batch_size (4) is no multiple of micro_batch_size (2) times 3 ranks");
 }
 
 TEST_F(Batches, ADamagedShardEndsTheStreamWithItsName) {

@@ -1,4 +1,4 @@
-// A shard: documents as tokens, and which of them are answers. docs/training.md has the bytes.
+// A shard: documents as tokens, and which of them are answers. docs/data.md has the bytes.
 #pragma once
 
 #include <atomic>

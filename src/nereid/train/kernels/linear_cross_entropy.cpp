@@ -24,7 +24,7 @@ using torch::autograd::variable_list;
 constexpr int64_t kLogitsAtOnce = int64_t{1} << 27, kLogitsAtOnceInPlace = int64_t{1} << 30, kRowsInStep = 64;
 
 int64_t chunk_of(const at::Tensor& weight, int64_t chunk, bool in_place = false) {
-  return chunk > 0 ? chunk : rows_at_once(weight.size(0), in_place);
+  return chunk > 0 ? chunk : micro_batch_size(weight.size(0), in_place);
 }
 
 // The rows that have a target, and those targets.
@@ -172,7 +172,7 @@ void check_shapes(const at::Tensor& hidden, const at::Tensor& weight, const at::
 
 }  // namespace
 
-int64_t rows_at_once(int64_t vocab, bool in_place) {
+int64_t micro_batch_size(int64_t vocab, bool in_place) {
   return std::max<int64_t>((in_place ? kLogitsAtOnceInPlace : kLogitsAtOnce) / vocab / kRowsInStep, 1) * kRowsInStep;
 }
 

@@ -178,8 +178,8 @@ Tensors objective(const Input& input) {
                                                      {"leave_one_out", Baseline::kLeaveOneOut}};
   ObjectiveSettings settings{.kind = kinds.at(input.told.at("kind")),
                              .baseline = baselines.at(input.told.at("baseline"))};
-  if (input.number("wrong_price") >= 0) settings.wrong_price = input.number("wrong_price");
-  if (input.number("plan_price") >= 0) settings.plan_price = input.number("plan_price");
+  if (input.number("incorrect_penalty") >= 0) settings.incorrect_penalty = input.number("incorrect_penalty");
+  if (input.number("plan_incorrect_penalty") >= 0) settings.plan_incorrect_penalty = input.number("plan_incorrect_penalty");
   settings.beta = input.number("beta");
   settings.delta = input.number("delta");
   const auto numbers = [&](const char* name) {

@@ -1,4 +1,4 @@
-#include "nereid/train/reinforce/judging.h"
+#include "nereid/train/reinforce/scoring.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -80,9 +80,9 @@ TEST_F(AnswerJudgeTest, AnIdleProgramEndsByItselfWhereItsWorkersAreKeptWarm) {
 
 TEST_F(AnswerJudgeTest, EachProgramOfARunIsJudgedOnce) {
   const auto judge = start();
-  Judging judging(*judge, nullptr);
+  Scoring judging(*judge, nullptr);
   for (int step = 0; step < 3; ++step) {
-    JudgingRound round(judging);
+    ScoringRound round(judging);
     for (const size_t index : {2, 0, 1, 3})
       round.add(index, "task", code(fmt::format("{} = 1  # {}\n", index % 2 == 0 ? "good" : "bad", index)));
     round.add(4, "another", code("good = 1"));
@@ -104,13 +104,13 @@ TEST_F(AnswerJudgeTest, WhatIsVerifiedIsTimedApart) {
       AnswerJudge::start(installation_, {.device = "cpu", .jobs = 4, .traces = "/a/folder", .compile_for = 90}, folder_.path() / "log").value();
   const auto clock = AnswerJudge::start(
       installation_, {.device = "cuda", .times = true, .jobs = 4, .time_only = true, .traces = "/a/folder", .timing_width = 0.04}, folder_.path() / "log");
-  Judging judging(*judge, clock->get());
+  Scoring judging(*judge, clock->get());
   // Of held-out tasks nobody asks for times; a later round does.
-  JudgingRound untimed(judging, JudgingRound::Clock::kNone);
+  ScoringRound untimed(judging, ScoringRound::Clock::kNone);
   untimed.add(0, "task", code("good = 1"));
   EXPECT_EQ(untimed.verdicts().value()[0].judged.speedup, 1);
   for (int step = 0; step < 2; ++step) {
-    JudgingRound round(judging);
+    ScoringRound round(judging);
     for (size_t i = 0; const char* word : {"good", "bad", "fault", "good"})
       round.add(i++, "task", code(word));
     round.add(4, "task", code("good = 1"));
@@ -133,7 +133,7 @@ TEST_F(AnswerJudgeTest, WhatIsVerifiedIsTimedApart) {
     EXPECT_EQ(round.slowest_seconds(), step == 0 ? 3 : 0);
   }
   // Handed in before the round before had its times: judged twice, timed once.
-  JudgingRound first(judging), second(judging);
+  ScoringRound first(judging), second(judging);
   for (auto* round : {&first, &second}) round->add(0, "task", code("good = 2"));
   for (auto* round : {&first, &second}) EXPECT_EQ(round->verdicts().value()[0].judged.speedup, 4);
   EXPECT_EQ(std::pair(first.judged(), second.judged()), std::pair(size_t{1}, size_t{1}));
@@ -144,7 +144,7 @@ TEST_F(AnswerJudgeTest, WhatIsVerifiedIsTimedApart) {
   EXPECT_EQ(calls("--traces /a/folder"), 2);
 }
 
-TEST(Judging, OneProgramIsWhatHasOneNormalForm) {
+TEST(Scoring, OneProgramIsWhatHasOneNormalForm) {
   const auto fenced = [](const std::string& source) { return "```python\n" + source + "```\n"; };
   const std::string key = program_key("t", "<think>\none\n</think>\n" + fenced("x = 1\n"));
   EXPECT_EQ(program_key("t", "<think>\nanother\n</think>\nSo:\n" + fenced("x = 1  # one\n\n")), key);
@@ -156,8 +156,8 @@ TEST(Judging, OneProgramIsWhatHasOneNormalForm) {
 
 TEST_F(AnswerJudgeTest, AnAnswerThatKillsTheJudgeIsNoVerdictAndTheOthersHaveTheirs) {
   const auto judge = start();
-  Judging judging(*judge, nullptr);
-  JudgingRound round(judging);
+  Scoring judging(*judge, nullptr);
+  ScoringRound round(judging);
   for (size_t i = 0; i < 40; ++i) round.add(i, "task", code(i == 3 ? "kill" : fmt::format("good = {}", i)));
   const auto verdicts = round.verdicts().value();
   for (size_t i = 0; i < 40; ++i) EXPECT_EQ(verdicts[i].word, i == 3 ? "Error" : "Verified") << i;
@@ -167,21 +167,21 @@ TEST_F(AnswerJudgeTest, AnAnswerThatKillsTheJudgeIsNoVerdictAndTheOthersHaveThei
 
 TEST_F(AnswerJudgeTest, WhatComesLongAfterTheOthersIsNoVerdict) {
   const auto judge = start();
-  Judging judging(*judge, nullptr, 0.1);
+  Scoring judging(*judge, nullptr, 0.1);
   const auto answer = [](size_t i) { return code(fmt::format("{} = {}", i % 16 == 3 ? "slow" : "good", i)); };
-  JudgingRound round(judging);
+  ScoringRound round(judging);
   for (size_t i = 0; i < 20; ++i) round.add(i, "task", answer(i));
   const Stopwatch watch;
   const auto verdicts = round.verdicts().value();
   EXPECT_LT(watch.seconds(), 0.9);
   for (size_t i = 0; i < 20; ++i) EXPECT_EQ(verdicts[i].word, i % 16 == 3 ? "Error" : "Verified") << i;
   // It is asked about again; and where it is all that there is, it is waited for.
-  JudgingRound again(judging);
+  ScoringRound again(judging);
   for (size_t i = 0; i < 20; ++i) again.add(i, "task", answer(i));
   EXPECT_EQ(again.judged(), 2U);
   for (const auto& verdict : again.verdicts().value()) EXPECT_EQ(verdict.word, "Verified");
   // Of held-out tasks none is left out.
-  JudgingRound held_out(judging, JudgingRound::Clock::kNone);
+  ScoringRound held_out(judging, ScoringRound::Clock::kNone);
   for (size_t i = 0; i < 20; ++i) held_out.add(i, "another", answer(i));
   for (const auto& verdict : held_out.verdicts().value()) EXPECT_EQ(verdict.word, "Verified");
   EXPECT_EQ(judge->restarts(), 0);
@@ -213,8 +213,8 @@ TEST_F(AnswerJudgeTest, WhatIsNoVerdictEndsTheRun) {
 
 TEST_F(AnswerJudgeTest, MoreThanAPipeHolds) {
   const auto judge = start(64);
-  Judging judging(*judge, nullptr);
-  JudgingRound round(judging);
+  Scoring judging(*judge, nullptr);
+  ScoringRound round(judging);
   for (size_t i = 0; i < 64; ++i) round.add(i, "task", code(fmt::format("{}{}", std::string(1500, 'x'), i)));
   EXPECT_EQ(round.verdicts().value().size(), 64U);
   EXPECT_EQ(calls("judged"), 64);

@@ -16,7 +16,7 @@ struct Learner::Scored {
   PackedAnswers packed;                      // this rank's, in that order
 };
 
-Result<Learnt> Learner::learn(const WrittenStep& written, Gathered& gathered, double share) {
+Result<Learnt> Learner::learn(const PrefetchedRollouts& written, StepRollouts& gathered, double share) {
   if (gathered.told.empty()) return Learnt{};
   const RlSettings& rl = run_->rl;
   Scored scored = arrange(written, gathered);
@@ -26,7 +26,7 @@ Result<Learnt> Learner::learn(const WrittenStep& written, Gathered& gathered, do
                  : learn_in_updates(written, gathered, scored, share);
 }
 
-Result<Learnt> Learner::learn_at_once(const WrittenStep& written, Gathered& gathered, Scored& scored,
+Result<Learnt> Learner::learn_at_once(const PrefetchedRollouts& written, StepRollouts& gathered, Scored& scored,
                                       double share) {
   for (size_t i = 0; i < scored.rollouts.size(); ++i) {
     scored.rollouts[i].log_probabilities.resize(scored.lengths[i], 0);
@@ -53,7 +53,7 @@ Result<Learnt> Learner::learn_at_once(const WrittenStep& written, Gathered& gath
     }
     return gradient;
   };
-  NEREID_TRY(const auto besides, rehearsed());
+  NEREID_TRY(const auto besides, supervised());
   NEREID_TRY(const auto found, trainer_->gather_from(scored.packed.batches, gradient_of, besides));
   NEREID_TRY_STATUS(ranks_->sum(entropy));
   gathered.figures.entropy = entropy[1] > 0 ? entropy[0] / entropy[1] : 0;
@@ -64,7 +64,7 @@ Result<Learnt> Learner::learn_at_once(const WrittenStep& written, Gathered& gath
   return learnt;
 }
 
-Result<Learnt> Learner::learn_in_updates(const WrittenStep& written, Gathered& gathered, Scored& scored,
+Result<Learnt> Learner::learn_in_updates(const PrefetchedRollouts& written, StepRollouts& gathered, Scored& scored,
                                          double share) {
   Learnt learnt;
   const auto& own = scored.of_rank[static_cast<size_t>(ranks_->rank())];
@@ -88,7 +88,7 @@ Result<Learnt> Learner::learn_in_updates(const WrittenStep& written, Gathered& g
       const auto& place = scored.packed.places[k];
       std::ranges::copy(value.gradients[own[k]], gradients[place.batch].data_ptr<float>() + place.first);
     }
-    NEREID_TRY(const auto besides, rehearsed());
+    NEREID_TRY(const auto besides, supervised());
     NEREID_TRY(const auto found, trainer_->gather_from(scored.packed.batches, gradients, besides));
     gathered.figures.kl = value.kl;
     NEREID_TRY_STATUS(apply(share, value, found, learnt));
@@ -96,10 +96,10 @@ Result<Learnt> Learner::learn_in_updates(const WrittenStep& written, Gathered& g
   return learnt;
 }
 
-Result<Supervised> Learner::rehearsed() const {
-  if (rehearsal_ == nullptr) return Supervised{};
-  NEREID_TRY(auto data, rehearsal_->next());
-  return Supervised{.data = std::move(data), .weight = rehearsal_->weight()};
+Result<Supervised> Learner::supervised() const {
+  if (sft_mix_ == nullptr) return Supervised{};
+  NEREID_TRY(auto data, sft_mix_->next());
+  return Supervised{.data = std::move(data), .weight = sft_mix_->weight()};
 }
 
 // Where loss and gradient are numbers; the figures are those of the last update.
@@ -113,7 +113,7 @@ Status Learner::apply(double share, const ObjectiveValue& value, const Trainer::
                    {"gradient_norm", found.gradient_norm},
                    {"learning_rate", run_->run.optimizer.learning_rate * share},
                    {"clipped_share", value.clipped_share}};
-  if (rehearsal_ != nullptr) fresh.emplace_back("rehearsal_loss", found.loss / rehearsal_->weight());
+  if (sft_mix_ != nullptr) fresh.emplace_back("sft_mix_loss", found.loss / sft_mix_->weight());
   std::erase_if(learnt.figures, [&](const auto& figure) {
     return std::ranges::count(fresh, figure.first, &Figures::value_type::first) > 0;
   });
@@ -131,12 +131,12 @@ Status Learner::tell_mismatch(const Mismatch& mine, Learnt& learnt) const {
   return ok_status();
 }
 
-Learner::Scored Learner::arrange(const WrittenStep& written, const Gathered& gathered) const {
+Learner::Scored Learner::arrange(const PrefetchedRollouts& written, const StepRollouts& gathered) const {
   Scored scored;
   scored.of_rank.resize(static_cast<size_t>(ranks_->count()));
   std::vector<WrittenAnswer> own;
   for (size_t i = 0; i < gathered.told.size(); ++i) {
-    const ToldRollout& told = gathered.told[i];
+    const ScoredRollout& told = gathered.told[i];
     scored.rollouts.push_back({.log_probabilities = {},
                                .old_log_probabilities = {},
                                .plan_tokens = told.plan_tokens,
@@ -145,7 +145,7 @@ Learner::Scored Learner::arrange(const WrittenStep& written, const Gathered& gat
     scored.of_rank[told.prompt % scored.of_rank.size()].push_back(i);
     if (told.own) own.push_back(written.answers[*told.own].tokens);
   }
-  scored.packed = pack_answers(own, run_->run.data.sequence_length, run_->run.data.rows_at_once);
+  scored.packed = pack_answers(own, run_->run.data.sequence_length, run_->run.data.micro_batch_size);
   return scored;
 }
 

@@ -5,7 +5,7 @@
 
 #include "nereid/train/reinforce/rollouts.h"
 #include "nereid/train/reinforce/writer.h"
-#include "nereid/train/reinforce/written.h"
+#include "nereid/train/reinforce/prefetched_rollouts.h"
 
 namespace nereid::train {
 namespace {
@@ -64,13 +64,13 @@ TEST(Plan, EndsAtItsTokenAlsoWhereTheTextHasItNot) {
   EXPECT_EQ(text + decoder.finish(), "\nOne by one: two kernels.\n");
 }
 
-TEST(WrittenStep, AnyNumberOfRanksReadsWhatAnyOtherWrote) {
+TEST(PrefetchedRollouts, AnyNumberOfRanksReadsWhatAnyOtherWrote) {
   std::mt19937 random(5);
   for (const int64_t wrote : {1, 2, 3}) {
     std::vector<std::string> kept;
     std::vector<DrawnAnswer> all;
     for (int64_t rank = 0; rank < wrote; ++rank) {
-      WrittenStep written{.step = 7, .classes = {0, 1, 0, 0}, .tasks = {5, 6, 7, 8}, .answers = {}};
+      PrefetchedRollouts written{.step = 7, .classes = {0, 1, 0, 0}, .tasks = {5, 6, 7, 8}, .answers = {}};
       for (size_t prompt = static_cast<size_t>(rank); prompt < 4; prompt += static_cast<size_t>(wrote))
         for (int sample = 0; sample < 2; ++sample) {
           DrawnAnswer answer{
@@ -84,7 +84,7 @@ TEST(WrittenStep, AnyNumberOfRanksReadsWhatAnyOtherWrote) {
     for (const int64_t reads : {1, 2}) {
       size_t seen = 0;
       for (int64_t rank = 0; rank < reads; ++rank) {
-        const auto step = written_step_of(kept, rank, reads, 10, "c").value();
+        const auto step = prefetched_rollouts_of(kept, rank, reads, 10, "c").value();
         EXPECT_EQ(step.step, 7);
         EXPECT_EQ(step.tasks, (std::vector<size_t>{5, 6, 7, 8}));
         for (const auto& answer : step.answers) {
@@ -97,11 +97,11 @@ TEST(WrittenStep, AnyNumberOfRanksReadsWhatAnyOtherWrote) {
       }
       EXPECT_EQ(seen, 8U);
     }
-    EXPECT_EQ(written_step_of(kept, 0, 1, 3, "c").error().message,
+    EXPECT_EQ(prefetched_rollouts_of(kept, 0, 1, 3, "c").error().message,
               "c: rank 0's answers.answers[0]: expected tokens below 3, got an object with begun, length, "
               "logprobs, prompt, tokens");
   }
-  EXPECT_FALSE(written_step_of({"x"}, 0, 1, 3, "c").ok());
+  EXPECT_FALSE(prefetched_rollouts_of({"x"}, 0, 1, 3, "c").ok());
 }
 
 }  // namespace

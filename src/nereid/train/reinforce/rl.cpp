@@ -13,11 +13,11 @@
 #include "nereid/lm/engine/cuda/cuda_device.h"
 #include "nereid/lm/tokenizer/tokenizer.h"
 #include "nereid/replay/cuda/driver.h"
-#include "nereid/train/reinforce/gathered.h"
-#include "nereid/train/reinforce/judging.h"
+#include "nereid/train/reinforce/all_gather.h"
+#include "nereid/train/reinforce/scoring.h"
 #include "nereid/train/reinforce/learner.h"
 #include "nereid/train/reinforce/tasks.h"
-#include "nereid/train/reinforce/written.h"
+#include "nereid/train/reinforce/prefetched_rollouts.h"
 #include "nereid/train/rl/collapse_watch.h"
 #include "nereid/train/rl/rl_file.h"
 #include "nereid/train/rollout_log.h"
@@ -54,8 +54,8 @@ class RlLoop {
  private:
   // A step's answers and the verdicts on them, as far as they are there.
   struct Pending {
-    WrittenStep written;
-    JudgingRound round;
+    PrefetchedRollouts written;
+    ScoringRound round;
   };
 
   const RunFile& run() const { return told_.run; }
@@ -110,7 +110,7 @@ class RlLoop {
       if (const auto arch = architecture(static_cast<int>(std::max<int64_t>(settings.gpu, 0))); arch.ok()) settings.compile_for = *arch;
     }
     NEREID_TRY(judge_, AnswerJudge::start(*installation_, settings, log_of("judge")));
-    judging_.emplace(*judge_, clock_.get(), rl().late_seconds);
+    judging_.emplace(*judge_, clock_.get(), rl().straggler_timeout_s);
     return ok_status();
   }
 
@@ -136,12 +136,12 @@ class RlLoop {
       NEREID_TRY(weights.operators, options_.operators(weights.config, device_));
     }
     trainer_.emplace(run(), std::move(weights), *ranks_);
-    if (told_.rehearsal) {
+    if (told_.sft_mix) {
       NEREID_TRY(const std::string text, read_file(path));
-      NEREID_TRY(rehearsal_, Rehearsal::open(*told_.rehearsal, run(), *ranks_, sha256_hex(text), options_.run_file));
-      state_.data = rehearsal_->fingerprint();
+      NEREID_TRY(sft_mix_, SftMix::open(*told_.sft_mix, run(), *ranks_, sha256_hex(text), options_.run_file));
+      state_.data = sft_mix_->fingerprint();
     }
-    learner_.emplace(told_, *trainer_, *ranks_, rehearsal_.get());
+    learner_.emplace(told_, *trainer_, *ranks_, sft_mix_.get());
     checkpoint_writer_.emplace(checkpoints(), run().checkpoints.keep, *ranks_, std::filesystem::absolute(path).parent_path());
     NEREID_TRY(engine_, lm::open_engine_device(device_, *installation_));
     const int64_t answers = (rl().prompts_per_step + ranks_->count() - 1) / ranks_->count() * rl().samples;
@@ -156,13 +156,13 @@ class RlLoop {
     NEREID_TRY(const auto latest, latest_checkpoint(checkpoints()));
     if (latest) {
       NEREID_TRY(const RunState state, load_checkpoint(*latest, *trainer_));
-      if (rehearsal_ && state.data != state_.data)
-        return input_error("{}: was made with other data to rehearse than {} holds now", latest->string(),
-                           told_.rehearsal->train.front());
+      if (sft_mix_ && state.data != state_.data)
+        return input_error("{}: was made with another [sft_mix] than {} holds now", latest->string(),
+                           told_.sft_mix->train.front());
       state_ = state;
       NEREID_TRY_STATUS(restore(*latest));
     }
-    return rehearsal_ ? rehearsal_->begin(state_.place) : ok_status();
+    return sft_mix_ ? sft_mix_->begin(state_.place) : ok_status();
   }
 
   std::string more() {
@@ -194,14 +194,14 @@ class RlLoop {
 
   // What the engine had written ahead is judged again.
   Status restore_written(const std::vector<std::string>& kept, const std::string& where) {
-    NEREID_TRY(auto written, written_step_of(kept, ranks_->rank(), ranks_->count(),
+    NEREID_TRY(auto written, prefetched_rollouts_of(kept, ranks_->rank(), ranks_->count(),
                                              trainer_->weights().config.vocab_size, where));
     for (size_t p = 0; p < written.classes.size(); ++p)
       if (written.classes[p] >= std::ssize(rl().tasks) ||
           written.tasks[p] >= tasks_->all(written.classes[p]).size())
         return input_error("{}: there is no task {} of class {}", where, written.tasks[p],
                            written.classes[p]);
-    pending_.emplace(Pending{.written = std::move(written), .round = JudgingRound(*judging_)});
+    pending_.emplace(Pending{.written = std::move(written), .round = ScoringRound(*judging_)});
     auto& answers = pending_->written.answers;
     for (size_t i = 0; i < answers.size(); ++i) {
       writer_->finish(answers[i]);
@@ -211,7 +211,7 @@ class RlLoop {
     return ok_status();
   }
 
-  const Task& task_of(const WrittenStep& written, size_t prompt) const {
+  const Task& task_of(const PrefetchedRollouts& written, size_t prompt) const {
     return tasks_->all(written.classes[prompt])[written.tasks[prompt]];
   }
 
@@ -271,11 +271,11 @@ class RlLoop {
     const auto& schedule = run().schedule;
     const std::string of =
         schedule.seconds > 0 ? fmt::format(", {:.0f} of {:.0f} s", spent_, schedule.seconds) : fmt::format("/{}", schedule.steps);
-    const std::string rehearsed = named.contains("rehearsal_loss") ? fmt::format("rehearsal loss {:.4f}, ", named.at("rehearsal_loss")) : "";
+    const std::string supervised = named.contains("sft_mix_loss") ? fmt::format("sft_mix loss {:.4f}, ", named.at("sft_mix_loss")) : "";
     progress_->say(
         fmt::format("step {}{}, reward {:.3f}, {}{:.0f} tokens, {:.1f} s writing, {:.1f} s for the judge, "
                     "{:.1f} s for the clock, {:.1f} s learning",
-                    state_.step, of, named.at("reward"), rehearsed, named.at("length"),
+                    state_.step, of, named.at("reward"), supervised, named.at("length"),
                     named.at("write_s"), named.at("judge_s"), named.at("time_s"), named.at("learn_s")));
     return ok_status();
   }
@@ -283,8 +283,8 @@ class RlLoop {
   // Draws the step's tasks and has the engine answer this rank's; the judge gets each answer as it is whole.
   Result<Pending> write(int64_t step) {
     Pending found{.written = {.step = step, .classes = {}, .tasks = {}, .answers = {}},
-                  .round = JudgingRound(*judging_)};
-    WrittenStep& written = found.written;
+                  .round = ScoringRound(*judging_)};
+    PrefetchedRollouts& written = found.written;
     std::vector<Prompt> prompts;
     for (size_t p = 0; p < static_cast<size_t>(rl().prompts_per_step); ++p) {
       written.classes.push_back(curriculum_.draw());
@@ -322,13 +322,13 @@ class RlLoop {
     NEREID_TRY(const auto verdicts, pending_->round.verdicts(interruptible()));
     const double time_s = pending_->round.timing_seconds(), judge_s = clock.seconds() - time_s;
     clock = Stopwatch();
-    NEREID_TRY(Gathered gathered, gather_rollouts(*ranks_, pending_->written, verdicts));
+    NEREID_TRY(StepRollouts gathered, all_gather_rollouts(*ranks_, pending_->written, verdicts));
     const double ranks_s = clock.seconds();
     clock = Stopwatch();
     const double share = learning_rate_share(run().schedule, state_.step, spent_);
     NEREID_TRY(auto learnt, learner_->learn(pending_->written, gathered, share));
     if (learnt.no_number) return tell_no_number(learnt);
-    if (rehearsal_) state_.place = rehearsal_->place();
+    if (sft_mix_) state_.place = sft_mix_->place();
     const double learn_s = clock.seconds();
     NEREID_TRY_STATUS(rollout_log_->add(records_of(pending_->written, verdicts, gathered, rl().objective)));
     for (const auto& rollout : gathered.told)
@@ -407,7 +407,7 @@ class RlLoop {
         classes.push_back(c);
       }
     }
-    JudgingRound round(*judging_, JudgingRound::Clock::kNone);
+    ScoringRound round(*judging_, ScoringRound::Clock::kNone);
     std::map<size_t, const std::string*> tasks;
     for (const auto& prompt : asked) tasks[prompt.number] = &prompt.task.source;
     const auto hand_in = [&](size_t index, const DrawnAnswer& answer) { round.add(index, *tasks.at(answer.prompt), answer.text); };
@@ -446,9 +446,9 @@ class RlLoop {
   int64_t staleness_ = 0;
   std::optional<TemporaryFolder> traces_;  // from the judge to the clock
   std::unique_ptr<AnswerJudge> judge_, clock_;
-  std::optional<Judging> judging_;
+  std::optional<Scoring> judging_;
   std::optional<Trainer> trainer_;
-  std::unique_ptr<Rehearsal> rehearsal_;
+  std::unique_ptr<SftMix> sft_mix_;
   std::optional<Learner> learner_;
   std::optional<CheckpointWriter> checkpoint_writer_;
   std::unique_ptr<lm::Device> engine_;

@@ -20,7 +20,7 @@ void append_document(Batch& batch, size_t length) {
 }  // namespace
 
 PackedAnswers pack_answers(const std::vector<WrittenAnswer>& answers, int64_t row_length,
-                           int64_t rows_at_once) {
+                           int64_t micro_batch_size) {
   std::vector<size_t> order(answers.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, std::greater{}, [&](size_t i) { return answers[i].tokens.size(); });
@@ -45,7 +45,7 @@ PackedAnswers pack_answers(const std::vector<WrittenAnswer>& answers, int64_t ro
   PackedAnswers packed;
   packed.places.resize(answers.size());
   for (size_t row = 0; row < rows.size(); ++row) {
-    if (row % static_cast<size_t>(rows_at_once) == 0) {
+    if (row % static_cast<size_t>(micro_batch_size) == 0) {
       Batch& batch = packed.batches.emplace_back();
       batch.row_length = row_length, batch.cumulative_lengths = {0};
     }

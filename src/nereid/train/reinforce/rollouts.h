@@ -22,6 +22,6 @@ struct PackedAnswers {
 // Packs by best fit, the longest first. Rows are at least as many as make whole batches; an answer longer
 // than a row is a mistake.
 PackedAnswers pack_answers(const std::vector<WrittenAnswer>& answers, int64_t row_length,
-                           int64_t rows_at_once);
+                           int64_t micro_batch_size);
 
 }  // namespace nereid::train

@@ -37,10 +37,10 @@ Result<AnswerWriter> AnswerWriter::create(const lm::Weights& weights, lm::Device
 Result<WrittenAnswer> AnswerWriter::prompt_of(const Task& task, lm::Encoder& encoder) const {
   NEREID_TRY(const auto messages, prompts_.ask("model.py", task.source));
   NEREID_TRY(const std::string text, lm::render_qwen3_chat(messages));
-  NEREID_TRY(const std::string begin, prompts_.begin_with(task.forward));
+  NEREID_TRY(const std::string prefill, prompts_.prefill_for(task.forward));
   std::vector<lm::TokenId> ids, begun;
   NEREID_TRY_STATUS(encoder.encode(text, {}, ids));
-  NEREID_TRY_STATUS(encoder.encode(begin, {}, begun));
+  NEREID_TRY_STATUS(encoder.encode(prefill, {}, begun));
   ids.insert(ids.end(), begun.begin(), begun.end());
   if (std::ssize(ids) >= runner_->options().most_tokens)
     return input_error(

@@ -40,7 +40,7 @@ SplitReward split_reward(const Judged& judged, double speedup_limit) {
 }
 
 std::vector<double> log_speed_rewards(std::span<const Judged> group, double speedup_limit,
-                                      double wrong_price) {
+                                      double incorrect_penalty) {
   double sum = 0, right = 0;
   for (const Judged& judged : group)
     if (binary_reward(judged) > 0) sum += std::log(judged.speedup), ++right;
@@ -50,20 +50,20 @@ std::vector<double> log_speed_rewards(std::span<const Judged> group, double spee
   for (size_t i = 0; i < group.size(); ++i)
     found[i] = binary_reward(group[i]) > 0
                    ? std::clamp(std::log(group[i].speedup) - sum / right, -limit, limit)
-                   : -wrong_price;
+                   : -incorrect_penalty;
   return found;
 }
 
-std::vector<double> best_advantages(std::span<const Judged> group, double speedup_limit, double wrong_price) {
-  auto found = log_speed_rewards(group, speedup_limit, wrong_price);
+std::vector<double> best_advantages(std::span<const Judged> group, double speedup_limit, double incorrect_penalty) {
+  auto found = log_speed_rewards(group, speedup_limit, incorrect_penalty);
   // Not what rounding leaves of equal speeds: advantages are divided by their sum.
   for (size_t i = 0; i < group.size(); ++i)
     if (binary_reward(group[i]) > 0 && found[i] <= 1e-9) found[i] = 0;
   return found;
 }
 
-std::vector<double> centred_speed_advantages(std::span<const Judged> group, double speedup_limit, double wrong_price) {
-  auto found = advantages(log_speed_rewards(group, speedup_limit, wrong_price), Baseline::kMean);
+std::vector<double> centred_speed_advantages(std::span<const Judged> group, double speedup_limit, double incorrect_penalty) {
+  auto found = advantages(log_speed_rewards(group, speedup_limit, incorrect_penalty), Baseline::kMean);
   for (double& advantage : found)
     if (std::abs(advantage) <= 1e-9) advantage = 0;
   return found;

@@ -117,7 +117,7 @@ class Evaluation {
   }
 
   // The mean over the tokens of what is copied (or pushed away), where an answer's weigh its advantage's size: as
-  // supervised examples would be learnt from, so the loss stands in one scale with that of rehearsed ones.
+  // supervised examples would be learnt from, so the loss stands in one scale with the loss of [sft_mix].
   void best() {
     struct Part {
       size_t index, begin, end;
@@ -209,8 +209,8 @@ class Evaluation {
 
 std::vector<double> plan_rewards(const ObjectiveSettings& settings, std::span<const Judged> group) {
   const bool hrd = settings.kind == ObjectiveSettings::Kind::kHrd;
-  if (hrd && settings.wrong_price)
-    return log_speed_rewards(group, settings.speedup_limit, *settings.wrong_price);
+  if (hrd && settings.incorrect_penalty)
+    return log_speed_rewards(group, settings.speedup_limit, *settings.incorrect_penalty);
   std::vector<double> rewards;
   for (const Judged& judged : group)
     rewards.push_back(hrd ? split_reward(judged, settings.speedup_limit).plan : binary_reward(judged));
@@ -227,14 +227,14 @@ std::vector<double> code_rewards(const ObjectiveSettings& settings, std::span<co
 
 std::vector<double> plan_advantages(const ObjectiveSettings& settings, std::span<const Judged> group) {
   if (settings.kind == ObjectiveSettings::Kind::kBest)
-    return settings.plan_price ? centred_speed_advantages(group, settings.speedup_limit, *settings.plan_price)
-                               : best_advantages(group, settings.speedup_limit, settings.wrong_price.value_or(0));
+    return settings.plan_incorrect_penalty ? centred_speed_advantages(group, settings.speedup_limit, *settings.plan_incorrect_penalty)
+                               : best_advantages(group, settings.speedup_limit, settings.incorrect_penalty.value_or(0));
   return advantages(plan_rewards(settings, group), settings.baseline);
 }
 
 std::vector<double> code_advantages(const ObjectiveSettings& settings, std::span<const Judged> group) {
   if (settings.kind == ObjectiveSettings::Kind::kBest)
-    return best_advantages(group, settings.speedup_limit, settings.wrong_price.value_or(0));
+    return best_advantages(group, settings.speedup_limit, settings.incorrect_penalty.value_or(0));
   return advantages(code_rewards(settings, group), settings.baseline);
 }
 

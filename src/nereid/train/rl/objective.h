@@ -2,7 +2,7 @@
 // log-probability.
 //
 // That gradient is all that the model needs: token log-probabilities are scored once without gradients,
-// handed in here, and the backward pass starts from what comes out. docs/training.md says where the papers
+// handed in here, and the backward pass starts from what comes out. docs/rl.md says where the papers
 // are silent and what was chosen.
 #pragma once
 
@@ -31,8 +31,8 @@ struct ObjectiveSettings {
   double alpha = 0.1;                         // kHrd
   bool uniform_reward = false;                // kHrd: the code's tokens get the plan's reward
   double speedup_limit = 2;                   // kHrd: a plan earns no more; kBest: its logarithm, an answer
-  std::optional<double> wrong_price{};        // kHrd: plans earn log_speed_rewards; kBest: a wrong answer's, 0 without
-  std::optional<double> plan_price{};         // kBest: plans are pushed by centred_speed_advantages at this price
+  std::optional<double> incorrect_penalty{};        // kHrd: plans earn log_speed_rewards; kBest: a wrong answer's, 0 without
+  std::optional<double> plan_incorrect_penalty{};         // kBest: plans are pushed by centred_speed_advantages at this price
   double lambda = 0.1;                        // kDrpo: temperature of log speed-ups
   double tau = 5;                             // kDrpo: temperature of incorrect ones
   double beta = 1000, delta = 1e-4;           // kDrpo: beta * max(KL - delta, 0)^2

@@ -101,7 +101,7 @@ TEST(Advantages, OfPlansAreWhatTheirChoiceIsWorthBesideTheGroups) {
 // A plan is judged by its speed, code by being right, unless both have one reward.
 TEST(Rewards, PlanAndCodeAreJudgedApart) {
   const std::vector<Judged> group{{.valid = true, .correct = true, .speedup = 1}, {.valid = true}};
-  ObjectiveSettings settings{.kind = By::kHrd, .wrong_price = 0.3};
+  ObjectiveSettings settings{.kind = By::kHrd, .incorrect_penalty = 0.3};
   EXPECT_THAT(plan_rewards(settings, group), testing::ElementsAre(0, -0.3));
   EXPECT_THAT(code_rewards(settings, group), testing::ElementsAre(1, 0));
   settings.uniform_reward = true;
@@ -135,8 +135,8 @@ TEST(Objective, GradientsAreSlopes) {
       for (uint32_t seed = 0; seed < 10; ++seed) {
         auto rollouts = drawn(seed, 9, 0.8);
         const std::vector<size_t> groups{0, 4, 4, 9};
-        const ObjectiveSettings settings{.kind = kind, .baseline = baseline, .wrong_price = seed % 2 == 0 ? std::optional<double>() : 0.3,
-                                         .plan_price = seed % 3 == 0 ? std::optional<double>() : 0.4, .beta = 3, .delta = 1e-3};
+        const ObjectiveSettings settings{.kind = kind, .baseline = baseline, .incorrect_penalty = seed % 2 == 0 ? std::optional<double>() : 0.3,
+                                         .plan_incorrect_penalty = seed % 3 == 0 ? std::optional<double>() : 0.4, .beta = 3, .delta = 1e-3};
         const auto value = evaluate_objective(settings, rollouts, groups);
         for (size_t i = 0; i < rollouts.size(); ++i)
           for (size_t t = 0; t < rollouts[i].log_probabilities.size(); ++t) {
@@ -234,7 +234,7 @@ TEST(Objective, BestCopiesWhatWasRightAndFast) {
   EXPECT_THAT(value.gradients[0], testing::Each(testing::FloatNear(static_cast<float>(-0.1 / weights), 1e-6F)));
   EXPECT_THAT(value.gradients[4], testing::Each(testing::FloatNear(static_cast<float>(-0.05 / weights), 1e-6F)));
   for (const size_t i : {1, 2, 3, 5}) EXPECT_THAT(value.gradients[i], testing::Each(0.0F)) << i;
-  const auto priced = evaluate_objective({.kind = By::kBest, .wrong_price = 0.2}, rollouts, std::vector<size_t>{0, 3, 5, 6});
+  const auto priced = evaluate_objective({.kind = By::kBest, .incorrect_penalty = 0.2}, rollouts, std::vector<size_t>{0, 3, 5, 6});
   const double all = weights + 0.2 * 3;
   EXPECT_NEAR(priced.loss, -(weights - 0.2 * 3) / all, 1e-9);
   EXPECT_THAT(priced.gradients[0], testing::Each(testing::FloatNear(static_cast<float>(-0.1 / all), 1e-6F)));
@@ -251,7 +251,7 @@ TEST(Objective, BestMayPushPlansApartFromCodes) {
                    .judged = {.valid = true, .correct = correct, .speedup = speedup}};
   };
   const std::vector<Rollout> rollouts{rollout(true, 1), rollout(true, std::exp(0.4)), rollout(false, 9)};
-  const auto value = evaluate_objective({.kind = By::kBest, .plan_price = 0.6}, rollouts, std::vector<size_t>{0, 3});
+  const auto value = evaluate_objective({.kind = By::kBest, .plan_incorrect_penalty = 0.6}, rollouts, std::vector<size_t>{0, 3});
   // Plans' rewards -0.2, 0.2, -0.6, their mean -0.2; of the codes only the second's two tokens are copied, by 0.2.
   const double all = 0.4 + 0.4 + 2 * 0.2;
   const auto pushed = [&](double plan, double code) {

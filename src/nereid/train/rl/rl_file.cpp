@@ -28,11 +28,11 @@ void read_rl(TomlTable& root, RlSettings& rl) {
   }
   if (objective.kind == Kind::kHrd || objective.kind == Kind::kBest) {
     table->real("speedup_limit", objective.speedup_limit, {.lowest = 1, .highest = 1e6});
-    if (table->has("wrong_price"))
-      table->real("wrong_price", objective.wrong_price.emplace(0), {.lowest = 0, .highest = 1e3});
+    if (table->has("incorrect_penalty"))
+      table->real("incorrect_penalty", objective.incorrect_penalty.emplace(0), {.lowest = 0, .highest = 1e3});
   }
-  if (objective.kind == Kind::kBest && table->has("plan_price"))
-    table->real("plan_price", objective.plan_price.emplace(0), {.lowest = 0, .highest = 1e3});
+  if (objective.kind == Kind::kBest && table->has("plan_incorrect_penalty"))
+    table->real("plan_incorrect_penalty", objective.plan_incorrect_penalty.emplace(0), {.lowest = 0, .highest = 1e3});
   if (objective.kind == Kind::kHrd) {
     table->real("alpha", objective.alpha, {.lowest = 0, .highest = 1e3});
     table->boolean("uniform_reward", objective.uniform_reward);
@@ -69,13 +69,13 @@ void read_rl(TomlTable& root, RlSettings& rl) {
   table->choice<std::string>("judge_device", rl.judge_device,
                              {{"auto", "auto"}, {"cpu", "cpu"}, {"cuda", "cuda"}});
   table->real("time_limit", rl.time_limit, {.lowest = 0, .highest = 3600, .above = true});
-  table->real("late_seconds", rl.late_seconds, {.lowest = 0, .highest = 3600});
+  table->real("straggler_timeout_s", rl.straggler_timeout_s, {.lowest = 0, .highest = 3600});
 }
 
-void read_rehearsal(TomlTable& root, std::optional<RehearsalSettings>& rehearsal) {
-  auto table = root.table("rehearsal");
+void read_sft_mix(TomlTable& root, std::optional<SftMixSettings>& sft_mix) {
+  auto table = root.table("sft_mix");
   if (!table) return;
-  auto& told = rehearsal.emplace();
+  auto& told = sft_mix.emplace();
   table->required("train", "an array of folders that `nereid train data` wrote");
   table->texts("train", told.train);
   if (table->has("train") && told.train.empty()) table->wrong("train", "at least one folder");
@@ -120,7 +120,7 @@ Result<RlRun> parse_rl_file(std::string_view text, const std::string& name) {
   RlRun found;
   const auto read = [&](TomlTable& root) {
     read_rl(root, found.rl);
-    read_rehearsal(root, found.rehearsal);
+    read_sft_mix(root, found.sft_mix);
     read_curriculum(root, found.rl, found.curriculum);
   };
   NEREID_TRY(found.run, parse_run_file(text, name, {.read = read, .own_data = true}));

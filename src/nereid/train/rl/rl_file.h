@@ -1,4 +1,4 @@
-// The run file of reinforcement learning: what every run has, and [rl], [curriculum] and [rehearsal].
+// The run file of reinforcement learning: what every run has, and [rl], [curriculum] and [sft_mix].
 #pragma once
 
 #include <optional>
@@ -50,11 +50,11 @@ struct RlSettings {
   double time_limit = 30;       // seconds, of a judged replay
   // Once nine in ten of the programs that a step has judged have their verdicts, the others have so many seconds more; then they are left
   // out of their groups, and counted as `unjudged`. 0: all are waited for.
-  double late_seconds = 0;
+  double straggler_timeout_s = 0;
 };
 
 // What the model was taught before, learnt from again in every update.
-struct RehearsalSettings {
+struct SftMixSettings {
   std::vector<std::string> train;  // folders that `nereid train data` wrote
   int64_t rows = 0;                // of data.sequence_length tokens, in each update, of all ranks together
   double weight = 1;               // of the mean loss over their targets, beside the objective's 1
@@ -63,7 +63,7 @@ struct RehearsalSettings {
 struct RlRun {
   RunFile run;
   RlSettings rl;
-  std::optional<RehearsalSettings> rehearsal;
+  std::optional<SftMixSettings> sft_mix;
   CurriculumSettings curriculum;
 };
 Result<RlRun> parse_rl_file(std::string_view text, const std::string& name);

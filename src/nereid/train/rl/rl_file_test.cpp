@@ -12,7 +12,7 @@ constexpr std::string_view kRlFile = R"([model]
 start_from = "m"
 [data]
 sequence_length = 64
-rows_at_once = 1
+micro_batch_size = 1
 [schedule]
 steps = 3
 [rl]
@@ -52,8 +52,8 @@ TEST(RlFile, ReadsWhatAnAblationLeavesOut) {
   EXPECT_FALSE(run.rl.rule_reward);
   EXPECT_TRUE(run.rl.objective.uniform_reward);
   EXPECT_EQ(run.rl.objective.speedup_limit, 10);
-  EXPECT_EQ(run.rl.objective.wrong_price, 0.5);
-  EXPECT_FALSE(parse_rl_file(kRlFile, "r.toml")->rl.objective.wrong_price);
+  EXPECT_EQ(run.rl.objective.incorrect_penalty, 0.5);
+  EXPECT_FALSE(parse_rl_file(kRlFile, "r.toml")->rl.objective.incorrect_penalty);
   text.replace(text.find("\"hrd\""), 5, "\"grpo\"");
   EXPECT_THAT(parse_rl_file(text, "r.toml").error().message,
               testing::HasSubstr("rl has no key 'uniform_reward'"));
@@ -61,26 +61,26 @@ TEST(RlFile, ReadsWhatAnAblationLeavesOut) {
   text.replace(text.find("\"hrd\""), 5, "\"best\"\nwrong_price = 0.1");
   const auto best = parse_rl_file(text, "r.toml");
   ASSERT_TRUE(best.ok()) << best.error().message;
-  EXPECT_EQ(best->rl.objective.wrong_price, 0.1);
-  EXPECT_FALSE(best->rl.objective.plan_price);
-  text.replace(text.find("wrong_price"), 11, "plan_price");
-  EXPECT_EQ(parse_rl_file(text, "r.toml").value().rl.objective.plan_price, 0.1);
+  EXPECT_EQ(best->rl.objective.incorrect_penalty, 0.1);
+  EXPECT_FALSE(best->rl.objective.plan_incorrect_penalty);
+  text.replace(text.find("incorrect_penalty"), 11, "plan_incorrect_penalty");
+  EXPECT_EQ(parse_rl_file(text, "r.toml").value().rl.objective.plan_incorrect_penalty, 0.1);
   text.replace(text.find("\"best\""), 6, "\"hrd\"");
-  EXPECT_THAT(parse_rl_file(text, "r.toml").error().message, testing::HasSubstr("rl has no key 'plan_price'"));
+  EXPECT_THAT(parse_rl_file(text, "r.toml").error().message, testing::HasSubstr("rl has no key 'plan_incorrect_penalty'"));
 }
 
 TEST(RlFile, ReadsWhatIsRehearsed) {
-  EXPECT_FALSE(parse_rl_file(kRlFile, "r.toml")->rehearsal);
-  std::string text = std::string(kRlFile) + "[rehearsal]\ntrain = [\"a\", \"b\"]\nrows = 6\n";
-  const auto rehearsal = parse_rl_file(text, "r.toml").value().rehearsal;
-  EXPECT_EQ(rehearsal->train, (std::vector<std::string>{"a", "b"}));
-  EXPECT_EQ(rehearsal->rows, 6);
-  EXPECT_EQ(rehearsal->weight, 1);
-  EXPECT_EQ(parse_rl_file(text + "weight = 0.25\n", "r.toml")->rehearsal->weight, 0.25);
+  EXPECT_FALSE(parse_rl_file(kRlFile, "r.toml")->sft_mix);
+  std::string text = std::string(kRlFile) + "[sft_mix]\ntrain = [\"a\", \"b\"]\nrows = 6\n";
+  const auto sft_mix = parse_rl_file(text, "r.toml").value().sft_mix;
+  EXPECT_EQ(sft_mix->train, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(sft_mix->rows, 6);
+  EXPECT_EQ(sft_mix->weight, 1);
+  EXPECT_EQ(parse_rl_file(text + "weight = 0.25\n", "r.toml")->sft_mix->weight, 0.25);
   EXPECT_EQ(parse_rl_file(text + "weight = 0\n", "r.toml").error().message,
-            "r.toml:19: rehearsal.weight: expected a number above 0 and at most 1000000, got 0");
-  EXPECT_THAT(parse_rl_file(std::string(kRlFile) + "[rehearsal]\nrows = 6\n", "r.toml").error().message,
-              testing::StartsWith("r.toml:16: rehearsal.train: expected an array of folders"));
+            "r.toml:19: sft_mix.weight: expected a number above 0 and at most 1000000, got 0");
+  EXPECT_THAT(parse_rl_file(std::string(kRlFile) + "[sft_mix]\nrows = 6\n", "r.toml").error().message,
+              testing::StartsWith("r.toml:16: sft_mix.train: expected an array of folders"));
 }
 
 TEST(RlFile, TheObjectiveSaysWhichKeysThereAre) {
@@ -103,7 +103,7 @@ TEST(RlFile, ReadsHowAnswersAreTimed) {
   EXPECT_EQ(rl.times, RlSettings::Times::kApart);
   EXPECT_EQ(rl.timing_seconds, 0.03);
   EXPECT_TRUE(rl.few_kinds);
-  EXPECT_EQ(rl.late_seconds, 4);
+  EXPECT_EQ(rl.straggler_timeout_s, 4);
   EXPECT_EQ(rl.sequences, 512);
   EXPECT_EQ(rl.code_temperature, 0);
   EXPECT_EQ(rl.min_p, 0.1);

@@ -17,7 +17,7 @@
 namespace nereid::train {
 namespace {
 
-constexpr int64_t kHeldOutSteps = 8;  // of rows_per_step rows each, at most
+constexpr int64_t kHeldOutSteps = 8;  // of global_batch_size rows each, at most
 
 std::string time_left_text(double seconds) {
   if (seconds < 90) return fmt::format("{:.0f} s left", seconds);
@@ -59,8 +59,8 @@ class SftRun {
 
   BatchSettings batch_settings(uint64_t seed) const {
     return {.packing = {.row_length = run_.data.sequence_length, .window = run_.data.window, .seed = seed},
-            .rows_per_step = run_.data.rows_per_step,
-            .rows_at_once = run_.data.rows_at_once,
+            .global_batch_size = run_.data.global_batch_size,
+            .micro_batch_size = run_.data.micro_batch_size,
             .rank = ranks_->rank(),
             .ranks = ranks_->count()};
   }
@@ -217,7 +217,7 @@ class SftRun {
         "step {}: expected finite numbers, got a loss of {} and a gradient of norm {}, for the {} rows from "
         "epoch {}, window {}, row {}; "
         "the state before it is in {}",
-        state_.step, found.loss, found.gradient_norm, run_.data.rows_per_step, state_.place.epoch,
+        state_.step, found.loss, found.gradient_norm, run_.data.global_batch_size, state_.place.epoch,
         state_.place.window, state_.place.row, checkpoints().string());
   }
 
@@ -258,9 +258,9 @@ class SftRun {
 Status run_sft(const TrainOptions& options) {
   NEREID_TRY(const RunFile run, read_run_file(options.run_file));
   // Before a process for each rank has opened its device.
-  if (const auto& data = run.data; data.rows_per_step % (data.rows_at_once * options.ranks) != 0)
-    return input_error("{}: data.rows_per_step: expected a multiple of rows_at_once ({}) times {} ranks, got {}", options.run_file, data.rows_at_once,
-                       options.ranks, data.rows_per_step);
+  if (const auto& data = run.data; data.global_batch_size % (data.micro_batch_size * options.ranks) != 0)
+    return input_error("{}: data.global_batch_size: expected a multiple of micro_batch_size ({}) times {} ranks, got {}", options.run_file, data.micro_batch_size,
+                       options.ranks, data.global_batch_size);
   return on_ranks(options.ranks, options.device, run.machine,
                   [&](Ranks& ranks, at::Device device) { return SftRun(options, run, ranks, device).go(); });
 }

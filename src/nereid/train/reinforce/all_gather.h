@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "nereid/train/reinforce/judge.h"
-#include "nereid/train/reinforce/written.h"
+#include "nereid/train/reinforce/prefetched_rollouts.h"
 #include "nereid/train/rl/collapse_watch.h"
 #include "nereid/train/rl/objective.h"
 #include "nereid/train/rollout_log.h"
@@ -12,7 +12,7 @@
 
 namespace nereid::train {
 
-struct ToldRollout {
+struct ScoredRollout {
   size_t prompt = 0;
   std::string word{}, rule{};
   Judged judged{};
@@ -21,8 +21,8 @@ struct ToldRollout {
   std::optional<size_t> own{};  // which of this rank's answers it is
 };
 
-struct Gathered {
-  std::vector<ToldRollout> told;  // by prompts, then samples; without those that could not be judged
+struct StepRollouts {
+  std::vector<ScoredRollout> told;  // by prompts, then samples; without those that could not be judged
   std::vector<size_t> groups{0};  // where each prompt's begin, and the end
   RolloutFigures figures{};       // entropy and KL are the learner's to say
   int64_t unjudged = 0;
@@ -30,11 +30,11 @@ struct Gathered {
 };
 
 // verdicts: of written.answers, in their order.
-Result<Gathered> gather_rollouts(Ranks& ranks, const WrittenStep& written,
+Result<StepRollouts> all_gather_rollouts(Ranks& ranks, const PrefetchedRollouts& written,
                                  const std::vector<JudgedAnswer>& verdicts);
 
 // What the run keeps of this rank's answers.
-std::vector<RolloutRecord> records_of(const WrittenStep& written, const std::vector<JudgedAnswer>& verdicts,
-                                      const Gathered& gathered, const ObjectiveSettings& objective);
+std::vector<RolloutRecord> records_of(const PrefetchedRollouts& written, const std::vector<JudgedAnswer>& verdicts,
+                                      const StepRollouts& gathered, const ObjectiveSettings& objective);
 
 }  // namespace nereid::train

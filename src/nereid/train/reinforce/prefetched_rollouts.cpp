@@ -1,4 +1,4 @@
-#include "nereid/train/reinforce/written.h"
+#include "nereid/train/reinforce/prefetched_rollouts.h"
 
 #include <algorithm>
 #include <cstring>
@@ -47,9 +47,9 @@ Result<DrawnAnswer> read_answer(const JsonField& field, size_t prompts, int64_t 
   return answer;
 }
 
-Result<WrittenStep> read_part(const Json& json, int64_t vocab_size, const std::string& where) {
+Result<PrefetchedRollouts> read_part(const Json& json, int64_t vocab_size, const std::string& where) {
   const JsonField root(json, where);
-  WrittenStep written;
+  PrefetchedRollouts written;
   NEREID_TRY(const auto step, root.at("step"));
   NEREID_TRY(written.step, step.integer(0, INT64_MAX));
   for (const char* name : {"classes", "tasks"}) {
@@ -74,7 +74,7 @@ Result<WrittenStep> read_part(const Json& json, int64_t vocab_size, const std::s
 
 }  // namespace
 
-std::string to_cbor(const WrittenStep& written) {
+std::string to_cbor(const PrefetchedRollouts& written) {
   Json answers = Json::array();
   for (const DrawnAnswer& answer : written.answers)
     answers.push_back({{"prompt", answer.prompt},
@@ -88,13 +88,13 @@ std::string to_cbor(const WrittenStep& written) {
                                {"answers", std::move(answers)}}));
 }
 
-Result<WrittenStep> written_step_of(const std::vector<std::string>& kept, int64_t rank, int64_t ranks,
+Result<PrefetchedRollouts> prefetched_rollouts_of(const std::vector<std::string>& kept, int64_t rank, int64_t ranks,
                                     int64_t vocab_size, const std::string& where) {
-  WrittenStep all;
+  PrefetchedRollouts all;
   for (size_t part = 0; part < kept.size(); ++part) {
     const std::string name = fmt::format("{}: rank {}'s answers", where, part);
     NEREID_TRY(const Json json, parse_cbor(kept[part], name, {.max_bytes = size_t{4} << 30}));
-    NEREID_TRY(WrittenStep read, read_part(json, vocab_size, name));
+    NEREID_TRY(PrefetchedRollouts read, read_part(json, vocab_size, name));
     if (part > 0 && (read.step != all.step || read.classes != all.classes || read.tasks != all.tasks))
       return input_error("{}: expected the prompts that rank 0 has", name);
     all.step = read.step, all.classes = read.classes, all.tasks = read.tasks;

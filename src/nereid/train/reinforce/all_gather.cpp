@@ -1,4 +1,4 @@
-#include "nereid/train/reinforce/gathered.h"
+#include "nereid/train/reinforce/all_gather.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kMostRollouts = 1 << 24;
 
-Json told_json(const WrittenStep& written, const std::vector<JudgedAnswer>& verdicts) {
+Json told_json(const PrefetchedRollouts& written, const std::vector<JudgedAnswer>& verdicts) {
   Json list = Json::array();
   for (size_t i = 0; i < verdicts.size(); ++i) {
     const DrawnAnswer& answer = written.answers[i];
@@ -29,8 +29,8 @@ Json told_json(const WrittenStep& written, const std::vector<JudgedAnswer>& verd
   return list;
 }
 
-Result<ToldRollout> read_told(const JsonField& field) {
-  ToldRollout told;
+Result<ScoredRollout> read_told(const JsonField& field) {
+  ScoredRollout told;
   for (const auto& [key, target] :
        {std::pair{"prompt", &told.prompt}, {"length", &told.length}, {"plan", &told.plan_tokens}}) {
     NEREID_TRY(const auto number, field.at(key));
@@ -48,28 +48,28 @@ Result<ToldRollout> read_told(const JsonField& field) {
 }
 
 // Of everybody, by prompts.
-Result<std::vector<ToldRollout>> all_told(Ranks& ranks, const Json& mine) {
+Result<std::vector<ScoredRollout>> all_told(Ranks& ranks, const Json& mine) {
   NEREID_TRY(const auto parts, ranks.gather(nereid::to_cbor(mine)));
-  std::vector<ToldRollout> all;
+  std::vector<ScoredRollout> all;
   for (size_t rank = 0; rank < parts.size(); ++rank) {
     const std::string where = fmt::format("rank {}'s verdicts", rank);
     NEREID_TRY(const Json json, parse_cbor(parts[rank], where));
     const JsonField root(json, where);
     size_t index = 0;
     NEREID_TRY_STATUS(root.each(kMostRollouts, [&](const JsonField& field) -> Status {
-      NEREID_TRY(ToldRollout told, read_told(field));
+      NEREID_TRY(ScoredRollout told, read_told(field));
       if (std::cmp_equal(rank, ranks.rank())) told.own = index;
       ++index;
       all.push_back(std::move(told));
       return ok_status();
     }));
   }
-  std::ranges::stable_sort(all, {}, &ToldRollout::prompt);
+  std::ranges::stable_sort(all, {}, &ScoredRollout::prompt);
   return all;
 }
 
 // Of this rank's answers, by index: plan's and code's. drpo weighs rollouts, and has none.
-std::map<size_t, SplitReward> own_advantages(const Gathered& gathered, const ObjectiveSettings& objective) {
+std::map<size_t, SplitReward> own_advantages(const StepRollouts& gathered, const ObjectiveSettings& objective) {
   std::map<size_t, SplitReward> found;
   if (objective.kind == ObjectiveSettings::Kind::kDrpo) return found;
   for (size_t g = 0; g + 1 < gathered.groups.size(); ++g) {
@@ -86,15 +86,15 @@ std::map<size_t, SplitReward> own_advantages(const Gathered& gathered, const Obj
 
 }  // namespace
 
-Result<Gathered> gather_rollouts(Ranks& ranks, const WrittenStep& written,
+Result<StepRollouts> all_gather_rollouts(Ranks& ranks, const PrefetchedRollouts& written,
                                  const std::vector<JudgedAnswer>& verdicts) {
   NEREID_TRY(auto all, all_told(ranks, told_json(written, verdicts)));
-  Gathered found;
+  StepRollouts found;
   double cut = 0, rewards = 0, alike = 0, verified = 0, log_speedups = 0;
   for (size_t i = 0; i < all.size();) {
     const size_t prompt = all[i].prompt, begin = found.told.size();
     for (; i < all.size() && all[i].prompt == prompt; ++i) {
-      ToldRollout& told = all[i];
+      ScoredRollout& told = all[i];
       if (told.word == "Error") {
         ++found.unjudged;
         continue;
@@ -110,7 +110,7 @@ Result<Gathered> gather_rollouts(Ranks& ranks, const WrittenStep& written,
     found.groups.push_back(found.told.size());
     const double first = binary_reward(found.told[begin].judged);
     alike += std::all_of(found.told.begin() + static_cast<std::ptrdiff_t>(begin), found.told.end(),
-                         [&](const ToldRollout& told) { return binary_reward(told.judged) == first; });
+                         [&](const ScoredRollout& told) { return binary_reward(told.judged) == first; });
   }
   const double count = std::max(static_cast<double>(found.told.size()), 1.0);
   found.figures.length = found.tokens / count;
@@ -121,8 +121,8 @@ Result<Gathered> gather_rollouts(Ranks& ranks, const WrittenStep& written,
   return found;
 }
 
-std::vector<RolloutRecord> records_of(const WrittenStep& written, const std::vector<JudgedAnswer>& verdicts,
-                                      const Gathered& gathered, const ObjectiveSettings& objective) {
+std::vector<RolloutRecord> records_of(const PrefetchedRollouts& written, const std::vector<JudgedAnswer>& verdicts,
+                                      const StepRollouts& gathered, const ObjectiveSettings& objective) {
   const auto worth = own_advantages(gathered, objective);
   std::vector<RolloutRecord> records;
   std::map<std::string_view, int64_t> texts;  // of this prompt

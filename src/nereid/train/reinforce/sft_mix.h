@@ -12,11 +12,11 @@ namespace nereid::train {
 
 // Rows of token shards, packed and ordered as supervised fine-tuning has them: a function of the run's seed and of a
 // place.
-class Rehearsal {
+class SftMix {
  public:
   // Errors (blamed on the input) where the shards are of another tokenizer than `tokenizer` (SHA-256 of its file),
   // or rows cannot be shared among the ranks; `run_file` names it in errors.
-  static Result<std::unique_ptr<Rehearsal>> open(const RehearsalSettings& settings, const RunFile& run,
+  static Result<std::unique_ptr<SftMix>> open(const SftMixSettings& settings, const RunFile& run,
                                                  const Ranks& ranks, const std::string& tokenizer,
                                                  const std::string& run_file);
 
@@ -29,7 +29,7 @@ class Rehearsal {
   double weight() const { return weight_; }
 
  private:
-  Rehearsal(TokenSet set, const BatchSettings& settings, double weight)
+  SftMix(TokenSet set, const BatchSettings& settings, double weight)
       : set_(std::move(set)), settings_(settings), weight_(weight) {}
 
   TokenSet set_;

@@ -24,25 +24,25 @@ using ClockSeconds = std::array<double, kClockParts.size()>;
 void add_phases(ClockSeconds& seconds, const std::map<std::string, double>& phases);
 
 // The judges of a run, and what they said so far.
-class Judging {
+class Scoring {
  public:
-  // Both outlive it. `clock`: a judge that only times (JudgeSettings::time_only), or null. `late_seconds`: RlSettings::late_seconds.
-  Judging(AnswerJudge& judge, AnswerJudge* clock, double late_seconds = 0) : judge_(&judge), clock_(clock), late_seconds_(late_seconds) {}
+  // Both outlive it. `clock`: a judge that only times (JudgeSettings::time_only), or null. `straggler_timeout_s`: RlSettings::straggler_timeout_s.
+  Scoring(AnswerJudge& judge, AnswerJudge* clock, double straggler_timeout_s = 0) : judge_(&judge), clock_(clock), straggler_timeout_s_(straggler_timeout_s) {}
 
  private:
-  friend class JudgingRound;
+  friend class ScoringRound;
   AnswerJudge* judge_;
   AnswerJudge* clock_;
-  double late_seconds_;
+  double straggler_timeout_s_;
   std::map<std::string, JudgedAnswer> known_;  // by program; no Errors, which say nothing
 };
 
 // The answers of one step.
-class JudgingRound {
+class ScoringRound {
  public:
   enum class Clock { kIfThere, kNone };  // kNone: nor is anything too late
-  explicit JudgingRound(Judging& judging, Clock clock = Clock::kIfThere)
-      : judging_(&judging), clock_(clock == Clock::kIfThere ? judging.clock_ : nullptr), late_seconds_(clock == Clock::kIfThere ? judging.late_seconds_ : 0) {}
+  explicit ScoringRound(Scoring& judging, Clock clock = Clock::kIfThere)
+      : judging_(&judging), clock_(clock == Clock::kIfThere ? judging.clock_ : nullptr), straggler_timeout_s_(clock == Clock::kIfThere ? judging.straggler_timeout_s_ : 0) {}
 
   void add(size_t index, const std::string& task, const std::string& answer);
   // Of all indices from 0 to the largest one added, each of which has been. The clock runs meanwhile, and not
@@ -69,9 +69,9 @@ class JudgingRound {
   // What is said without a clock is no help where there is one.
   bool remembers() const { return clock_ == judging_->clock_; }
 
-  Judging* judging_;
+  Scoring* judging_;
   AnswerJudge* clock_;
-  double late_seconds_;
+  double straggler_timeout_s_;
   std::map<std::string, JudgedAnswer> programs_;  // by key; empty words are still to come
   std::vector<Asked> asked_;                      // in the order in which they were handed in
   std::vector<std::string> keys_;                 // by index

@@ -1,4 +1,4 @@
-#include "nereid/train/reinforce/judging.h"
+#include "nereid/train/reinforce/scoring.h"
 
 #include <fmt/format.h>
 
@@ -30,7 +30,7 @@ void add_phases(ClockSeconds& seconds, const std::map<std::string, double>& phas
       seconds[static_cast<size_t>(std::ranges::find(kClockParts, part->second) - kClockParts.begin())] += spent;
 }
 
-void JudgingRound::add(size_t index, const std::string& task, const std::string& answer) {
+void ScoringRound::add(size_t index, const std::string& task, const std::string& answer) {
   std::string key = program_key(task, answer);
   if (const auto [program, fresh] = programs_.try_emplace(key); fresh) {
     const auto known = judging_->known_.find(key);
@@ -48,13 +48,13 @@ void JudgingRound::add(size_t index, const std::string& task, const std::string&
   keys_[index] = std::move(key);
 }
 
-Result<std::vector<JudgedAnswer>> JudgingRound::verdicts(bool interruptible) {
+Result<std::vector<JudgedAnswer>> ScoringRound::verdicts(bool interruptible) {
   std::vector<const Asked*> timed;
   std::vector<size_t> numbers;  // the clock's
-  if (late_seconds_ > 0) {
+  if (straggler_timeout_s_ > 0) {
     std::vector<size_t> all;
     for (const Asked& asked : asked_) all.push_back(asked.number);
-    NEREID_TRY_STATUS(judging_->judge_->wait_for_most(all, late_seconds_, interruptible));
+    NEREID_TRY_STATUS(judging_->judge_->wait_for_most(all, straggler_timeout_s_, interruptible));
   }
   for (const Asked& asked : asked_) {
     auto& verdict = programs_.at(asked.key);
