@@ -200,15 +200,15 @@ TEST_F(Batch, ALineThatIsTooLongKeepsItsId) {
 
 TEST(BatchLine, TakesEverySettingOfAPair) {
   const auto line = read_batch_line(
-      R"({"id": 1, "reference_source": "R", "candidate_source": "C", "form": "answer", "policy": "strict", "device": "cpu",
+      R"({"id": 1, "reference_source": "R", "candidate_source": "C", "form": "answer", "policy": "strict", "device": "cpu", "protocol": "kernelbench",
           "trials": 2, "seed": 9007199254740991, "time_limit": 4.5, "verdict_limit": 60, "rtol": 1e-3, "atol": 0, "allow_tf32": true,
           "few_kinds": false, "shrink": true, "beyond_rules": null, "trace": "ab", "reference_name": "r.py", "candidate_name": "c.py"})",
       false, "stdin:1", "");
   ASSERT_TRUE(line.pair.ok()) << line.pair.error().message;
-  const auto& [policy, device, trials, seed, time_limit, verdict_limit, rtol, atol, tf32, few, shrink, beyond] =
+  const auto& [policy, device, protocol, trials, seed, time_limit, verdict_limit, rtol, atol, tf32, few, shrink, beyond] =
       line.pair->settings;
   EXPECT_EQ(line.pair->form, Pair::Form::kAnswer);
-  EXPECT_EQ(policy + device, "strictcpu");
+  EXPECT_EQ(policy + device + protocol, "strictcpukernelbench");
   EXPECT_EQ(trials, 2U);
   EXPECT_EQ(seed, 9007199254740991U);
   EXPECT_EQ(time_limit, 4.5);

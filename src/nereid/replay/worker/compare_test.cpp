@@ -184,7 +184,8 @@ TEST(CompareTest, RtolAndAtolReplaceTheRule) {
 // torch.allclose(own, got, t, t), with t = 1e-4 of float32 and 1e-2 of bf16.
 TEST(CompareTest, KernelBenchsRuleIsAllclose) {
   Case c;
-  const Tolerance rule{.kernelbench = true};
+  Tolerance rule;
+  rule.kernelbench = true;
   c.own = at::full({100}, 2.0, at::kFloat), c.truth = c.own.to(c10::kDouble).add(1);
   c.got = c.own.clone();
   EXPECT_TRUE(c.compare(rule).agrees) << "the truth has no say";
