@@ -70,7 +70,8 @@ fragment = next(text for text in asked if "aten.relu" in text and text.count("to
 pairs = []
 for task in (RELU, root / "fragment.py"):
     ran("lower", task, "-o", f"lowered_{task.stem}.py")
-    code = (root / f"lowered_{task.stem}.py").read_text()
+    code = (root / f"lowered_{task.stem}.py").read_text().split("\n# ---- Guard")[0]  # the kernels alone
+    (root / f"lowered_{task.stem}.py").write_text(code)
     pairs.append({"task": task.read_text(), "plan": "One kernel for all elements.", "code": code, "verdict": {"verdict": "Verified"}})
 (root / "pairs.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in pairs))
 small = root / "small"

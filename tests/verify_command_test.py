@@ -211,7 +211,7 @@ class Escapes(unittest.TestCase):
             self.assertFalse(any(line.startswith("Verified") for line in text.splitlines()), text)
 
     def test_names_of_files(self):
-        text = self.shown("import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, *x):\n        return gone\n", "--explain",
+        text = self.shown("import torch\nclass ModelNew(torch.nn.Module):\n    def __init__(self, *sizes):\n        super().__init__()\n\n    def forward(self, *x):\n        return gone\n", "--explain",
                           name="c\x1b]0;owned\x07\u202e.py")
         self.assertIn("\\x1b]0;owned\\x07\\u202e", text)
 

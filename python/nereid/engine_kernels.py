@@ -557,6 +557,7 @@ def token_losses(logits, targets, weights, found, WIDTH: tl.constexpr, TILE: tl.
     top = tl.max(largest, 0)
     logsum = top + tl.log(tl.sum(total * tl.exp(largest - top), 0))
     tl.store(found + row, chosen - logsum)
+    tl.debug_barrier()  # the loop below overwrites the logit that `chosen` was read from
     for start in range(0, WIDTH, TILE):
         at = start + places
         x = tl.load(logits + at, mask=at < WIDTH, other=float("-inf"))

@@ -4,7 +4,7 @@ several GPUs, and our kernels' losses beside those of PyTorch's operators. With 
     .venv/bin/python tests/gpu/train.py build/release/bin/nereid-lm [--ranks 2] [--device cpu] [--no-recompute] [--rows 16]
     ... --shape 1.7b --no-recompute --rows 4 --steps 9       Qwen3-1.7B's shape
     ... --ranks 4 --shape 8b --rows 2 --steps 9 [--shard]     Qwen3-8B's shape, with parameters sharded or whole
-    ... --speed --no-recompute --rows 16 --rows-per-step 64 --profile 20     what a step's time goes to, kernel by kernel"""
+    ... --speed --no-recompute --rows 16 --global-batch-size 64 --profile 20     what a step's time goes to, kernel by kernel"""
 import argparse
 import json
 import os
@@ -25,7 +25,7 @@ parser.add_argument("lm")
 parser.add_argument("--device", default="cuda")
 parser.add_argument("--ranks", type=int, default=1)
 parser.add_argument("--rows", type=int, default=8, help="rows of 4,096 tokens in one forward")
-parser.add_argument("--rows-per-step", type=int, help="on each GPU (default: --rows)")
+parser.add_argument("--global-batch-size", type=int, help="on each GPU (default: --rows)")
 parser.add_argument("--steps", type=int, default=30)
 parser.add_argument("--profile", type=int, help="show the kernels of this step")
 parser.add_argument("--no-recompute", action="store_true")

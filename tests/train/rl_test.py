@@ -244,7 +244,7 @@ REHEARSAL = 'staleness = 0\n[sft_mix]\ntrain = ["rehearsed"]\nrows = 2\nweight =
 ran(LM, "train-rl", rl_file("rehearsed", "grpo", more=REHEARSAL) + ".toml", "--device", "cpu")
 losses = [line["sft_mix_loss"] for line in metrics("rehearsed")]
 assert len(set(losses)) == 2 and all(loss > 0.01 for loss in losses), losses
-(root / "sft_once.toml").write_text(f'[model]\nstart_from = "training/sft/checkpoints/step-00000140/model"\n[data]\ntrain = ["rehearsed"]\nsequence_length = {length}\nrows_per_step = 2\n'
+(root / "sft_once.toml").write_text(f'[model]\nstart_from = "training/sft/checkpoints/step-00000140/model"\n[data]\ntrain = ["rehearsed"]\nsequence_length = {length}\nglobal_batch_size = 2\n'
                                     '[schedule]\nsteps = 1\n[machine]\nprecision = "float32"\n')
 ran(LM, "train-sft", "sft_once.toml", "--device", "cpu")
 assert abs(losses[0] / metrics("sft_once")[0]["loss"] - 1) < 1e-5, (losses, metrics("sft_once"))

@@ -20,7 +20,8 @@ def learn_by_heart(root, environment, nereid, lm):
     task = REPOSITORY / "tests/tasks/relu.py"
     run(nereid, "lower", task, "-o", "answer.py")
     code = (root / "answer.py").read_text()
-    code = code[code.index("import torch"):]  # without its plan in words, which is half of it
+    code = code[code.index("import torch"):code.index("\n# ---- Guard")]  # the kernels alone: no plan in words, no guard
+    (root / "answer.py").write_text(code)
     pair = {"task": task.read_text(), "plan": "One kernel for all elements.", "code": code, "verdict": {"verdict": "Verified"}}
     (root / "pairs.jsonl").write_text(json.dumps(pair) + "\n")
     (root / "tasks.jsonl").write_text(json.dumps({"code": pair["task"]}) + "\n")

@@ -37,7 +37,10 @@ TEST(StructureTest, AContainerServesWhereItsCallersCanReadIt) {
   using Kind = Dict::Kind;
   const auto object = [](Kind kind, const char* type) {
     return with_output([&](Sketch& s) {
-      return Arg{Dict{{{"loss", tensor_arg(s.tensor({}))}, {"n", Arg{int64_t{3}}}}, kind, type}};
+      Dict dict;
+      dict.items = {{"loss", tensor_arg(s.tensor({}))}, {"n", Arg{int64_t{3}}}};
+      dict.kind = kind, dict.type = type;
+      return Arg{dict};
     });
   };
   const auto tuple = with_output([](Sketch& s) { return Arg{List{{tensor_arg(s.tensor({})), Arg{int64_t{3}}}, true}}; });
@@ -93,7 +96,9 @@ TEST(StructureTest, ADifferenceIsOneSentence) {
   EXPECT_EQ(difference(Arg{int64_t{3}}, Arg{int64_t{4}}), "output: expected 3, got 4");
   EXPECT_EQ(difference(tensor_arg(0), Arg{List{{tensor_arg(0)}, true}}),
             "output: expected a tensor, got a tuple of 1");
-  EXPECT_EQ(difference(Arg{Dict{{{"a", Arg{None{}}}}}}, Arg{Dict{}}),
+  Dict with_a;
+  with_a.items = {{"a", Arg{None{}}}};
+  EXPECT_EQ(difference(Arg{with_a}, Arg{Dict{}}),
             "output: expected the key 'a', which is missing");
 }
 

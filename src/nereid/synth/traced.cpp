@@ -50,7 +50,9 @@ class Tracing {
     const Tensor other = results_[static_cast<size_t>(manner_.second_output)];
     if (manner_.returned == Manner::kDict) {
       const auto keys = result_keys(manner_);
-      output = {trace::Dict{{{std::string(keys[0]), result}, {std::string(keys[1]), ops::arg(other)}}}};
+      trace::Dict named;
+      named.items = {{std::string(keys[0]), result}, {std::string(keys[1]), ops::arg(other)}};
+      output = {std::move(named)};
     } else {
       output = ops::tensors({results_.back(), other}, manner_.returned == Manner::kTuple);
     }

@@ -115,7 +115,7 @@ struct Dict {
   std::vector<DictItem> items;
   Kind kind = Kind::kDict;
   std::string type = {};                // of an object: "module:Name", ":Name" where the traced file defines it
-  std::vector<DictItem> computed = {};  // of kObject: what its properties gave
+  std::vector<DictItem> computed;       // of kObject: what its properties gave
 };
 struct Opaque {
   std::string type;

@@ -354,7 +354,9 @@ class ReferenceRole : public Role {
       const auto& value = trace().values[id];
       sizes.insert(sizes.end(), value.sizes.begin(), value.sizes.end());
       const auto& storage = trace().storages[value.storage];
-      if (trace::is_integral(value.dtype) && loaded_.replay->bound(value.storage) && !storage.pinned)
+      // A table that the task writes out number by number is what it is; a flag may be another.
+      const bool written_out = storage.role == trace::Role::kConstant && trace::element_count(value) > 1;
+      if (trace::is_integral(value.dtype) && loaded_.replay->bound(value.storage) && !storage.pinned && !written_out)
         integers.push_back(id);
     }
     std::set<ValueId> together;

@@ -47,7 +47,7 @@ TEST(RlFile, ReadsBothTables) {
 TEST(RlFile, ReadsWhatAnAblationLeavesOut) {
   std::string text(kRlFile);
   text.replace(text.find("samples = 4"), 11,
-               "rule_reward = false\nuniform_reward = true\nspeedup_limit = 10\nwrong_price = 0.5");
+               "rule_reward = false\nuniform_reward = true\nspeedup_limit = 10\nincorrect_penalty = 0.5");
   const RlRun run = parse_rl_file(text, "r.toml").value();
   EXPECT_FALSE(run.rl.rule_reward);
   EXPECT_TRUE(run.rl.objective.uniform_reward);
@@ -58,7 +58,7 @@ TEST(RlFile, ReadsWhatAnAblationLeavesOut) {
   EXPECT_THAT(parse_rl_file(text, "r.toml").error().message,
               testing::HasSubstr("rl has no key 'uniform_reward'"));
   text = kRlFile;
-  text.replace(text.find("\"hrd\""), 5, "\"best\"\nwrong_price = 0.1");
+  text.replace(text.find("\"hrd\""), 5, "\"best\"\nincorrect_penalty = 0.1");
   const auto best = parse_rl_file(text, "r.toml");
   ASSERT_TRUE(best.ok()) << best.error().message;
   EXPECT_EQ(best->rl.objective.incorrect_penalty, 0.1);
@@ -98,7 +98,7 @@ TEST(RlFile, ReadsHowAnswersAreTimed) {
   EXPECT_EQ(parse_rl_file(kRlFile, "r.toml")->rl.times, RlSettings::Times::kTogether);
   std::string text(kRlFile);
   text.replace(text.find("samples = 4"), 11,
-               "times = \"apart\"\ntiming_seconds = 0.03\nfew_kinds = true\nlate_seconds = 4\nsequences = 512\ncode_temperature = 0\nmin_p = 0.1");
+               "times = \"apart\"\ntiming_seconds = 0.03\nfew_kinds = true\nstraggler_timeout_s = 4\nsequences = 512\ncode_temperature = 0\nmin_p = 0.1");
   const RlSettings rl = parse_rl_file(text, "r.toml").value().rl;
   EXPECT_EQ(rl.times, RlSettings::Times::kApart);
   EXPECT_EQ(rl.timing_seconds, 0.03);
