@@ -22,7 +22,8 @@ Trace with_output(const std::function<Arg(Sketch&)>& output) {
 TEST(StructureTest, TensorsArePairedByPath) {
   const auto make = [](bool tuple) {
     return with_output([&](Sketch& s) {
-      Dict dict{{{"loss", tensor_arg(s.tensor({}))}, {"n", Arg{int64_t{3}}}}};
+      Dict dict;
+      dict.items = {{"loss", tensor_arg(s.tensor({}))}, {"n", Arg{int64_t{3}}}};
       return Arg{List{{tensor_arg(s.tensor({2, 3})), Arg{dict}, Arg{None{}}}, tuple}};
     });
   };

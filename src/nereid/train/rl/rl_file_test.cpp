@@ -63,7 +63,7 @@ TEST(RlFile, ReadsWhatAnAblationLeavesOut) {
   ASSERT_TRUE(best.ok()) << best.error().message;
   EXPECT_EQ(best->rl.objective.incorrect_penalty, 0.1);
   EXPECT_FALSE(best->rl.objective.plan_incorrect_penalty);
-  text.replace(text.find("incorrect_penalty"), 11, "plan_incorrect_penalty");
+  text.replace(text.find("incorrect_penalty"), 17, "plan_incorrect_penalty");
   EXPECT_EQ(parse_rl_file(text, "r.toml").value().rl.objective.plan_incorrect_penalty, 0.1);
   text.replace(text.find("\"best\""), 6, "\"hrd\"");
   EXPECT_THAT(parse_rl_file(text, "r.toml").error().message, testing::HasSubstr("rl has no key 'plan_incorrect_penalty'"));
