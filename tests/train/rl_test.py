@@ -268,7 +268,7 @@ assert "sft_mix.rows: expected a multiple of the 2 ranks, got 3" in ran(
 shutil.rmtree(root / "rehearsed")
 ran(NEREID, "train", "data", "pairs_of_others.jsonl", "-o", "rehearsed", "-t", "tokenizer.json")
 shutil.rmtree(root / "training/rehearsed/checkpoints/step-00000002")
-assert "was made with other data to rehearse than rehearsed holds now" in ran(LM, "train-rl", "rehearsed.toml", "--device", "cpu", code=2).stderr
+assert "was made with another [sft_mix] than rehearsed holds now" in ran(LM, "train-rl", "rehearsed.toml", "--device", "cpu", code=2).stderr
 (root / "tokenizer2.json").write_text((root / "tokenizer.json").read_text() + " ")
 another = (root / rl_file("another", "grpo", more=REHEARSAL)).with_suffix(".toml")
 another.write_text(another.read_text().replace('tokenizer = "tokenizer.json"', 'tokenizer = "tokenizer2.json"'))
