@@ -175,6 +175,13 @@ void order_as(const Arg& want, Arg& got) {
   for (size_t i = 0; want_list && got_dict && i < std::min(want_list->items.size(), got_dict->items.size()); ++i)
     order_as(want_list->items[i], got_dict->items[i].second);
   if (!want_dict || !got_dict) return;
+  // The places of a named tuple mean something: another order is a difference.
+  if (want_dict->kind == trace::Dict::Kind::kNamedTuple) {
+    for (size_t i = 0; i < std::min(want_dict->items.size(), got_dict->items.size()); ++i)
+      if (want_dict->items[i].first == got_dict->items[i].first)
+        order_as(want_dict->items[i].second, got_dict->items[i].second);
+    return;
+  }
   size_t place = 0;
   for (const auto& [key, value] : want_dict->items) {
     const auto found = std::find_if(got_dict->items.begin() + static_cast<std::ptrdiff_t>(place), got_dict->items.end(),
