@@ -34,7 +34,7 @@ Result<double> seconds_from(const std::string& text, const std::string& option, 
 
 // From an interrupt to the end of a command that keeps its results as they come, at most: who waits for what
 // does not come is left.
-inline constexpr double kSecondsToEnd = 4;
+inline constexpr double kSecondsToEnd = 3;
 
 uint64_t fresh_seed();  // exact in a JSON reader's double
 

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,6 +41,22 @@ bool receive(int socket, Order& order, int (&descriptors)[2]) {
     if (header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
       memcpy(descriptors, CMSG_DATA(header), std::min(sizeof descriptors, header->cmsg_len - CMSG_LEN(0)));
   return got == sizeof order;
+}
+
+double seconds_on(clockid_t clock) {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// `schedstat`: /proc/self/schedstat, opened before the jail, or -1. Its second number, in nanoseconds, is the wait.
+Entry entry_now(int schedstat) {
+  Entry entry{.at = seconds_on(CLOCK_MONOTONIC), .processor = seconds_on(CLOCK_PROCESS_CPUTIME_ID)};
+  char text[128] = {};
+  unsigned long long ran = 0, waited = 0;
+  if (schedstat >= 0 && ::read(schedstat, text, sizeof text - 1) > 0 && ::sscanf(text, "%llu %llu", &ran, &waited) == 2)
+    entry.waited = 1e-9 * static_cast<double>(waited);
+  return entry;
 }
 
 void set_child_signals(int how) {
@@ -123,7 +140,8 @@ Result<bool> ForkLoop::fork_child(uint64_t number, Child& child) {
     return true;
   }
   ::close(said[1]);
-  living_[count_++] = {pid, said[0], number, core};
+  ::fcntl(said[0], F_SETFL, O_NONBLOCK);
+  living_[count_++] = {.pid = pid, .said = said[0], .number = number, .core = core, .entry = {}};
   NEREID_TRY_STATUS(jail_.after_fork());
   return false;
 }
@@ -139,10 +157,17 @@ void ForkLoop::become_child(uint64_t number, const Child& child, int says, int c
   }
   ::signal(SIGCHLD, SIG_DFL);
   set_child_signals(SIG_UNBLOCK);
-  const Status entered = jail_.enter({child.request, child.answer, says}, folder_of(number));
-  const std::string word = entered.ok() ? "+" : entered.error().message;
-  const ssize_t written = ::write(says, word.data(), word.size());
-  if (!entered.ok() || written != 1) ::_exit(1);
+  std::vector<int> kept = {child.request, child.answer, says};
+  const int schedstat = ::open("/proc/self/schedstat", O_RDONLY | O_CLOEXEC);
+  if (schedstat >= 0) kept.push_back(schedstat);
+  const Status entered = jail_.enter(kept, folder_of(number));
+  const Entry entry = entry_now(schedstat);
+  char word[1 + sizeof entry] = {'+'};
+  memcpy(word + 1, &entry, sizeof entry);
+  const std::string why = entered.ok() ? "" : entered.error().message;
+  const ssize_t written = entered.ok() ? ::write(says, word, sizeof word) : ::write(says, why.data(), why.size());
+  if (!entered.ok() || written != sizeof word) ::_exit(1);
+  if (schedstat >= 0) ::close(schedstat);
   ::close(says);
 }
 
@@ -161,12 +186,20 @@ int ForkLoop::least_used_core() {
   return last_core_ = best;
 }
 
-void ForkLoop::show_child(uint64_t number) const {
+void ForkLoop::show_child(uint64_t number) {
   int process = -1;
-  for (size_t i = 0; i < count_; ++i)
-    if (living_[i].number == number)
-      process = static_cast<int>(::syscall(SYS_pidfd_open, living_[i].pid, 0));
-  Sighting sighting{.child = number};
+  Sighting sighting{.child = number, .entry = {}};
+  for (size_t i = 0; i < count_; ++i) {
+    Living& child = living_[i];
+    if (child.number != number) continue;
+    process = static_cast<int>(::syscall(SYS_pidfd_open, child.pid, 0));
+    char word[1 + sizeof child.entry];
+    if (!child.entered && ::read(child.said, word, sizeof word) == sizeof word && word[0] == '+') {
+      memcpy(&child.entry, word + 1, sizeof child.entry);
+      child.entered = true;
+    }
+    sighting.entered = child.entered ? 1 : 0, sighting.entry = child.entry;
+  }
   iovec piece{&sighting, sizeof sighting};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof process)] = {};
   msghdr message{};
@@ -203,10 +236,12 @@ void ForkLoop::bury_the_dead() {
     if (!jail_.walls().pid) ::killpg(pid, SIGKILL);
     Obituary note{.child = child->number, .status = status};
     note.cpu = seconds(used.ru_utime) + seconds(used.ru_stime);
-    const ssize_t got = ::read(child->said, note.why, sizeof note.why - 1);
-    note.entered = got == 1 && note.why[0] == '+';
-    if (note.entered) note.why[0] = '\0';
-    if (got <= 0) ::strcpy(note.why, "it died on the way into the jail");
+    const ssize_t got = child->entered ? 0 : ::read(child->said, note.why, sizeof note.why - 1);
+    note.entered = child->entered || (got == 1 + sizeof(Entry) && note.why[0] == '+') ? 1 : 0;
+    if (note.entered != 0)
+      note.why[0] = '\0';
+    else if (got <= 0)
+      ::strcpy(note.why, "it died on the way into the jail");
     ::close(child->said);
     if (!folder_.empty()) {
       std::error_code nothing_lost;

@@ -32,9 +32,18 @@ struct Obituary {
   char why[512] = {};
 };
 
+// When a child came into its jail, and what it had had of the machine before: the way in is our work, not a candidate's.
+struct Entry {
+  double at = 0;         // CLOCK_MONOTONIC, in seconds
+  double processor = 0;  // seconds that it had computed
+  double waited = 0;     // seconds that it had waited for a core
+};
+
 // Comes with a pidfd of the child, or without where the child is gone.
 struct Sighting {
   uint64_t child = 0;
+  uint64_t entered = 0;  // `entry` holds
+  Entry entry;
 };
 
 // To be had on the stack, which no huge page holds.
@@ -67,16 +76,18 @@ class ForkLoop {
  private:
   struct Living {
     pid_t pid = 0;
-    int said = -1;  // what the child said before it was jailed
+    int said = -1;  // an Entry, or why there is no jail around it
     uint64_t number = 0;
     int core = -1;  // that it is held to; -1: to none
+    bool entered = false;
+    Entry entry;
   };
 
   bool wait_for_order();
   Result<bool> fork_child(uint64_t number, Child& child);
   void become_child(uint64_t number, const Child& child, int says, int core);
   void kill_child(uint64_t number) const;
-  void show_child(uint64_t number) const;
+  void show_child(uint64_t number);
   int least_used_core();
   void bury_the_dead();
   std::string folder_of(uint64_t number) const;

@@ -22,13 +22,8 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-struct Stat {
-  double processor = 0, age = 0;
-};
-
-// Fields 14 to 17 of /proc/PID/stat, behind the name in parentheses: utime, stime, and those of dead children; 22:
-// when it began.
-std::optional<Stat> stat_of(pid_t process) {
+// Fields 14 to 17 of /proc/PID/stat, behind the name in parentheses: utime, stime, and those of dead children.
+std::optional<double> processor_seconds_of(pid_t process) {
   const std::string line = first_line(fmt::format("/proc/{}/stat", process));
   const size_t name_end = line.rfind(')');
   if (name_end == std::string::npos) return {};
@@ -37,13 +32,7 @@ std::optional<Stat> stat_of(pid_t process) {
   for (int field = 3; field < 14; ++field) rest >> skipped;
   double ticks = 0, sum = 0;
   for (int field = 14; field <= 17 && rest >> ticks; ++field) sum += ticks;
-  for (int field = 18; field < 22; ++field) rest >> skipped;
-  if (!(rest >> ticks)) return {};
-  const auto per_second = static_cast<double>(::sysconf(_SC_CLK_TCK));
-  timespec now{};
-  ::clock_gettime(CLOCK_BOOTTIME, &now);
-  const double boot = static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-  return Stat{.processor = sum / per_second, .age = std::max(0.0, boot - ticks / per_second)};
+  return sum / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
 // The second number of /proc/PID/schedstat, in nanoseconds.
@@ -60,11 +49,10 @@ std::optional<ProcessTimes> times_of(pid_t process) {
   ProcessTimes times;
   std::vector<pid_t> all = {process};
   for (size_t i = 0; i < all.size() && i < kMostBelow; ++i) {
-    const auto stat = stat_of(all[i]);
+    const auto processor = processor_seconds_of(all[i]);
     const auto waited = waited_seconds_of(all[i]);
-    if (i == 0 && (!stat || !waited)) return {};
-    if (i == 0) times.age = stat->age;
-    times.processor += stat ? stat->processor : 0, times.waited += waited.value_or(0);
+    if (i == 0 && (!processor || !waited)) return {};
+    times.processor += processor.value_or(0), times.waited += waited.value_or(0);
     std::istringstream children(first_line(fmt::format("/proc/{0}/task/{0}/children", all[i])));
     for (pid_t child = 0; children >> child;) all.push_back(child);
   }

@@ -10,7 +10,6 @@
 namespace nereid::sandbox {
 
 struct ProcessTimes {
-  double age = 0;        // seconds since it was forked: whoever asked for it may have waited for that
   double processor = 0;  // seconds that its threads and the processes below it have computed
   double waited = 0;     // seconds in which its first thread, or a process below it, could have run and no core was free
 };

@@ -25,6 +25,7 @@ namespace {
 constexpr double kSecondsToDie = 60;
 constexpr int kMostLateReads = 1 << 13;  // of an answer that was begun in time: the largest, in pieces of a pipe
 constexpr double kSoonestLook = 0.05;  // seconds between two looks at what a late child has had
+constexpr double kSecondsToEnter = 60;  // its jail, which a loaded machine may delay
 
 // The answer as it comes through the pipe: 8 bytes of length, then as many.
 class AnswerReader {
@@ -56,6 +57,11 @@ class AnswerReader {
   size_t max_bytes_, filled_ = 0;
   std::string buffer_ = std::string(8, '\0');
 };
+
+// As CLOCK_MONOTONIC counts, which is what an Entry has.
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 Error passed(const Deadline& deadline, const std::string& module) {
   return our_error("the {} worker did not answer within {}", module,
@@ -209,7 +215,7 @@ class RealZygote : public Zygote {
           return passed(deadline, options_.module);
         }
         if (!look.passed()) continue;
-        const double left = seconds_left(process, child, seconds, watch.seconds());
+        NEREID_TRY(const double left, seconds_left(process, child, seconds, watch.seconds()));
         // What came while this thread waited for a processor itself was in time.
         pollfd rest{answer, POLLIN, 0};
         if (left <= 0 && late_reads <= kMostLateReads && ::poll(&rest, 1, 0) > 0) continue;
@@ -234,14 +240,25 @@ class RealZygote : public Zygote {
     }
   }
 
-  // Of the child's limit, when as much wall time is over; 0: none. A loaded machine stretches it.
-  static double seconds_left(ZygoteProcess& process, uint64_t child, double seconds, double wall) {
-    if (wall >= kMostStretch * seconds) return 0;
-    const Fd pidfd = process.show(child);
-    const pid_t pid = process_of(pidfd);
-    const auto times = pid > 0 ? times_of(pid) : std::nullopt;
-    const double left = seconds - seconds_at_work(times ? std::min(wall, times->age) : wall, times);
-    return left <= 0 ? 0 : std::clamp(left, kSoonestLook, kMostStretch * seconds - wall + kSoonestLook);
+  // Of the child's limit, when `wall` seconds are over since it was asked for; 0: none. The limit begins when the child
+  // is in its jail, and a loaded machine stretches it.
+  Result<double> seconds_left(ZygoteProcess& process, uint64_t child, double seconds, double wall) {
+    const auto shown = process.show(child);
+    // Too busy to answer, or gone: then the pipe is about to say so.
+    if (!shown || !shown->process.valid())
+      return wall >= std::max(kMostStretch * seconds, kSecondsToEnter) ? 0 : kSoonestLook;
+    if (!shown->entry) {
+      if (wall < kSecondsToEnter) return kSoonestLook;
+      process.kill(child);
+      return our_error("a child of the {} worker did not enter its jail within {} s", options_.module, kSecondsToEnter);
+    }
+    const double at_work = std::min(wall, seconds_now() - shown->entry->at);
+    const pid_t pid = process_of(shown->process);
+    auto times = pid > 0 ? times_of(pid) : std::nullopt;
+    if (times) times->processor -= shown->entry->processor, times->waited -= shown->entry->waited;
+    const double left = seconds - seconds_at_work(at_work, times);
+    if (left <= 0 || at_work >= kMostStretch * seconds) return 0;
+    return std::clamp(left, kSoonestLook, kMostStretch * seconds - at_work + kSoonestLook);
   }
 
   Result<std::optional<Outcome>> stop(ZygoteProcess& process, uint64_t child, Outcome outcome) {
@@ -263,7 +280,7 @@ class RealZygote : public Zygote {
         process.kill(child);
         return interrupted() ? Error{"interrupted", Blame::kInterrupted} : passed(deadline, options_.module);
       }
-      const double left = seconds_left(process, child, seconds, watch.seconds());
+      NEREID_TRY(const double left, seconds_left(process, child, seconds, watch.seconds()));
       if (left <= 0) return stop(process, child, Outcome(OutOfTime{seconds}));
       look = Deadline::after(left, LimitOwner::kCandidate);
     }

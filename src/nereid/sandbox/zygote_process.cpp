@@ -296,8 +296,9 @@ bool ZygoteProcess::take_sighting(const std::string& packet, std::vector<Fd> des
   memcpy(&sighting, packet.data(), sizeof sighting);
   const auto found = requests_.find(sighting.child);
   if (found == requests_.end()) return true;
-  found->second.shown = true;
-  if (!descriptors.empty()) found->second.process = std::move(descriptors.front());
+  Shown& shown = found->second.shown.emplace();
+  if (!descriptors.empty()) shown.process = std::move(descriptors.front());
+  if (sighting.entered != 0) shown.entry = sighting.entry;
   return true;
 }
 
@@ -344,17 +345,17 @@ void ZygoteProcess::kill(uint64_t child) {
       send_packet(control_.get(), bytes_of(order));  // a lost one is noticed elsewhere
 }
 
-Fd ZygoteProcess::show(uint64_t child) {
+std::optional<ZygoteProcess::Shown> ZygoteProcess::show(uint64_t child) {
   std::unique_lock lock(mutex_);
   const Order order{Order::kShow, child};
   if (lost_ || !requests_.contains(child) || !send_packet(control_.get(), bytes_of(order)).ok()) return {};
   const auto shown = [&] {
     const auto found = requests_.find(child);
-    return lost_ || found == requests_.end() || found->second.shown;
+    return lost_ || found == requests_.end() || found->second.shown.has_value();
   };
   changed_.wait_for(lock, kUntilItIsShown, shown);
   const auto found = requests_.find(child);
-  return found == requests_.end() ? Fd() : std::move(found->second.process);
+  return found == requests_.end() ? std::nullopt : std::exchange(found->second.shown, std::nullopt);
 }
 
 std::optional<ZygoteProcess::Gone> ZygoteProcess::wait_gone(uint64_t child, Deadline deadline) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "nereid/base/file.h"
+#include "nereid/sandbox/fork_loop.h"
 #include "nereid/sandbox/python_home.h"
 #include "nereid/sandbox/zygote.h"
 
@@ -45,8 +46,12 @@ class ZygoteProcess {
   void kill(uint64_t child);
   // How the child ended; nothing when the zygote is lost or `deadline` passes first.
   std::optional<Gone> wait_gone(uint64_t child, Deadline deadline);
-  // A pidfd of the child, to see what it has had of the machine; invalid where it is gone or the zygote is busy.
-  Fd show(uint64_t child);
+  struct Shown {
+    Fd process;  // a pidfd, to see what the child has had of the machine; invalid where it is gone
+    std::optional<Entry> entry;  // nothing: it is not in its jail yet
+  };
+  // Nothing where the zygote is lost or too busy to answer.
+  std::optional<Shown> show(uint64_t child);
   // Every submitted child is forgotten once, when nobody will ask about it any more.
   void forget(uint64_t child);
 
@@ -57,9 +62,9 @@ class ZygoteProcess {
 
  private:
   struct Request {
-    bool forgotten = false, shown = false;
+    bool forgotten = false;
     std::optional<Gone> gone;
-    Fd process;  // that a Sighting brought
+    std::optional<Shown> shown;  // by the last Sighting
   };
 
   ZygoteProcess() = default;
