@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "nereid/base/deadline.h"
-#include "nereid/replay/client.h"
+#include "nereid/replay/host/client.h"
 #include "nereid/replay/sample_for_tests.h"
 
 int main(int argc, char** argv) {

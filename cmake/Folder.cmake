@@ -4,7 +4,7 @@
 # unnamed namespaces must differ within a folder; -DNEREID_SINGLE_FILES="verify;trace" compiles these folders file by file while one works
 # on them.
 #
-# Every *.cpp becomes part of `nereid_NAME`, every *_test.cpp part of `NAME_test` (one ctest entry per test case; with TORCH one for all,
+# Every *.cpp becomes part of `nereid_NAME`, every *_test.cpp and *_for_tests.cpp part of `NAME_test` (one ctest entry per test case; with TORCH one for all,
 # for libtorch takes longer to load than most cases do), every *_fuzz.cpp a fuzz target, *_main.cpp is left to the folder. TORCH shares the
 # precompiled headers that hold libtorch's, PCH names one for this folder's sources alone; TEST_DEPS is what only tests link;
 # OPTIMIZED_TESTS is for tests that compute much themselves, WARM_TESTS for those that take a warm worker from each other; WAITING is for
@@ -18,10 +18,10 @@ function(nereid_folder name)
   endforeach()
   file(GLOB sources CONFIGURE_DEPENDS ${patterns})
   set(tests ${sources})
-  list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
+  list(FILTER tests INCLUDE REGEX "_(test|for_tests)\\.cpp$")
   set(fuzzers ${sources})
   list(FILTER fuzzers INCLUDE REGEX "_fuzz\\.cpp$")
-  list(FILTER sources EXCLUDE REGEX "_(test|fuzz|main)\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "_(test|for_tests|fuzz|main)\\.cpp$")
   if(NEREID_FUZZ)
     list(TRANSFORM arg_NOT_FUZZED PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
     list(REMOVE_ITEM sources ${arg_NOT_FUZZED})

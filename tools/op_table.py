@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes src/nereid/trace/op_table.inc: the class of every ATen operator, and the arguments that operators write; and
-src/nereid/replay/allowed_ops.inc: the public operators that a replay runs.
+src/nereid/trace/allowed_ops.inc: the public operators that a replay runs.
 
     .venv/bin/python tools/op_table.py           write the tables
     .venv/bin/python tools/op_table.py --check   are they what this torch and these lists give? (a test runs this)
@@ -173,7 +173,7 @@ NO_DATA = ("aten::record_stream", "aten::retain_grad", "aten::set_data")  # anno
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TABLE = ROOT / "src/nereid/trace/op_table.inc"
-ALLOWED = ROOT / "src/nereid/replay/allowed_ops.inc"
+ALLOWED = ROOT / "src/nereid/trace/allowed_ops.inc"
 
 
 def base_name(name):

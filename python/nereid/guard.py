@@ -1,5 +1,5 @@
 """What every file that `nereid lower` and `nereid optimize` write ends with: the check, before `forward`, of all that its
-kernels assume. src/nereid/lower/guard.cpp copies the text below the line of dashes, and adds what was verified."""
+kernels assume. src/nereid/compiler/output/guard.cpp copies the text below the line of dashes, and adds what was verified."""
 
 # ---- Guard ---------------------------------------------------------------------------------------------------
 # The kernels above hold for what they were verified on. `_guard` checks that each call is such a call, and raises

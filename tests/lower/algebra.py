@@ -1,4 +1,4 @@
-"""Every rewrite of `lower/algebra.h` where it applies, and where its precondition does not hold: cases with what their
+"""Every rewrite of `compiler/transforms/algebra.h` where it applies, and where its precondition does not hold: cases with what their
 plans must tell, and must not. The sizes are those from which the cost model sees a gain.
 """
 from operators import Case

@@ -29,7 +29,7 @@ constexpr double kBaselineSeconds = 1800;  // of one task, all ways together
 constexpr int kMostWritten = 64, kMostTasksAsked = 32;
 constexpr int kTasksOfAJob = 2;  // half of them wait for the model, about
 
-int tasks_at_once(const std::vector<policy::Proposer*>& proposers, const EvaluationOptions& options) {
+int tasks_at_once(const std::vector<proposers::Proposer*>& proposers, const EvaluationOptions& options) {
   if (options.model_on_gpu) return kTasksOfAJob * options.jobs;
   for (const auto* proposer : proposers)
     if (proposer->samples() && !proposer->paid())
@@ -254,7 +254,7 @@ void compare(TaskResult& result, search::Compared compared) {
 }
 
 Result<std::vector<TaskResult>> evaluate(search::Bench& bench, const std::vector<TaskFile>& tasks,
-                                         const std::vector<policy::Proposer*>& proposers,
+                                         const std::vector<proposers::Proposer*>& proposers,
                                          const EvaluationOptions& options) {
   std::error_code failure;
   fs::create_directories(options.folder / "solutions", failure);

@@ -50,7 +50,7 @@ TaskResult result_of(const std::string& id, const search::Task& task, const sear
 // that ended in an Error. All results, in the tasks' order. An interrupt ends it with an Error blamed so;
 // what was judged is kept.
 Result<std::vector<TaskResult>> evaluate(search::Bench& bench, const std::vector<TaskFile>& tasks,
-                                         const std::vector<policy::Proposer*>& proposers,
+                                         const std::vector<proposers::Proposer*>& proposers,
                                          const EvaluationOptions& options);
 
 // The figures of each of the suite's folders ("level1" of "level1/19_ReLU"), in the tasks' order; empty where

@@ -15,7 +15,7 @@
 #include "nereid/base/progress.h"
 #include "nereid/mutate/result_line.h"
 #include "nereid/mutate/subject.h"
-#include "nereid/replay/client.h"
+#include "nereid/replay/host/client.h"
 #include "nereid/verify/ladder.h"
 
 namespace nereid::mutate {

@@ -10,7 +10,7 @@
 #include "nereid/base/hash.h"
 #include "nereid/mutate/kernel_faults.h"
 #include "nereid/trace/codec.h"
-#include "nereid/ttir/executor.h"
+#include "nereid/ttir/exec/executor.h"
 
 namespace nereid::mutate {
 namespace {

@@ -7,7 +7,7 @@
 #include "nereid/base/json.h"
 #include "nereid/mutate/kernel_faults.h"
 #include "nereid/mutate/report.h"
-#include "nereid/ttir/executor.h"
+#include "nereid/ttir/exec/executor.h"
 
 namespace nereid::mutate {
 namespace {

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "nereid/base/file.h"
-#include "nereid/pairs/variants.h"
+#include "nereid/dataset/variants.h"
 #include "nereid/synth/maker.h"
 
 namespace nereid::mutate {
@@ -85,7 +85,7 @@ Result<std::vector<Subject>> subjects_of_program(tracer::Tracer& tracer, const s
                                .seconds = kTraceSeconds};
   NEREID_TRY(const auto reference, trace_of(tracer.trace(request, Deadline::never()), id));
   synth::Dice dice(seed, made.index, kVariantStream);
-  NEREID_TRY(const auto lowered, pairs::variants_of(*reference, made.code, dice, variants));
+  NEREID_TRY(const auto lowered, dataset::variants_of(*reference, made.code, dice, variants));
   std::vector<tracer::TraceRequest> requests;
   for (const auto& variant : lowered)
     requests.push_back({.source = variant.module.text,

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "nereid/mutate/mutant.h"
-#include "nereid/replay/client.h"
+#include "nereid/replay/host/client.h"
 
 namespace nereid::mutate {
 

@@ -1,7 +1,7 @@
 // The ATen calls that an application of an operator becomes, as the tracer would record them: what PyTorch's
 // Python and its composite operators make of each spelling, with the layouts of what comes out.
 //
-// They are those of PyTorch 2.11. tests compare them with the tracer's own records (pairs/traced_test.cpp).
+// They are those of PyTorch 2.11. tests compare them with the tracer's own records (dataset/traced_test.cpp).
 #pragma once
 
 #include <optional>

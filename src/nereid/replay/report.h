@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "nereid/trace/trace.h"
-#include "nereid/ttir/executor.h"
+#include "nereid/ttir/exec/executor.h"
 
 namespace nereid::replay {
 
@@ -191,7 +191,7 @@ struct MutationReport {
 };
 
 // Work that a forward cannot do without, for the check against the device's peak rates
-// (replay/cuda/roofline.h). How much of the inputs it must read is found out where it would make a
+// (gpu/roofline.h). How much of the inputs it must read is found out where it would make a
 // difference.
 struct LeastWork {
   double input_bytes = 0, bytes_written = 0;

@@ -6,8 +6,8 @@
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json.h"
 #include "nereid/base/json_field.h"
-#include "nereid/policy/inductor.h"
-#include "nereid/search/program_text.h"
+#include "nereid/proposers/inductor.h"
+#include "nereid/render/program_text.h"
 #include "nereid/search/result_file.h"
 
 namespace nereid::search {
@@ -83,8 +83,8 @@ Result<std::unique_ptr<BaselineClock>> BaselineClock::make(Bench& bench, const I
   std::unique_ptr<BaselineClock> clock(new BaselineClock(bench, installation, std::move(options)));
   const auto& ways = clock->options_.ways;
   if (std::count(ways.begin(), ways.end(), "inductor") > 0) {
-    NEREID_TRY(clock->inductor_, policy::InductorProposer::start(installation, clock->options_.jobs,
-                                                                 policy::InductorProposer::Asked::kCompile));
+    NEREID_TRY(clock->inductor_, proposers::InductorProposer::start(installation, clock->options_.jobs,
+                                                                 proposers::InductorProposer::Asked::kCompile));
   }
   return clock;
 }
@@ -124,7 +124,7 @@ Status BaselineClock::call(const Task& task, Deadline deadline, Baselines& basel
   const auto take = [&](const std::string& way, const Json& answer) {
     baselines[way] = taken(key(way), answer, task);
   };
-  auto program = program_text(task.trace, device_);
+  auto program = render::program_text(task.trace, device_);
   if (!program.ok() || !program->kernels.empty()) {
     const std::string why = program.ok() ? "the module launches kernels of its own" : program.error().message;
     for (const auto& way : request.ways) take(way, Json{{"declined", why}});
@@ -144,7 +144,7 @@ Result<Baseline> BaselineClock::call_candidate(const Task& task, const std::stri
     if (traced.error().blame != Blame::kInput) return traced.error();
     return declined(traced.error());
   }
-  auto program = program_text(traced->trace, device_, &task.trace);
+  auto program = render::program_text(traced->trace, device_, &task.trace);
   if (!program.ok()) return declined(program.error());
   CallRequest request = request_of(options_);
   request.program = std::move(program->text), request.kernels = std::move(program->kernels);

@@ -16,7 +16,7 @@
 #include <string>
 
 #include "nereid/base/installation.h"
-#include "nereid/search/bench.h"
+#include "nereid/search/evaluator.h"
 #include "nereid/search/call_server.h"
 
 namespace nereid::search {
@@ -77,7 +77,7 @@ class BaselineClock {
   const std::string device_;
   std::vector<std::string> called_;  // of the ways, those that the server knows
   CallServer server_, candidates_;
-  std::unique_ptr<policy::Proposer> inductor_;  // null: not asked for
+  std::unique_ptr<proposers::Proposer> inductor_;  // null: not asked for
 };
 
 nlohmann::json to_json(const Baselines& baselines);

@@ -12,7 +12,7 @@
 
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json.h"
-#include "nereid/replay/gpu_gate.h"
+#include "nereid/replay/host/gpu_gate.h"
 #include "nereid/sandbox/channel.h"
 #include "nereid/sandbox/cuda_walls.h"
 #include "nereid/sandbox/policy_json.h"

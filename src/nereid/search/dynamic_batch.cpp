@@ -6,9 +6,9 @@
 #include <set>
 #include <utility>
 
-#include "nereid/lower/any_batch.h"
-#include "nereid/lower/module.h"
-#include "nereid/lower/source_file.h"
+#include "nereid/compiler/output/any_batch.h"
+#include "nereid/compiler/module.h"
+#include "nereid/compiler/output/source_file.h"
 #include "nereid/search/guarded.h"
 
 namespace nereid::search {
@@ -22,7 +22,7 @@ struct BatchInput {
 };
 
 Result<BatchInput> batch_input(const Task& task) {
-  NEREID_TRY(const auto file, lower::read_source(task.name, task.source, "Model", "ModelNew"));
+  NEREID_TRY(const auto file, compiler::read_source(task.name, task.source, "Model", "ModelNew"));
   const auto* list = std::get_if<trace::List>(&task.trace.phases.back().inputs.node);
   for (size_t i = 0; list != nullptr && i < std::min(list->items.size(), file.parameters.size()); ++i) {
     const auto* ref = std::get_if<trace::TensorRef>(&list->items[i].node);
@@ -48,20 +48,20 @@ int64_t most_elements(const trace::Trace& trace) {
 
 class Writer {
  public:
-  Writer(Bench& bench, const Task& task, const lower::Guard& guard, bool fallback, Deadline deadline)
+  Writer(Bench& bench, const Task& task, const compiler::Guard& guard, bool fallback, Deadline deadline)
       : bench_(bench), task_(task), guard_(guard), fallback_(fallback), deadline_(deadline) {}
 
   Result<DynamicBatch> run() {
     NEREID_TRY(input_, batch_input(task_));
-    const auto batches = lower::batches_around(input_.batch, sizes_of(task_.trace));
-    std::array<lower::WrittenFor, 3> written;
+    const auto batches = compiler::batches_around(input_.batch, sizes_of(task_.trace));
+    std::array<compiler::WrittenFor, 3> written;
     std::array<std::unique_ptr<const Task>, 3> tasks;
     for (const size_t i : {size_t{1}, size_t{0}, size_t{2}}) {
       NEREID_TRY(tasks[i], at(batches[i]));
       NEREID_TRY(written[i].code, lowered(*tasks[i]));
       written[i].batch = batches[i];
     }
-    NEREID_TRY(std::string code, lower::for_any_batch(written, input_.name));
+    NEREID_TRY(std::string code, compiler::for_any_batch(written, input_.name));
     code = "\"\"\"For any batch. Figures are those of a batch of " + std::to_string(batches[1]) + ".\n\n" + plan_ + "\"\"\"\n" + code;
     NEREID_TRY(const trace::Trace candidate, bench_.trace_of(*tasks[2], code, "ModelNew"));
     made_.largest = static_cast<int64_t>(static_cast<double>(kMostElements) * static_cast<double>(batches[2]) /
@@ -71,7 +71,7 @@ class Writer {
     for (const int64_t least : small) {
       made_.judged.clear();
       made_.least = least;
-      const lower::Assumptions assumptions{.reference = tasks[2]->trace,
+      const compiler::Assumptions assumptions{.reference = tasks[2]->trace,
                                            .candidate = candidate,
                                            .modes = modes,
                                            .fallback = fallback_ ? task_.source : "",
@@ -79,10 +79,10 @@ class Writer {
                                            .batches = {batches[2], batches[1]},
                                            .passing = {made_.least, made_.largest}};
       NEREID_TRY(made_.source, guard_.around(code, assumptions));
-      made_.assumptions = lower::assumptions_text(assumptions);
+      made_.assumptions = compiler::assumptions_text(assumptions);
       NEREID_TRY(const bool own, judge(input_.batch));
       if (!own) return std::move(made_);
-      NEREID_TRY(const bool many, judge(lower::batches_around(4 * input_.batch, sizes_of(task_.trace))[1]));
+      NEREID_TRY(const bool many, judge(compiler::batches_around(4 * input_.batch, sizes_of(task_.trace))[1]));
       if (!many) return std::move(made_);
       const auto few = judge(least);
       if ((few.ok() && *few) || least == small.back()) break;
@@ -93,7 +93,7 @@ class Writer {
  private:
   Result<std::unique_ptr<const Task>> at(int64_t batch) {
     if (batch == input_.batch) return bench_.trace(task_.name, task_.source, deadline_);
-    auto made = bench_.trace(task_.name, lower::with_batch(task_.source, input_.batch, batch), deadline_);
+    auto made = bench_.trace(task_.name, compiler::with_batch(task_.source, input_.batch, batch), deadline_);
     if (!made.ok())
       return Error{fmt::format("--dynamic batch: at a batch of {} in place of {}: {}", batch, input_.batch, made.error().message),
                    made.error().blame};
@@ -102,7 +102,7 @@ class Writer {
 
   // By the choices of the first.
   Result<std::string> lowered(const Task& task) {
-    NEREID_TRY(auto module, lower::lower_module(task.trace, task.source, {.kernels = choices_}));
+    NEREID_TRY(auto module, compiler::lower_module(task.trace, task.source, {.kernels = choices_}));
     if (plan_.empty()) {
       plan_ = module.plan;
       for (const auto& kernel : module.kernels) choices_[kernel.name] = kernel.choice;
@@ -119,18 +119,18 @@ class Writer {
 
   Bench& bench_;
   const Task& task_;
-  const lower::Guard& guard_;
+  const compiler::Guard& guard_;
   const bool fallback_;
   const Deadline deadline_;
   BatchInput input_;
   std::string plan_;
-  std::map<std::string, lower::KernelChoice> choices_;
+  std::map<std::string, compiler::KernelChoice> choices_;
   DynamicBatch made_;
 };
 
 }  // namespace
 
-Result<DynamicBatch> for_any_batch(Bench& bench, const Task& task, const lower::Guard& guard, bool fallback, Deadline deadline) {
+Result<DynamicBatch> for_any_batch(Bench& bench, const Task& task, const compiler::Guard& guard, bool fallback, Deadline deadline) {
   return Writer(bench, task, guard, fallback, deadline).run();
 }
 

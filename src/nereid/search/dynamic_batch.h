@@ -1,11 +1,11 @@
-// The compiler's kernels for any batch (lower/any_batch.h), judged at three.
+// The compiler's kernels for any batch (compiler/output/any_batch.h), judged at three.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "nereid/lower/guard.h"
-#include "nereid/search/bench.h"
+#include "nereid/compiler/output/guard.h"
+#include "nereid/search/evaluator.h"
 
 namespace nereid::search {
 
@@ -25,6 +25,6 @@ struct DynamicBatch {
 
 // The batch is the leading size of forward's first tensor; every input with the same leading size has it. An Error (blamed on
 // the input) says why the kernels depend on the batch in another way than by numbers.
-Result<DynamicBatch> for_any_batch(Bench& bench, const Task& task, const lower::Guard& guard, bool fallback, Deadline deadline);
+Result<DynamicBatch> for_any_batch(Bench& bench, const Task& task, const compiler::Guard& guard, bool fallback, Deadline deadline);
 
 }  // namespace nereid::search

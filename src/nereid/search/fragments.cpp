@@ -39,9 +39,9 @@ struct Known {
 
 class FragmentSearch {
  public:
-  FragmentSearch(Bench& bench, const std::vector<policy::Proposer*>& proposers,
+  FragmentSearch(Bench& bench, const std::vector<proposers::Proposer*>& proposers,
                  const FragmentOptions& options, const Slicer& slicer,
-                 const std::function<void(const policy::Proposal&)>& whole,
+                 const std::function<void(const proposers::Proposal&)>& whole,
                  const std::function<double()>& to_beat, const std::function<void(const std::string&)>& say)
       : bench_(bench),
         proposers_(proposers),
@@ -158,7 +158,7 @@ class FragmentSearch {
     return fragments;
   }
 
-  static bool told_again(const policy::Proposer& proposer) { return proposer.samples() && !proposer.paid(); }
+  static bool told_again(const proposers::Proposer& proposer) { return proposer.samples() && !proposer.paid(); }
   bool tells_again() const {
     return !findings_.fault && std::any_of(proposers_.begin(), proposers_.end(), [](const auto* proposer) { return told_again(*proposer); });
   }
@@ -278,7 +278,7 @@ class FragmentSearch {
   // last.
   struct Asked {
     std::unique_ptr<const Task> task{};
-    std::map<policy::Proposer*, std::unique_ptr<policy::Answers>> first{}, others{};
+    std::map<proposers::Proposer*, std::unique_ptr<proposers::Answers>> first{}, others{};
   };
 
   Asked& asked_about(const Fragment& fragment) {
@@ -343,7 +343,7 @@ class FragmentSearch {
     return samples;
   }
 
-  void judge_answers(policy::Proposer& proposer, const Task& task, policy::Answers& answers, Known& known,
+  void judge_answers(proposers::Proposer& proposer, const Task& task, proposers::Answers& answers, Known& known,
                      bool one_is_enough) {
     while (go_on() && !(one_is_enough && !known.candidate.empty())) {
       const auto next = answers.next(options_.deadline);
@@ -359,7 +359,7 @@ class FragmentSearch {
   }
 
   // That there was no time is no fault.
-  void fail(const policy::Proposer& proposer, const Error& error) {
+  void fail(const proposers::Proposer& proposer, const Error& error) {
     if (findings_.fault || !go_on()) return;
     findings_.fault = error, findings_.faulty = proposer.name();
   }
@@ -390,7 +390,7 @@ class FragmentSearch {
     composed_ms_ = ms;
     std::vector<Piece> pieces;
     std::string plan;
-    std::vector<policy::Region> regions;
+    std::vector<proposers::Region> regions;
     for (const auto& offer : cover) {
       const Known known = offer.tag < 0 ? Known() : known_.at(offer.fragment->source);
       const size_t steps = offer.fragment->nodes.count();
@@ -405,10 +405,10 @@ class FragmentSearch {
   }
 
   Bench& bench_;
-  const std::vector<policy::Proposer*>& proposers_;
+  const std::vector<proposers::Proposer*>& proposers_;
   const FragmentOptions& options_;
   const Slicer& slicer_;
-  const std::function<void(const policy::Proposal&)>& whole_;
+  const std::function<void(const proposers::Proposal&)>& whole_;
   const std::function<double()>& to_beat_;
   const std::function<void(const std::string&)>& say_;
   std::deque<Fragment> fragments_;      // grows: what was told otherwise
@@ -486,9 +486,9 @@ std::vector<Offer> cheapest_cover(const Slicer& slicer, const std::vector<Offer>
   return chosen;
 }
 
-FragmentFindings search_fragments(Bench& bench, const Task& task, const std::vector<policy::Proposer*>& proposers,
+FragmentFindings search_fragments(Bench& bench, const Task& task, const std::vector<proposers::Proposer*>& proposers,
                       const FragmentOptions& options,
-                      const std::function<void(const policy::Proposal& proposal)>& whole,
+                      const std::function<void(const proposers::Proposal& proposal)>& whole,
                       const std::function<double()>& to_beat,
                       const std::function<void(const std::string&)>& say) {
   const auto slicer = Slicer::cut(task);

@@ -12,8 +12,8 @@
 #include <optional>
 #include <vector>
 
-#include "nereid/search/bench.h"
-#include "nereid/search/slicer.h"
+#include "nereid/search/evaluator.h"
+#include "nereid/search/partitioner.h"
 
 namespace nereid::search {
 
@@ -46,7 +46,7 @@ struct FragmentOptions {
   bool first_is_enough = false;  // nothing more is asked once a program is verified
   int samples = 1;  // at most so many answers of a proposer that samples, to one fragment
   // Asks about the program as it is written, for answers that were not asked for yet: of round 0, those that a
-  // search kept back; of later rounds, as of policy::Request. May be empty.
+  // search kept back; of later rounds, as of proposers::Request. May be empty.
   std::function<void(int round)> whole_again{};
 };
 
@@ -55,7 +55,7 @@ inline constexpr int kRounds = 3;
 
 // What the questions took, and which proposer could not be asked.
 struct FragmentFindings {
-  policy::Cost cost{};
+  proposers::Cost cost{};
   bool all_tried = true;  // nothing was left to be asked: neither time nor an interrupt ended it
   std::string faulty{};
   std::optional<Error> fault{};
@@ -77,9 +77,9 @@ struct FragmentFindings {
 // Asks, judges and composes until the deadline, an interrupt, or until nothing is left to gain. `whole`
 // judges composed programs, of which each ought to be faster than `to_beat` (infinity while there is
 // nothing).
-FragmentFindings search_fragments(Bench& bench, const Task& task, const std::vector<policy::Proposer*>& proposers,
+FragmentFindings search_fragments(Bench& bench, const Task& task, const std::vector<proposers::Proposer*>& proposers,
                       const FragmentOptions& options,
-                      const std::function<void(const policy::Proposal& proposal)>& whole,
+                      const std::function<void(const proposers::Proposal& proposal)>& whole,
                       const std::function<double()>& to_beat,
                       const std::function<void(const std::string&)>& say);
 

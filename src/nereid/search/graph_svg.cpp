@@ -66,7 +66,7 @@ void place(Layout& layout) {
   }
 }
 
-Layout lay_out(const Task& task, const std::vector<policy::Region>& regions, size_t most) {
+Layout lay_out(const Task& task, const std::vector<proposers::Region>& regions, size_t most) {
   const auto& trace = task.trace;
   std::map<size_t, int> region_of;  // the first that does a step
   for (size_t r = 0; r < regions.size(); ++r)
@@ -122,7 +122,7 @@ std::string svg(size_t width, size_t height, const std::string& body) {
 
 }  // namespace
 
-std::string graph_svg(const Task& task, const std::vector<policy::Region>& regions, size_t most) {
+std::string graph_svg(const Task& task, const std::vector<proposers::Region>& regions, size_t most) {
   const Layout layout = lay_out(task, regions, most);
   std::string bands, edges, boxes;
   for (const auto& box : layout.boxes) {
@@ -146,7 +146,7 @@ std::string graph_svg(const Task& task, const std::vector<policy::Region>& regio
   return out;
 }
 
-std::string steps_svg(const Work& work, const std::vector<policy::Region>& regions) {
+std::string steps_svg(const Work& work, const std::vector<proposers::Region>& regions) {
   constexpr int kWide = 320, kGap = 16;
   constexpr size_t kMost = 60;
   std::string body;
@@ -155,7 +155,7 @@ std::string steps_svg(const Work& work, const std::vector<policy::Region>& regio
   for (size_t i = 0; i < count; ++i, y += kHeight + kGap) {
     const auto& step = work.steps[i];
     const auto found = std::find_if(regions.begin(), regions.end(),
-                                    [&](const policy::Region& r) { return r.kernel == step.name; });
+                                    [&](const proposers::Region& r) { return r.kernel == step.name; });
     const auto region = static_cast<int>(found - regions.begin());
     const bool known = found != regions.end();
     if (i > 0)

@@ -1,11 +1,11 @@
-// What a search found, as a file that says where it holds: the candidate with its guard (lower/guard.h), checked to be what was
+// What a search found, as a file that says where it holds: the candidate with its guard (compiler/output/guard.h), checked to be what was
 // judged.
 #pragma once
 
 #include <string>
 
-#include "nereid/lower/guard.h"
-#include "nereid/search/bench.h"
+#include "nereid/compiler/output/guard.h"
+#include "nereid/search/evaluator.h"
 
 namespace nereid::search {
 
@@ -18,7 +18,7 @@ struct Guarded {
 // tells whether the mode matters. `fallback`: calls elsewhere are done by the reference's own forward. An Error is blamed on
 // the input where such a fallback cannot be had. After an interrupt nothing can be traced: then the guard takes the mode to
 // matter and the state to be what the constructor makes, and there is no fallback.
-Result<Guarded> guarded(Bench& bench, const Task& task, const std::string& source, const lower::Guard& guard, bool fallback);
+Result<Guarded> guarded(Bench& bench, const Task& task, const std::string& source, const compiler::Guard& guard, bool fallback);
 
 // Whether train() and eval() make a difference to the reference, or to the candidate.
 Result<bool> mode_matters(Bench& bench, const Task& task, const std::string& source);

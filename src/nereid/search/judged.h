@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "nereid/policy/proposer.h"
+#include "nereid/proposers/proposer.h"
 #include "nereid/search/cost_model.h"
 #include "nereid/verify/verdict.h"
 
@@ -21,7 +21,7 @@ struct Judged {
   std::string verdict{};                 // JSON, as `nereid verify --json` tells it
   std::optional<verify::Times> times{};  // where a GPU was there
   std::optional<Work> work{};            // of what was traced
-  std::vector<policy::Region> regions{};
+  std::vector<proposers::Region> regions{};
   int rank = 0;             // of its proposer: 0 was named first
   bool remembered = false;  // found in the store
   bool sample = true;       // a proposer's own answer; false: what the search made of one

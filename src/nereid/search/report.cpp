@@ -131,7 +131,7 @@ std::string report_page(const Task& task, const Outcome& outcome, const ReportAb
   std::string body =
       head(task, outcome, about) + times(task, outcome) + as_called(outcome, about.baselines, about.hardware);
   const Judged* best = outcome.best ? &*outcome.best : nullptr;
-  const auto regions = best != nullptr ? best->regions : std::vector<policy::Region>();
+  const auto regions = best != nullptr ? best->regions : std::vector<proposers::Region>();
   body += fmt::format(
       "<h2>The module, and what took its place</h2>\n<div class=\"sides\"><div><p class=\"soft\">PyTorch's "
       "operators{}</p>{}</div>\n",

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "nereid/search/baselines.h"
-#include "nereid/search/bench.h"
+#include "nereid/search/evaluator.h"
 #include "nereid/search/search.h"
 
 namespace nereid::search {

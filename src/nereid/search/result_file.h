@@ -4,7 +4,7 @@
 #include <string>
 
 #include "nereid/search/baselines.h"
-#include "nereid/search/bench.h"
+#include "nereid/search/evaluator.h"
 #include "nereid/search/judged.h"
 
 namespace nereid::search {

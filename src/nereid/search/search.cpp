@@ -23,7 +23,7 @@ class Run {
       const std::function<void(const Event&)>& tell)
       : bench_(bench), task_(task), options_(options), tell_(tell) {}
 
-  void with(policy::Proposer& proposer, int rank) {
+  void with(proposers::Proposer& proposer, int rank) {
     const int samples = proposer.samples() ? std::max(1, options_.samples) : 1;
     const std::string name(proposer.name());
     std::vector<int> numbers(static_cast<size_t>(samples));
@@ -54,7 +54,7 @@ class Run {
       }
   }
 
-  void judge_samples(policy::Proposer& proposer, int rank, const std::vector<int>& numbers, int round = 0) {
+  void judge_samples(proposers::Proposer& proposer, int rank, const std::vector<int>& numbers, int round = 0) {
     const std::string name(proposer.name());
     const int samples = static_cast<int>(numbers.size());
     event({Event::Kind::kAsked, name, {}});
@@ -64,7 +64,7 @@ class Run {
       const auto next = answers->next(options_.deadline);
       if (!next.ok()) return decline(name, next.error());
       if (!*next) return;
-      std::vector<policy::Attempt> attempts;
+      std::vector<proposers::Attempt> attempts;
       auto judged = judge_all(name, (*next)->answer, rank, attempts, round == 0);
       if (judged && round > 0) return;
       const int repairs = proposer.repairs() && round == 0 ? options_.repairs : 0;
@@ -88,7 +88,7 @@ class Run {
   }
 
   // The winner's proposer turns what can be turned about it, where a clock tells what is better.
-  void tune(const std::vector<policy::Proposer*>& proposers) {
+  void tune(const std::vector<proposers::Proposer*>& proposers) {
     if (!outcome_.best || !outcome_.best->times || !outcome_.best->variant.empty()) return;
     for (size_t i = 0; i < proposers.size(); ++i) {
       const std::string name(proposers[i]->name());
@@ -110,11 +110,11 @@ class Run {
   }
 
   // Programs put together from fragments, where whole ones leave something to gain.
-  void with_fragments(const std::vector<policy::Proposer*>& proposers) {
+  void with_fragments(const std::vector<proposers::Proposer*>& proposers) {
     const bool one_kernel = outcome_.best && outcome_.best->work && outcome_.best->work->steps.size() <= 1;
     if (!go_on() || one_kernel) return;
     if (outcome_.best) round_ = kRounds + 1;  // what is drawn more boldly is for who has nothing
-    const auto whole = [&](const policy::Proposal& proposal) {
+    const auto whole = [&](const proposers::Proposal& proposal) {
       auto judged = judge("fragments", proposal, static_cast<int>(proposers.size()));
       if (!judged) return;
       judged->sample = false;
@@ -159,7 +159,7 @@ class Run {
   }
 
   // Nothing where there was no time for a verdict.
-  std::optional<Judged> judge(const std::string& name, const policy::Proposal& proposal, int rank) {
+  std::optional<Judged> judge(const std::string& name, const proposers::Proposal& proposal, int rank) {
     std::unique_lock turn(turn_, std::defer_lock);
     if (bench_.settings().device == replay::Device::kCpu) turn.lock();
     const Deadline deadline = deadline_now();
@@ -174,7 +174,7 @@ class Run {
   }
 
   // Such a program is cut anyway, and each fragment is what the proposer is better at.
-  bool too_large_for(const policy::Proposer& proposer) {
+  bool too_large_for(const proposers::Proposer& proposer) {
     if (proposer.most_operators() == INT_MAX) return false;
     const auto slicer = Slicer::cut(task_);
     if (!slicer.ok() || static_cast<int>(slicer->nodes()) <= proposer.most_operators()) return false;
@@ -185,8 +185,8 @@ class Run {
   }
 
   // The best verified one of an answer's proposals. Adds to `attempts` what may be repaired.
-  std::optional<Judged> judge_all(const std::string& name, const policy::Answer& answer, int rank,
-                                  std::vector<policy::Attempt>& attempts, bool sample = true) {
+  std::optional<Judged> judge_all(const std::string& name, const proposers::Answer& answer, int rank,
+                                  std::vector<proposers::Attempt>& attempts, bool sample = true) {
     if (answer.proposals.empty()) decline(name, answer.declined);
     {
       const std::lock_guard lock(mutex_);
@@ -250,7 +250,7 @@ class Run {
   const std::function<void(const Event&)>& tell_;
   const Stopwatch watch_;
   struct Drawn {
-    policy::Proposer* proposer;
+    proposers::Proposer* proposer;
     int rank;
     bool waits;  // for fragments, with all but the first
   };
@@ -284,7 +284,7 @@ bool better(const Judged& a, const Judged& b) {
   return *a.ms() < *b.ms();
 }
 
-Outcome search(Bench& bench, const Task& task, const std::vector<policy::Proposer*>& proposers,
+Outcome search(Bench& bench, const Task& task, const std::vector<proposers::Proposer*>& proposers,
                const SearchOptions& options, const std::function<void(const Event&)>& tell) {
   Run run(bench, task, options, tell);
   std::vector<std::thread> threads;

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "nereid/search/bench.h"
+#include "nereid/search/evaluator.h"
 
 namespace nereid::search {
 
@@ -45,7 +45,7 @@ struct Outcome {
   std::vector<Judged> tried;   // all, in the order in which they were judged
   std::vector<Declined> declined;
   std::optional<Judged> compiled;         // Inductor's kernels, where they were measured (baselines.h)
-  policy::Cost cost;                      // of all proposers together
+  proposers::Cost cost;                      // of all proposers together
   double seconds = 0, first_seconds = 0;  // of the search; until the first verified result
   bool all_tried = false;                 // it ended because nothing was left to be tried
 };
@@ -72,7 +72,7 @@ class Expectation {
 //
 // A proposer's samples are asked for at once, and each is judged as soon as it is there, while others are
 // being written. What is still being written when one is enough (Expectation) is cancelled.
-Outcome search(Bench& bench, const Task& task, const std::vector<policy::Proposer*>& proposers,
+Outcome search(Bench& bench, const Task& task, const std::vector<proposers::Proposer*>& proposers,
                const SearchOptions& options, const std::function<void(const Event&)>& tell = {});
 
 // A proposer that could not be asked; null where all could.

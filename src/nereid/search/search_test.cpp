@@ -62,44 +62,44 @@ class AgreeingSession : public replay::Session {
 };
 
 // A proposer that says what a test has given it, round by round.
-class Scripted : public policy::Proposer {
+class Scripted : public proposers::Proposer {
  public:
-  Scripted(std::string name, std::vector<policy::Answer> answers, bool repairs = false)
+  Scripted(std::string name, std::vector<proposers::Answer> answers, bool repairs = false)
       : name_(std::move(name)), answers_(std::move(answers)), repairs_(repairs) {}
   std::string_view name() const override { return name_; }
   bool repairs() const override { return repairs_; }
-  std::unique_ptr<policy::Tuner> tuner(const policy::Request&, double ms) override {
+  std::unique_ptr<proposers::Tuner> tuner(const proposers::Request&, double ms) override {
     told.push_back(ms);
     return std::make_unique<Turns>(*this);
   }
   // What a tuner proposes, one by one, and what it was told first and after each; -1: not verified.
   std::vector<std::string> turns;
   std::vector<double> told;
-  Result<policy::Answer> propose(const policy::Request& request, Deadline) override {
+  Result<proposers::Answer> propose(const proposers::Request& request, Deadline) override {
     requests.push_back(request);
     const size_t round = std::min(requests.size(), answers_.size()) - 1;
     return answers_[round];
   }
-  std::vector<policy::Request> requests;
+  std::vector<proposers::Request> requests;
 
  private:
-  struct Turns : policy::Tuner {
+  struct Turns : proposers::Tuner {
     explicit Turns(Scripted& of) : of_(of) {}
-    std::optional<policy::Proposal> next() override {
+    std::optional<proposers::Proposal> next() override {
       if (at_ == of_.turns.size()) return std::nullopt;
-      return policy::Proposal{.text = of_.turns[at_++], .variant = "turned"};
+      return proposers::Proposal{.text = of_.turns[at_++], .variant = "turned"};
     }
     void told(std::optional<double> ms) override { of_.told.push_back(ms.value_or(-1)); }
     Scripted& of_;
     size_t at_ = 0;
   };
   std::string name_;
-  std::vector<policy::Answer> answers_;
+  std::vector<proposers::Answer> answers_;
   bool repairs_;
 };
 
-policy::Answer proposing(std::vector<std::string> texts) {
-  policy::Answer answer;
+proposers::Answer proposing(std::vector<std::string> texts) {
+  proposers::Answer answer;
   for (auto& text : texts) answer.proposals.push_back({.text = std::move(text)});
   answer.cost.completion_tokens = 10;
   return answer;
@@ -162,7 +162,7 @@ struct SearchTest : testing::Test {
         equipment,
         BenchOptions{.settings = {}, .store = store, .fresh = fresh, .hardware = "cpu", .versions = "1"});
   }
-  Outcome run(Bench& bench, std::vector<policy::Proposer*> proposers,
+  Outcome run(Bench& bench, std::vector<proposers::Proposer*> proposers,
               SearchOptions options = {.fragments = false}) {
     auto task = bench.trace("task.py", "class Model: pass\n", Deadline::after(10));
     EXPECT_TRUE(task.ok());
@@ -210,20 +210,20 @@ TEST_F(SearchTest, WithNothingVerifiedTheFurthestIsTold) {
 }
 
 // Samples that come when they are asked for, the first after `ready`.
-class Drawing : public policy::Proposer {
+class Drawing : public proposers::Proposer {
  public:
   explicit Drawing(std::vector<std::string> texts) : texts_(std::move(texts)) { ready.test_and_set(); }
   std::string_view name() const override { return "drawing"; }
   bool samples() const override { return true; }
-  Result<policy::Answer> propose(const policy::Request&, Deadline) override { return our_error("one by one"); }
-  std::unique_ptr<policy::Answers> propose_several(policy::Request, std::vector<int> samples) override {
+  Result<proposers::Answer> propose(const proposers::Request&, Deadline) override { return our_error("one by one"); }
+  std::unique_ptr<proposers::Answers> propose_several(proposers::Request, std::vector<int> samples) override {
     return std::make_unique<Samples>(*this, std::move(samples));
   }
   std::atomic_flag ready;
   int told = 0, cancelled = 0;
 
  private:
-  struct Samples : policy::Answers {
+  struct Samples : proposers::Answers {
     Samples(Drawing& of, std::vector<int> samples) : of_(of), samples_(std::move(samples)) {}
     ~Samples() override { of_.cancelled += static_cast<int>(samples_.size()); }
     Result<std::optional<One>> next(Deadline) override {
@@ -280,14 +280,14 @@ TEST_F(SearchTest, WhereOneIsEnoughTheOthersWaitForTheFirst) {
 }
 
 // Answers by what it is asked: a model that reads texts by their manner.
-class Reader : public policy::Proposer {
+class Reader : public proposers::Proposer {
  public:
   using Read = std::function<std::string(bool again, int sample, int round)>;
   explicit Reader(Read read) : read_(std::move(read)) {}
   std::string_view name() const override { return "reader"; }
   bool samples() const override { return true; }
   int most_operators() const override { return 8; }
-  Result<policy::Answer> propose(const policy::Request& request, Deadline) override {
+  Result<proposers::Answer> propose(const proposers::Request& request, Deadline) override {
     const bool again = request.source.find("torch.ops.aten.relu") != std::string::npos;
     asked.push_back(fmt::format("{}{}.{}", again ? "again " : "", request.round, request.sample));
     return proposing({read_(again, request.sample, request.round)});
@@ -483,7 +483,7 @@ TEST_F(SearchTest, TheReportTellsAllAndEscapesAll) {
   Scripted one("one", {proposing({"BYTES 1e12", "raise <script>"})}), two("two", {{.declined = "can<not"}});
   const auto b = bench();
   const auto task = b->trace("task.py", "class Model: pass  # <b>\n", Deadline::after(10));
-  std::vector<policy::Proposer*> proposers = {&one, &two};
+  std::vector<proposers::Proposer*> proposers = {&one, &two};
   const Outcome outcome = search(*b, **task, proposers, {.fragments = false});
   const std::string html = report_page(
       **task, outcome, {.reference = "t<a>sk.py", .hardware = "cpu", .versions = "v", .policy = "mostly"});

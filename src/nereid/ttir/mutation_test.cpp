@@ -6,7 +6,7 @@
 #include <random>
 
 #include "nereid/base/file.h"
-#include "nereid/ttir/executor.h"
+#include "nereid/ttir/exec/executor.h"
 
 namespace nereid::ttir {
 namespace {

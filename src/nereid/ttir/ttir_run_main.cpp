@@ -23,8 +23,8 @@
 #include "nereid/base/file.h"
 #include "nereid/base/json.h"
 #include "nereid/base/thread_pool.h"
-#include "nereid/ttir/executor.h"
-#include "nereid/ttir/float_formats.h"
+#include "nereid/ttir/exec/executor.h"
+#include "nereid/ttir/ir/float_formats.h"
 
 namespace nereid::ttir {
 namespace {

@@ -10,8 +10,8 @@
 #include "nereid/base/result.h"
 #include "nereid/trace/access.h"
 #include "nereid/trace/trace.h"
-#include "nereid/ttir/data_paths.h"
-#include "nereid/ttir/executor.h"
+#include "nereid/ttir/analysis/data_paths.h"
+#include "nereid/ttir/exec/executor.h"
 #include "nereid/verify/facts.h"
 
 namespace nereid::verify {

@@ -16,7 +16,7 @@
 
 #include "nereid/base/deadline.h"
 #include "nereid/base/result.h"
-#include "nereid/replay/client.h"
+#include "nereid/replay/host/client.h"
 #include "nereid/tracer/tracer.h"
 #include "nereid/verify/facts.h"
 #include "nereid/verify/pair.h"

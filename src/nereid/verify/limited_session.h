@@ -9,7 +9,7 @@
 #include <set>
 #include <vector>
 
-#include "nereid/replay/client.h"
+#include "nereid/replay/host/client.h"
 
 namespace nereid::verify {
 

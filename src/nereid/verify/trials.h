@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "nereid/replay/client.h"
+#include "nereid/replay/host/client.h"
 #include "nereid/verify/ladder.h"
 #include "nereid/verify/verdict.h"
 

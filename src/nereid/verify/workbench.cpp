@@ -8,7 +8,7 @@
 #include "nereid/base/installation.h"
 #include "nereid/base/json.h"
 #include "nereid/base/thread_pool.h"
-#include "nereid/replay/cuda/driver.h"
+#include "nereid/gpu/driver.h"
 
 namespace nereid::verify {
 
@@ -65,8 +65,8 @@ std::map<std::string, std::string> Workbench::walls(replay::Device device) {
 }
 
 Status Workbench::open_gpu(const Installation& installation) {
-  NEREID_TRY(const auto* driver, replay::cuda::Driver::open());
-  NEREID_TRY(const auto facts, replay::cuda::device_facts(*driver, 0));
+  NEREID_TRY(const auto* driver, gpu::Driver::open());
+  NEREID_TRY(const auto facts, gpu::device_facts(*driver, 0));
   arch_ = facts.arch;
   shared_bytes_ = facts.shared_bytes_per_block;
   NEREID_TRY(compiler_, tracer::KernelCompiler::start({.installation = installation}));

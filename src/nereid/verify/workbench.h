@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "nereid/base/result.h"
-#include "nereid/replay/client.h"
+#include "nereid/replay/host/client.h"
 #include "nereid/tracer/kernel_compiler.h"
 #include "nereid/tracer/tracer.h"
 #include "nereid/verify/kernel_library.h"

@@ -1,4 +1,4 @@
-// `nereid-lm propose`: a model that is loaded once and answers whoever started it; what policy/model_process.h starts.
+// `nereid-lm propose`: a model that is loaded once and answers whoever started it; what proposers/model_process.h starts.
 //
 // One JSON object a line. In:
 //   {"id": 3, "messages": [{"role": "user", "content": "..."}], "samples": [0, 1, 2], "seed": 7, "temperature": 1, "top_p": 1, "top_k": 0,

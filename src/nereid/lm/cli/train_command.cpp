@@ -5,7 +5,7 @@
 #include "nereid/lm/engine/cuda/cuda_device.h"
 #include "nereid/train/kernels/training_operators.h"
 #include "nereid/lm/cli/command.h"
-#include "nereid/train/reinforce/rl.h"
+#include "nereid/train/rl/rl.h"
 #include "nereid/train/sft/sft.h"
 
 namespace nereid::lm {

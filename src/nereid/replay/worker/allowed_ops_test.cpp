@@ -1,5 +1,5 @@
 // Every operator of this torch against the list, and what a list written by hand must never let in.
-#include "nereid/replay/allowed_ops.h"
+#include "nereid/trace/allowed_ops.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ using c10::TypeKind;
 std::vector<c10::OperatorName> allowed_operators() {
   std::vector<c10::OperatorName> allowed;
   for (const auto& name : c10::Dispatcher::singleton().getAllOpNames())
-    if (name.name.starts_with("aten::") && is_allowed(std::string_view(name.name).substr(6)))
+    if (name.name.starts_with("aten::") && trace::is_allowed(std::string_view(name.name).substr(6)))
       allowed.push_back(name);
   return allowed;
 }
@@ -71,8 +71,8 @@ TEST(AllowedOps, TakeTensorsNumbersAndWordsAlone) {
 TEST(AllowedOps, AreOperatorsOfThisTorch) {
   std::set<std::string> names;
   for (const auto& name : c10::Dispatcher::singleton().getAllOpNames()) names.insert(name.name);
-  for (const auto name : allowed_names()) EXPECT_TRUE(names.contains("aten::" + std::string(name))) << name;
-  for (const auto name : allowed_names()) EXPECT_TRUE(is_allowed(name)) << name;
+  for (const auto name : trace::allowed_names()) EXPECT_TRUE(names.contains("aten::" + std::string(name))) << name;
+  for (const auto name : trace::allowed_names()) EXPECT_TRUE(trace::is_allowed(name)) << name;
 }
 
 TEST(AllowedOps, LeaveOutWhatReachesBeyondTensors) {
@@ -155,7 +155,7 @@ TEST(AllowedOps, LeaveOutWhatReachesBeyondTensors) {
                            "add__",
                            "add.Tensor",
                            "aten::add"})
-    EXPECT_FALSE(is_allowed(name)) << name;
+    EXPECT_FALSE(trace::is_allowed(name)) << name;
 }
 
 TEST(AllowedOps, LetInWhatModulesAreMadeOf) {
@@ -163,7 +163,7 @@ TEST(AllowedOps, LetInWhatModulesAreMadeOf) {
                            "convolution", "convolution_backward", "native_layer_norm_backward",
                            "native_batch_norm_backward", "max_pool2d_with_indices_backward",
                            "nll_loss_backward", "embedding_dense_backward", "lift_fresh", "mT", "numpy_T"})
-    EXPECT_TRUE(is_allowed(name)) << name;
+    EXPECT_TRUE(trace::is_allowed(name)) << name;
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "nereid/replay/worker/operators.h"
-#include "nereid/replay/worker/reckon.h"
+#include "nereid/replay/worker/error_metrics.h"
 #include "nereid/replay/worker/types.h"
 
 namespace nereid::replay {

@@ -8,7 +8,7 @@
 #include "nereid/replay/report.h"
 #include "nereid/replay/worker/error_statistics.h"
 #include "nereid/replay/worker/index_outputs.h"
-#include "nereid/replay/worker/reckon.h"
+#include "nereid/replay/worker/error_metrics.h"
 
 namespace nereid::replay {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "nereid/replay/worker/reckon.h"
+#include "nereid/replay/worker/error_metrics.h"
 #include "nereid/trace/trace.h"
 
 namespace nereid::replay {

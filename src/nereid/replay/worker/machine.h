@@ -17,7 +17,7 @@
 #include "nereid/base/deadline.h"
 #include "nereid/base/file.h"
 #include "nereid/trace/trace.h"
-#include "nereid/ttir/executor.h"
+#include "nereid/ttir/exec/executor.h"
 
 namespace nereid::replay {
 

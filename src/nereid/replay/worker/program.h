@@ -16,7 +16,7 @@
 
 #include "nereid/replay/memory_plan.h"
 #include "nereid/replay/report.h"
-#include "nereid/replay/worker/frame.h"
+#include "nereid/replay/worker/prepared_call.h"
 #include "nereid/replay/worker/machine.h"
 #include "nereid/trace/trace.h"
 

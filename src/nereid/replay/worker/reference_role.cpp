@@ -19,16 +19,16 @@
 #include <set>
 
 #include "nereid/base/deadline.h"
-#include "nereid/replay/lift.h"
+#include "nereid/replay/host/lift.h"
 #include "nereid/replay/state_pairing.h"
 #include "nereid/replay/worker/block.h"
 #include "nereid/replay/worker/compare.h"
 #include "nereid/replay/worker/index_outputs.h"
 #include "nereid/replay/worker/inputs.h"
 #include "nereid/replay/worker/integer_inputs.h"
-#include "nereid/replay/worker/needs.h"
+#include "nereid/replay/worker/input_sensitivity.h"
 #include "nereid/replay/worker/operators.h"
-#include "nereid/replay/worker/retelling.h"
+#include "nereid/replay/worker/float64_reference.h"
 #include "nereid/replay/worker/role.h"
 #include "nereid/replay/worker/types.h"
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "nereid/lm/decoder/weights.h"
-#include "nereid/train/rl/objective.h"
+#include "nereid/train/rl/objective/objective.h"
 #include "nereid/train/kernels/linear_cross_entropy.h"
 #include "nereid/train/kernels/optimizer.h"
 #include "nereid/train/kernels/recompute.h"

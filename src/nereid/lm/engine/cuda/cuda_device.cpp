@@ -7,26 +7,26 @@
 #include <stdexcept>
 
 #include "nereid/lm/engine/cuda/torch_cuda.h"
-#include "nereid/replay/cuda/driver.h"
-#include "nereid/replay/cuda/kernel.h"
+#include "nereid/gpu/driver.h"
+#include "nereid/gpu/kernel.h"
 
 namespace nereid::lm {
 namespace {
 
-namespace cuda = replay::cuda;
+
 
 constexpr size_t kDescribedRank = 2;  // a descriptor's shape and strides are parameters behind it
 
 class CudaLauncher : public Launcher {
  public:
-  CudaLauncher(const cuda::Driver& driver, const TorchCuda& torch, int device, int arch) : driver_(driver), torch_(torch), device_(device), arch_(arch) {}
+  CudaLauncher(const gpu::Driver& driver, const TorchCuda& torch, int device, int arch) : driver_(driver), torch_(torch), device_(device), arch_(arch) {}
 
   int arch() const override { return arch_; }
 
   Result<size_t> load(std::vector<BuiltKernel> kernels) override {
     const size_t first = kernels_.size();
     for (const auto& kernel : kernels) {
-      NEREID_TRY(auto loaded, cuda::LoadedKernel::load(driver_, device_, kernel.image));
+      NEREID_TRY(auto loaded, gpu::LoadedKernel::load(driver_, device_, kernel.image));
       if (loaded.global_scratch_bytes({1, 1, 1}) != 0 || loaded.profile_scratch_bytes({1, 1, 1}) != 0)
         return our_error("kernel {}: expected one without scratch memory", kernel.image.name);
       kernels_.push_back(std::move(loaded));
@@ -36,7 +36,7 @@ class CudaLauncher : public Launcher {
 
   void launch(size_t kernel, const std::array<int64_t, 3>& grid, const std::vector<KernelArgument>& arguments) override {
     const auto& types = kernels_[kernel].image().params;
-    std::vector<cuda::Argument> packed;
+    std::vector<gpu::Argument> packed;
     size_t parameter = 0;  // of types
     for (const auto& argument : arguments) {
       const bool described = parameter < types.size() && types[parameter].starts_with("!tt.tensordesc");
@@ -50,13 +50,13 @@ class CudaLauncher : public Launcher {
           continue;
         }
         const int64_t rows = tensor->size(0), columns = rows == 0 ? 0 : tensor->numel() / rows;
-        packed.emplace_back(cuda::Descriptor{.base = address, .shape = {rows, columns}, .strides = {columns, 1}});
+        packed.emplace_back(gpu::Descriptor{.base = address, .shape = {rows, columns}, .strides = {columns, 1}});
       } else if (const auto* number = std::get_if<int32_t>(&argument)) {
-        packed.emplace_back(cuda::Scalar{static_cast<uint32_t>(*number)});
+        packed.emplace_back(gpu::Scalar{static_cast<uint32_t>(*number)});
       } else if (const auto* large = std::get_if<int64_t>(&argument)) {
-        packed.emplace_back(cuda::Scalar{static_cast<uint64_t>(*large)});
+        packed.emplace_back(gpu::Scalar{static_cast<uint64_t>(*large)});
       } else {
-        packed.emplace_back(cuda::Scalar{std::bit_cast<uint32_t>(std::get<float>(argument))});
+        packed.emplace_back(gpu::Scalar{std::bit_cast<uint32_t>(std::get<float>(argument))});
       }
     }
     const auto outcome = kernels_[kernel].launch(grid, packed, {}, static_cast<CUstream>(torch_.current_stream()));
@@ -65,10 +65,10 @@ class CudaLauncher : public Launcher {
   }
 
  private:
-  const cuda::Driver& driver_;
+  const gpu::Driver& driver_;
   const TorchCuda& torch_;
   int device_, arch_;
-  std::vector<cuda::LoadedKernel> kernels_;
+  std::vector<gpu::LoadedKernel> kernels_;
 };
 
 class Graph : public Recorded {
@@ -84,7 +84,7 @@ class Graph : public Recorded {
 
 class CudaDevice : public Device {
  public:
-  CudaDevice(const cuda::Driver& driver, const TorchCuda& torch, at::Device device, int arch, Installation installation, bool own_kernels)
+  CudaDevice(const gpu::Driver& driver, const TorchCuda& torch, at::Device device, int arch, Installation installation, bool own_kernels)
       : driver_(driver), torch_(torch), launcher_(driver, torch, device.index(), arch), installation_(std::move(installation)), own_kernels_(own_kernels) {}
 
   std::unique_ptr<Recorded> record(const std::function<void()>& work) override {
@@ -106,7 +106,7 @@ class CudaDevice : public Device {
   }
 
  private:
-  const cuda::Driver& driver_;
+  const gpu::Driver& driver_;
   const TorchCuda& torch_;
   CudaLauncher launcher_;
   Installation installation_;
@@ -126,10 +126,10 @@ Result<const TorchCuda*> open_plugin(const Installation& installation) {
 
 Result<std::unique_ptr<Device>> open_engine_device(at::Device device, const Installation& installation, bool own_kernels) {
   if (device.is_cpu()) return own_kernels ? std::unique_ptr<Device>(std::make_unique<HostDevice>()) : std::make_unique<Device>();
-  NEREID_TRY(const cuda::Driver* driver, cuda::Driver::open());
+  NEREID_TRY(const gpu::Driver* driver, gpu::Driver::open());
   NEREID_TRY(const TorchCuda* torch, open_plugin(installation));
   (void)at::empty({1}, at::TensorOptions(device));  // libtorch's context becomes this thread's
-  NEREID_TRY(const auto facts, cuda::device_facts(*driver, device.index()));
+  NEREID_TRY(const auto facts, gpu::device_facts(*driver, device.index()));
   return std::unique_ptr<Device>(std::make_unique<CudaDevice>(*driver, *torch, device, facts.arch, installation, own_kernels));
 }
 

@@ -6,7 +6,7 @@
 #include <bit>
 
 #include "nereid/lm/engine/runner/kernels.h"
-#include "nereid/ttir/executor.h"
+#include "nereid/ttir/exec/executor.h"
 
 namespace nereid::lm {
 

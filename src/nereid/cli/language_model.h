@@ -1,0 +1,15 @@
+// The other program: nereid-lm, which links libtorch.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "nereid/cli/command.h"
+#include "nereid/base/result.h"
+
+namespace nereid::cli {
+
+// This process becomes nereid-lm with these arguments; returns only where that fails.
+Result<Answer> become_language_model(std::vector<std::string> arguments);
+
+}  // namespace nereid::cli

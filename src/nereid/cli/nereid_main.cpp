@@ -1,0 +1,17 @@
+// The `nereid` command: a frame around its subcommands. Each registers itself (command.h); what is common to
+// all is in run.cpp: help, version, interrupts, how an error is told and which exit code follows.
+#include <cstdio>
+#include <exception>
+
+#include "nereid/cli/run.h"
+#include "nereid/base/command.h"
+#include "nereid/base/result.h"
+
+int main(int argc, char** argv) {
+  try {
+    return nereid::cli::run(argc, argv);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "nereid: unexpected: %s\n", e.what());
+    return nereid::exit_code(nereid::Blame::kOurs);
+  }
+}

@@ -1,0 +1,64 @@
+#include "nereid/cli/run.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+
+#include "nereid/cli/command.h"
+#include "nereid/app/version.h"
+#include "nereid/base/printable.h"
+
+namespace nereid::cli {
+namespace {
+
+constexpr const char* kFooter =
+    R"(Exit codes: 0 yes or done, 1 the answer is no, 2 bad usage or input, 3 an error of our own, 130 interrupted.
+Data goes to stdout, all else to stderr. `nereid COMMAND --help` explains a command, with examples.
+NEREID_KEEP_WARM=SECONDS in the environment leaves the warm tracer to the next command, which then starts at once.)";
+
+}  // namespace
+
+int run(int argc, char** argv) {
+  CLI::App app{"Nereid turns PyTorch modules into verified Triton kernels.", "nereid"};
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "nereid " NEREID_VERSION);
+  app.footer(kFooter);
+  app.get_formatter()->column_width(34);
+
+  Chosen chosen;
+  add_trace_command(app, chosen);
+  add_verify_command(app, chosen);
+  add_mutate_command(app, chosen);
+  add_lower_command(app, chosen);
+  add_ops_command(app, chosen);
+  add_synth_command(app, chosen);
+  add_optimize_command(app, chosen);
+  add_eval_command(app, chosen);
+  add_language_model_commands(app, chosen);
+  add_runs_command(app, chosen);
+  add_store_command(app, chosen);
+  add_train_command(app, chosen);
+  add_tokenize_command(app, chosen);
+
+  // CLI11 says "A subcommand is required" of a word that is none.
+  const auto commands = app.get_subcommands({});
+  const auto is_meant = [&](const CLI::App* command) { return command->check_name(argv[1]); };
+  if (argc > 1 && argv[1][0] != '-' && std::ranges::none_of(commands, is_meant)) {
+    std::string names;
+    for (const auto* command : commands)
+      if (!command->get_group().empty()) names += (names.empty() ? "" : ", ") + command->get_name();
+    fmt::print(stderr, "nereid: there is no command '{}': expected one of {}\n", printable(argv[1]), names);
+    return exit_code(Blame::kInput);
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : exit_code(Blame::kInput);  // --help and --version are no errors
+  }
+  return run_to_exit_code(chosen);
+}
+
+}  // namespace nereid::cli

@@ -1,0 +1,202 @@
+#include "nereid/cli/search_setup.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "nereid/cli/common.h"
+#include "nereid/app/version.h"
+#include "nereid/base/number_option.h"
+#include "nereid/base/shipped_model.h"
+#include "nereid/proposers/compiler.h"
+#include "nereid/proposers/http.h"
+#include "nereid/proposers/inductor.h"
+#include "nereid/proposers/model.h"
+#include "nereid/replay/host/gpu_gate.h"
+#include "nereid/search/baselines.h"
+#include "nereid/store/identity.h"
+
+namespace nereid::cli {
+namespace {
+
+std::vector<std::string> words(const std::string& list) {
+  std::vector<std::string> found;
+  std::string word;
+  for (const char c : list + ",") {
+    if (c != ',') {
+      if (c != ' ') word += c;
+    } else if (!word.empty()) {
+      found.push_back(std::move(word));
+      word.clear();
+    }
+  }
+  return found;
+}
+
+// Where the model writes: as it was told, else where its answers are judged.
+Result<replay::Device> model_device(const SearchFlags& flags, replay::Device judged_on) {
+  return flags.model_device.empty() ? Result<replay::Device>(judged_on) : device_from(flags.model_device);
+}
+
+// The one that was named, else the one that comes with the program.
+Result<std::unique_ptr<proposers::Proposer>> make_model(const SearchFlags& flags, const Installation& installation,
+                                                     replay::Device device) {
+  NEREID_TRY(const auto own, model_device(flags, device));
+  proposers::ModelOptions options{.folder = flags.model, .device = own == replay::Device::kCuda ? "cuda" : "cpu"};
+  if (flags.model.empty()) {
+    NEREID_TRY(options.folder, shipped_model(installation));
+  }
+  // What is timed has the GPU alone.
+  if (own == replay::Device::kCuda && device == replay::Device::kCuda && !flags.untimed)
+    options.turn = [] { return std::make_shared<replay::GpuGate::Pass>(replay::gpu_gate().share()); };
+  NEREID_TRY(auto model, proposers::ModelProposer::start(installation, std::move(options)));
+  return std::unique_ptr<proposers::Proposer>(std::move(model));
+}
+
+Result<std::unique_ptr<proposers::Proposer>> make_proposer(const std::string& name, const SearchFlags& flags,
+                                                        const Installation& installation,
+                                                        replay::Device device, int jobs) {
+  if (name == "model") return make_model(flags, installation, device);
+  if (name == "compiler")
+    return std::unique_ptr<proposers::Proposer>(std::make_unique<proposers::CompilerProposer>());
+  if (name == "inductor") {
+    NEREID_TRY(auto inductor, proposers::InductorProposer::start(installation, jobs));
+    return std::unique_ptr<proposers::Proposer>(std::move(inductor));
+  }
+  if (name == "http") {
+    NEREID_TRY(auto options, proposers::HttpOptions::from_environment(installation.package / "prompts"));
+    return std::unique_ptr<proposers::Proposer>(std::make_unique<proposers::HttpProposer>(std::move(options)));
+  }
+  return input_error("no proposer is called '{}': expected compiler, inductor, model or http", name);
+}
+
+verify::Settings settings_of(const SearchFlags& flags, replay::Device device, int jobs) {
+  verify::Settings settings;
+  settings.policy = *verify::policy_from_string(flags.policy);
+  settings.protocol = *verify::protocol_from_string(flags.protocol);
+  settings.trials = flags.trials;
+  settings.forbid = {flags.forbid.begin(), flags.forbid.end()};
+  settings.seed = flags.seed ? *flags.seed : fresh_seed();
+  settings.time_limit = flags.time_limit, settings.verdict_limit = flags.verdict_limit;
+  settings.shrink = flags.shrink;
+  settings.device = device;
+  settings.time = device == replay::Device::kCuda && !flags.untimed;
+  settings.threads = jobs > 1 ? 1 : 0;
+  if (jobs > 1) settings.timing_seconds = 0.1;  // of many, each is timed a little
+  return settings;
+}
+
+}  // namespace
+
+void add_search_flags(CLI::App& command, SearchFlags& flags) {
+  command
+      .add_option(
+          "--proposers,--proposer", flags.proposers,
+          "Who writes kernels: compiler, inductor, model (--model), http (a model behind $NEREID_HTTP_BASE); "
+          "with commas")
+      ->capture_default_str();
+  command.add_option("--model", flags.model,
+                     "The proposer model's checkpoint: a folder (default: the one that comes with Nereid)");
+  command.add_option("--model-device", flags.model_device, "Where that model writes: cpu, cuda (default: where is judged)")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
+  command
+      .add_option("--budget", flags.budget,
+                  "Nothing new is begun after so long, and the best is kept: 30s, 5m; for each task")
+      ->capture_default_str();
+  add_judging_flags(command, flags);
+  command.add_option("--samples", flags.samples, "Answers asked of a proposer that draws them, side by side")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  command
+      .add_option("--repairs", flags.repairs, "Times that a proposer is told what was wrong with its answer")
+      ->check(CLI::Range(0, 100))
+      ->capture_default_str();
+  command.add_option("--seed", flags.seed, "Of the trials (default: fresh)")->check(a_seed());
+  command.add_flag("--shrink", flags.shrink, "Judge at smaller sizes, where the task does not fit");
+  command.add_flag(
+      "--against-compile", flags.against_compile,
+      "Time PyTorch too: eager, as a CUDA graph, torch.compile, max-autotune, and Inductor's kernels "
+      "replayed (--baselines names some of them)");
+  command.add_option("--baselines", flags.baselines,
+                     "Time these alone: of eager, graph (eager as a CUDA graph), compile, max-autotune (as a "
+                     "user calls them), inductor (its kernels replayed); with commas");
+  command.add_option("--store", flags.store,
+                     "The file of what was found out before (see `nereid store --help`)");
+  command.add_flag("--whole-only", flags.whole_only, "Do not cut the program into fragments");
+  command.add_flag("--every-sample", flags.every_sample,
+                   "Judge all samples, though one has beaten what was to be expected; `eval` always does");
+  command.add_flag("--first", flags.first, "Nothing more is looked for once something is verified");
+  command.add_flag("--untimed", flags.untimed, "On a GPU too, nothing is timed: verdicts alone, ranked by the cost model");
+  command.add_flag("--once", flags.once,
+                   "What each proposer answers first, and no more: no repairs, fragments or tuning");
+  command.add_flag("--fresh", flags.fresh, "Judge and ask anew, whatever the store knows");
+  command.add_flag("--no-store", flags.forget, "Neither look anything up nor keep it");
+}
+
+Result<std::vector<std::string>> ways_of(const SearchFlags& flags, replay::Device device) {
+  const auto ways = words(flags.baselines);
+  const auto& all = search::baseline_ways();
+  for (const auto& way : ways)
+    if (std::find(all.begin(), all.end(), way) == all.end())
+      return input_error("--baselines: no way is called '{}': expected some of {}", way,
+                         fmt::join(all, ", "));
+  if (ways.empty() && !flags.baselines.empty()) return input_error("--baselines names no way");
+  return ways.empty() && flags.against_compile ? search::usual_ways(device) : ways;
+}
+
+std::string SearchSetup::at_work() const {
+  std::string all;
+  for (const auto* proposer : proposers)
+    if (const std::string what = proposer->at_work(); !what.empty())
+      all += fmt::format("{}{}: {}", all.empty() ? "" : "; ", proposer->name(), what);
+  return all;
+}
+
+Result<std::unique_ptr<SearchSetup>> SearchSetup::make(const SearchFlags& flags, int jobs) {
+  auto setup = std::make_unique<SearchSetup>();
+  NEREID_TRY(const auto device, device_from(flags.device));
+  NEREID_TRY(setup->installation, Installation::locate());
+  std::set<std::string> named;
+  for (const auto& name : words(flags.proposers)) {
+    if (!named.insert(name).second) continue;
+    NEREID_TRY(auto proposer, make_proposer(name, flags, setup->installation, device, jobs));
+    setup->proposers.push_back(proposer.get());
+    setup->owned.push_back(std::move(proposer));
+  }
+  if (named.contains("model")) {
+    NEREID_TRY(const auto own, model_device(flags, device));
+    setup->model_on_gpu = own == replay::Device::kCuda;
+  }
+  if (named.empty()) return input_error("--proposers names nobody");
+  const bool cuda = device == replay::Device::kCuda;
+  setup->hardware = cuda ? store::gpu_name() : "cpu";
+  if (setup->hardware.empty()) setup->hardware = "an unnamed GPU";
+  setup->versions = store::versions(setup->installation, NEREID_VERSION);
+  if (!flags.forget) {
+    auto store = store::Store::open(flags.store.empty() ? store::Store::default_path()
+                                                        : std::filesystem::path(flags.store));
+    if (store.ok())
+      setup->store = *std::move(store);
+    else if (!flags.store.empty())
+      return store.error();
+    else
+      fmt::print(stderr, "nereid: nothing is remembered: {}\n", store.error().message);
+  }
+  NEREID_TRY(const auto ways, ways_of(flags, device));
+  const bool inductor = named.contains("inductor") || std::count(ways.begin(), ways.end(), "inductor") > 0;
+  NEREID_TRY(setup->workbench,
+             verify::Workbench::open({.jobs = jobs + 1, .device = device, .inductor = inductor}));
+  // On a CPU one of each task, on a GPU one of each proposer's.
+  const int judged_at_once = cuda ? jobs * static_cast<int>(setup->proposers.size()) : jobs;
+  setup->bench = std::make_unique<search::Bench>(
+      setup->workbench->equipment(), search::BenchOptions{.settings = settings_of(flags, device, jobs),
+                                                          .store = setup->store.get(),
+                                                          .fresh = flags.fresh,
+                                                          .hardware = setup->hardware,
+                                                          .versions = setup->versions,
+                                                          .judged_at_once = judged_at_once});
+  return setup;
+}
+
+}  // namespace nereid::cli

@@ -1,0 +1,50 @@
+// What `optimize` and `eval` set up alike: the store, the workbench, the proposers that were named.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nereid/cli/common.h"
+#include "nereid/base/installation.h"
+#include "nereid/proposers/proposer.h"
+#include "nereid/search/evaluator.h"
+#include "nereid/store/store.h"
+#include "nereid/verify/workbench.h"
+
+namespace nereid::cli {
+
+struct SearchFlags : JudgingFlags {
+  std::string proposers = "compiler,inductor", model, model_device, budget = "60s", store;
+  std::optional<uint64_t> seed;
+  int samples = 1, repairs = 2;
+  bool shrink = false, fresh = false, forget = false, against_compile = false, whole_only = false,
+       once = false, every_sample = false, first = false, untimed = false;
+  std::string baselines;  // ways, with commas
+};
+void add_search_flags(CLI::App& command, SearchFlags& flags);
+
+// Of --baselines and --against-compile; empty where neither was given. An Error names a way that there is
+// not.
+Result<std::vector<std::string>> ways_of(const SearchFlags& flags, replay::Device device);
+
+// All of it lives as long as this.
+struct SearchSetup {
+  Installation installation;
+  std::unique_ptr<store::Store> store;  // null with --no-store, or where it cannot be opened (which is said)
+  std::unique_ptr<verify::Workbench> workbench;
+  std::vector<std::unique_ptr<proposers::Proposer>> owned;
+  std::vector<proposers::Proposer*> proposers;
+  // What they do right now, for people who wait.
+  std::string at_work() const;
+  std::unique_ptr<search::Bench> bench;
+  std::string hardware, versions;
+  // A language model of ours writes on a GPU: for more tasks at a time than can be judged.
+  bool model_on_gpu = false;
+
+  // `jobs`: tasks at the same time.
+  static Result<std::unique_ptr<SearchSetup>> make(const SearchFlags& flags, int jobs);
+};
+
+}  // namespace nereid::cli

@@ -1,0 +1,442 @@
+#include "nereid/compiler/codegen/emit.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "nereid/compiler/codegen/emit_expr.h"
+#include "nereid/compiler/codegen/emit_reduction.h"
+#include "nereid/compiler/codegen/tile.h"
+
+namespace nereid::compiler {
+namespace {
+
+constexpr int kRow = 0, kColumn = 1;  // the two dimensions that a kernel's indices are written in
+
+class TileEmitter {
+ public:
+  TileEmitter(Graph& graph, const Fused& fused, const TileKernel& kernel, const std::string& name,
+              const KernelChoice& choice, const Target& target)
+      : graph_(graph),
+        fused_(fused),
+        tile_(cut(graph, kernel, choice, target)),
+        choice_(choice),
+        kernel_(kernel),
+        rows_(kernel.row_count()),
+        columns_(kernel.column_count()),
+        has_columns_(!kernel.columns.empty()),
+        write_(graph, names_,
+               {{has_columns_ ? "row" : "i", rows_, ends_with_blocks(rows_, tile_.rows, choice.masked)},
+                {"column", columns_, ends_with_blocks(columns_, tile_.columns, choice.masked)}}) {
+    out_.name = name;
+    names_.taken.insert({"start", "tiles"});
+    rewrite(kernel);
+  }
+
+  Result<KernelText> run() {
+    const bool wide = rows_ * columns_ >= (int64_t{1} << 31);
+    const std::string all = wide ? "tl.program_id(0).to(tl.int64)" : "tl.program_id(0)";
+    const bool shared = tile_.column_tiles > 1;
+    const std::string program = shared ? fmt::format("({} // tiles)", all) : all;
+    if (shared) write_.line(fmt::format("tiles = triton.cdiv({}, BLOCK_COLUMNS)", columns_));
+    if (!has_columns_)
+      write_.line(fmt::format("i = {} * BLOCK + tl.arange(0, BLOCK)", program));
+    else if (tile_.rows == 1)
+      write_.line(fmt::format("row = {}", program));
+    else
+      write_.line(fmt::format("row = {} * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)[:, None]", program));
+    if (tile_.looped)
+      NEREID_TRY_STATUS(in_loops());
+    else
+      in_one_block();
+    finish();
+    return std::move(out_);
+  }
+
+ private:
+  // Every body in the two dimensions row and column.
+  void rewrite(const TileKernel& kernel) {
+    const Extents& extents = write_.extents();
+    std::vector<Index> by = unravel(Index::dimension(kRow), kernel.rows, extents);
+    for (auto& index : unravel(Index::dimension(kColumn), kernel.columns, extents))
+      by.push_back(std::move(index));
+    for (const Member& member : kernel.members) {
+      Member flat = member;
+      flat.body = graph_.exprs.substitute(member.body, by, extents);
+      for (Index& index : flat.at) index = substitute(index, by, extents);
+      members_.push_back(std::move(flat));
+    }
+  }
+
+  const Node& node_of(const Member& member) const { return graph_.nodes[static_cast<size_t>(member.node)]; }
+  bool uses_column(ExprId id) const { return has_columns_ && graph_.exprs.uses(id, kColumn); }
+  std::string shared_text() const {
+    return tile_.column_tiles > 1 ? blocks_text(columns_, tile_.columns) : "";
+  }
+  std::string block_shape() const {
+    return tile_.rows == 1 ? "[BLOCK_COLUMNS]" : "[BLOCK_ROWS, BLOCK_COLUMNS]";
+  }
+  std::string column_range() const {
+    return tile_.rows == 1 ? "tl.arange(0, BLOCK_COLUMNS)" : "tl.arange(0, BLOCK_COLUMNS)[None, :]";
+  }
+  DType type_of(const Member& member) const { return graph_.exprs[member.body].type; }
+  std::string nothing(const Member& member) const { return nothing_text(member.reduction, type_of(member)); }
+  bool grows(const Member& member) const { return member.scan && trace::is_floating(type_of(member)); }
+  const char* keep() const { return tile_.rows == 1 ? "" : "[:, None]"; }
+  int axis() const { return tile_.rows == 1 ? 0 : 1; }
+  std::string row_shape() const { return tile_.rows == 1 ? "[]" : "[BLOCK_ROWS, 1]"; }
+
+  std::string reduced(const Member& member, const std::string& text) {
+    return reduced_text(member.reduction, text, axis(), out_.helpers, grows(member)) + keep();
+  }
+
+  // What lies beyond the last column does not count.
+  std::string masked(const Member& member, const std::string& text) const {
+    return ends_with_blocks(columns_, tile_.columns, choice_.masked)
+               ? text
+               : fmt::format("tl.where(column < {}, {}, {})", columns_, text, nothing(member));
+  }
+
+  void keep_result(const Member& member, const std::string& text) {
+    const TensorId id = node_of(member).out;
+    write_.set_result(id, text);
+    if (!fused_.stored[static_cast<size_t>(id)]) return;
+    const Index at = write_.address(id, member.at);
+    std::vector<int> dimensions{kRow};
+    if (member.whole) dimensions.push_back(kColumn);
+    std::string place = write_.place(names_.pointer(graph_, id), at);
+    if (has_columns_ && tile_.rows > 1 && !member.whole && !at.uses(kRow))
+      place += " + tl.zeros([BLOCK_ROWS, 1], tl.int32)";
+    const std::string where = write_.mask_of(dimensions, {write_.beyond(id, member.at)});
+    write_.line(where.empty() ? fmt::format("tl.store({}, {})", place, text)
+                              : fmt::format("tl.store({}, {}, mask={})", place, text, where));
+  }
+
+  // A scan may be computed in a wider type than its result is read in.
+  void keep_scanned(const Member& member, const std::string& text) {
+    const DType type = compute_type(graph_.tensors[static_cast<size_t>(node_of(member).out)].type);
+    const bool wider = type != type_of(member);
+    keep_result(member, write_.let(identifier(node_of(member).name),
+                                   wider ? fmt::format("({}).to({})", text, type_text(type)) : text));
+  }
+
+  // As wide as the block, even where it is the same everywhere.
+  std::string wide(const Member& member) {
+    const std::string element = write_.value(member.body);
+    return uses_column(member.body)
+               ? element
+               : fmt::format("tl.zeros({}, {}) + {}", block_shape(), type_text(type_of(member)), element);
+  }
+
+  // A pair of an element and its column, put together with others by a function of two pairs.
+  std::string pair(const Member& member, const std::string& block) const {
+    return fmt::format("({}, tl.zeros({}, tl.int32) + column)", masked(member, block), block_shape());
+  }
+
+  void in_one_block() {
+    if (tile_.column_tiles > 1)
+      write_.line(fmt::format("column = tl.program_id(0) % tiles * BLOCK_COLUMNS + {}", column_range()));
+    else if (has_columns_)
+      write_.line(fmt::format("column = {}", column_range()));
+    for (size_t m = 0; m < members_.size(); ++m) {
+      const Member& member = members_[m];
+      write_earlier_steps(m);
+      if (member.reduction == Reduction::kNone) {
+        keep_result(member, write_.value(member.body));
+        continue;
+      }
+      const std::string block = wide(member), wish = identifier(node_of(member).name);
+      if (is_place(member.reduction)) {
+        const std::string name = names_.fresh(wish), best = names_.fresh(wish + "_of");
+        const std::string combine = helper(member);
+        write_.line(member.scan ? fmt::format("{}, {} = tl.associative_scan({}, {}, {})", best, name,
+                                              pair(member, block), axis(), combine)
+                                : fmt::format("{}, {} = tl.reduce({}, {}, {})", best, name,
+                                              pair(member, block), axis(), combine));
+        keep_result(member,
+                    write_.let(wish, fmt::format("{}{}.to(tl.int64)", name, member.scan ? "" : keep())));
+        continue;
+      }
+      if (member.scan)
+        keep_scanned(member, scanned_text(member.reduction, masked(member, block), axis(), type_of(member),
+                                          out_.helpers));
+      else
+        keep_result(member, write_.let(wish, reduced(member, masked(member, block))));
+    }
+  }
+
+  // What later members do of steps before this one's, as far as no result that it reads is still to come.
+  void write_earlier_steps(size_t m) {
+    const Exprs& exprs = graph_.exprs;
+    const int step = node_of(members_[m]).word().step;
+    std::set<TensorId> to_come;
+    for (size_t later = m; later < members_.size(); ++later) to_come.insert(node_of(members_[later]).out);
+    std::vector<ExprId> results;
+    for (size_t later = m + 1; later < members_.size(); ++later)
+      for (const ExprId id : exprs.below(members_[later].body))
+        if (exprs[id].kind == Expr::Kind::kApply && exprs.step_of(id) >= 0 && exprs.step_of(id) < step &&
+            std::ranges::none_of(exprs.below(id), [&](ExprId under) {
+              return exprs[under].kind == Expr::Kind::kLoad && to_come.contains(exprs[under].tensor);
+            }))
+          results.push_back(id);
+    std::ranges::stable_sort(results, {}, [&](ExprId id) { return exprs.step_of(id); });
+    for (const ExprId id : results) write_.value(id);
+  }
+
+  std::string helper(const Member& member) {
+    std::string name = combine_name(member.reduction, member.scan);  // of places and extrema
+    if (member.reduction == Reduction::kSum || member.reduction == Reduction::kProd) return name;
+    if (std::ranges::find(out_.helpers, name) == out_.helpers.end()) out_.helpers.push_back(name);
+    return name;
+  }
+
+  // Members that need no finished result of each other share a loop over the columns.
+  Status in_loops() {
+    std::vector<bool> done(members_.size(), false);
+    for (size_t left = members_.size(); left > 0;) {
+      std::vector<size_t> of_rows, over_columns;
+      std::vector<bool> turn(members_.size(), false);
+      for (size_t m = 0; m < members_.size(); ++m) {
+        if (done[m] || !ready(m, done, turn)) continue;
+        const bool of_row = members_[m].reduction == Reduction::kNone && !members_[m].whole;
+        (of_row ? of_rows : over_columns).push_back(m);
+        turn[m] = !of_row;
+      }
+      if (of_rows.empty() && over_columns.empty())
+        return input_error("{}: members wait for each other", out_.name);
+      for (const size_t m : of_rows) keep_result(members_[m], write_.value(members_[m].body));
+      if (of_rows.empty()) one_loop(over_columns);
+      const auto& finished = of_rows.empty() ? over_columns : of_rows;
+      for (const size_t m : finished) done[m] = true;
+      left -= finished.size();
+    }
+    return ok_status();
+  }
+
+  // What has an element for each column can be read in the turn in which it is made.
+  bool ready(size_t m, const std::vector<bool>& done, const std::vector<bool>& turn) {
+    for (const TensorId read : graph_.reads(node_of(members_[m])))
+      for (size_t other = 0; other < members_.size(); ++other)
+        if (node_of(members_[other]).out == read && !done[other] && !(turn[other] && members_[other].whole))
+          return false;
+    return true;
+  }
+
+  // What a member carries from one turn of the loop to the next.
+  struct Carried {
+    std::string value, place;
+  };
+
+  Carried begin(const Member& member) {
+    if (member.reduction == Reduction::kNone) return {};
+    const std::string wish = identifier(node_of(member).name) + (member.scan ? "_before" : "_of_block");
+    const std::string shape = member.scan ? row_shape() : block_shape();
+    Carried carried{write_.let(wish, fmt::format("tl.full({}, {}, {})", shape, nothing(member),
+                                                 type_text(type_of(member)))),
+                    ""};
+    if (is_place(member.reduction))
+      carried.place = write_.let(
+          wish + "_place", fmt::format("tl.full({}, {}, tl.int32)", shape, member.scan ? -1 : 2147483647));
+    return carried;
+  }
+
+  void turn_of(const Member& member, const Carried& carried) {
+    if (member.reduction == Reduction::kNone) {
+      keep_result(member, write_.value(member.body));
+      return;
+    }
+    const std::string combine = helper(member), block = wide(member);
+    if (is_place(member.reduction)) {
+      const std::string both = fmt::format("{}, {}", carried.value, carried.place);
+      if (!member.scan) {
+        write_.line(fmt::format("{} = {}({}, {}, column)", both, combine, both, masked(member, block)));
+        return;
+      }
+      const std::string best = names_.fresh("best"), place = names_.fresh("place");
+      write_.line(fmt::format("{}, {} = tl.associative_scan({}, {}, {})", best, place, pair(member, block),
+                              axis(), combine));
+      write_.line(fmt::format("{}, {} = {}({}, {}, {})", best, place, combine, both, best, place));
+      keep_result(member,
+                  write_.let(identifier(node_of(member).name), fmt::format("{}.to(tl.int64)", place)));
+      const std::string row_best = names_.fresh("row_best"), row_place = names_.fresh("row_place");
+      write_.line(fmt::format("{}, {} = tl.reduce({}, {}, {})", row_best, row_place, pair(member, block),
+                              axis(), combine));
+      write_.line(
+          fmt::format("{} = {}({}, {}{}, {}{})", both, combine, both, row_best, keep(), row_place, keep()));
+      return;
+    }
+    const std::string inside = masked(member, block);
+    if (!member.scan) {
+      write_.line(fmt::format("{} = {}", carried.value, combined(member.reduction, carried.value, inside)));
+      return;
+    }
+    const std::string kept = write_.let("block", inside);
+    const std::string scanned = scanned_text(member.reduction, kept, axis(), type_of(member), out_.helpers);
+    keep_scanned(member, combined(member.reduction, carried.value, scanned, grows(member)));
+    write_.line(fmt::format("{} = {}", carried.value,
+                            combined(member.reduction, carried.value, reduced(member, kept), grows(member))));
+  }
+
+  void one_loop(const std::vector<size_t>& turn) {
+    std::vector<Carried> carried;
+    for (const size_t m : turn) carried.push_back(begin(members_[m]));
+    write_.begin_loop({kColumn});
+    write_.line(fmt::format("column = start + {}", column_range()));
+    for (size_t t = 0; t < turn.size(); ++t) turn_of(members_[turn[t]], carried[t]);
+    write_.end_loop(fmt::format("for start in range(0, {}, BLOCK_COLUMNS):", columns_));
+    for (size_t t = 0; t < turn.size(); ++t) {
+      const Member& member = members_[turn[t]];
+      if (member.reduction == Reduction::kNone || member.scan) continue;
+      const std::string wish = identifier(node_of(member).name);
+      if (!is_place(member.reduction)) {
+        keep_result(member, write_.let(wish, reduced(member, carried[t].value)));
+        continue;
+      }
+      const std::string name = names_.fresh(wish), best = names_.fresh(wish + "_of");
+      write_.line(fmt::format("{}, {} = tl.reduce(({}, {}), {}, {})", best, name, carried[t].value,
+                              carried[t].place, axis(), helper(member)));
+      keep_result(member, write_.let(wish, fmt::format("{}{}.to(tl.int64)", name, keep())));
+    }
+  }
+
+  void finish() {
+    if (!has_columns_) {
+      out_.constants.push_back({"BLOCK", tile_.rows});
+    } else {
+      if (tile_.rows > 1) out_.constants.push_back({"BLOCK_ROWS", tile_.rows});
+      const bool whole = !tile_.looped && tile_.column_tiles == 1 && tile_.columns == power_of_two(columns_);
+      out_.constants.push_back({"BLOCK_COLUMNS", tile_.columns, whole ? std::to_string(columns_) : ""});
+    }
+    out_.programs = (rows_ + tile_.rows - 1) / tile_.rows * tile_.column_tiles;
+    out_.grid =
+        product_text({blocks_text(rows_, tile_.rows), shared_text()});
+    out_.num_warps = tile_.warps;
+    out_.choice = {.rows = tile_.rows, .columns = has_columns_ ? tile_.columns : 0, .warps = out_.num_warps};
+    close_kernel(out_, graph_, names_, kernel_, write_.take_lines());
+  }
+
+  Graph& graph_;
+  const Fused& fused_;
+  const Tile tile_;
+  const KernelChoice choice_;
+  const TileKernel& kernel_;
+  const int64_t rows_, columns_;
+  const bool has_columns_;
+  KernelNames names_;
+  ExprWriter write_;
+  std::vector<Member> members_;
+  KernelText out_;
+};
+
+}  // namespace
+
+std::string blocks_text(int64_t count, int64_t block) {
+  if (count == 1) return "";
+  return block == 1 ? std::to_string(count) : fmt::format("triton.cdiv({}, {})", count, block);
+}
+
+std::string product_text(const std::vector<std::string>& factors) {
+  std::string text;
+  for (const auto& each : factors)
+    if (!each.empty() && each != "1") text += (text.empty() ? "" : " * ") + each;
+  return text.empty() ? "1" : text;
+}
+
+std::vector<StepWord> step_words_of(const Graph& graph, const TileKernel& kernel) {
+  std::vector<StepWord> work;
+  const auto add = [&](const StepWord& word) {
+    if (std::ranges::find(work, word) == work.end()) work.push_back(word);
+  };
+  for (const Member& member : kernel.members) {
+    const Node& node = graph.nodes[static_cast<size_t>(member.node)];
+    for (const auto& word : node.before) add(word);
+    add(node.word());
+  }
+  std::ranges::stable_sort(work, {}, &StepWord::step);
+  return work;
+}
+
+std::vector<std::string> words_of(const Graph& graph, const TileKernel& kernel) {
+  std::vector<std::string> words;
+  for (const auto& [step, word] : step_words_of(graph, kernel))
+    if (std::ranges::find(words, word) == words.end()) words.push_back(word);
+  return words;
+}
+
+namespace {
+
+bool of_a_reduction(const Graph& graph, ExprId id) {
+  return std::ranges::any_of(graph.exprs.below(id), [&](ExprId under) {
+    const Expr& load = graph.exprs[under];
+    const Node* maker = load.kind == Expr::Kind::kLoad ? graph.maker(load.tensor) : nullptr;
+    return maker != nullptr && maker->reduction != Reduction::kNone;
+  });
+}
+
+// Whether what it computes must be what another kernel, or another line of its own, computes of the same, to
+// the last bit: extrema, and the distance from what a reduction gave.
+bool rounds_products(const Graph& graph, const TileKernel& kernel) {
+  const auto product = [&](ExprId id) {
+    return std::ranges::any_of(graph.exprs.below(id), [&](ExprId under) {
+      const Expr& expr = graph.exprs[under];
+      return expr.kind == Expr::Kind::kApply && (expr.fn == Fn::kMul || expr.fn == Fn::kDiv);
+    });
+  };
+  const auto distance = [&](ExprId id) {
+    const Expr& expr = graph.exprs[id];
+    return expr.kind == Expr::Kind::kApply && expr.fn == Fn::kSub &&
+           ((product(expr.args[0]) && of_a_reduction(graph, expr.args[1])) ||
+            (product(expr.args[1]) && of_a_reduction(graph, expr.args[0])));
+  };
+  return std::ranges::any_of(kernel.members, [&](const Member& member) {
+    const auto& flash = graph.nodes[static_cast<size_t>(member.node)].flash;
+    if (flash) return product(flash->score);
+    const bool sums = member.reduction == Reduction::kNone || member.reduction == Reduction::kSum ||
+                      member.reduction == Reduction::kProd;
+    return (!sums && product(member.body)) || std::ranges::any_of(graph.exprs.below(member.body), distance);
+  });
+}
+
+}  // namespace
+
+void close_kernel(KernelText& kernel, const Graph& graph, const KernelNames& names, const TileKernel& of,
+                  const std::vector<std::string>& lines) {
+  std::vector<std::string> parameters;
+  for (const auto& [name, tensor] : names.pointers) {
+    kernel.pointers.push_back({name, tensor});
+    parameters.push_back(name);
+  }
+  if (kernel.steps > 0) parameters.emplace_back("step");
+  for (const auto& constant : kernel.constants) parameters.push_back(constant.name + ": tl.constexpr");
+  kernel.comment = fmt::format("{}", fmt::join(words_of(graph, of), ", "));
+  kernel.fused_multiply_add = !rounds_products(graph, of);
+  std::string head = fmt::format("def {}({}):", kernel.name, fmt::join(parameters, ", "));
+  if (head.size() > 110) head = fmt::format("def {}(\n    {},\n):", kernel.name, fmt::join(parameters, ", "));
+  const char* jit = kernel.steps > 0 ? "@triton.jit(do_not_specialize=[\"step\"])" : "@triton.jit";
+  kernel.text = fmt::format("{}\n{}\n    # {}\n", jit, head, kernel.comment);
+  for (const auto& line : lines) kernel.text += "    " + line + "\n";
+  for (const auto& helper : function_helpers())
+    if (kernel.text.find(helper + "(") != std::string::npos) kernel.helpers.push_back(helper);
+}
+
+void spread(std::vector<Index>& by, const Extents& sizes, const std::vector<int>& dims, int dimension,
+            const Extents& extents) {
+  Extents own;
+  for (const int d : dims) own.push_back(sizes[static_cast<size_t>(d)]);
+  const auto parts = unravel(Index::dimension(dimension), own, extents);
+  for (size_t i = 0; i < dims.size(); ++i)
+    by[static_cast<size_t>(dims[i])] = own[i] == 1 ? Index() : parts[i];
+}
+
+Result<KernelText> emit(Graph& graph, const Fused& fused, const TileKernel& kernel, const std::string& name,
+                        const KernelChoice& choice, const Target& target) {
+  const Node& first = graph.nodes[static_cast<size_t>(kernel.members.front().node)];
+  if (first.flash) return emit_flash(graph, fused, kernel, name, choice, target);
+  if (first.recurrence) return emit_recurrence(graph, kernel, name, choice, target);
+  if (const auto contraction = as_contraction(graph, kernel))
+    return emit_contraction(graph, fused, kernel, *contraction, name, choice, target);
+  return TileEmitter(graph, fused, kernel, name, choice, target).run();
+}
+
+}  // namespace nereid::compiler

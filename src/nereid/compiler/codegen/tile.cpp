@@ -1,0 +1,235 @@
+#include "nereid/compiler/codegen/tile.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "nereid/compiler/codegen/emit_expr.h"
+
+namespace nereid::compiler {
+namespace {
+
+constexpr int64_t kMostColumns = 8192;   // of one block; a longer row is gone over in a loop
+constexpr int64_t kTileElements = 2048;  // elements of a block
+// Where rows lie beside each other: of a block of many, and columns that are read but once.
+constexpr int64_t kMostRows = 256, kLeastColumns = 8, kWholeColumns = 256;
+
+// What a kernel of a few programs takes, which is neither bytes nor FLOPs. Fitted to tuned kernels of sampled
+// programs on an H200 whose caches are cold: an instruction that is fetched for the first time costs as much
+// as hundreds that are there, so that few elements a thread are the best.
+constexpr double kColdInstruction = 10e-9, kTurn = 1e-6, kProgram = 0.3e-6;  // s
+constexpr double kIssued = 7.2e9;      // instructions of a warp that a processor does a second
+constexpr double kCacheBytes = 4e12;   // a second, of all processors
+constexpr int64_t kMapElements = 512;  // of a map's block: 16 bytes a thread, which the clock took most often
+constexpr int64_t kLeastBlockElements = 256;  // of a reduction's
+constexpr int64_t kFewElements = 256;         // of a map's block where blocks are few
+constexpr double kLongCode = 2500;            // instructions
+constexpr int64_t kManyWaves = 32;            // behind so many the first, in which all is new, does not count
+constexpr int kLoadWork = 8, kHardWork = 12, kWork = 2;  // instructions of an expression, about
+
+// Votes for rows (positive) or columns lying beside each other in memory.
+int rows_are_inner(const Graph& graph, const TileKernel& kernel) {
+  int votes = 0;
+  const auto rank = static_cast<int>(kernel.rows.size());
+  for (const Member& member : kernel.members)
+    for (const ExprId id : graph.exprs.below(member.body)) {
+      const Expr& expr = graph.exprs[id];
+      if (expr.kind != Expr::Kind::kLoad) continue;
+      bool of_columns = false;  // else it is read once a row, whichever way that is cut
+      for (size_t c = 0; c < kernel.columns.size(); ++c)
+        of_columns = of_columns || graph.exprs.uses(id, rank + static_cast<int>(c));
+      if (!of_columns) continue;
+      Index address;
+      for (size_t d = 0; d < expr.at.size(); ++d)
+        address = address + expr.at[d] * graph.tensors[static_cast<size_t>(expr.tensor)].strides[d];
+      const int64_t rows = rank == 0 ? 0 : address.stride(rank - 1).value_or(0);
+      const int64_t columns = address.stride(rank + static_cast<int>(kernel.columns.size()) - 1).value_or(0);
+      // Of a window both: then the longer.
+      const bool window = rows == 1 && columns == 1 && kernel.rows.back() > kernel.columns.back();
+      // What is the same for all rows that lie beside each other is read once for them.
+      const int weight = rows == 0 ? 1 : 2;
+      votes += weight * ((rows == 1 && (columns != 1 || window) ? 1 : 0) - (columns == 1 && !window ? 1 : 0));
+    }
+  return votes;
+}
+
+double instructions_of(const Expr& expr) {
+  if (expr.kind == Expr::Kind::kLoad) return kLoadWork;
+  if (expr.kind != Expr::Kind::kApply) return 0;
+  return expr.fn >= Fn::kExp && expr.fn <= Fn::kSigmoid ? kHardWork : kWork;
+}
+
+class TileCutter {
+ public:
+  explicit TileCutter(int64_t processors) : processors_(processors) {}
+
+  Tile run(const Graph& graph, const TileKernel& kernel, const KernelChoice& choice) {
+    by_default(graph, kernel);
+    if (!kernel.columns.empty() && !only_maps(kernel)) kept_short(graph, kernel);
+    if (choice.rows > 0 || choice.columns > 0) warps_ = 0;
+    if (choice.rows > 0) rows_ = power_of_two(choice.rows);
+    if (choice.columns > 0 && !kernel.columns.empty()) columns_ = power_of_two(choice.columns);
+    if (choice.warps > 0) warps_ = choice.warps;
+    Tile made{
+        .rows = rows_, .columns = columns_, .warps = warps_ > 0 ? warps_ : usual_warps(rows_ * columns_)};
+    made.looped = !kernel.columns.empty() && columns_ < kernel.column_count();
+    if (made.looped && only_maps(kernel)) {
+      made.column_tiles = (kernel.column_count() + columns_ - 1) / columns_;
+      made.looped = false;
+    }
+    return made;
+  }
+
+ private:
+  static int usual_warps(int64_t elements) {
+    return elements >= kMostColumns ? 16 : elements >= 4096 ? 8 : 4;
+  }
+  static bool only_maps(const TileKernel& kernel) {
+    return std::ranges::all_of(kernel.members,
+                               [](const Member& m) { return m.reduction == Reduction::kNone && !m.scan; });
+  }
+
+  // Its reductions need no finished result of each other, and nothing is written for each column.
+  static bool in_one_turn(const Graph& graph, const TileKernel& kernel) {
+    return std::ranges::none_of(kernel.members, [&](const Member& m) {
+      if (m.reduction == Reduction::kNone) return m.whole;
+      const auto reads = graph.reads(graph.nodes[static_cast<size_t>(m.node)]);
+      return m.scan || std::ranges::any_of(kernel.members, [&](const Member& other) {
+               const TensorId made = graph.nodes[static_cast<size_t>(other.node)].out;
+               return std::ranges::find(reads, made) != reads.end();
+             });
+    });
+  }
+
+  void by_default(const Graph& graph, const TileKernel& kernel) {
+    const int64_t all_rows = kernel.row_count(), all_columns = kernel.column_count();
+    if (kernel.columns.empty()) {
+      rows_ = std::min<int64_t>(power_of_two(all_rows), kMapElements);
+      while (rows_ > kFewElements && all_rows / rows_ < 4 * processors_) rows_ /= 2;
+      return;
+    }
+    const bool maps = only_maps(kernel);
+    if (maps || rows_are_inner(graph, kernel) > 0) {
+      columns_ = std::min<int64_t>(power_of_two(all_columns), 64);
+      rows_ = std::min<int64_t>(power_of_two(all_rows), kTileElements / columns_);
+      if (maps) {
+        while (rows_ * columns_ > 2 * kFewElements &&
+               (all_rows + rows_ - 1) / rows_ * ((all_columns + columns_ - 1) / columns_) < processors_)
+          (rows_ > columns_ ? rows_ : columns_) /= 2;
+        return;
+      }
+      if (in_one_turn(graph, kernel)) {
+        // Rows in the lanes and columns in the registers of one: nothing is exchanged for a sum.
+        for (; rows_ < kMostRows && columns_ > kLeastColumns && all_rows / (2 * rows_) >= 4 * processors_;
+             rows_ *= 2)
+          columns_ /= 2;
+      } else if (all_columns <= kWholeColumns) {
+        // Else every turn would read it again.
+        columns_ = power_of_two(all_columns);
+        rows_ = std::min<int64_t>(power_of_two(all_rows), 2 * kTileElements / columns_);
+      }
+    } else {
+      // A few hundred programs must have much under way each.
+      const int64_t turn = all_rows < 4 * processors_ ? kMostColumns : kTileElements;
+      columns_ =
+          std::min<int64_t>(power_of_two(all_columns), all_columns > kMostColumns ? turn : kMostColumns);
+      rows_ = std::clamp<int64_t>(kTileElements / columns_, 1, power_of_two(all_rows));
+    }
+  }
+
+  // What a kernel's elements cost, whichever way they are cut.
+  struct Work {
+    double instructions = 0;  // for one element
+    double bytes = 0;         // of all
+    int turns = 1;            // over the columns, where they do not fit one block
+    bool rows_inner = false;
+  };
+  static Work work_of(const Graph& graph, const TileKernel& kernel) {
+    Work work;
+    work.rows_inner = rows_are_inner(graph, kernel) > 0;
+    std::set<ExprId> seen;
+    std::vector<std::pair<TensorId, int>> finished;  // what a member makes, and after which turn
+    for (const Member& member : kernel.members) {
+      const Node& node = graph.nodes[static_cast<size_t>(member.node)];
+      int turn = 1;
+      const auto reads = graph.reads(node);
+      for (const auto& [made, after] : finished)
+        if (std::ranges::find(reads, made) != reads.end()) turn = std::max(turn, after + 1);
+      if (member.reduction != Reduction::kNone || member.whole) work.turns = std::max(work.turns, turn);
+      finished.emplace_back(node.out, member.reduction == Reduction::kNone && member.whole ? turn - 1 : turn);
+      work.instructions += kLoadWork;
+      for (const ExprId id : graph.exprs.below(member.body)) {
+        if (!seen.insert(id).second) continue;
+        const Expr& expr = graph.exprs[id];
+        work.instructions += instructions_of(expr);
+        if (expr.kind == Expr::Kind::kLoad)
+          work.bytes += static_cast<double>(kernel.row_count() * kernel.column_count() *
+                                            trace::element_bytes(expr.type));
+      }
+    }
+    return work;
+  }
+
+  double seconds(const Work& work, const TileKernel& kernel, int64_t rows, int64_t columns, int warps) const {
+    const auto programs = static_cast<double>((kernel.row_count() + rows - 1) / rows);
+    const auto loops = static_cast<double>((kernel.column_count() + columns - 1) / columns);
+    const double turns = loops > 1 ? work.turns : 1;
+    const double each = std::max(1.0, static_cast<double>(rows * columns) / (32.0 * warps));
+    const double in_turn = work.instructions * each;
+    const double a_processor = std::ceil(programs / static_cast<double>(processors_));
+    const double issue = a_processor * loops * turns * warps * in_turn / kIssued;
+    // A sector of 32 bytes has eight rows that lie beside each other.
+    const double waste = work.rows_inner ? std::max(1.0, 8.0 / static_cast<double>(rows)) : 1;
+    const double share = std::min(1.0, programs / static_cast<double>(processors_));
+    const double memory = work.bytes * waste * turns / (kCacheBytes * share);
+    const double at_once = std::max(1.0, std::floor(48.0 / warps));
+    return turns * in_turn * kColdInstruction + std::max(issue, memory) +
+           loops * turns * std::ceil(a_processor / at_once) * kTurn + a_processor * kProgram;
+  }
+
+  // Where there are few programs, or the code of one is long, whatever keeps each of them short.
+  void kept_short(const Graph& graph, const TileKernel& kernel) {
+    const int64_t all_rows = kernel.row_count(), all_columns = kernel.column_count();
+    const int64_t programs = (all_rows + rows_ - 1) / rows_;
+    const Work work = work_of(graph, kernel);
+    const int usual = usual_warps(rows_ * columns_);
+    const double each = std::max(1.0, static_cast<double>(rows_ * columns_) / (32.0 * usual));
+    const bool long_code = work.instructions * each > kLongCode && programs < kManyWaves * processors_;
+    if (programs >= processors_ && !long_code) return;
+    if (all_columns > kMostColumns && !work.rows_inner)
+      return;  // long rows: as much under way as there can be
+    double best = seconds(work, kernel, rows_, columns_, usual) * 0.95;
+    const int64_t whole = power_of_two(all_columns);
+    for (int64_t r = 1; r <= power_of_two(all_rows); r *= 2)
+      for (int64_t c = std::min<int64_t>(whole, kMostColumns); c >= std::min<int64_t>(whole, 64); c /= 2)
+        for (const int w : {1, 2, 4, 8, 16}) {
+          if (r * c < kLeastBlockElements && r < power_of_two(all_rows)) continue;
+          if (w > 4 && r * c < 512 * w) continue;  // many warps of a few elements wait for each other
+          if (r * c > 512 * w || (r * c < 64 * w && w > 1)) continue;
+          const double cost = seconds(work, kernel, r, c, w);
+          if (cost >= best) continue;
+          best = cost, rows_ = r, columns_ = c, warps_ = w;
+        }
+  }
+
+  const int64_t processors_;
+  int64_t rows_ = 1, columns_ = 1;
+  int warps_ = 0;  // 0: by the block's size
+};
+
+}  // namespace
+
+bool is_long_code(const Graph& graph, const std::set<ExprId>& bodies, double elements) {
+  std::set<ExprId> all;
+  for (const ExprId body : bodies)
+    for (const ExprId id : graph.exprs.below(body)) all.insert(id);
+  double instructions = 0;
+  for (const ExprId id : all) instructions += instructions_of(graph.exprs[id]);
+  return instructions * elements > kLongCode;
+}
+
+Tile cut(const Graph& graph, const TileKernel& kernel, const KernelChoice& choice, const Target& target) {
+  return TileCutter(target.multiprocessors).run(graph, kernel, choice);
+}
+
+}  // namespace nereid::compiler

@@ -1,0 +1,26 @@
+// How a kernel of maps, reductions and scans is cut into blocks.
+//
+// A kernel of many programs takes blocks that memory likes. One of a few is cut by a small model of what such
+// kernels wait for: instructions that come for the first time, turns of a loop one after the other.
+#pragma once
+
+#include <set>
+
+#include "nereid/compiler/ir/choices.h"
+#include "nereid/compiler/transforms/fuse.h"
+
+namespace nereid::compiler {
+
+struct Tile {
+  int64_t rows = 1, columns = 1;  // of a block
+  bool looped = false;            // a program goes over its columns in several blocks
+  int64_t column_tiles = 1;       // programs that share a row: of maps, which need no whole row
+  int warps = 4;
+};
+
+// Whether it takes long to fetch the code that computes `bodies` for so many elements a thread.
+bool is_long_code(const Graph& graph, const std::set<ExprId>& bodies, double elements);
+
+Tile cut(const Graph& graph, const TileKernel& kernel, const KernelChoice& choice, const Target& target);
+
+}  // namespace nereid::compiler

@@ -1,0 +1,237 @@
+// Elements that go to places which other elements tell: every place looks for what comes to it, so there are
+// no atomics and no order but that of the indices: of several the last stays, and sums are taken in order.
+#include <algorithm>
+#include <limits>
+
+#include "nereid/compiler/import/import.h"
+
+namespace nereid::compiler {
+namespace {
+
+constexpr double kMostLooks = double{1 << 30} * 64;  // places times what may come to each
+
+// Sources along one axis of a tensor, and where each goes.
+class Scatter {
+ public:
+  // `index` has the rank of self, or is a vector of places along the axis.
+  Scatter(Importer& import, trace::ValueId self, size_t axis, trace::ValueId index)
+      : import_(import), exprs_(import.exprs()), axis_(axis), index_(index) {
+    sizes_ = import.value(self).sizes;
+    const Extents& of_index = import.value(index).sizes;
+    vector_ = of_index.size() != sizes_.size() || (sizes_.size() == 1 && of_index.size() == 1);
+    count_ = vector_ ? element_count(of_index) : of_index[axis];
+    extents_ = sizes_;
+    extents_.push_back(count_);
+  }
+
+  bool small() const { return static_cast<double>(element_count(extents_)) <= kMostLooks; }
+  const Extents& sizes() const { return sizes_; }
+  int64_t count() const { return count_; }
+
+  // Whether source number j comes to this place, over sizes and j.
+  Value comes() {
+    const auto rank = static_cast<int>(sizes_.size());
+    const Extents of_index = import_.value(index_).sizes;
+    std::vector<Index> at;
+    Value inside(exprs_, exprs_.integer(1, DType::kBool));
+    if (vector_) {
+      at.assign(of_index.size(), Index::dimension(rank));
+    } else {
+      at = source();
+      for (size_t d = 0; d < sizes_.size(); ++d)
+        if (d != axis_) inside = inside & Value(exprs_, exprs_.within(at[d], 0, of_index[d], extents_));
+    }
+    const Value place = Value(exprs_, exprs_.cast(import_.read(index_, at, extents_), DType::kI64));
+    const Value to = (place < 0).where(place + static_cast<double>(sizes_[axis_]), place);
+    return inside & equal(to, Value(exprs_, exprs_.index(Index::dimension(static_cast<int>(axis_)))));
+  }
+  // The index of source number j for this place.
+  std::vector<Index> source() const {
+    auto at = dimensions(sizes_.size());
+    at[axis_] = Index::dimension(static_cast<int>(sizes_.size()));
+    return at;
+  }
+  // Source number j of this place, in `type`; a number where it is none of a tensor's.
+  Value element(const trace::Arg* arg, DType type) {
+    const auto id = import_.tensor(arg);
+    if (!id) return {exprs_, exprs_.constant(import_.number(arg, 0), type)};
+    const Extents& own = import_.value(*id).sizes;
+    std::vector<Index> at = own.empty() ? std::vector<Index>{} : source();
+    return {exprs_, exprs_.cast(import_.read(*id, at, extents_), type)};
+  }
+  // A source whose number is an i64 of the places.
+  Value element_at(const trace::Arg* arg, Value number, DType type) {
+    const auto id = import_.tensor(arg);
+    if (!id) return {exprs_, exprs_.constant(import_.number(arg, 0), type)};
+    if (import_.value(*id).sizes.empty()) return {exprs_, exprs_.cast(import_.read(*id, {}, sizes_), type)};
+    std::vector<Index> at = source();
+    at[axis_] = Index();
+    // Where nothing comes there may be no such source.
+    const Extents& own = import_.value(*id).sizes;
+    std::vector<ExprId> further(at.size(), exprs_.integer(0));
+    further[axis_] = number.id();
+    for (size_t d = 0; d < at.size(); ++d) {
+      if (d == axis_ || own[d] >= sizes_[d]) continue;
+      const Value own_place(exprs_, exprs_.index(at[d]));
+      further[d] = exprs_.apply(Fn::kMin, {own_place.id(), exprs_.integer(own[d] - 1)});
+      at[d] = Index();
+    }
+    return {exprs_, exprs_.cast(import_.read(*id, at, further, sizes_), type)};
+  }
+
+  // The last source that comes to each place, and whether there is one.
+  std::pair<Value, Value> last() {
+    const Value number(exprs_, exprs_.index(Index::dimension(static_cast<int>(sizes_.size()))));
+    const Value none(exprs_, exprs_.integer(-1, DType::kI32));
+    const Value which = comes().where(number.cast(DType::kI32), none);
+    const TensorId found =
+        import_.temporary(Reduction::kMax, sizes_, {count_}, which.id(), DType::kI32, "last");
+    const Value last = Value(exprs_, import_.load(found, dimensions(sizes_.size()))).cast(DType::kI64);
+    return {negated(last < 0), (last < 0).where(last.constant(0), last)};
+  }
+
+ private:
+  Importer& import_;
+  Exprs& exprs_;
+  size_t axis_;
+  trace::ValueId index_;
+  bool vector_ = false;
+  int64_t count_ = 0;
+  Extents sizes_, extents_;
+};
+
+struct Given {
+  trace::ValueId self, index;
+  size_t axis;
+};
+Result<Given> given(Importer& import) {
+  const auto self = import.tensor(import.arg(0, "self")), index = import.tensor(import.arg(2, "index"));
+  if (!self || !index || import.value(*self).sizes.empty())
+    return import.cannot("expected a tensor and indices").error();
+  return Given{*self, *index,
+               axis_of(import.integer(import.arg(1, "dim"), 0), import.value(*self).sizes.size())};
+}
+
+// scatter, index_copy, index_fill: what comes last stays.
+OperatorImport replaces(const char* source, const char* name) {
+  return [source, name](Importer& import) -> Status {
+    if (import.arg(4, "reduce") != nullptr) return import.cannot("it reduces");
+    NEREID_TRY(const Given of, given(import));
+    Scatter scatter(import, of.self, of.axis, of.index);
+    if (!scatter.small()) return import.cannot("too many places look for too many sources");
+    const DType type = compute_type(import.result().dtype);
+    const auto [there, last] = scatter.last();
+    const auto* from = import.arg(3, source) != nullptr ? import.arg(3, source) : import.arg(3, "value");
+    const Value value = scatter.element_at(from, last, type);
+    const Value self(import.exprs(), import.operand(of.self, scatter.sizes(), type));
+    return import.define(import.results().at(0), there.where(value, self).id(), name);
+  };
+}
+
+Status combine(Importer& import, Reduction kind, double alpha, const char* source, const char* name) {
+  NEREID_TRY(const Given of, given(import));
+  Scatter scatter(import, of.self, of.axis, of.index);
+  if (!scatter.small()) return import.cannot("too many places look for too many sources");
+  const DType type = compute_type(import.result().dtype);
+  const double infinity = std::numeric_limits<double>::infinity();
+  const double none = kind == Reduction::kSum    ? 0
+                      : kind == Reduction::kProd ? 1
+                      : kind == Reduction::kMax  ? -infinity
+                                                 : infinity;
+  if (std::isinf(none) && !trace::is_floating(type)) return import.cannot("extrema of integers");
+  const Value element = scatter.element(import.arg(3, source), type);
+  const Value counted = scatter.comes().where(element, element.constant(none));
+  const TensorId found = import.temporary(kind, scatter.sizes(), {scatter.count()}, counted.id(), type, name);
+  const Value all(import.exprs(), import.load(found, dimensions(scatter.sizes().size())));
+  const Value self(import.exprs(), import.operand(of.self, scatter.sizes(), type));
+  const Value result = kind == Reduction::kSum    ? self + all * alpha
+                       : kind == Reduction::kProd ? self * all
+                       : kind == Reduction::kMax  ? maximum(self, all)
+                                                  : minimum(self, all);
+  return import.define(import.results().at(0), result.id(), name);
+}
+
+Status scatter_add(Importer& import) { return combine(import, Reduction::kSum, 1, "src", "scatter_add"); }
+Status index_add(Importer& import) {
+  return combine(import, Reduction::kSum, import.number(import.arg(4, "alpha"), 1), "source", "index_add");
+}
+Status scatter_reduce(Importer& import) {
+  const std::string how = import.text(import.arg(4, "reduce"), "");
+  if (!import.flag(import.arg(5, "include_self"), true)) return import.cannot("it leaves out what was there");
+  if (how == "sum") return combine(import, Reduction::kSum, 1, "src", "scatter_sum");
+  if (how == "prod") return combine(import, Reduction::kProd, 1, "src", "scatter_product");
+  if (how == "amax") return combine(import, Reduction::kMax, 1, "src", "scatter_max");
+  if (how == "amin") return combine(import, Reduction::kMin, 1, "src", "scatter_min");
+  return import.cannot("a reduction of another kind than sum, prod, amax and amin");
+}
+
+// weight [rows, width], indices [n], offsets [bags]: the sum, mean or maximum of each bag's rows.
+Status embedding_bag(Importer& import) {
+  const auto weight = import.tensor(import.arg(0, "weight")),
+             indices = import.tensor(import.arg(1, "indices")),
+             offsets = import.tensor(import.arg(2, "offsets")),
+             scales = import.tensor(import.arg(6, "per_sample_weights"));
+  if (!weight || !indices || !offsets) return import.cannot("expected a table, indices and offsets");
+  const int64_t mode = import.integer(import.arg(4, "mode"), 0);
+  const bool last_is_end = import.flag(import.arg(7, "include_last_offset"), false);
+  if (import.integer(import.arg(8, "padding_idx"), -1) >= 0) return import.cannot("it leaves out an index");
+  Exprs& exprs = import.exprs();
+  const Extents sizes = import.result().sizes;  // [bags, width]
+  const int64_t count = element_count(import.value(*indices).sizes), bags = sizes[0];
+  const auto at = [](int d) { return Index::dimension(d); };
+  const DType type = compute_type(import.result().dtype);
+  // Bags of one length lie one after the other; else every bag looks at all indices.
+  const auto regular = import.regular_steps(*offsets);
+  const bool known = regular && *regular > 0 && *regular * bags == count && !last_is_end;
+  const int64_t length = known ? *regular : count;
+  const Extents extents{sizes[0], sizes[1], length};
+  const Index number = known ? at(0) * length + at(2) : at(2);
+  Value inside(exprs, exprs.integer(1, DType::kBool));
+  Value size(exprs, exprs.constant(static_cast<double>(length), type));
+  if (!known) {
+    const auto offset = [&](Index bag, const Extents& over) {
+      return Value(exprs, exprs.cast(import.read(*offsets, {std::move(bag)}, over), DType::kI64));
+    };
+    const int64_t starts = element_count(import.value(*offsets).sizes);
+    const auto end_in = [&](const Extents& over) {
+      const Value all(exprs, exprs.integer(count));
+      if (starts > bags) return offset(at(0) + Index(1), over);
+      const Value last(exprs, exprs.within(at(0), bags - 1, bags, over));
+      std::vector<ExprId> further{
+          exprs.apply(Fn::kMin, {exprs.index(at(0) + Index(1)), exprs.integer(bags - 1)})};
+      const Value next(exprs, exprs.cast(import.read(*offsets, {Index()}, further, over), DType::kI64));
+      return last.where(all, next);
+    };
+    const Value own(exprs, exprs.index(number));
+    inside = negated(own < offset(at(0), extents)) & (own < end_in(extents));
+    size = (end_in(sizes) - offset(at(0), sizes)).cast(type);
+  }
+  const Value row(exprs, exprs.cast(import.read(*indices, {number}, extents), DType::kI64));
+  const std::vector<ExprId> further{row.id(), exprs.integer(0)};
+  Value element(exprs, exprs.cast(import.read(*weight, {Index(), at(1)}, further, extents), type));
+  if (scales) element = element * Value(exprs, exprs.cast(import.read(*scales, {number}, extents), type));
+  const double infinity = std::numeric_limits<double>::infinity();
+  const Reduction kind = mode == 2 ? Reduction::kMax : Reduction::kSum;
+  const Value counted = inside.where(element, element.constant(mode == 2 ? -infinity : 0));
+  const TensorId total = import.temporary(kind, sizes, {length}, counted.id(), type, "embedding_bag");
+  const Value all(exprs, import.load(total, dimensions(2)));
+  Value result = all;
+  if (mode == 1) result = (size > 0).where(all / size, all);
+  if (mode == 2) result = (size > 0).where(all, all.constant(0));
+  return import.define(import.results().at(0), result.id(), "embedding_bag");
+}
+
+}  // namespace
+
+void add_scatters(OperatorTable& table) {
+  table["aten::scatter"] = replaces("src", "scatter");
+  table["aten::index_copy"] = replaces("source", "index_copy");
+  table["aten::index_fill"] = replaces("value", "index_fill");
+  table["aten::scatter_add"] = scatter_add;
+  table["aten::index_add"] = index_add;
+  table["aten::scatter_reduce"] = scatter_reduce;
+  table["aten::_embedding_bag"] = embedding_bag;
+  table["aten::_embedding_bag_forward_only"] = embedding_bag;
+}
+
+}  // namespace nereid::compiler

@@ -1,0 +1,172 @@
+// Scalar expressions: what one element of a node's result is, of elements that it loads.
+//
+// An expression is a number in an arena (`Exprs`) that keeps equal expressions once. Values are computed in
+// `type`: f32 for everything narrower that is floating, as PyTorch computes inside an operator; a cast from
+// f32 to f16 and back is left out, so a fused chain rounds less often than the operators one by one.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nereid/compiler/ir/index.h"
+#include "nereid/trace/trace.h"
+
+namespace nereid::compiler {
+
+using trace::DType;
+using ExprId = int32_t;
+using TensorId = int32_t;
+
+enum class Fn : uint8_t {
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kMax,  // of NaN and a number: NaN
+  kMin,
+  kPow,
+  kAtan2,
+  kNeg,
+  kAbs,
+  kExp,
+  kExp2,
+  kExpm1,
+  kLog,
+  kLog2,
+  kLog1p,
+  kSqrt,
+  kRsqrt,
+  kSin,
+  kCos,
+  kTan,
+  kAsin,
+  kAcos,
+  kAtan,
+  kSinh,
+  kCosh,
+  kTanh,
+  kErf,
+  kErfc,
+  kSigmoid,
+  kFloor,
+  kCeil,
+  kTrunc,
+  kRound,  // half to even
+  kIsInf,
+  kHalf,       // rounded to float16, as a float32
+  kTf32,       // rounded to the ten bits of mantissa that TF32 has
+  kRemainder,  // with the sign of the divisor
+  kFmod,       // with the sign of the dividend
+  kIntDiv,     // of integers, towards zero
+  kLess,
+  kLessEqual,
+  kEqual,
+  kNotEqual,
+  kAnd,  // of booleans, or bitwise
+  kOr,
+  kXor,
+  kWhere,  // condition, then, else
+  kCast,   // to the expression's type
+};
+struct FnInfo {
+  Fn fn;
+  std::string_view name;    // for people
+  std::string_view triton;  // with {0}, {1}, {2}; a name of libdevice's begins with "libdevice."
+  int arity;
+  double flops;
+};
+const FnInfo& info(Fn fn);
+
+struct Expr {
+  enum class Kind : uint8_t {
+    kConstant,  // `number`, or `integer` where the type is integral
+    kIndex,     // the value of `index`, as an i64
+    kWithin,    // low <= index < high, as a bool
+    kLoad,      // the element of `tensor` at `at`, and further by the i64 values of `args` where it has them
+    kApply,
+  };
+  Kind kind = Kind::kConstant;
+  DType type = DType::kF32;
+  double number = 0;
+  int64_t integer = 0;
+  Index index = {};
+  int64_t low = 0, high = 0;
+  TensorId tensor = -1;
+  std::vector<Index> at = {};  // one a dimension of the tensor
+  Fn fn = Fn::kAdd;
+  std::vector<ExprId> args = {};  // of a load: none, or one a dimension
+
+  friend std::strong_ordering operator<=>(const Expr& a, const Expr& b);
+};
+
+class Exprs {
+ public:
+  const Expr& operator[](ExprId id) const { return exprs_[static_cast<size_t>(id)]; }
+
+  ExprId constant(double value, DType type = DType::kF32);
+  ExprId integer(int64_t value, DType type = DType::kI64);
+  ExprId index(const Index& index);
+  ExprId within(const Index& index, int64_t low, int64_t high, const Extents& extents);
+  // `further`: none, or what is added to each index: an i64 that is known only when the kernel runs.
+  ExprId load(TensorId tensor, std::vector<Index> at, DType type, std::vector<ExprId> further = {});
+  // Of the type of its first value; comparisons are bool. Constants are folded, and what changes nothing
+  // (x * 1, x + 0, where of a known condition) is left out.
+  ExprId apply(Fn fn, std::vector<ExprId> args);
+  ExprId cast(ExprId of, DType type);
+
+  // The dimensions of `of` become `by`, whose dimensions have `extents`.
+  ExprId substitute(ExprId of, const std::vector<Index>& by, const Extents& extents);
+  // The same where dimension d becomes by[d] + further[d]. Nothing where such a dimension lies under a
+  // quotient or a remainder.
+  std::optional<ExprId> substitute(ExprId of, const std::vector<Index>& by,
+                                   const std::vector<ExprId>& further, const Extents& extents);
+  // Every load becomes what `by` says of it.
+  ExprId replace_loads(ExprId of, const std::function<ExprId(const Expr& load)>& by);
+
+  // What a person calls the value: the variable or the operator that it was. The first name stays, and goes
+  // with the expression when it is rewritten.
+  void name(ExprId id, const std::string& name) { names_.emplace(id, name); }
+  std::string name_of(ExprId id) const {
+    const auto found = names_.find(id);
+    return found == names_.end() ? "" : found->second;
+  }
+  // Of which step of the traced forward the value is the result; -1: of none. As with names.
+  void result_of(ExprId id, int step) { steps_.emplace(id, step); }
+  int step_of(ExprId id) const {
+    const auto found = steps_.find(id);
+    return found == steps_.end() ? -1 : found->second;
+  }
+
+  // Every expression below `of` and itself, arguments before those who use them, each once.
+  std::vector<ExprId> below(ExprId of) const;
+  bool uses(ExprId of, int dimension) const;
+
+ private:
+  ExprId intern(Expr expr);
+  ExprId* place_of(const Expr& expr, uint64_t hash);
+  // What of chains of extrema, roundings and signs changes nothing (each holds for infinities and NaN too).
+  std::optional<ExprId> absorbed(Fn fn, const std::vector<ExprId>& args);
+  // Between which all its numbers lie.
+  std::pair<double, double> range(ExprId id) const;
+  std::optional<ExprId> gain(const Index& index, const std::vector<ExprId>& further);
+  ExprId rebuild(ExprId of, const std::function<ExprId(const Expr&)>& leaf, std::map<ExprId, ExprId>& done);
+  std::optional<double> number_of(ExprId id) const;
+
+  std::pair<double, double> range_of(ExprId id) const;
+
+  std::vector<Expr> exprs_;
+  mutable std::map<ExprId, std::pair<double, double>> ranges_;
+  std::vector<uint64_t> hashes_;  // of each expression
+  std::vector<ExprId> places_;    // by hash, a power of two of them; -1: free
+  std::map<ExprId, std::string> names_;
+  std::map<ExprId, int> steps_;
+};
+
+// What values of a dtype are computed in.
+DType compute_type(DType type);
+
+}  // namespace nereid::compiler

@@ -1,0 +1,319 @@
+#include "nereid/compiler/ir/index.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "nereid/base/check.h"
+
+namespace nereid::compiler {
+namespace {
+
+int64_t floor_divide(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }  // b is positive
+
+}  // namespace
+
+std::strong_ordering operator<=>(const Atom& a, const Atom& b) {
+  if (const auto order = a.kind <=> b.kind; order != 0) return order;
+  if (a.kind == Atom::Kind::kDimension) return a.dimension <=> b.dimension;
+  if (const auto order = a.by <=> b.by; order != 0) return order;
+  return a.of == b.of ? std::strong_ordering::equal : *a.of <=> *b.of;
+}
+
+std::strong_ordering operator<=>(const Index& a, const Index& b) {
+  if (const auto order = a.terms_ <=> b.terms_; order != 0) return order;
+  return a.constant_ <=> b.constant_;
+}
+
+Index Index::of_atom(Atom atom) {
+  Index index;
+  index.terms_.emplace_back(std::move(atom), 1);
+  return index;
+}
+
+Index Index::dimension(int dimension) {
+  return of_atom({.kind = Atom::Kind::kDimension, .dimension = dimension, .of = nullptr, .by = 1});
+}
+
+// Sorts, adds up what is equal and drops what is nothing.
+void Index::normalise() {
+  std::sort(terms_.begin(), terms_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::pair<Atom, int64_t>> sum;
+  for (auto& term : terms_) {
+    if (!sum.empty() && sum.back().first == term.first)
+      sum.back().second += term.second;
+    else
+      sum.push_back(std::move(term));
+  }
+  std::erase_if(sum, [](const auto& term) { return term.second == 0; });
+  terms_ = std::move(sum);
+}
+
+// x / by as an atom: (x / a) / b is x / (a b).
+Atom Index::quotient_atom(const Atom& remainder) {
+  const Index& of = *remainder.of;
+  const bool nested = of.constant_ == 0 && of.terms_.size() == 1 && of.terms_[0].second == 1 &&
+                      of.terms_[0].first.kind == Atom::Kind::kQuotient;
+  const Atom* inner = nested ? &of.terms_[0].first : nullptr;
+  return {.kind = Atom::Kind::kQuotient,
+          .dimension = 0,
+          .of = inner != nullptr ? inner->of : remainder.of,
+          .by = remainder.by * (inner != nullptr ? inner->by : 1)};
+}
+
+// Whether y / k, the quotient, is that of y = x % (k l), where the remainder is x % k: then x % k is y % k.
+bool Index::is_of_longer_remainder(const Atom& quotient, const Atom& remainder) {
+  if (quotient.kind != Atom::Kind::kQuotient || quotient.by != remainder.by) return false;
+  const Index& y = *quotient.of;
+  if (y.constant_ != 0 || y.terms_.size() != 1 || y.terms_[0].second != 1) return false;
+  const Atom& longer = y.terms_[0].first;
+  return longer.kind == Atom::Kind::kRemainder && longer.by % remainder.by == 0 &&
+         *longer.of == *remainder.of;
+}
+
+// Whether the digit is (x / k) % m, where the remainder is x % k.
+bool Index::is_of_quotient(const Atom& digit, const Atom& remainder) {
+  if (digit.kind != Atom::Kind::kRemainder) return false;
+  const Index& y = *digit.of;
+  return y.constant_ == 0 && y.terms_.size() == 1 && y.terms_[0].second == 1 && y.terms_[0].first == quotient_atom(remainder);
+}
+
+// c * k * (x / k) + c * (x % k) is c * x, and c * k * ((x / k) % m) + c * (x % k) is c * (x % (k m)).
+void Index::join_divisions() {
+  for (bool joined = true; joined;) {
+    joined = false;
+    for (size_t i = 0; i < terms_.size() && !joined; ++i) {
+      const auto [remainder, coefficient] = terms_[i];
+      if (remainder.kind != Atom::Kind::kRemainder) continue;
+      for (size_t j = 0; j < terms_.size() && !joined; ++j) {
+        const auto& [quotient, by] = terms_[j];
+        if (by != coefficient * remainder.by) continue;
+        Index whole;
+        if (is_of_longer_remainder(quotient, remainder))
+          whole = *quotient.of * coefficient;
+        else if (is_of_quotient(quotient, remainder))
+          whole = of_atom({.kind = Atom::Kind::kRemainder, .dimension = 0, .of = remainder.of, .by = remainder.by * quotient.by}) * coefficient;
+        else if (quotient == quotient_atom(remainder))
+          whole = *remainder.of * coefficient;
+        else
+          continue;
+        terms_.erase(terms_.begin() + static_cast<ptrdiff_t>(std::max(i, j)));
+        terms_.erase(terms_.begin() + static_cast<ptrdiff_t>(std::min(i, j)));
+        constant_ += whole.constant_;
+        terms_.insert(terms_.end(), whole.terms_.begin(), whole.terms_.end());
+        normalise();
+        joined = true;
+      }
+    }
+  }
+}
+
+Index operator+(const Index& a, const Index& b) {
+  Index sum;
+  sum.constant_ = a.constant_ + b.constant_;
+  sum.terms_ = a.terms_;
+  sum.terms_.insert(sum.terms_.end(), b.terms_.begin(), b.terms_.end());
+  sum.normalise();
+  sum.join_divisions();
+  return sum;
+}
+
+Index operator*(const Index& a, int64_t factor) {
+  if (factor == 0) return Index();
+  Index product = a;
+  product.constant_ *= factor;
+  for (auto& [atom, coefficient] : product.terms_) coefficient *= factor;
+  return product;
+}
+
+bool Index::uses(int dimension) const {
+  return std::any_of(terms_.begin(), terms_.end(), [&](const auto& term) {
+    const Atom& atom = term.first;
+    return atom.kind == Atom::Kind::kDimension ? atom.dimension == dimension : atom.of->uses(dimension);
+  });
+}
+
+std::optional<int64_t> Index::stride(int dimension) const {
+  int64_t stride = 0;
+  for (const auto& [atom, coefficient] : terms_) {
+    if (atom.kind != Atom::Kind::kDimension) {
+      if (atom.of->uses(dimension)) return std::nullopt;
+    } else if (atom.dimension == dimension) {
+      stride = coefficient;
+    }
+  }
+  return stride;
+}
+
+Bounds Index::bounds(const Extents& extents) const {
+  Bounds sum{constant_, constant_};
+  for (const auto& [atom, coefficient] : terms_) {
+    Bounds own;
+    if (atom.kind == Atom::Kind::kDimension) {
+      own = {0, std::max<int64_t>(extents.at(static_cast<size_t>(atom.dimension)) - 1, 0)};
+    } else {
+      const Bounds inner = atom.of->bounds(extents);
+      own = atom.kind == Atom::Kind::kRemainder
+                ? Bounds{0, atom.by - 1}
+                : Bounds{floor_divide(inner.low, atom.by), floor_divide(inner.high, atom.by)};
+    }
+    sum.low += coefficient * (coefficient > 0 ? own.low : own.high);
+    sum.high += coefficient * (coefficient > 0 ? own.high : own.low);
+  }
+  return sum;
+}
+
+int64_t Index::evaluate(const std::vector<int64_t>& at) const {
+  int64_t sum = constant_;
+  for (const auto& [atom, coefficient] : terms_) {
+    int64_t value = 0;
+    if (atom.kind == Atom::Kind::kDimension) {
+      value = at.at(static_cast<size_t>(atom.dimension));
+    } else {
+      const int64_t inner = atom.of->evaluate(at);
+      value = floor_divide(inner, atom.by);
+      if (atom.kind == Atom::Kind::kRemainder) value = inner - value * atom.by;
+    }
+    sum += coefficient * value;
+  }
+  return sum;
+}
+
+// The index as by * first + second: second's coefficients and constant lie in [0, by).
+std::pair<Index, Index> Index::split(int64_t by) const {
+  Index multiple(floor_divide(constant_, by)), rest;
+  rest.constant_ = constant_ - multiple.constant_ * by;
+  for (const auto& [atom, coefficient] : terms_) {
+    const int64_t whole = floor_divide(coefficient, by), left = coefficient - whole * by;
+    if (whole != 0) multiple.terms_.emplace_back(atom, whole);
+    if (left != 0) rest.terms_.emplace_back(atom, left);
+  }
+  return {multiple, rest};
+}
+
+// The index as g * first + second with second in [0, g), where g > 1 divides `by`: the greatest such g.
+std::optional<Index::Digits> Index::digits(int64_t by, const Extents& extents) const {
+  std::set<int64_t> divisors;
+  for (const auto& term : terms_) divisors.insert(std::gcd(by, term.second));
+  for (auto divisor = divisors.rbegin(); divisor != divisors.rend() && *divisor > 1; ++divisor) {
+    auto [high, low] = split(*divisor);
+    const Bounds bounds = low.bounds(extents);
+    if (bounds.low >= 0 && bounds.high < *divisor) return Digits{*divisor, std::move(high), std::move(low)};
+  }
+  return std::nullopt;
+}
+
+Index quotient(const Index& index, int64_t by, const Extents& extents) {
+  NEREID_CHECK(by > 0, "a positive divisor");
+  if (by == 1) return index;
+  auto [multiple, rest] = index.split(by);
+  const Bounds bounds = rest.bounds(extents);
+  const int64_t low = floor_divide(bounds.low, by);
+  if (low == floor_divide(bounds.high, by)) return multiple + Index(low);
+  // floor((g a + b) / (g k)) is floor(a / k).
+  if (const auto parts = rest.digits(by, extents))
+    return multiple + quotient(parts->high, by / parts->base, extents);
+  // (x / a) / b is x / (a b).
+  if (rest.constant_ == 0 && rest.terms_.size() == 1 && rest.terms_[0].second == 1 &&
+      rest.terms_[0].first.kind == Atom::Kind::kQuotient) {
+    const Atom inner = rest.terms_[0].first;
+    return multiple + quotient(*inner.of, inner.by * by, extents);
+  }
+  return multiple + Index::of_atom({.kind = Atom::Kind::kQuotient,
+                                    .dimension = 0,
+                                    .of = std::make_shared<const Index>(std::move(rest)),
+                                    .by = by});
+}
+
+Index remainder(const Index& index, int64_t by, const Extents& extents) {
+  NEREID_CHECK(by > 0, "a positive divisor");
+  if (by == 1) return Index();
+  // c (x % m) and c x leave the same where by divides c m.
+  Index congruent(index.constant_);
+  for (const auto& [atom, coefficient] : index.terms_) {
+    if (atom.kind == Atom::Kind::kRemainder && coefficient * atom.by % by == 0)
+      congruent = congruent + *atom.of * coefficient;
+    else
+      congruent = congruent + Index::of_atom(atom) * coefficient;
+  }
+  Index rest = congruent.split(by).second;
+  const Bounds bounds = rest.bounds(extents);
+  const int64_t low = floor_divide(bounds.low, by);
+  if (low == floor_divide(bounds.high, by)) return rest + Index(-low * by);
+  // (g a + b) % (g k) is g (a % k) + b.
+  if (const auto parts = rest.digits(by, extents))
+    return remainder(parts->high, by / parts->base, extents) * parts->base + parts->low;
+  return Index::of_atom({.kind = Atom::Kind::kRemainder,
+                         .dimension = 0,
+                         .of = std::make_shared<const Index>(std::move(rest)),
+                         .by = by});
+}
+
+Index substitute(const Index& index, const std::vector<Index>& by, const Extents& extents) {
+  Index sum(index.constant());
+  for (const auto& [atom, coefficient] : index.terms()) {
+    Index term;
+    switch (atom.kind) {
+      case Atom::Kind::kDimension:
+        term = by.at(static_cast<size_t>(atom.dimension));
+        break;
+      case Atom::Kind::kQuotient:
+        term = quotient(substitute(*atom.of, by, extents), atom.by, extents);
+        break;
+      case Atom::Kind::kRemainder:
+        term = remainder(substitute(*atom.of, by, extents), atom.by, extents);
+        break;
+    }
+    sum = sum + term * coefficient;
+  }
+  return sum;
+}
+
+std::string to_string(const Index& index, const std::function<std::string(int)>& name,
+                      const Extents& extents) {
+  std::string text;
+  const auto add = [&](int64_t coefficient, const std::string& factor) {
+    const int64_t size = coefficient < 0 ? -coefficient : coefficient;
+    const char* sign = text.empty() ? (coefficient < 0 ? "-" : "") : coefficient < 0 ? " - " : " + ";
+    if (factor.empty())
+      text += fmt::format("{}{}", sign, size);
+    else if (size == 1)
+      text += fmt::format("{}{}", sign, factor);
+    else
+      text += fmt::format("{}{} * {}", sign, factor, size);
+  };
+  int64_t shifted = index.constant();
+  const bool alone = index.terms().size() == 1 && index.constant() == 0 && index.terms()[0].second == 1;
+  for (const auto& [atom, coefficient] : index.terms()) {
+    if (atom.kind == Atom::Kind::kDimension) {
+      add(coefficient, name(atom.dimension));
+      continue;
+    }
+    const int64_t low = extents.empty() ? 0 : atom.of->bounds(extents).low;
+    const int64_t higher = low < 0 ? (-low + atom.by - 1) / atom.by : 0;
+    if (atom.kind == Atom::Kind::kQuotient) shifted -= higher * coefficient;
+    const std::string inner = to_string(*atom.of + Index(higher * atom.by), name, extents);
+    const bool simple = inner.find(' ') == inner.npos && inner.front() != '-';
+    const char* by = atom.kind == Atom::Kind::kQuotient ? "//" : "%";
+    const std::string divided =
+        simple ? fmt::format("{} {} {}", inner, by, atom.by) : fmt::format("({}) {} {}", inner, by, atom.by);
+    add(coefficient, alone && shifted == 0 ? divided : fmt::format("({})", divided));
+  }
+  if (shifted != 0 || text.empty()) add(shifted, "");
+  return text;
+}
+
+std::vector<Index> unravel(const Index& linear, const std::vector<int64_t>& sizes, const Extents& extents) {
+  std::vector<Index> at(sizes.size());
+  Index left = linear;
+  for (size_t d = sizes.size(); d-- > 0;) {
+    const int64_t size = std::max<int64_t>(sizes[d], 1);
+    at[d] = size == 1 ? Index() : d == 0 ? left : remainder(left, size, extents);
+    left = quotient(left, size, extents);
+  }
+  return at;
+}
+
+}  // namespace nereid::compiler

@@ -1,0 +1,288 @@
+#include "nereid/compiler/module.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "nereid/compiler/transforms/algebra.h"
+#include "nereid/compiler/transforms/channels_last.h"
+#include "nereid/compiler/codegen/emit_expr.h"
+#include "nereid/compiler/codegen/emit_reduction.h"
+#include "nereid/compiler/transforms/flash.h"
+#include "nereid/compiler/output/forward_text.h"
+#include "nereid/compiler/transforms/fuse.h"
+#include "nereid/compiler/import/import.h"
+#include "nereid/compiler/output/collapsed_dims.h"
+#include "nereid/compiler/output/plan.h"
+#include "nereid/compiler/output/python_text.h"
+#include "nereid/compiler/output/source_file.h"
+#include "nereid/compiler/transforms/split_factors.h"
+#include "nereid/compiler/transforms/thin_channels.h"
+#include "nereid/compiler/output/symbolic_sizes.h"
+#include "nereid/compiler/transforms/update_in_place.h"
+
+namespace nereid::compiler {
+namespace {
+
+constexpr size_t kLongName = 44;
+constexpr size_t kCutsKept = 3;
+
+// After what it computes: "linear_gelu_kernel". Of a long list the first words and the last.
+std::string kernel_name(const Graph& graph, const TileKernel& kernel, std::set<std::string>& taken) {
+  std::vector<std::string> words = words_of(graph, kernel);
+  // What is only on the way to something else names nothing where there is something else.
+  const auto on_the_way = [](const std::string& word) {
+    return std::ranges::any_of(std::array{"_rest", "_scale", "_max", "_sum", "_parts"},
+                               [&](const char* end) { return word.ends_with(end); });
+  };
+  if (!std::ranges::all_of(words, on_the_way)) std::erase_if(words, on_the_way);
+  std::string name;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string word = identifier(words[i]);
+    const bool last = i + 1 == words.size();
+    if (name.size() + word.size() > kLongName && !last) continue;
+    if (!name.empty() && name.size() + word.size() > kLongName + 16) break;
+    name += (name.empty() ? "" : "_") + word;
+  }
+  return unique_name(name + "_kernel", taken);
+}
+
+// As forward calls them.
+void name_inputs(const trace::Trace& trace, const SourceFile& file, Graph& graph) {
+  const auto* inputs = std::get_if<trace::List>(&trace.phases.back().inputs.node);
+  for (size_t i = 0; inputs != nullptr && i < inputs->items.size() && i < file.parameters.size(); ++i) {
+    const auto* ref = std::get_if<trace::TensorRef>(&inputs->items[i].node);
+    if (ref == nullptr || file.parameters[i].rest) return;
+    for (Tensor& tensor : graph.tensors)
+      if (tensor.leaf == ref->value) tensor.name = file.parameters[i].name;
+  }
+}
+
+class ModuleWriter {
+ public:
+  // `known`: numbers of the source.
+  ModuleWriter(const trace::Trace& trace, const std::set<std::string>& known, const SourceFile& file,
+               Graph graph, const Fused& fused, const Choices& choices, const Target& target)
+      : trace_(trace),
+        known_(known),
+        file_(file),
+        choices_(choices),
+        target_(target),
+        graph_(std::move(graph)),
+        fused_(fused) {}
+
+  Result<Module> run() {
+    name_apart();
+    NEREID_TRY_STATUS(write_kernels());
+    for (const Tensor& tensor : graph_.tensors) all_shapes_.push_back(tensor.sizes);
+    for (size_t k = 0; k < texts_.size(); ++k) tell_sizes(fused_.kernels[k], texts_[k]);
+    NEREID_TRY(std::string forward, forward_text(trace_, graph_, fused_, texts_, file_));
+    const auto merged = merged_sizes(trace_, known_);
+    forward = with_merged_sizes(SizeTeller(all_shapes_, known_).told(forward), merged);
+    for (KernelText& kernel : texts_) kernel.text = with_merged_sizes(kernel.text, merged);
+    module_.plan = plan_text(trace_, graph_, fused_, module_, target_);
+    module_.text = "\"\"\"" + module_.plan + "\"\"\"\n" + imports(file_) + "\n";
+    if (!file_.needed.empty()) module_.text += file_.needed + "\n\n";
+    std::set<std::string> helpers;
+    for (const auto& kernel : texts_) helpers.insert(kernel.helpers.begin(), kernel.helpers.end());
+    for (const auto& helper : helpers) module_.text += helper_text(helper) + "\n\n";
+    for (const auto& kernel : texts_)
+      if (!kernel.text.empty()) module_.text += kernel.text + "\n\n";
+    module_.text +=
+        fmt::format("class ModelNew({}):\n{}{}", file_.bases, file_.members, file_.members.empty() ? "" : "\n") +
+        forward;
+    return std::move(module_);
+  }
+
+ private:
+  // What kernels make has one name in all of them and in forward: "neg", then "neg_2".
+  void name_apart() {
+    std::set<std::string> taken = names_of_forward(file_);
+    for (const Tensor& tensor : graph_.tensors)
+      if (tensor.leaf >= 0) taken.insert(identifier(tensor.name));
+    const auto name = [&](TensorId id) {
+      Tensor& tensor = graph_.tensors[static_cast<size_t>(id)];
+      if (tensor.leaf < 0 && tensor.into < 0 && fused_.stored[static_cast<size_t>(id)])
+        tensor.name = unique_name(identifier(tensor.name), taken);
+    };
+    for (const TileKernel& kernel : fused_.kernels) {
+      if (kernel.kept >= 0) std::ranges::for_each(graph_.nodes[static_cast<size_t>(kernel.kept)].outs, name);
+      for (const Member& member : kernel.members) name(graph_.nodes[static_cast<size_t>(member.node)].out);
+    }
+  }
+
+  Status write_kernels() {
+    std::set<std::string> names;
+    for (const auto& kernel : fused_.kernels) {
+      texts_.emplace_back();
+      if (kernel.kept >= 0) {
+        const Node& node = graph_.nodes[static_cast<size_t>(kernel.kept)];
+        module_.kept.push_back(fmt::format("{} ({}:{})", node.call->op, node.place.file, node.place.line));
+        continue;
+      }
+      const std::string name = kernel_name(graph_, kernel, names);
+      const auto chosen = choices_.kernels.find(name);
+      KernelChoice choice = chosen == choices_.kernels.end() ? KernelChoice{} : chosen->second;
+      choice.masked = choices_.masked;
+      NEREID_TRY(texts_.back(), emit(graph_, fused_, kernel, name, choice, target_));
+      const KernelText& text = texts_.back();
+      const Estimate cost = estimate(graph_, fused_, kernel, text, target_);
+      module_.seconds += cost.seconds;
+      module_.kernels.push_back({name, text.comment, text.choice, alternatives(kernel, text, target_), cost,
+                                 text.programs, text.steps, {}});
+      module_.kernels.back().rows = kernel.rows, module_.kernels.back().columns = kernel.columns;
+      module_.kernels.back().work = step_words_of(graph_, kernel);
+      module_.kernels.back().reduces = std::ranges::any_of(
+          kernel.members, [](const Member& m) { return m.reduction != Reduction::kNone; });
+      for (const auto& pointer : text.pointers)
+        module_.kernels.back().arguments.push_back(argument(kernel, pointer));
+      for (const Member& member : kernel.members) {
+        const auto& steps = graph_.nodes[static_cast<size_t>(member.node)].steps;
+        module_.kernels.back().covers.insert(steps.begin(), steps.end());
+      }
+    }
+    return ok_status();
+  }
+
+  // By what the kernel goes over and by what it is given, as the program sees it, too.
+  void tell_sizes(const TileKernel& kernel, KernelText& text) const {
+    std::vector<Extents> shapes = {kernel.rows, kernel.columns};
+    for (const auto& pointer : text.pointers)
+      shapes.push_back(graph_.tensors[static_cast<size_t>(pointer.tensor)].sizes);
+    for (const Extents& whole : std::vector<Extents>(shapes))
+      for (size_t d = 0; d < whole.size(); ++d) {
+        shapes.push_back(whole);
+        shapes.back().erase(shapes.back().begin() + static_cast<std::ptrdiff_t>(d));
+      }
+    for (const auto& pointer : text.pointers) {
+      const trace::ValueId leaf = graph_.tensors[static_cast<size_t>(pointer.tensor)].leaf;
+      if (leaf < 0) continue;
+      // What forward's calls give; a trace may have more values or fewer, of which nothing here may depend.
+      for (const auto& step : trace_.phases.back().steps)
+        if (const auto* call = std::get_if<trace::Call>(&step))
+          for (const trace::ValueId id : trace::tensors_in(call->result)) {
+            const trace::Value& view = trace_.values[static_cast<size_t>(id)];
+            if (view.storage == trace_.values[static_cast<size_t>(leaf)].storage) shapes.push_back(view.sizes);
+          }
+    }
+    std::map<std::string, Extents> pointers;
+    for (const auto& pointer : text.pointers)
+      if (const Tensor& tensor = graph_.tensors[static_cast<size_t>(pointer.tensor)]; tensor.strides == row_major(tensor.sizes))
+        pointers[pointer.name] = tensor.sizes;
+    const SizeTeller sizes(shapes, known_, &all_shapes_, pointers);
+    text.text = sizes.told(text.text);
+    text.grid = sizes.told(text.grid);
+    for (auto& each : text.constants) each.covers = sizes.told(each.covers);
+  }
+
+  KernelArgument argument(const TileKernel& kernel, const PointerParameter& pointer) const {
+    const Tensor& tensor = graph_.tensors[static_cast<size_t>(pointer.tensor)];
+    std::string name = pointer.name;
+    if (const size_t at = name.rfind("_ptr"); at != name.npos) name.erase(at, 4);
+    const bool written = std::ranges::any_of(kernel.members, [&](const Member& member) {
+      return graph_.nodes[static_cast<size_t>(member.node)].out == pointer.tensor;
+    });
+    return {std::move(name), tensor.sizes, tensor.strides, written};
+  }
+
+  std::string imports(const SourceFile& file) const {
+    std::vector<std::string> all = file.imports;
+    const auto need = [&](const std::string& line) {
+      if (std::ranges::find(all, line) == all.end()) all.push_back(line);
+    };
+    need("import torch\n");
+    need("import triton\n");
+    need("import triton.language as tl\n");
+    const auto names_libdevice = [](const std::string& text) { return text.find("libdevice.") != text.npos; };
+    const auto uses_libdevice = [&](const KernelText& k) {
+      return names_libdevice(k.text) || std::ranges::any_of(k.helpers, [&](const std::string& helper) {
+               return names_libdevice(helper_text(helper));
+             });
+    };
+    if (std::ranges::any_of(texts_, uses_libdevice)) need("from triton.language.extra import libdevice\n");
+    std::string text;
+    for (const auto& line : all) text += line;
+    return text;
+  }
+
+  const trace::Trace& trace_;
+  const std::set<std::string>& known_;
+  const SourceFile& file_;
+  const Choices& choices_;
+  const Target& target_;
+  Graph graph_;
+  const Fused& fused_;
+  std::vector<Extents> all_shapes_;  // of tensors
+  std::vector<KernelText> texts_;  // of each kernel; empty for an operator that stays PyTorch's
+  Module module_;
+};
+
+}  // namespace
+
+// What follows from the task alone.
+struct Lowering::Read {
+  SourceFile file;
+  std::set<std::string> numbers;  // that stand in the source
+  Graph graph;
+};
+
+// What follows from all choices but those of single kernels.
+struct Lowering::Cut {
+  Choices choices;  // without those of single kernels
+  Target target;
+  Graph graph;
+  Fused fused;
+};
+
+Lowering::Lowering(const trace::Trace& trace, const std::string& source, bool prose) : trace_(trace), source_(source), prose_(prose) {}
+Lowering::~Lowering() = default;
+
+Result<const Lowering::Cut*> Lowering::cut(const Choices& choices) {
+  Choices shared = choices;
+  shared.kernels.clear();
+  for (const Cut& known : cuts_)
+    if (known.choices == shared) return &known;
+  if (read_ == nullptr)
+    read_ = std::make_unique<Result<Read>>([&]() -> Result<Read> {
+      const std::string code = prose_ ? source_ : without_prose(source_);
+      std::set<std::string> types, imports;  // of what goes in and what forward hands out
+      for (const trace::Arg* arg : {&trace_.init_inputs, &trace_.phases.back().inputs, &trace_.phases.back().output})
+        own_types(*arg, types);
+      imports_of_types(trace_.phases.back().output, imports);
+      NEREID_TRY(SourceFile file, read_source(trace_.file, code, trace_.class_name, "ModelNew", types));
+      for (const std::string& line : imports)
+        if (std::ranges::find(file.imports, line) == file.imports.end()) file.imports.push_back(line);
+      NEREID_TRY(Graph graph, import(trace_, source_));
+      name_inputs(trace_, file, graph);
+      return Read{std::move(file), numbers_in(code), std::move(graph)};
+    }());
+  if (!read_->ok()) return read_->error();
+  NEREID_TRY(const Target target, target_named(choices.target));
+  Graph graph = (*read_)->graph;
+  if (choices.algebra) rewrite_algebra(graph, target);
+  if (choices.one_pass_attention) one_pass_attention(graph);
+  split_factors(graph, choices);
+  if (choices.channels_last) {
+    thin_channels(graph);
+    channels_last(graph);
+  }
+  Fused fused = fuse(graph, target, choices.split_sums, choices.cuts, choices.fusion);
+  update_in_place(graph, fused);
+  if (cuts_.size() == kCutsKept) cuts_.pop_back();
+  cuts_.push_front({std::move(shared), target, std::move(graph), std::move(fused)});
+  return &cuts_.front();
+}
+
+Result<Module> Lowering::module(const Choices& choices) {
+  NEREID_TRY(const Cut* cut, this->cut(choices));
+  const Read& read = **read_;
+  return ModuleWriter(trace_, read.numbers, read.file, cut->graph, cut->fused, choices, cut->target).run();
+}
+
+Result<Module> lower_module(const trace::Trace& trace, const std::string& source, const Choices& choices) {
+  return Lowering(trace, source).module(choices);
+}
+
+}  // namespace nereid::compiler

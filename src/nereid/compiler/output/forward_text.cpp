@@ -1,0 +1,253 @@
+#include "nereid/compiler/output/forward_text.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "nereid/compiler/ir/constant_data.h"
+#include "nereid/compiler/codegen/emit_expr.h"
+#include "nereid/compiler/output/python_text.h"
+
+namespace nereid::compiler {
+namespace {
+
+class ForwardWriter {
+ public:
+  ForwardWriter(const trace::Trace& trace, const Graph& graph, const Fused& fused,
+                const std::vector<KernelText>& texts, const SourceFile& source)
+      : trace_(trace), graph_(graph), fused_(fused), texts_(texts), source_(source) {
+    taken_ = names_of_forward(source);
+    for (const auto& text : texts) taken_.insert(text.name);
+  }
+
+  Result<std::string> run() {
+    for (size_t k = 0; k < texts_.size(); ++k) {
+      if (fused_.kernels[k].kept >= 0)
+        NEREID_TRY_STATUS(keep(graph_.nodes[static_cast<size_t>(fused_.kernels[k].kept)]));
+      else
+        NEREID_TRY_STATUS(launch(texts_[k]));
+    }
+    for (const Update& update : graph_.updates) {
+      if (tensor(update.from).into == update.leaf) continue;
+      NEREID_TRY(const std::string leaf, name_of(update.leaf));
+      NEREID_TRY(const std::string from, name_of(update.from));
+      line(fmt::format("{}.copy_({})", leaf, from));
+    }
+    NEREID_TRY(const std::string returned, output());
+    line("return " + returned);
+    std::string text = fmt::format("    def forward({}):\n", source_.signature);
+    if (needs_device_) {
+      NEREID_TRY(const std::string device, this->device());
+      text += fmt::format("        device = {}\n", device);
+    }
+    return text + body_;
+  }
+
+ private:
+  void line(const std::string& text) { body_ += "        " + text + "\n"; }
+  const Tensor& tensor(TensorId id) const { return graph_.tensors[static_cast<size_t>(id)]; }
+  const trace::Value& value(trace::ValueId id) const { return trace_.values[static_cast<size_t>(id)]; }
+
+  std::string fresh(const std::string& wish) { return unique_name(identifier(wish), taken_); }
+
+  // Of the first tensor that is given or kept.
+  Result<std::string> device() {
+    for (TensorId id = 0; id < static_cast<TensorId>(graph_.tensors.size()); ++id)
+      if (tensor(id).leaf >= 0 && trace_.storages[static_cast<size_t>(value(tensor(id).leaf).storage)].role !=
+                                      trace::Role::kConstant) {
+        NEREID_TRY(const std::string name, name_of(id));
+        return name + ".device";
+      }
+    return std::string("torch.device(\"cuda\" if torch.cuda.is_available() else \"cpu\")");
+  }
+
+  Result<std::string> name_of(TensorId id) {
+    if (const auto found = names_.find(id); found != names_.end()) return found->second;
+    const Tensor& of = tensor(id);
+    if (of.leaf < 0) return our_error("{} is used before it is made", of.name);
+    NEREID_TRY(names_[id], leaf(of));
+    return names_[id];
+  }
+
+  // How Python reaches what forward is given, or the module keeps.
+  Result<std::string> leaf(const Tensor& of) {
+    const trace::Value& view = value(of.leaf);
+    const trace::Storage& storage = trace_.storages[static_cast<size_t>(view.storage)];
+    // Several may share a storage: the one that is meant, else whichever has it.
+    for (const auto& state : trace_.state)
+      if (state.value == of.leaf) return attribute_text(state.name);
+    for (const auto& state : trace_.state)
+      if (value(state.value).storage == view.storage) return attribute_text(state.name);
+    if (storage.role == trace::Role::kConstant) return constant(of, storage);
+    const auto* list = std::get_if<trace::List>(&trace_.phases.back().inputs.node);
+    for (const bool exact : {true, false})
+      for (size_t i = 0; list != nullptr && i < list->items.size(); ++i) {
+        const auto meant = [&](trace::ValueId id) {
+          return exact ? id == of.leaf : value(id).storage == view.storage;
+        };
+        if (auto path = path_to(list->items[i], argument(i), meant); !path.empty()) return path;
+      }
+    return input_error("{}: {} is neither an argument of forward nor state", trace_.file, of.name);
+  }
+
+  std::string argument(size_t i) const {
+    const auto& all = source_.parameters;
+    for (size_t p = 0; p < all.size() && p <= i; ++p)
+      if (all[p].rest) return fmt::format("{}[{}]", all[p].name, i - p);
+    return i < all.size() ? all[i].name : "";
+  }
+
+  using Meant = std::function<bool(trace::ValueId)>;
+  std::string path_to(const trace::Arg& arg, const std::string& path, const Meant& meant) const {
+    if (const auto* ref = std::get_if<trace::TensorRef>(&arg.node)) return meant(ref->value) ? path : "";
+    if (const auto* list = std::get_if<trace::List>(&arg.node)) {
+      for (size_t i = 0; i < list->items.size(); ++i)
+        if (auto found = path_to(list->items[i], fmt::format("{}[{}]", path, i), meant); !found.empty())
+          return found;
+    }
+    if (const auto* dict = std::get_if<trace::Dict>(&arg.node)) {
+      for (const auto& item : dict->items)
+        if (auto found = path_to(item.second,
+                                 dict->kind == trace::Dict::Kind::kDict
+                                     ? fmt::format("{}[\"{}\"]", path, item.first)
+                                     : fmt::format("{}.{}", path, item.first),
+                                 meant);
+            !found.empty())
+          return found;
+    }
+    return "";
+  }
+
+  Result<std::string> constant(const Tensor& of, const trace::Storage& storage) {
+    needs_device_ = true;
+    const auto numbers = constant_numbers(storage, of.type);
+    if (numbers.empty())
+      return input_error("{}: a constant of a type that cannot be written out", trace_.file);
+    std::vector<std::string> items;
+    for (const double number : numbers)
+      items.push_back(of.type == DType::kBool ? (number != 0 ? "True" : "False")
+                                              : constant_text(number, of.type));
+    const std::string name = fresh("constant");
+    line(fmt::format("{} = torch.tensor([{}], device=device, dtype={}).reshape({})", name,
+                     fmt::join(items, ", "), torch_type(of.type), tuple_text(of.sizes)));
+    return name;
+  }
+
+  std::string allocation(const Tensor& of) {
+    needs_device_ = true;
+    const bool dense = of.strides == row_major(of.sizes);
+    return dense ? fmt::format("torch.empty({}, device=device, dtype={})", tuple_text(of.sizes),
+                               torch_type(of.type))
+                 : fmt::format("torch.empty_strided({}, {}, device=device, dtype={})", tuple_text(of.sizes),
+                               tuple_text(of.strides), torch_type(of.type));
+  }
+
+  Status launch(const KernelText& kernel) {
+    std::vector<std::string> args;
+    for (const auto& pointer : kernel.pointers) {
+      const Tensor& of = tensor(pointer.tensor);
+      if (of.node >= 0 && !names_.contains(pointer.tensor)) {
+        names_[pointer.tensor] = fresh(of.name);
+        line(fmt::format("{} = {}", names_[pointer.tensor], allocation(of)));
+      }
+      NEREID_TRY(auto name, name_of(pointer.tensor));
+      args.push_back(std::move(name));
+    }
+    if (kernel.steps > 0) args.emplace_back("step");
+    for (const auto& each : kernel.constants) {
+      const bool product = each.covers.find('*') != each.covers.npos;  // else one sees the next power
+      args.push_back(product ? fmt::format("{}=triton.next_power_of_2({})", each.name, each.covers)
+                             : fmt::format("{}={}", each.name, each.value));
+    }
+    args.push_back(fmt::format("num_warps={}", kernel.num_warps));
+    if (kernel.num_stages > 0) args.push_back(fmt::format("num_stages={}", kernel.num_stages));
+    if (!kernel.fused_multiply_add) args.emplace_back("enable_fp_fusion=False");
+    const std::string grid = kernel.grid.empty() ? std::to_string(kernel.programs) : kernel.grid;
+    const std::string head = fmt::format("{}[({},)]", kernel.name, grid);
+    for (const StepStart& start : kernel.starts) {
+      NEREID_TRY(const std::string into, name_of(start.into));
+      NEREID_TRY(const std::string from, name_of(start.from));
+      line(fmt::format("{}{}.copy_({})", into, start.first ? "[0]" : "", from));
+    }
+    if (kernel.steps > 0) line(fmt::format("for step in range({}):", kernel.steps));
+    const std::string indent = kernel.steps > 0 ? "    " : "";
+    std::string one = fmt::format("{}({})", head, fmt::join(args, ", "));
+    if (one.size() > 104 - indent.size())
+      one = fmt::format("{0}(\n        {1}    {2},\n        {1})", head, indent, fmt::join(args, ", "));
+    line(indent + one);
+    return ok_status();
+  }
+
+  // A value as a look at the tensor that holds it.
+  Result<std::string> look(trace::ValueId id, TensorId holder) {
+    NEREID_TRY(std::string name, name_of(holder));
+    const trace::Value& view = value(id);
+    const Tensor& of = tensor(holder);
+    if (of.sizes == view.sizes && of.strides == view.strides && of.offset == view.offset) return name;
+    const int64_t further = view.offset - of.offset;
+    return fmt::format("{}.as_strided({}, {}{})", name, tuple_text(view.sizes), tuple_text(view.strides),
+                       further == 0 ? "" : fmt::format(", {}.storage_offset() + {}", name, further));
+  }
+
+  Status keep(const Node& node) {
+    std::map<trace::ValueId, std::string> given;
+    for (const auto& [id, holder] : node.inputs) {
+      NEREID_TRY(given[id], look(id, holder));
+    }
+    std::vector<std::string> made;
+    for (const TensorId out : node.outs) made.push_back(names_[out] = fresh(tensor(out).name));
+    needs_device_ = true;
+    line("# PyTorch's own: there is no kernel for it here.");
+    const std::string call = call_python(
+        *node.call, [&](trace::ValueId id) { return given[id]; }, "device");
+    line(fmt::format("{} = {}", fmt::join(made, ", "), call));
+    return ok_status();
+  }
+
+  // The tree that forward returned, its tensors by name.
+  Result<std::string> output() {
+    std::vector<std::string> results;
+    for (size_t i = 0; i < graph_.outputs.size(); ++i) {
+      const trace::ValueId as = i < graph_.looks.size() ? graph_.looks[i] : -1;
+      NEREID_TRY(auto name, as < 0 ? name_of(graph_.outputs[i]) : look(as, graph_.outputs[i]));
+      results.push_back(std::move(name));
+    }
+    size_t next = 0;
+    return arg_python(
+        trace_.phases.back().output, [&](trace::ValueId) { return results.at(next++); }, "device");
+  }
+
+  const trace::Trace& trace_;
+  const Graph& graph_;
+  const Fused& fused_;
+  const std::vector<KernelText>& texts_;
+  const SourceFile& source_;
+  std::string body_;
+  bool needs_device_ = false;
+  std::map<TensorId, std::string> names_;
+  std::set<std::string> taken_;
+};
+
+}  // namespace
+
+Result<std::string> forward_text(const trace::Trace& trace, const Graph& graph, const Fused& fused,
+                                 const std::vector<KernelText>& texts, const SourceFile& source) {
+  return ForwardWriter(trace, graph, fused, texts, source).run();
+}
+
+std::set<std::string> names_of_forward(const SourceFile& source) {
+  std::set<std::string> names = {"self", "device", "step", "torch", "triton", "tl", "libdevice"};
+  for (const auto& parameter : source.parameters) names.insert(parameter.name);
+  return names;
+}
+
+std::string unique_name(const std::string& wish, std::set<std::string>& taken) {
+  std::string name = wish;
+  for (int n = 2; !taken.insert(name).second; ++n) name = fmt::format("{}_{}", wish, n);
+  return name;
+}
+
+}  // namespace nereid::compiler

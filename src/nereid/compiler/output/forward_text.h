@@ -1,0 +1,23 @@
+// The forward of a lowered module: allocations, launches, what PyTorch keeps, and what is returned.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "nereid/base/result.h"
+#include "nereid/compiler/codegen/emit.h"
+#include "nereid/compiler/output/source_file.h"
+
+namespace nereid::compiler {
+
+// `texts`: of each of the fused kernels, in their order. Indented as a member of a class.
+Result<std::string> forward_text(const trace::Trace& trace, const Graph& graph, const Fused& fused,
+                                 const std::vector<KernelText>& texts, const SourceFile& source);
+
+// Names that stand for something else in a forward of ours.
+std::set<std::string> names_of_forward(const SourceFile& source);
+// The name that is wished, or with a number behind it, "neg_2", where it is taken; it is taken then.
+std::string unique_name(const std::string& wish, std::set<std::string>& taken);
+
+}  // namespace nereid::compiler

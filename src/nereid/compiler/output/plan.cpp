@@ -1,0 +1,135 @@
+#include "nereid/compiler/output/plan.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "nereid/trace/cost.h"
+
+namespace nereid::compiler {
+namespace {
+
+std::string quantity(double amount, const char* unit) {
+  const char* prefix[] = {"", "k", "M", "G", "T", "P"};
+  size_t step = 0;
+  while (amount >= 1000 && step < 5) {
+    amount /= 1000;
+    ++step;
+  }
+  return fmt::format("{:.3g} {}{}", amount, prefix[step], unit);
+}
+
+std::string shape(const Extents& sizes) { return fmt::format("[{}]", fmt::join(sizes, ", ")); }
+
+// Lines of at most `width` characters.
+std::string wrapped(const std::string& text, const std::string& indent, size_t width = 108) {
+  std::string lines, line, word;
+  for (const char c : text + " ") {
+    if (c != ' ') {
+      word += c;
+      continue;
+    }
+    if (!line.empty() && line.size() + 1 + word.size() > width) {
+      lines += line + "\n";
+      line = indent + word;
+    } else {
+      line += (line.empty() ? "" : " ") + word;
+    }
+    word.clear();
+  }
+  return lines + line + "\n";
+}
+
+std::string why(const Graph& graph, const TileKernel& kernel, const LoweredKernel& lowered) {
+  if (graph.nodes[static_cast<size_t>(kernel.members[0].node)].flash)
+    return "softmax(q k) v in one pass over the keys; its scores are never stored";
+  if (graph.nodes[static_cast<size_t>(kernel.members[0].node)].recurrence)
+    return fmt::format(
+        "{}: the hidden state times its weights, the gates and the next state; what the inputs "
+        "give was computed for all steps at once",
+        lowered.steps > 0 ? "one launch a step" : "all steps in one launch");
+  const bool contraction = lowered.choice.m > 0;
+  const bool reduces =
+      std::ranges::any_of(kernel.members, [](const Member& m) { return m.reduction != Reduction::kNone; });
+  const bool several =
+      kernel.members.size() > 1 || !graph.nodes[static_cast<size_t>(kernel.members[0].node)].before.empty();
+  if (contraction)
+    return several ? "what follows element by element is computed on the tile that is still in registers"
+                   : "a product of tiles";
+  if (reduces && kernel.members.size() > 1)
+    return "all of it needs the same rows, which are read into registers once";
+  if (reduces)
+    return several ? "the elements are computed as they are reduced, and never stored"
+                   : "a reduction of rows";
+  if (kernel.members.size() > 1) return "maps of one shape: one launch, and what they share is loaded once";
+  return several ? "a chain of maps: nothing between them is stored" : "a map";
+}
+
+std::string cut(const Graph& graph, const TileKernel& kernel, const LoweredKernel& lowered) {
+  const KernelChoice& c = lowered.choice;
+  if (c.m > 0 && c.k == 0)
+    return fmt::format("{} queries a program, {} keys at a time of {}, {} programs of {} warps{}", c.m, c.n,
+                       kernel.columns[0], lowered.programs, c.warps,
+                       c.precision.empty() ? "" : ", products in " + c.precision);
+  if (graph.nodes[static_cast<size_t>(kernel.members[0].node)].recurrence)
+    return fmt::format("{} samples by {} units a program, {} programs of {} warps", c.m, c.n,
+                       lowered.programs, c.warps);
+  if (c.m > 0)
+    return fmt::format("tiles of {} x {} in steps of {} over {}, {} programs of {} warps{}", c.m, c.n, c.k,
+                       kernel.column_count(), lowered.programs, c.warps,
+                       c.precision.empty() ? "" : ", products in " + c.precision);
+  if (kernel.columns.empty())
+    return fmt::format("{} elements a program, {} programs", c.rows, lowered.programs);
+  const bool maps =
+      std::ranges::all_of(kernel.members, [](const Member& m) { return m.reduction == Reduction::kNone; });
+  if (maps)
+    return fmt::format("tiles of {} x {} of {} x {}, {} programs", c.rows, c.columns, kernel.row_count(),
+                       kernel.column_count(), lowered.programs);
+  const bool looped = c.columns < kernel.column_count();
+  return fmt::format("{} rows of {} a program{}, {} programs", c.rows, kernel.column_count(),
+                     looped ? fmt::format(", {} at a time", c.columns) : "", lowered.programs);
+}
+
+}  // namespace
+
+std::string plan_text(const trace::Trace& trace, const Graph& graph, const Fused& fused, const Module& module,
+                      const Target& target) {
+  const auto before = trace::totals_of(trace::costs_of(trace, trace.phases.back(), {}));
+  double bytes = 0, flops = 0;
+  for (const auto& kernel : module.kernels) {
+    bytes += kernel.estimate.bytes_read + kernel.estimate.bytes_written;
+    flops += kernel.estimate.flops;
+  }
+  std::string text = fmt::format("{} in Triton, written by `nereid lower` for {} ({}).\n\nPlan\n",
+                                 trace.class_name, target.name, target.example);
+  text += wrapped(
+      fmt::format("PyTorch runs {} operators that move {} and compute {}. Here {} kernel{} move{} {} and "
+                  "compute{} {}.",
+                  before.calls, quantity(before.all().bytes(), "B"), quantity(before.all().flops, "FLOP"),
+                  module.kernels.size(), module.kernels.size() == 1 ? "" : "s",
+                  module.kernels.size() == 1 ? "s" : "", quantity(bytes, "B"),
+                  module.kernels.size() == 1 ? "s" : "", quantity(flops, "FLOP")),
+      "");
+  size_t k = 0;
+  for (const TileKernel& kernel : fused.kernels) {
+    if (kernel.kept >= 0) continue;
+    const LoweredKernel& lowered = module.kernels[k++];
+    const Node& first = graph.nodes[static_cast<size_t>(kernel.members.front().node)];
+    const std::string over = kernel.columns.empty()
+                                 ? shape(kernel.rows)
+                                 : fmt::format("{} by {}", shape(kernel.rows), shape(kernel.columns));
+    text += wrapped(
+        fmt::format("{}. {}: {} ({}), over {}: {}. {}; reads {}, writes {}, {}.", k, lowered.name,
+                    lowered.does, first.place.file.empty() ? "" : fmt::format("line {}", first.place.line),
+                    over, why(graph, kernel, lowered), cut(graph, kernel, lowered),
+                    quantity(lowered.estimate.bytes_read, "B"), quantity(lowered.estimate.bytes_written, "B"),
+                    quantity(lowered.estimate.flops, "FLOP")),
+        "   ");
+  }
+  for (const auto& rewrite : graph.rewrites) text += wrapped("Rewritten: " + rewrite + ".", "   ");
+  for (const auto& kept : module.kept)
+    text += wrapped(fmt::format("Left to PyTorch: {}; there is no kernel for it here.", kept), "   ");
+  return text;
+}
+
+}  // namespace nereid::compiler

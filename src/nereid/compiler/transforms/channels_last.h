@@ -1,0 +1,25 @@
+// Convolutions as products of rows that lie together.
+//
+// Where PyTorch's flags let a contraction of float32 round its factors to TF32 (convolutions by default),
+// each factor is written once with the channels as its last dimension, rounded to TF32: a tensor core reads
+// such rows as they are, and cuts off what TF32 does not hold instead of rounding. The sum then goes over the
+// window one tap at a time, over the channels in blocks (Node::taps). Whoever makes a factor element by
+// element, a convolution before it for instance, writes it so at once.
+//
+// Halves are written so too, as they are.
+//
+// Precondition: such a contraction, or one of halves over several dimensions, large, each factor one load
+// (also where a padding's condition holds, else zero) with one dimension that is a summed one as it stands,
+// the same in both and at least kLeastChannels long.
+#pragma once
+
+#include "nereid/compiler/ir/graph.h"
+
+namespace nereid::compiler {
+
+inline constexpr int64_t kLeastChannels = 16;
+
+// In place; before maps are taken into their readers.
+void channels_last(Graph& graph);
+
+}  // namespace nereid::compiler

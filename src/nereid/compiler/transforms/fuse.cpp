@@ -1,0 +1,383 @@
+#include "nereid/compiler/transforms/fuse.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <set>
+
+#include "nereid/compiler/transforms/plain_fusion.h"
+#include "nereid/compiler/transforms/fusion_preparation.h"
+
+namespace nereid::compiler {
+namespace {
+
+constexpr int64_t kWorthATile = 16;  // elements beside each other that are worth a way through shared memory
+constexpr size_t kMostMembers = 24;  // of one kernel: each needs a pointer and registers
+
+std::vector<Index> identity_map(size_t count) {
+  std::vector<Index> all;
+  for (size_t d = 0; d < count; ++d) all.push_back(Index::dimension(static_cast<int>(d)));
+  return all;
+}
+
+// Puts nodes into kernels, one after the other.
+class Fuser {
+ public:
+  Fuser(Graph& graph, const std::set<int>& cuts, Fusion fusion)
+      : graph_(graph), cuts_(cuts), fusion_(fusion), made_in_(graph.nodes.size(), -1) {}
+
+  Fused run() {
+    const std::vector<bool> live = live_nodes(graph_);
+    for (size_t n = 0; n < graph_.nodes.size(); ++n)
+      if (live[n]) place(static_cast<NodeId>(n));
+    decide_stores();
+    return std::move(fused_);
+  }
+
+ private:
+  Exprs& exprs() { return graph_.exprs; }
+  Node& node(NodeId id) { return graph_.nodes[static_cast<size_t>(id)]; }
+
+  void place(NodeId id) {
+    int earliest = -1;  // the last kernel that makes something it reads
+    for (const TensorId read : graph_.reads(node(id)))
+      if (const NodeId maker = maker_of(read); maker >= 0)
+        earliest = std::max(earliest, made_in_[static_cast<size_t>(maker)]);
+    if (!node(id).special())
+      for (int k = std::max(earliest, 0); k < static_cast<int>(fused_.kernels.size()); ++k)
+        if (joins(fused_.kernels[static_cast<size_t>(k)], k, id)) {
+          made_in_[static_cast<size_t>(id)] = k;
+          return;
+        }
+    made_in_[static_cast<size_t>(id)] = static_cast<int>(fused_.kernels.size());
+    fused_.kernels.push_back(alone(id));
+  }
+
+  TileKernel alone(NodeId id) {
+    const Node& each = node(id);
+    if (each.call != nullptr) return {.rows = {}, .columns = {}, .members = {}, .kept = id};
+    TileKernel kernel{.rows = each.sizes, .columns = each.reduced, .members = {}};
+    std::vector<Index> map = identity_map(each.extents().size());
+    if (!each.special() && each.reduction == Reduction::kNone && each.reduced.empty() && each.at.empty()) {
+      // In the order in which the result lies in memory. A dimension along which something else lies is the
+      // columns of a tile, so that both sides go through memory in their order.
+      const auto across = read_across(each);
+      kernel.rows.clear();
+      for (const int d : as_it_lies(each)) {
+        if (d == across) continue;
+        map[static_cast<size_t>(d)] = Index::dimension(static_cast<int>(kernel.rows.size()));
+        kernel.rows.push_back(each.sizes[static_cast<size_t>(d)]);
+      }
+      if (across) {
+        map[static_cast<size_t>(*across)] = Index::dimension(static_cast<int>(kernel.rows.size()));
+        kernel.columns = {each.sizes[static_cast<size_t>(*across)]};
+      }
+    }
+    kernel.members.push_back(member(kernel, id, map));
+    return kernel;
+  }
+
+  // The dimensions of a map, that of the widest stride first.
+  std::vector<int> as_it_lies(const Node& each) const {
+    const auto& strides = graph_.tensors[static_cast<size_t>(each.out)].strides;
+    std::vector<int> order(each.sizes.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_sort(order, std::greater{}, [&](int d) { return strides[static_cast<size_t>(d)]; });
+    return order;
+  }
+
+  // The dimension of a map along which something that it loads lies in memory, where its result lies along
+  // another: a transpose.
+  std::optional<int> read_across(const Node& each) {
+    if (each.reduction != Reduction::kNone || !each.reduced.empty() || !each.at.empty()) return std::nullopt;
+    const Tensor& out = graph_.tensors[static_cast<size_t>(each.out)];
+    const auto rank = static_cast<int>(each.sizes.size());
+    int along = -1;
+    for (int d = 0; d < rank; ++d)
+      if (out.strides[static_cast<size_t>(d)] == 1 && each.sizes[static_cast<size_t>(d)] >= kWorthATile)
+        along = d;
+    if (along < 0) return std::nullopt;
+    for (const ExprId id : exprs().below(each.body)) {
+      const Expr& load = exprs()[id];
+      if (load.kind != Expr::Kind::kLoad || !load.args.empty()) continue;
+      Index address;
+      for (size_t d = 0; d < load.at.size(); ++d)
+        address = address + load.at[d] * graph_.tensors[static_cast<size_t>(load.tensor)].strides[d];
+      const auto own = address.stride(along);
+      if (!own || *own <= 1) continue;
+      for (int d = 0; d < rank; ++d)
+        if (d != along && address.stride(d) == 1 && each.sizes[static_cast<size_t>(d)] >= kWorthATile)
+          return d;
+    }
+    return std::nullopt;
+  }
+
+  // A dimension with one element is always at the first.
+  static Index without_ones(const Index& index, const Extents& extents) {
+    std::vector<Index> by = identity_map(extents.size());
+    for (size_t d = 0; d < extents.size(); ++d)
+      if (extents[d] == 1) by[d] = Index();
+    return substitute(index, by, extents);
+  }
+
+  // The node as a member of a kernel, its own dimension d being map[d].
+  Member member(const TileKernel& kernel, NodeId id, const std::vector<Index>& map) {
+    const Node& each = node(id);
+    Member made{.node = id, .reduction = each.reduction, .body = -1, .at = {}};
+    made.scan = each.scan;
+    made.body = exprs().substitute(each.body, map, kernel.extents());
+    const std::vector<Index> at =
+        each.at.empty() ? identity_map(each.sizes.size() + (each.scan ? 1 : 0)) : each.at;
+    for (const Index& index : at)
+      made.at.push_back(without_ones(substitute(index, map, kernel.extents()), kernel.extents()));
+    const auto uses_columns = [&](const Index& index) {
+      for (size_t c = 0; c < kernel.columns.size(); ++c)
+        if (index.uses(static_cast<int>(kernel.rows.size() + c))) return true;
+      return false;
+    };
+    made.whole = each.scan || (each.reduction == Reduction::kNone && std::ranges::any_of(map, uses_columns));
+    return made;
+  }
+
+  bool joins(TileKernel& kernel, int k, NodeId id) {
+    if (kernel.kept >= 0 || kernel.members.size() >= kMostMembers) return false;
+    const Node& first = node(kernel.members.front().node);
+    if (first.special() || part_of(first, cuts_) != part_of(node(id), cuts_)) return false;
+    if (fusion_ != Fusion::kFree && (!joins_plainly(kernel, node(id)) || splits_call(kernel, id))) return false;
+    const auto map = mapping(kernel, k, id);
+    if (!map) return false;
+    // What the kernel makes is read back only where it was made.
+    for (const ExprId read : exprs().below(node(id).body)) {
+      const Expr& expr = exprs()[read];
+      if (expr.kind != Expr::Kind::kLoad) continue;
+      const Member* maker = made_by(kernel, expr.tensor);
+      if (maker == nullptr) continue;
+      std::vector<Index> at;
+      for (const Index& index : expr.at)
+        at.push_back(without_ones(substitute(index, *map, kernel.extents()), kernel.extents()));
+      if (at != maker->at || !expr.args.empty()) return false;
+    }
+    static_cast<void>(k);
+    Member made = member(kernel, id, *map);
+    if (!in_one_pass(kernel, made)) return false;
+    kernel.members.push_back(std::move(made));
+    return true;
+  }
+
+  // It is of a call that the kernel does already, or of one more, and plain.
+  bool joins_plainly(const TileKernel& kernel, const Node& each) {
+    std::set<int> steps = each.steps;
+    for (const Member& member : kernel.members) {
+      const Node& other = node(member.node);
+      if (of_one_call(other, each)) return true;
+      steps.insert(other.steps.begin(), other.steps.end());
+    }
+    return steps.size() <= kMostPlainSteps && is_plain(graph_, each, fusion_);
+  }
+
+  // A reduction of what the kernel makes, whose call reads that again with its result: what is left of the call
+  // would have to be another kernel's (in_one_pass).
+  bool splits_call(const TileKernel& kernel, NodeId id) {
+    const auto reads_whole = [&](const Node& each) {
+      return std::ranges::any_of(graph_.reads(each), [&](TensorId read) {
+        const Member* maker = made_by(kernel, read);
+        return maker != nullptr && maker->whole;
+      });
+    };
+    if (node(id).reduction == Reduction::kNone || !reads_whole(node(id))) return false;
+    return std::any_of(graph_.nodes.begin() + id + 1, graph_.nodes.end(),
+                       [&](const Node& other) { return of_one_call(node(id), other) && reads_whole(other); });
+  }
+
+  // A program may go over its columns in turns, so what has an element for each column is gone when a
+  // reduction of it is there: who reads both would need it again.
+  bool in_one_pass(const TileKernel& kernel, const Member& made) {
+    std::set<NodeId> rows, rows_of_whole;
+    bool reads_whole = false;
+    for (const TensorId read : graph_.reads(node(made.node))) {
+      const Member* maker = made_by(kernel, read);
+      if (maker == nullptr) continue;
+      if (!maker->whole) rows.insert(maker->node);
+      if (!maker->whole) continue;
+      reads_whole = true;
+      for (const TensorId behind : graph_.reads(node(maker->node)))
+        if (const Member* row = made_by(kernel, behind); row != nullptr && !row->whole)
+          rows_of_whole.insert(row->node);
+    }
+    return !reads_whole ||
+           (std::ranges::includes(rows_of_whole, rows) && (made.whole || made.reduction != Reduction::kNone));
+  }
+
+  NodeId maker_of(TensorId tensor) const { return graph_.tensors[static_cast<size_t>(tensor)].node; }
+  const Member* made_by(const TileKernel& kernel, TensorId tensor) const {
+    const NodeId maker = maker_of(tensor);
+    const auto found = std::ranges::find_if(kernel.members, [&](const Member& m) { return m.node == maker; });
+    return maker < 0 || found == kernel.members.end() ? nullptr : &*found;
+  }
+
+  // Which of the kernel's dimensions each of the node's is.
+  std::optional<std::vector<Index>> mapping(const TileKernel& kernel, int k, NodeId id) {
+    const Node& each = node(id);
+    const bool after_contraction = is_contraction(graph_, node(kernel.members.front().node));
+    if (each.reduction != Reduction::kNone) {
+      const bool same = each.sizes == kernel.rows && each.reduced == kernel.columns;
+      if (!same || after_contraction || is_contraction(graph_, each)) return std::nullopt;
+      return identity_map(each.extents().size());
+    }
+    std::vector<std::optional<Index>> known(each.sizes.size());
+    bool follows = false;
+    for (const ExprId read : exprs().below(each.body)) {
+      const Expr& expr = exprs()[read];
+      if (expr.kind != Expr::Kind::kLoad) continue;
+      const Member* maker = made_by(kernel, expr.tensor);
+      if (maker == nullptr) continue;
+      follows = true;
+      for (size_t d = 0; d < expr.at.size(); ++d) {
+        if (expr.at[d] == maker->at[d]) {
+          if (expr.at[d].is_constant()) continue;
+        }
+        const int64_t size = graph_.tensors[static_cast<size_t>(expr.tensor)].sizes[d];
+        if (expr.at[d].is_constant() && size == 1) continue;
+        const auto digits = digits_of(expr.at[d], each.sizes, size);
+        if (digits.empty()) return std::nullopt;
+        for (const auto& [dimension, stride] : digits) {
+          const int64_t extent = each.sizes[static_cast<size_t>(dimension)];
+          Index own = quotient(maker->at[d], stride, kernel.extents());
+          if (digits.size() > 1 && stride * extent < size) own = remainder(own, extent, kernel.extents());
+          auto& place = known[static_cast<size_t>(dimension)];
+          if (place && !(*place == own)) return std::nullopt;
+          place = own;
+        }
+      }
+    }
+    return follows ? complete(kernel, each, std::move(known), k) : beside(kernel, each, after_contraction);
+  }
+
+  // The dimensions whose digits an index is, which goes over all of `size`, each with its stride: of a
+  // reshape several. Empty where it is something else.
+  static std::vector<std::pair<int, int64_t>> digits_of(const Index& index, const Extents& sizes,
+                                                        int64_t size) {
+    std::vector<std::pair<int, int64_t>> digits;
+    if (index.constant() != 0) return {};
+    for (const auto& [atom, stride] : index.terms()) {
+      if (atom.kind != Atom::Kind::kDimension) return {};
+      digits.emplace_back(atom.dimension, stride);
+    }
+    std::ranges::sort(digits, {}, [](const auto& digit) { return digit.second; });
+    int64_t below = 1;
+    for (const auto& [dimension, stride] : digits) {
+      if (stride != below) return {};
+      below *= sizes[static_cast<size_t>(dimension)];
+    }
+    if (digits.size() > 1 && below != size) return {};
+    return digits;
+  }
+
+  // Dimensions that do not follow from what is read are the kernel's columns, and all rows must be covered.
+  std::optional<std::vector<Index>> complete(const TileKernel& kernel, const Node& each,
+                                             std::vector<std::optional<Index>> known, int) {
+    for (size_t d = 0; d < known.size(); ++d)  // two dimensions of its own are not one of the kernel's
+      for (size_t other = 0; other < d; ++other)
+        if (known[d] && known[other] && *known[d] == *known[other] && !known[d]->is_constant())
+          return std::nullopt;
+    std::set<int> covered;
+    for (const auto& index : known)
+      for (size_t d = 0; index && d < kernel.extents().size(); ++d)
+        if (index->uses(static_cast<int>(d))) covered.insert(static_cast<int>(d));
+    for (size_t r = 0; r < kernel.rows.size(); ++r)
+      if (kernel.rows[r] > 1 && !covered.contains(static_cast<int>(r))) return std::nullopt;
+    std::vector<Index> map(each.sizes.size());
+    Extents rest;
+    for (size_t d = 0; d < each.sizes.size(); ++d) {
+      if (known[d]) {
+        map[d] = *known[d];
+        if (map[d].bounds(kernel.extents()).high < each.sizes[d] - 1) return std::nullopt;
+        continue;
+      }
+      if (each.sizes[d] == 1) continue;
+      map[d] = Index::dimension(static_cast<int>(kernel.rows.size() + rest.size()));
+      if (covered.contains(static_cast<int>(kernel.rows.size() + rest.size()))) return std::nullopt;
+      rest.push_back(each.sizes[d]);
+    }
+    if (!rest.empty() && rest != kernel.columns) return std::nullopt;
+    return map;
+  }
+
+  // A map that reads nothing of a kernel's, beside what has the same shape: one launch for both, and what
+  // both load is loaded once. Where fusion is simple a kernel does what belongs together.
+  std::optional<std::vector<Index>> beside(const TileKernel& kernel, const Node& each,
+                                           bool after_contraction) {
+    if (after_contraction) return std::nullopt;
+    if (each.sizes != kernel.extents()) return std::nullopt;
+    if (counts(each) != counts(node(kernel.members.front().node))) return std::nullopt;
+    if ((fusion_ != Fusion::kFree || !kernel.columns.empty()) && !shares_a_load(kernel, each)) return std::nullopt;
+    return identity_map(each.sizes.size());
+  }
+
+  // State that follows from itself alone, as a number of batches does. In a launch with what is made of
+  // inputs it would look as if it were made of them, and be taken for something kept from an earlier call.
+  bool counts(const Node& each) {
+    const auto reads = graph_.reads(each);
+    return std::ranges::any_of(graph_.updates, [&](const Update& u) {
+      return u.from == each.out && std::ranges::all_of(reads, [&](TensorId id) { return id == u.leaf; });
+    });
+  }
+
+  bool shares_a_load(const TileKernel& kernel, const Node& each) {
+    const auto wanted = graph_.reads(each);
+    return std::ranges::any_of(kernel.members, [&](const Member& m) {
+      return std::ranges::any_of(graph_.reads(node(m.node)),
+                                 [&](TensorId id) { return std::ranges::find(wanted, id) != wanted.end(); });
+    });
+  }
+
+  void decide_stores() {
+    fused_.stored.assign(graph_.tensors.size(), false);
+    for (const TensorId id : graph_.results()) fused_.stored[static_cast<size_t>(id)] = true;
+    for (size_t n = 0; n < graph_.nodes.size(); ++n)
+      if (made_in_[n] >= 0)
+        for (const TensorId read : graph_.reads(graph_.nodes[n]))
+          if (const NodeId maker = maker_of(read);
+              maker >= 0 && made_in_[static_cast<size_t>(maker)] != made_in_[n])
+            fused_.stored[static_cast<size_t>(read)] = true;
+  }
+
+  Graph& graph_;
+  const std::set<int>& cuts_;
+  const Fusion fusion_;
+  Fused fused_;
+  std::vector<int> made_in_;  // of each node: its kernel
+};
+
+}  // namespace
+
+Extents TileKernel::extents() const {
+  Extents both = rows;
+  both.insert(both.end(), columns.begin(), columns.end());
+  return both;
+}
+
+double identity(Reduction reduction) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  switch (reduction) {
+    case Reduction::kProd:
+      return 1;
+    case Reduction::kMax:
+    case Reduction::kArgMax:
+    case Reduction::kLogSumExp:
+      return -kInfinity;
+    case Reduction::kMin:
+    case Reduction::kArgMin:
+      return kInfinity;
+    default:
+      return 0;
+  }
+}
+
+Fused fuse(Graph& graph, const Target& target, bool split_sums, const std::set<int>& cuts,
+           Fusion fusion) {
+  prepare(graph, target, split_sums, cuts, fusion);
+  return Fuser(graph, cuts, fusion).run();
+}
+
+}  // namespace nereid::compiler

@@ -1,0 +1,55 @@
+// Which nodes become one kernel.
+//
+// Maps are taken into those who read them, so that what is left are reductions, and maps that are the
+// forward's results. A kernel has rows, which its programs share out, and columns, which one program goes
+// over: a reduction's reduced dimensions. What follows a reduction and has its rows and columns joins its
+// kernel.
+#pragma once
+
+#include <set>
+#include <vector>
+
+#include "nereid/compiler/ir/choices.h"
+#include "nereid/compiler/ir/graph.h"
+
+namespace nereid::compiler {
+
+struct Member {
+  NodeId node = -1;
+  Reduction reduction = Reduction::kNone;
+  ExprId body = -1;    // over the kernel's dimensions: rows, then columns
+  bool whole = false;  // its result has an element for each row and column; else one a row
+  bool scan = false;
+  std::vector<Index> at;  // where in its tensor the result goes, over the kernel's dimensions
+};
+
+struct TileKernel {
+  Extents rows, columns;
+  std::vector<Member> members;  // each after those it reads
+  NodeId kept = -1;             // an operator that stays PyTorch's, and nothing else
+
+  Extents extents() const;
+  int64_t row_count() const { return element_count(rows); }
+  int64_t column_count() const { return element_count(columns); }
+};
+
+struct Fused {
+  std::vector<TileKernel> kernels;  // in the order in which they run
+  std::vector<bool> stored;         // of each tensor: it is written to memory
+};
+
+// What a reduction of nothing gives.
+double identity(Reduction reduction);
+
+// A sum of products of two factors, each of which has dimensions of its own.
+bool is_contraction(const Graph& graph, const Node& node);
+// A sum of products in TF32, or over several dimensions of halves, one at least of whose factors has
+// dimensions of its own: what channels_last.h and thin_channels.h make a contraction of, be it of a
+// convolution with one channel.
+bool may_be_by_taps(const Graph& graph, const Node& node);
+
+// Changes the graph's bodies: maps are inlined, long reductions of few rows are split in two.
+Fused fuse(Graph& graph, const Target& target = targets()[1], bool split_sums = true,
+           const std::set<int>& cuts = {}, Fusion fusion = Fusion::kFree);
+
+}  // namespace nereid::compiler

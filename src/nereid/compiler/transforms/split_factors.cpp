@@ -1,0 +1,139 @@
+#include "nereid/compiler/transforms/split_factors.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "nereid/compiler/transforms/contraction_operands.h"
+#include "nereid/compiler/transforms/fuse.h"
+#include "nereid/compiler/import/import.h"
+#include "nereid/compiler/ir/value.h"
+
+namespace nereid::compiler {
+namespace {
+
+// Below these the passes that split cost more than the product gains.
+constexpr int64_t kLeastSide = 256, kLeastTerms = 256, kLeastProducts = int64_t{1} << 31;
+
+// What remains of a tensor in float16, and what brings the product back to scale.
+struct Parts {
+  TensorId high = -1, low = -1, back = -1;
+};
+
+class FactorSplitter {
+ public:
+  explicit FactorSplitter(Graph& graph) : graph_(graph) {}
+
+  void run() {
+    std::vector<Node> before = std::move(graph_.nodes);
+    graph_.nodes.clear();
+    for (Node& node : before) {
+      const auto left = factor(node, 0), right = factor(node, 1);
+      if (left && right && large(node))
+        split(std::move(node), *left, *right);
+      else
+        add(std::move(node));
+    }
+  }
+
+ private:
+  std::optional<ExprId> factor(const Node& node, size_t which) const {
+    if (!is_contraction(graph_, node) || node.tf32 || !node.at.empty()) return std::nullopt;
+    return factor_load(graph_, graph_.exprs[node.body].args[which]);
+  }
+
+  bool large(const Node& node) const {
+    const Expr& body = graph_.exprs[node.body];
+    int64_t m = 1, n = 1;
+    for (size_t d = 0; d < node.sizes.size(); ++d) {
+      const bool left = graph_.exprs.uses(body.args[0], static_cast<int>(d));
+      const bool right = graph_.exprs.uses(body.args[1], static_cast<int>(d));
+      if (left && !right) m *= node.sizes[d];
+      if (right && !left) n *= node.sizes[d];
+    }
+    const int64_t terms = element_count(node.reduced);
+    return std::min(m, n) >= kLeastSide && terms >= kLeastTerms &&
+           static_cast<double>(element_count(node.sizes)) * static_cast<double>(terms) >= kLeastProducts;
+  }
+
+  TensorId add(Node node) { return append(graph_, std::move(node)); }
+  TensorId add(Node node, DType type) {
+    node.whole = true;
+    return append(graph_, std::move(node), type);
+  }
+
+  Value load(TensorId tensor, size_t dims) {
+    const DType type = graph_.tensors[static_cast<size_t>(tensor)].type;
+    return {graph_.exprs, graph_.exprs.load(tensor, dimensions(dims), type)};
+  }
+
+  const Parts& parts_of(TensorId tensor, const Node& reader) {
+    if (const auto known = parts_.find(tensor); known != parts_.end()) return known->second;
+    const Tensor of = graph_.tensors[static_cast<size_t>(tensor)];
+    const std::string name = of.name.empty() ? "factor" : of.name;
+    const auto map = [&](const std::string& what, const Extents& sizes, Value body) {
+      return Node{.sizes = sizes, .body = body.id(), .name = what, .place = reader.place};
+    };
+    const Value x = load(tensor, of.sizes.size());
+    Node largest{.sizes = {},
+                 .reduced = of.sizes,
+                 .reduction = Reduction::kMax,
+                 .body = x.apply(Fn::kAbs).id(),
+                 .name = "largest_" + name,
+                 .place = reader.place};
+    const Value most = load(add(std::move(largest), DType::kF32), 0);
+    // Powers of two: nothing is rounded by them. An infinite or NaN tensor stays as it is.
+    const Value usual =
+        most.apply(Fn::kLess, most.constant(1e30)).where(maximum(most, 1e-30), most.constant(1));
+    const Value exponent = usual.apply(Fn::kLog2).apply(Fn::kFloor);
+    const TensorId scale = add(map("scale_" + name, {}, (-exponent).apply(Fn::kExp2)), DType::kF32);
+    Parts parts;
+    parts.back = add(map("unscale_" + name, {}, exponent.apply(Fn::kExp2)), DType::kF32);
+    const Value scaled = x * Value(graph_.exprs, graph_.exprs.load(scale, {}, DType::kF32));
+    const Value high = scaled.apply(Fn::kHalf);
+    parts.high = add(map("high_" + name, of.sizes, high), DType::kF16);
+    parts.low = add(map("low_" + name, of.sizes, (scaled - high) * kLowScale), DType::kF16);
+    return parts_.emplace(tensor, parts).first->second;
+  }
+
+  // The factor with its load replaced.
+  ExprId with(ExprId factor, TensorId tensor) {
+    return graph_.exprs.replace_loads(factor, [&](const Expr& load) {
+      const std::vector<Index> at = load.at;
+      return graph_.exprs.cast(graph_.exprs.load(tensor, at, DType::kF16), DType::kF32);
+    });
+  }
+
+  void split(Node node, ExprId left_load, ExprId right_load) {
+    const Expr body = graph_.exprs[node.body];
+    const Parts left = parts_of(graph_.exprs[left_load].tensor, node),
+                right = parts_of(graph_.exprs[right_load].tensor, node);
+    const ExprId a = with(body.args[0], left.high), b = with(body.args[1], right.high);
+    const TensorId result = node.out;
+    const DType type = graph_.tensors[static_cast<size_t>(result)].type;
+    Node product = node;
+    product.body = graph_.exprs.apply(Fn::kMul, {a, b});
+    product.low = {{with(body.args[0], left.low), b}, {a, with(body.args[1], right.low)}};
+    const Value sum = load(add(std::move(product), DType::kF32), node.sizes.size());
+    const auto scalar = [&](TensorId id) {
+      return Value(graph_.exprs, graph_.exprs.load(id, {}, DType::kF32));
+    };
+    Node back{.out = result,
+              .sizes = node.sizes,
+              .body = (sum * scalar(left.back) * scalar(right.back)).cast(compute_type(type)).id(),
+              .name = "unscale",
+              .place = node.place};
+    add(std::move(back));
+  }
+
+  Graph& graph_;
+  std::map<TensorId, Parts> parts_;
+};
+
+}  // namespace
+
+void split_factors(Graph& graph, const Choices& choices) {
+  if (choices.split_products) FactorSplitter(graph).run();
+}
+
+}  // namespace nereid::compiler

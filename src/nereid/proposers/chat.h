@@ -1,0 +1,71 @@
+// A conversation with a language model behind any endpoint that speaks OpenAI's chat completions.
+//
+// Streams, so that a stalled answer is noticed early; tries again, with growing pauses, after what may pass
+// (429, 5xx, a refused or cut connection, a stall, an answer that cannot be read) and not after what will not
+// (401, 404, 400).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "nereid/base/deadline.h"
+#include "nereid/base/result.h"
+
+namespace nereid::proposers {
+
+struct Message {
+  std::string role, content;  // "system", "user", "assistant"
+};
+
+struct ChatOptions {
+  std::string base{};  // "https://api.example.com/v1"
+  std::string key{};   // empty: no Authorization header
+  std::string model{};
+  double temperature = 0.7;
+  int64_t most_tokens = 0;    // of an answer; 0: the endpoint's own limit
+  int tries = 5;              // in all
+  double first_pause = 1;     // seconds; doubles with each try, and is varied by half of itself
+  double longest_pause = 60;  // Retry-After beyond it is not waited for
+  double connect_seconds = 10;
+  double stall_seconds = 120;            // without a byte
+  size_t most_bytes = size_t{16} << 20;  // of one answer
+};
+
+struct ChatAnswer {
+  std::string text{};
+  std::string finish{};  // "stop", "length", ...
+  int64_t prompt_tokens = 0, completion_tokens = 0;
+  bool tokens_known = false;  // the endpoint told them; of all tries together, as far as it did
+  int tries = 0;
+};
+
+// Thread-safe. An Error names the endpoint, what was expected and what came, and how many tries were made:
+// blamed on the input where asking again is no use, on us where it may be, on an interrupt where there was
+// one.
+Result<ChatAnswer> chat(const ChatOptions& options, const std::vector<Message>& messages, Deadline deadline);
+
+// Bytes of a streamed answer (server-sent events) as they come. Hostile: bounded, and an error instead of a
+// crash.
+class EventReader {
+ public:
+  explicit EventReader(size_t most_bytes) : most_bytes_(most_bytes) {}
+  Status feed(std::string_view bytes);
+  // When all has come: an error where the stream was cut, or said nothing.
+  Result<ChatAnswer> finish();
+
+ private:
+  Status line(std::string_view line);
+  Status data(const std::string& text);
+  const size_t most_bytes_;
+  size_t seen_ = 0;
+  std::string buffer_;
+  bool done_ = false;
+  int choices_ = 0;
+  ChatAnswer answer_;
+};
+// The same of an answer that was not streamed.
+Result<ChatAnswer> read_whole_answer(std::string_view body, size_t most_bytes);
+
+}  // namespace nereid::proposers

@@ -1,0 +1,30 @@
+#include "nereid/proposers/compiler.h"
+
+#include <exception>
+
+#include "nereid/proposers/compiler_tuner.h"
+
+namespace nereid::proposers {
+
+Result<Answer> CompilerProposer::propose(const Request& request, Deadline /*deadline*/) {
+  const Stopwatch watch;
+  Answer answer;
+  try {
+    const auto module = compiler::lower_module(*request.trace, request.source);
+    if (module.ok()) {
+      answer.proposals.push_back(compiler_proposal(*module));
+    } else {
+      answer.declined = module.error().message;
+    }
+  } catch (const std::exception& e) {
+    answer.declined = fmt::format("the compiler broke down: {}", e.what());
+  }
+  answer.cost.seconds = watch.seconds();
+  return answer;
+}
+
+std::unique_ptr<Tuner> CompilerProposer::tuner(const Request& request, double ms) {
+  return std::make_unique<CompilerTuner>(*request.trace, request.source, ms);
+}
+
+}  // namespace nereid::proposers

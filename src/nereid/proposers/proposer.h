@@ -1,0 +1,115 @@
+// Who writes kernels: one interface for our compiler, Inductor and language models. Nobody who stands behind
+// it is trusted: what it hands out is judged like any candidate.
+#pragma once
+
+#include <climits>
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nereid/base/deadline.h"
+#include "nereid/base/result.h"
+#include "nereid/trace/trace.h"
+
+namespace nereid::proposers {
+
+// What an answer took.
+struct Cost {
+  double seconds = 0;
+  int64_t prompt_tokens = 0, completion_tokens = 0;
+  double dollars = 0;  // 0 where no price is known
+
+  Cost& operator+=(const Cost& other);
+};
+
+// One kernel, and the steps of the traced forward that it does.
+struct Region {
+  std::string kernel{};
+  std::vector<int> steps{};
+};
+
+struct Proposal {
+  std::string text{};             // a file with ModelNew, or a model's raw answer
+  bool answer = false;            // the text is a raw answer, of which the last code block counts
+  std::string plan{};             // in words: what is fused with what, and why
+  std::string variant{};          // which of a proposer's ways: "native_matmul"; empty where it has one
+  std::vector<Region> regions{};  // for people who look at it, where the proposer tells; not trusted
+};
+
+// An earlier proposal to the same request, and what became of it.
+struct Attempt {
+  std::string text{};
+  std::string evidence{};  // the verdict in prose
+};
+
+struct Request {
+  std::string name{};                   // of the task's file
+  std::string source{};                 // the reference: class Model, get_inputs(), get_init_inputs()
+  const trace::Trace* trace = nullptr;  // of that reference
+  int sample = 0;                       // which answer, where the same question has several
+  int round = 0;                        // later ones are drawn more boldly, where all of those before were wrong
+  std::vector<Attempt> attempts{};      // for a proposer that repairs
+};
+
+struct Answer {
+  std::vector<Proposal> proposals{};  // the most promising first
+  std::string declined{};             // why there is none
+  Cost cost{};
+};
+
+// Several answers to one request, in the order in which they are done. What has not come when this goes is
+// wanted no more. Used by one thread.
+class Answers {
+ public:
+  struct One {
+    int sample = 0;
+    Answer answer{};
+  };
+  virtual ~Answers() = default;
+  // The next; nothing where all have come. An Error (as of Proposer::propose) ends it.
+  virtual Result<std::optional<One>> next(Deadline deadline) = 0;
+};
+
+// One proposal done otherwise in one respect after another, where a clock can tell what is better. Used by
+// one thread.
+class Tuner {
+ public:
+  virtual ~Tuner() = default;
+  virtual std::optional<Proposal> next() = 0;       // nothing: all was tried
+  virtual void told(std::optional<double> ms) = 0;  // of the last; nothing where it was not verified
+};
+
+// Thread-safe.
+class Proposer {
+ public:
+  virtual ~Proposer() = default;
+  virtual std::string_view name() const = 0;  // "compiler"
+  // What its answers depend on besides the request and this program: a model, a prompt. Part of what they
+  // are remembered by.
+  virtual std::string identity() const { return std::string(name()); }
+  virtual bool repairs() const { return false; }  // looks at `attempts`
+  virtual bool samples() const { return false; }  // another `sample` is another answer
+  virtual bool paid() const { return false; }     // every question costs money
+  // Programs of more operators are better cut into fragments than asked about as a whole.
+  virtual int most_operators() const { return INT_MAX; }
+  // What it does right now, for people who wait: "1240 tokens, 182 a second"; empty where there is nothing to tell.
+  virtual std::string at_work() const { return {}; }
+  // For what it proposed to this request first, which took `ms`; null where there is nothing to turn. Refers
+  // to the request's trace.
+  virtual std::unique_ptr<Tuner> tuner(const Request& /*request*/, double /*ms*/) { return nullptr; }
+  // An Error where it could not be asked (a lost worker, no network): no word about the task.
+  virtual Result<Answer> propose(const Request& request, Deadline deadline) = 0;
+  // These samples of the request, side by side where the proposer can do that, else one after the other. The
+  // trace outlives the answers, and so does this.
+  virtual std::unique_ptr<Answers> propose_several(Request request, std::vector<int> samples);
+};
+
+nlohmann::json to_json(const Answer& answer);
+Result<Answer> answer_from_json(const nlohmann::json& json);
+nlohmann::json to_json(const Cost& cost);
+
+}  // namespace nereid::proposers

@@ -1,0 +1,35 @@
+// Calls and values of a trace as Python.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "nereid/base/result.h"
+#include "nereid/trace/trace.h"
+
+namespace nereid::render {
+
+std::string dtype_text(trace::DType type);  // "torch.float32"
+std::string float_text(double x);           // "2.0", "float(\"inf\")"
+
+using NameOf = std::function<Result<std::string>(trace::ValueId)>;
+
+// "torch.ops.aten.add.Tensor(x0, x1, alpha=1)". An error names what has no text. `device`: what stands for a
+// device.
+Result<std::string> call_python(const trace::Call& call, const NameOf& name_of, const std::string& device);
+// "t3 = ...", "t3, _, t4 = ..."; `wish` names a result.
+std::string targets_python(const trace::Arg& result, const std::function<std::string(trace::ValueId)>& wish);
+// A tree with values by name: what a forward returns. `objects`: objects are made by their classes, which the text around
+// defines or a package has; otherwise they are dictionaries.
+Result<std::string> tree_python(const trace::Arg& arg, const NameOf& name_of, const std::string& device,
+                                bool objects = false);
+
+// A candidate's file as a part of another: its imports, and the rest with every top-level name behind
+// `prefix` and without get_inputs and get_init_inputs.
+struct Part {
+  std::vector<std::string> imports;
+  std::string text;
+};
+Part as_part(const std::string& source, const std::string& prefix);
+
+}  // namespace nereid::render

@@ -1,0 +1,145 @@
+#include "nereid/replay/host/client.h"
+
+#include <condition_variable>
+#include <future>
+#include <mutex>
+
+#include "nereid/base/installation.h"
+#include "nereid/base/interrupt.h"
+#include "nereid/replay/host/session.h"
+
+namespace nereid::replay {
+namespace {
+
+// How many sessions may hold the GPU's processes.
+class Slots : public std::enable_shared_from_this<Slots> {
+ public:
+  explicit Slots(int free) : free_(free) {}
+
+  // Free again when what this gives is gone.
+  Result<std::shared_ptr<void>> take(Deadline deadline) {
+    std::unique_lock lock(mutex_);
+    while (free_ == 0) {
+      if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
+      if (deadline.passed()) return our_error("no turn on the GPU came within the deadline");
+      freed_.wait_for(lock, std::chrono::milliseconds(100));
+    }
+    --free_;
+    return std::shared_ptr<void>(this, [self = shared_from_this()](void*) {
+      {
+        const std::lock_guard back(self->mutex_);
+        ++self->free_;
+      }
+      self->freed_.notify_one();
+    });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable freed_;
+  int free_;
+};
+
+class WorkerServer : public Server {
+ public:
+  // `options` with the programs found.
+  explicit WorkerServer(const ServerOptions& options)
+      : cpu_(options.program, options, {}),
+        cuda_(options.cuda_program, options,
+              {"--sessions", std::to_string(std::max(1, options.cuda_sessions))}),
+        one_author_(options.one_author),
+        slots_(std::make_shared<Slots>(std::max(1, options.cuda_sessions))) {}
+
+  // The CPU's workers are ready afterwards; those of a GPU are made in the background.
+  Status start(int cuda_sessions) {
+    NEREID_TRY(const auto cpu, cpu_.running());
+    if (cuda_sessions > 0)
+      starting_ =
+          std::async(std::launch::async, [this] { (void)cuda_.running(); });  // who asks again is told
+    return ok_status();
+  }
+  ~WorkerServer() override {
+    if (starting_.valid()) starting_.wait();
+  }
+
+  Result<std::unique_ptr<Session>> begin(const trace::Trace& reference, const trace::Trace& candidate,
+                                         const SessionOptions& options, Deadline deadline) override {
+    if (options.device == Device::kCuda) {
+      std::shared_ptr<void> slot;
+      const auto make = [&](const char* role, int threads) -> Result<std::shared_ptr<Worker>> {
+        if (slot == nullptr) {
+          NEREID_TRY(slot, slots_->take(deadline));
+        }
+        NEREID_TRY(const auto cuda, cuda_.running());  // keeps processes of its own warm
+        NEREID_TRY(auto worker, cuda->fork(role, threads));
+        Worker* raw = worker.get();
+        return std::shared_ptr<Worker>(raw, [worker = std::move(worker), slot](Worker*) mutable {
+          worker.reset();
+          slot.reset();
+        });
+      };
+      return open_session(reference, candidate, options, make, *cuda_.memory, deadline);
+    }
+    NEREID_TRY(const auto cpu, cpu_.running());
+    const auto make = [&](const char* role, int threads) {
+      return cpu->worker(role, threads, one_author_ || role == std::string_view("reference"));
+    };
+    return open_session(reference, candidate, options, make, *cpu_.memory, deadline);
+  }
+
+  std::string walls(Device device) const override {
+    return device == Device::kCuda ? cuda_.walls() : cpu_.walls();
+  }
+
+ private:
+  struct Workers {
+    Workers(std::string program, const ServerOptions& options, std::vector<std::string> more)
+        : program(std::move(program)), jail(options.jail), more(std::move(more)) {
+      if (options.accept_weak_walls) this->more.emplace_back("--accept-weak-walls");
+    }
+
+    // One that died is started again.
+    Result<std::shared_ptr<ForkServer>> running() {
+      const std::lock_guard lock(mutex);
+      if (server == nullptr || server->lost()) {
+        NEREID_TRY(server, ForkServer::start(program, jail, more));
+      }
+      return server;
+    }
+
+    std::string walls() const {
+      const std::lock_guard lock(mutex);
+      return server == nullptr ? "" : server->walls();
+    }
+
+    const std::string program;
+    const bool jail;
+    std::vector<std::string> more;
+    mutable std::mutex mutex;
+    std::shared_ptr<ForkServer> server;  // null until it is first asked for
+    const std::shared_ptr<MemoryTurns> memory = std::make_shared<MemoryTurns>();
+  };
+
+  Workers cpu_, cuda_;
+  const bool one_author_;
+  std::shared_ptr<Slots> slots_;
+  std::future<void> starting_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Server>> Server::start(const ServerOptions& wanted) {
+  ServerOptions options = wanted;
+  const auto beside = [](const std::string& program, const char* name) -> Result<std::string> {
+    if (!program.empty()) return program;
+    NEREID_TRY(const auto installation, Installation::locate());
+    return (installation.bin / name).string();
+  };
+  NEREID_TRY(options.program, beside(options.program, "nereid-replay"));
+  NEREID_TRY(options.cuda_program, beside(options.cuda_program, "nereid-replay-cuda"));
+  auto server = std::make_unique<WorkerServer>(options);
+  NEREID_TRY_STATUS(server->start(options.cuda_sessions));
+  return std::unique_ptr<Server>(std::move(server));
+}
+
+}  // namespace nereid::replay

@@ -1,0 +1,100 @@
+#include "nereid/replay/host/gpu_gate.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <thread>
+#include <vector>
+
+namespace nereid::replay {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(GpuGateTest, WhoTimesIsAlone) {
+  GpuGate gate(100us);  // so that some are joined
+  std::atomic<int> sharing = 0, timing = 0, wrong = 0, most_sharing = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 6; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 50; ++i) {
+        {
+          const auto pass = gate.share();
+          int now = ++sharing;
+          for (int most = most_sharing; most < now && !most_sharing.compare_exchange_weak(most, now);) {
+          }
+          if (timing > 0) ++wrong;
+          std::this_thread::sleep_for(300us);
+          --sharing;
+        }
+        const auto pass = gate.alone();
+        if (++timing > 1 || sharing > 0) ++wrong;
+        std::this_thread::sleep_for(20us);
+        --timing;
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GT(most_sharing, 1);
+}
+
+TEST(GpuGateTest, ShortStepsGoOneAfterTheOtherAndALongOneIsJoined) {
+  GpuGate gate(100ms);
+  auto inside = std::make_unique<GpuGate::Pass>(gate.share());
+  const auto begun = std::chrono::steady_clock::now();
+  auto next = std::async(std::launch::async, [&] { return gate.share(); });
+  EXPECT_EQ(next.wait_for(30ms), std::future_status::timeout);
+  inside.reset();  // a short step: the next goes when it ends
+  auto second = next.get();
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, 90ms);
+  const auto joined = gate.share();  // while the second is inside, after its turn
+  EXPECT_GE(std::chrono::steady_clock::now() - begun, 100ms);
+}
+
+TEST(GpuGateTest, TellsWhatPassesWaitedAndHeld) {
+  GpuGate gate;
+  GpuUse first, second;
+  {
+    auto inside = gate.share(&first);
+    auto next = std::async(std::launch::async, [&] { auto pass = gate.alone(&second); });
+    std::this_thread::sleep_for(40ms);
+    auto moved = std::move(inside);
+    EXPECT_EQ(first.held, 0);
+  }
+  { const auto unnoticed = gate.share(); }
+  { const auto again = gate.alone(&first); }
+  EXPECT_LT(first.waited, 0.03);
+  EXPECT_GE(first.held, 0.04);
+  EXPECT_GE(second.waited, 0.02);
+  EXPECT_LT(second.held, 0.03);
+}
+
+TEST(GpuGateTest, AllWhoWaitToTimeGoBeforeAnybodyShares) {
+  GpuGate gate;
+  auto inside = std::make_unique<GpuGate::Pass>(gate.share());
+  std::mutex mutex;
+  std::string order;
+  const auto note = [&](char what) {
+    const std::lock_guard lock(mutex);
+    order += what;
+  };
+  const auto time = [&] {
+    const auto pass = gate.alone();
+    note('t');
+  };
+  std::thread first(time), second(time);
+  std::this_thread::sleep_for(50ms);  // both wait for the one inside
+  std::thread sharer([&] {
+    const auto pass = gate.share();
+    note('s');
+  });
+  std::this_thread::sleep_for(20ms);
+  EXPECT_EQ(order, "");
+  inside.reset();
+  for (auto* thread : {&first, &second, &sharer}) thread->join();
+  EXPECT_EQ(order, "tts");
+}
+
+}  // namespace
+}  // namespace nereid::replay

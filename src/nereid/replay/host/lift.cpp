@@ -1,0 +1,250 @@
+#include "nereid/replay/host/lift.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <string_view>
+
+#include "nereid/trace/access.h"
+
+namespace nereid::replay {
+namespace {
+
+using trace::DType;
+
+std::optional<DType> lifted(DType type) {
+  switch (type) {
+    case DType::kF16:
+    case DType::kBF16:
+    case DType::kF32:
+      return DType::kF64;
+    case DType::kC32:
+    case DType::kC64:
+      return DType::kC128;
+    default:
+      return std::nullopt;
+  }
+}
+
+double from_f16(uint16_t bits) {
+  const double sign = bits & 0x8000 ? -1 : 1;
+  const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
+  if (exponent == 31) return mantissa ? std::nan("") : sign * INFINITY;
+  return sign * (exponent ? std::ldexp(1024 + mantissa, exponent - 25) : std::ldexp(mantissa, -24));
+}
+
+double read_real(const char* data, int64_t bytes, bool bf16) {
+  if (bytes == 4) {
+    float value;
+    std::memcpy(&value, data, 4);
+    return value;
+  }
+  uint16_t bits;
+  std::memcpy(&bits, data, 2);
+  return bf16 ? std::bit_cast<float>(uint32_t{bits} << 16) : from_f16(bits);
+}
+
+std::string lift_data(const std::string& data, DType type) {
+  const bool complex = type == DType::kC32 || type == DType::kC64;
+  const auto bytes = static_cast<size_t>(trace::element_bytes(type) / (complex ? 2 : 1));
+  std::string out;
+  for (size_t i = 0; i + bytes <= data.size(); i += bytes) {
+    const double value = read_real(data.data() + i, static_cast<int64_t>(bytes), type == DType::kBF16);
+    out.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+  return out;
+}
+
+void lift_dtypes(trace::Arg& arg) {
+  if (auto* named = std::get_if<trace::Named>(&arg.node); named && named->kind == "dtype") {
+    if (const auto type = trace::dtype_from_string(named->name); type && lifted(*type))
+      named->name = trace::to_string(*lifted(*type));
+  }
+  if (auto* list = std::get_if<trace::List>(&arg.node))
+    for (auto& item : list->items) lift_dtypes(item);
+}
+
+std::string_view base_name(const trace::Call& call) {
+  std::string_view name = call.op;
+  name.remove_prefix(std::min(name.size(), name.find("::") == name.npos ? 0 : name.find("::") + 2));
+  return name.substr(0, name.find('.'));
+}
+
+constexpr std::string_view kDoubtful[] = {
+    "convolution",      "_convolution",     "conv1d",   "conv2d", "conv3d", "conv_transpose1d",
+    "conv_transpose2d", "conv_transpose3d", "conv_tbc", "mm",     "addmm",  "bmm",
+    "baddbmm",          "linear",           "matmul",   "mv",     "addmv",  "dot",
+    "sum",              "mean",             "cumsum", "scaled_dot_product_attention", "std", "var",
+    "linalg_vector_norm"};
+
+bool concerns(const trace::Trace& trace, const trace::Call& call, const Tf32& tf32) {
+  static constexpr std::string_view kConvolutions[] = {
+      "convolution",      "_convolution",     "conv1d",   "conv2d", "conv3d", "conv_transpose1d",
+      "conv_transpose2d", "conv_transpose3d", "conv_tbc", "lstm",   "gru",    "rnn_tanh",
+      "rnn_relu"};
+  static constexpr std::string_view kMatmuls[] = {
+      "mm",     "addmm",     "bmm",          "baddbmm",
+      "linear", "matmul",    "mv",           "addmv",
+      "dot",    "bilinear",  "_trilinear",   "einsum",
+      "addbmm", "tensordot", "chain_matmul", "scaled_dot_product_attention"};
+  const auto base = base_name(call);
+  const bool concerned =
+      (tf32.convolutions && std::ranges::find(kConvolutions, base) != std::end(kConvolutions)) ||
+      (tf32.matmuls && std::ranges::find(kMatmuls, base) != std::end(kMatmuls));
+  if (!concerned) return false;
+  for (const auto& arg : call.args)
+    for (const auto value : trace::tensors_in(arg))
+      if (trace.values[value].dtype == DType::kF32) return true;
+  return false;
+}
+
+trace::Phase* judged_phase(trace::Trace& trace) {
+  trace::Phase* judged = nullptr;
+  for (auto& phase : trace.phases)
+    if (phase.kind == trace::PhaseKind::kForward) judged = &phase;
+  return judged;
+}
+
+class Lifter {
+ public:
+  Lifter(const trace::Trace& trace, const Tf32& tf32) : own_(trace), tf32_(tf32) {}
+
+  Result<Lifted> lift() {
+    out_.trace = own_;
+    out_.was.resize(own_.storages.size());
+    auto* judged = judged_phase(out_.trace);
+    if (!judged) return input_error("it has no forward");
+    for (auto& phase : out_.trace.phases)
+      if (&phase != judged) phase.steps.clear();
+    for (const auto& step : judged->steps)
+      if (std::holds_alternative<trace::Launch>(step))
+        return input_error("it launches Triton kernels itself");
+    NEREID_TRY_STATUS(values());
+    for (auto& step : judged->steps) call(std::get<trace::Call>(step));
+    out_.trace.kernels.clear();
+    return std::move(out_);
+  }
+
+ private:
+  Status values() {
+    std::vector<std::optional<DType>> seen(own_.storages.size());
+    for (auto& value : out_.trace.values) {
+      auto& first = seen[value.storage];
+      const auto before = value.dtype;
+      const auto growth = [](DType type) {
+        return lifted(type) ? trace::element_bytes(*lifted(type)) / trace::element_bytes(type) : 1;
+      };
+      if (first &&
+          (growth(*first) != growth(before) || lifted(*first).has_value() != lifted(before).has_value()))
+        return input_error("the same bytes are viewed as {} and as {}", trace::to_string(*first),
+                           trace::to_string(before));
+      if (!first) first = before;
+      if (lifted(before)) value.dtype = *lifted(before);
+    }
+    for (size_t s = 0; s < seen.size(); ++s) {
+      if (!seen[s] || !lifted(*seen[s])) continue;
+      auto& storage = out_.trace.storages[s];
+      storage.bytes =
+          storage.bytes / trace::element_bytes(*seen[s]) * trace::element_bytes(*lifted(*seen[s]));
+      if (!storage.data.empty()) storage.data = lift_data(storage.data, *seen[s]);
+      out_.was[s] = seen[s];
+    }
+    return ok_status();
+  }
+
+  void call(trace::Call& call) {
+    const auto& own_tensors =
+        call.args.empty() ? std::vector<trace::ValueId>() : trace::tensors_in(call.args[0]);
+    if (trace::draws_random(call)) {
+      if (own_tensors.empty()) return;  // randn and its kin draw in their own dtype; the result is converted
+      const auto own = own_.values[own_tensors[0]].dtype;
+      const auto base = base_name(call);
+      if (base.ends_with("_like")) {
+        for (const auto& [key, value] : call.kwargs)
+          if (key == "dtype" && !std::holds_alternative<trace::None>(value.node)) return;
+        std::erase_if(call.kwargs, [](const auto& kwarg) { return kwarg.first == "dtype"; });
+        call.kwargs.emplace_back("dtype",
+                                 trace::Arg{trace::Named{"dtype", std::string(trace::to_string(own))}});
+        return;
+      }
+      if (base.ends_with("_") && lifted(own))
+        call.op = fmt::format("nereid::draw_{} {}", trace::to_string(own), call.op);
+      return;
+    }
+    if (concerns(own_, call, tf32_)) call.op = (tf32_.truncated ? "nereid::tf32_truncated " : "nereid::tf32 ") + call.op;
+    for (auto& arg : call.args) lift_dtypes(arg);
+    for (auto& [key, value] : call.kwargs) lift_dtypes(value);
+  }
+
+  const trace::Trace& own_;
+  const Tf32& tf32_;
+  Lifted out_;
+};
+
+}  // namespace
+
+Tf32 tf32_of(const trace::Trace& trace, bool allow) {
+  const auto flag = [&](const char* name, bool otherwise) {
+    const auto it = trace.flags.find(name);
+    return it == trace.flags.end() ? otherwise : it->second != 0;
+  };
+  return {flag("cudnn.allow_tf32", true) || allow, flag("matmul.allow_tf32", false) || allow};
+}
+
+bool uses_tf32(const trace::Trace& trace, const Tf32& tf32) {
+  const trace::Phase* judged = nullptr;
+  for (const auto& phase : trace.phases)
+    if (phase.kind == trace::PhaseKind::kForward) judged = &phase;
+  if (!judged) return false;
+  return std::ranges::any_of(judged->steps, [&](const auto& step) {
+    const auto* call = std::get_if<trace::Call>(&step);
+    return call && concerns(trace, *call, tf32);
+  });
+}
+
+bool is_coarse(const trace::Trace& trace) {
+  const auto coarse = [&](const trace::Arg& arg) {
+    return std::ranges::any_of(trace::tensors_in(arg), [&](trace::ValueId value) {
+      const auto type = trace.values[static_cast<size_t>(value)].dtype;
+      return trace::is_floating(type) && trace::element_bytes(type) <= 2;
+    });
+  };
+  for (const auto& phase : trace.phases)
+    if (phase.kind == trace::PhaseKind::kForward)
+      for (const auto& step : phase.steps)
+        if (const auto* call = std::get_if<trace::Call>(&step); call && coarse(call->result)) return true;
+  return false;
+}
+
+Result<Lifted> lift(const trace::Trace& trace, const Tf32& tf32) { return Lifter(trace, tf32).lift(); }
+
+bool mark_doubtful(Lifted& lifted) {
+  bool any = false;
+  const auto narrow = [&](trace::ValueId value) {
+    const auto was = lifted.was[lifted.trace.values[value].storage];
+    return was && trace::is_floating(*was);
+  };
+  for (auto& step : judged_phase(lifted.trace)->steps) {
+    auto* call = std::get_if<trace::Call>(&step);
+    if (!call || std::ranges::find(kDoubtful, base_name(*call)) == std::end(kDoubtful)) continue;
+    if (call->args.empty() || !std::ranges::any_of(trace::tensors_in(call->args[0]), narrow)) continue;
+    call->op = "nereid::doubt " + call->op;
+    any = true;
+  }
+  return any;
+}
+
+Lifted keep_dtypes(const trace::Trace& trace) {
+  Lifted out{trace, std::vector<std::optional<DType>>(trace.storages.size()), true};
+  auto* judged = judged_phase(out.trace);
+  for (auto& phase : out.trace.phases)
+    if (&phase != judged) phase.steps.clear();
+  for (const auto& value : trace.values)
+    if (trace::is_floating(value.dtype)) out.was[value.storage] = value.dtype;
+  return out;
+}
+
+}  // namespace nereid::replay

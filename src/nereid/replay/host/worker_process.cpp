@@ -1,0 +1,207 @@
+#include "nereid/replay/host/worker_process.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "nereid/base/interrupt.h"
+#include "nereid/sandbox/process_times.h"
+#include "nereid/sandbox/subprocess.h"
+
+namespace nereid::replay {
+namespace {
+
+constexpr double kAnswerSeconds = 60;  // from an answer's first byte to its last
+constexpr double kSoonestLook = 0.05;  // between two looks at what a late worker has had
+
+}  // namespace
+
+Result<SharedPosition> SharedPosition::create() {
+  SharedPosition out;
+  out.fd_ = Fd(memfd_create("nereid-position", MFD_CLOEXEC));
+  if (!out.fd_.valid() || ftruncate(out.fd_.get(), 4096) != 0) return our_error("memfd: {}", strerror(errno));
+  return out;
+}
+
+Where SharedPosition::where(const trace::Trace& trace) const {
+  int32_t words[3] = {-1, -1, -1};
+  if (pread(fd_.get(), words, sizeof words, 0) != sizeof words) return {};
+  for (const auto& phase : trace.phases)
+    if (static_cast<int>(phase.kind) == words[0] && phase.call == words[1])
+      return where_is(trace, phase, words[2]);
+  return {};
+}
+
+Reply Worker::ask(const Json& request, const std::vector<int>& descriptors, Deadline deadline, double own_seconds) {
+  Reply reply;
+  if (socket_.valid() && send_message(socket_.get(), request, descriptors).ok()) {
+    wait_for_answer(reply, deadline, own_seconds);
+    if (!reply.late && !reply.interrupted) {
+      // What has begun to answer has answered, but for one that no longer is what we made it.
+      const Deadline whole = Deadline::earlier(deadline, Deadline::after(kAnswerSeconds, LimitOwner::kCandidate));
+      bool late = false;
+      auto answer = receive_message(socket_.get(), whole, &late);
+      if (answer.ok()) {
+        reply.answer = std::move(answer).value();
+        return reply;
+      }
+      reply.interrupted = answer.error().blame == Blame::kInterrupted;
+      if (late) reply.late = whole.owner();
+    }
+  }
+  reply.status = end();
+  return reply;
+}
+
+void Worker::wait_for_answer(Reply& reply, Deadline deadline, double own_seconds) const {
+  const Stopwatch watch;
+  const auto before = own_seconds > 0 ? sandbox::times_of(process()) : std::nullopt;
+  Deadline look = own_seconds > 0 ? Deadline::after(own_seconds, LimitOwner::kCandidate) : Deadline::never();
+  for (;;) {
+    pollfd waiting[2] = {{socket_.get(), POLLIN, 0}, {interrupt_fd(), POLLIN, 0}};
+    const int ready = ::poll(waiting, 2, Deadline::earlier(deadline, look).poll_milliseconds());
+    if (ready < 0 && errno == EINTR) continue;
+    if (waiting[0].revents != 0) return;
+    reply.interrupted = waiting[1].revents != 0;
+    if (reply.interrupted) return;
+    if (deadline.passed()) reply.late = deadline.owner();
+    if (reply.late) return;
+    if (!look.passed()) continue;
+    auto times = before ? sandbox::times_of(process()) : std::nullopt;
+    if (times) times->processor -= before->processor, times->waited -= before->waited;
+    const double wall = watch.seconds(), left = own_seconds - sandbox::seconds_at_work(wall, times);
+    if (left <= 0 || wall >= kMostStretch * own_seconds) reply.late = LimitOwner::kCandidate;
+    if (reply.late) return;
+    look = Deadline::after(std::max(left, kSoonestLook), LimitOwner::kCandidate);
+  }
+}
+
+class ForkedWorker : public Worker {
+ public:
+  ForkedWorker(std::weak_ptr<ForkServer> server, Fd socket, SharedPosition position, pid_t pid)
+      : Worker(std::move(socket), std::move(position)), server_(std::move(server)), pid_(pid) {}
+  ~ForkedWorker() override { end(/*orderly=*/true); }
+
+ protected:
+  int end() override { return end(/*orderly=*/false); }
+  pid_t process() const override { return pid_; }
+
+ private:
+  int end(bool orderly) {
+    if (pid_ == 0) return status_;
+    close_socket();
+    const auto pid = std::exchange(pid_, 0);
+    const auto server = server_.lock();
+    if (!server) return status_;  // gone, with all its workers
+    const auto answer = server->ask({{"end", pid}, {"orderly", orderly}});
+    if (answer.ok()) status_ = answer->value("status", 0);
+    return status_;
+  }
+
+  std::weak_ptr<ForkServer> server_;
+  pid_t pid_;
+  int status_ = 0;
+};
+
+Result<std::shared_ptr<ForkServer>> ForkServer::start(const std::string& program, bool jail,
+                                                      const std::vector<std::string>& more) {
+  NEREID_TRY(auto ends, make_socket_pair());
+  std::vector<std::string> words{program, "--serve"};
+  if (!jail) words.push_back("--no-jail");
+  words.insert(words.end(), more.begin(), more.end());
+  auto environment = sandbox::own_environment();
+  environment.emplace_back(sandbox::kHugeHeap);
+  NEREID_TRY(const auto pid, sandbox::spawn({.words = words,
+                                             .environment = std::move(environment),
+                                             .descriptors = {{ends.second.get(), 3}, {2, 2}},
+                                             .own_session = true}));
+  ends.second.reset();
+  std::shared_ptr<ForkServer> server(new ForkServer(std::move(ends.first), pid));
+  NEREID_TRY_STATUS(server->wait_ready());
+  return server;
+}
+
+ForkServer::~ForkServer() {
+  socket_.reset();
+  kill(pid_, SIGKILL);
+  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+// The server says when it is warm, or why it cannot serve.
+Status ForkServer::wait_ready() {
+  NEREID_TRY(const Message hello, receive_message(socket_.get(), Deadline::after(120)));
+  if (hello.document.contains("error"))
+    return our_error("the replay server: {}", hello.document["error"].dump());
+  walls_ = hello.document.value("walls", "");
+  return ok_status();
+}
+
+Result<Json> ForkServer::ask(const Json& request, const std::vector<int>& descriptors) {
+  std::lock_guard lock(mutex_);
+  if (lost_) return our_error("the replay server is lost");
+  const Status sent = send_message(socket_.get(), request, descriptors);
+  lost_ = !sent.ok();
+  NEREID_TRY_STATUS(sent);
+  auto received = receive_message(socket_.get(), Deadline::after(60));
+  lost_ = !received.ok();
+  NEREID_TRY(Message answer, std::move(received));
+  if (answer.document.contains("error"))
+    return our_error("the replay server: {}", answer.document["error"].dump());
+  return std::move(answer.document);
+}
+
+Result<std::shared_ptr<Worker>> ForkServer::fork(const char* role, int threads) {
+  NEREID_TRY(auto ends, make_socket_pair());
+  NEREID_TRY(auto position, SharedPosition::create());
+  NEREID_TRY(const Json answer, ask({{"fork", role}, {"threads", threads}}, {ends.second.get()}));
+  return std::shared_ptr<Worker>(std::make_shared<ForkedWorker>(
+      shared_from_this(), std::move(ends.first), std::move(position), answer.at("pid").get<pid_t>()));
+}
+
+Result<std::shared_ptr<Worker>> ForkServer::worker(const std::string& role, int threads, bool again) {
+  if (!again) return fork(role.c_str(), threads);
+  Idle taken{nullptr, role, threads, 0};
+  {
+    std::lock_guard lock(idle_mutex_);
+    for (auto it = idle_.begin(); it != idle_.end(); ++it)
+      if (it->threads == threads && it->role == role) {
+        taken = std::move(*it);
+        idle_.erase(it);
+        break;
+      }
+  }
+  if (!taken.worker) {
+    NEREID_TRY(taken.worker, fork(role.c_str(), threads));
+  }
+  ++taken.sessions;
+  Worker* worker = taken.worker.get();
+  // It comes back by itself while the server lives; idle workers do not keep the server alive.
+  return std::shared_ptr<Worker>(worker, [self = weak_from_this(), taken](Worker*) mutable {
+    if (auto server = self.lock()) server->give_back(std::move(taken));
+    taken.worker.reset();
+  });
+}
+
+void ForkServer::give_back(Idle back) {
+  constexpr int kMostSessions = 256;  // so that nothing in it grows for ever
+  if (!back.worker->alive() || back.sessions >= kMostSessions) return;
+  if (!back.worker->ask({{"do", "forget"}}, {}, Deadline::after(10)).answer) return;
+  std::lock_guard lock(idle_mutex_);
+  idle_.push_back(std::move(back));
+}
+
+std::string describe_end(int status) {
+  if (WIFSIGNALED(status))
+    return fmt::format("signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
+  return fmt::format("exit status {}", WEXITSTATUS(status));
+}
+
+}  // namespace nereid::replay

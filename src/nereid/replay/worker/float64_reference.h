@@ -1,0 +1,61 @@
+// The reference's judged forward told again under other arithmetic: the truth that answers are measured by.
+#pragma once
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "nereid/replay/host/lift.h"
+#include "nereid/replay/worker/machine.h"
+#include "nereid/replay/worker/replay.h"
+
+namespace nereid::replay {
+
+// What a replay gave for a value, to be kept beyond its next run. No copy where the forward made it and
+// nothing larger than it would be kept.
+at::Tensor taken(Replay& replay, trace::ValueId value);
+
+// How inputs and state are changed before they are retold.
+struct Change {
+  std::optional<at::Generator> nudge = {};        // by half an ulp either way
+  // 16 bits and less are exact as they come in: inputs move by half an ulp of float32 at most, and `rounding`
+  // draws the error of rounding anew (`add_rounding_noise`).
+  bool coarse = false;
+  // Of what operators make, up or down (`round_by_chance`). What they take a mean of is moved by half an ulp
+  // besides: of rows that are all one number the mean is that number, exactly, in float64 alone.
+  std::optional<at::Generator> rounding = {};
+  Replay::Exchange exchange = {};                 // of operands, where nothing else exchanges them
+  Replay::Watcher watch = {};                     // likewise, of results
+  std::optional<double> nan = {}, infinity = {};  // what stands for a NaN, and for an infinity with its sign
+};
+
+// Lifted to float64 or in its own dtype. Holds no tensors between runs.
+class Retelling {
+ public:
+  // `watched`: see ProgramOptions. Throws Failed where some step cannot be prepared so.
+  Retelling(Lifted lifted, std::vector<trace::ValueId> watched, Machine& machine);
+
+  // Runs from the state that `own` begins its judged forward with; floating-point state and inputs are
+  // changed first, and go after their last use.
+  std::vector<at::Tensor> run(Replay& own, const RunOptions& options,
+                              const std::vector<trace::ValueId>& outputs, Change change);
+
+  const Footprint& footprint() const { return program_->footprint(); }
+  const trace::Trace& trace() const { return lifted_.trace; }
+
+ private:
+  static trace::DType real_of(trace::DType type);
+  c10::Storage converted(Replay& own, trace::StorageId id, Change& change) const;
+  void round_on_the_way(at::Generator generator, bool coarse);
+  bool takes_mean_of(int step, trace::ValueId value) const;
+
+  Lifted lifted_;
+  Machine& machine_;
+  std::unique_ptr<const Program> program_;
+  std::unique_ptr<Replay> replay_;
+};
+
+}  // namespace nereid::replay

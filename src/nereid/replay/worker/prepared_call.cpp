@@ -1,0 +1,517 @@
+#include "nereid/replay/worker/prepared_call.h"
+
+#include <ATen/core/ivalue.h>
+#include <c10/core/Scalar.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <span>
+
+#include "nereid/trace/allowed_ops.h"
+#include "nereid/replay/worker/operators.h"
+#include "nereid/replay/worker/types.h"
+
+namespace nereid::replay {
+namespace {
+
+using c10::IValue;
+using c10::TypeKind;
+using trace::Arg;
+
+int64_t named_number(const trace::Named& named) {
+  if (named.kind == "dtype") {
+    const auto type = trace::dtype_from_string(named.name);
+    if (!type) refuse(fmt::format("the dtype '{}'", named.name));
+    return static_cast<int64_t>(scalar_type(*type));
+  }
+  if (named.kind == "layout" && named.name == "strided") return static_cast<int64_t>(c10::Layout::Strided);
+  if (named.kind == "memory_format") {
+    if (named.name == "contiguous_format") return static_cast<int64_t>(c10::MemoryFormat::Contiguous);
+    if (named.name == "preserve_format") return static_cast<int64_t>(c10::MemoryFormat::Preserve);
+    if (named.name == "channels_last") return static_cast<int64_t>(c10::MemoryFormat::ChannelsLast);
+    if (named.name == "channels_last_3d") return static_cast<int64_t>(c10::MemoryFormat::ChannelsLast3d);
+  }
+  refuse(fmt::format("the {} '{}'", named.kind, named.name));
+}
+
+std::optional<c10::Scalar> as_scalar(const Arg& arg) {
+  if (const auto* b = std::get_if<bool>(&arg.node)) return c10::Scalar(*b);
+  if (const auto* i = std::get_if<int64_t>(&arg.node)) return c10::Scalar(*i);
+  if (const auto* d = std::get_if<double>(&arg.node)) return c10::Scalar(*d);
+  if (const auto* c = std::get_if<std::complex<double>>(&arg.node))
+    return c10::Scalar(c10::complex<double>(*c));
+  return std::nullopt;
+}
+
+const char* kind_of(const Arg& arg) {
+  static constexpr const char* kNames[] = {
+      "None",     "a bool",        "an integer", "a float", "a complex number", "text",
+      "a tensor", "a named value", "a list",     "a dict",  "an opaque object"};
+  return kNames[arg.node.index()];
+}
+
+// The base operators that allocate and write nothing, and those that look at a tensor's shape alone.
+constexpr std::string_view kAllocators[] = {"empty",     "empty_strided",     "empty_like",
+                                            "new_empty", "new_empty_strided", "empty_permuted"};
+constexpr std::string_view kShapeReaders[] = {"empty_like",   "new_empty", "new_empty_strided", "zeros_like",
+                                              "ones_like",    "full_like", "rand_like",         "randn_like",
+                                              "randint_like", "new_zeros", "new_ones",          "new_full"};
+bool one_of(std::string_view name, std::span<const std::string_view> names) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+// Rounds a float64 tensor to the ten mantissa bits of TF32: half away from zero, as the conversion to TF32 does,
+// or towards zero, as tensor cores do that are given a float32.
+at::Tensor rounded_to_tf32(const at::Tensor& tensor, bool truncated) {
+  const auto bits = tensor.contiguous().view(c10::kLong).add(truncated ? 0 : int64_t{1} << 41);
+  const auto rounded = bits.bitwise_and(~((int64_t{1} << 42) - 1)).view(c10::kDouble);
+  return at::where(at::isfinite(tensor), rounded, tensor);
+}
+
+}  // namespace
+
+// Converts arguments by the schema's types, noting where tensors go.
+class CallFrame::Builder {
+ public:
+  Builder(CallFrame& frame, const trace::Trace& trace, const Machine& machine)
+      : frame_(frame), trace_(trace), machine_(machine) {}
+
+  void argument(const c10::Argument& schema, const Arg* given) {
+    index_ = frame_.arguments_.size();
+    writes_ = (schema.alias_info() && schema.alias_info()->isWrite()) ||
+              (updates_statistics_ && (schema.name() == "running_mean" || schema.name() == "running_var"));
+    words_ = is_word(*schema.real_type());
+    if (schema.name() == "pin_memory") given = nullptr;  // only speed
+    if (!given) {
+      if (!schema.default_value() && schema.type()->kind() != TypeKind::OptionalType)
+        refuse(fmt::format("the argument '{}' is missing", schema.name()));
+      frame_.arguments_.push_back(schema.default_value().value_or(IValue()));
+      return;
+    }
+    try {
+      frame_.arguments_.push_back(convert(*given, *schema.type(), schema));
+    } catch (const Failed& failed) {
+      throw Failed(failed.kind, fmt::format("argument '{}': {}", schema.name(), failed.what()));
+    }
+  }
+
+  // Norms write their running statistics while they train, which their schema doesn't say.
+  void updates_statistics(bool updates) { updates_statistics_ = updates; }
+
+  void result(const Arg& result, size_t returns) {
+    if (returns == 1) return one_result(result, 0);
+    const auto* list = std::get_if<trace::List>(&result.node);
+    if (returns == 0) return;
+    if (!list || list->items.size() != returns) refuse(fmt::format("{} results expected", returns));
+    for (size_t i = 0; i < returns; ++i) one_result(list->items[i], i);
+  }
+
+ private:
+  void one_result(const Arg& result, size_t position) {
+    if (const auto* ref = std::get_if<trace::TensorRef>(&result.node)) add_result({position, -1, ref->value});
+    if (const auto* list = std::get_if<trace::List>(&result.node))
+      for (size_t i = 0; i < list->items.size(); ++i)
+        if (const auto* item = std::get_if<trace::TensorRef>(&list->items[i].node))
+          add_result({position, static_cast<int64_t>(i), item->value});
+  }
+
+  // A result that lives in an argument's storage is made from that storage when it is wanted.
+  void add_result(ResultSlot slot) {
+    frame_.results_.push_back(slot.value);
+    const auto storage = trace_.values[slot.value].storage;
+    const auto shares = [&](trace::ValueId read) { return trace_.values[read].storage == storage; };
+    if (std::ranges::none_of(frame_.reads_, shares) && std::ranges::none_of(frame_.writes_, shares)) {
+      frame_.result_slots_.push_back(slot);
+      frame_.bound_results_.push_back(slot.value);
+    }
+  }
+
+  void note_tensor(trace::ValueId value) {
+    frame_.reads_.push_back(value);
+    if (writes_) frame_.writes_.push_back(value);
+  }
+
+  IValue convert(const Arg& arg, const c10::Type& type, const c10::Argument& schema) {
+    const bool none = std::holds_alternative<trace::None>(arg.node);
+    switch (type.kind()) {
+      case TypeKind::OptionalType:
+        return none ? IValue() : convert(arg, *type.castRaw<c10::OptionalType>()->getElementType(), schema);
+      case TypeKind::TensorType:
+        return tensor(arg);
+      case TypeKind::ListType:
+        return list(arg, *type.castRaw<c10::ListType>()->getElementType(), schema);
+      case TypeKind::NumberType:
+        if (const auto scalar = as_scalar(arg)) return *scalar;
+        break;
+      case TypeKind::IntType:
+      case TypeKind::SymIntType:
+        if (const auto* i = std::get_if<int64_t>(&arg.node); i && !words_) return *i;
+        if (const auto* b = std::get_if<bool>(&arg.node); b && !words_) return int64_t{*b};
+        if (const auto* named = std::get_if<trace::Named>(&arg.node)) return named_number(*named);
+        break;
+      case TypeKind::FloatType:
+      case TypeKind::SymFloatType:
+        if (const auto scalar = as_scalar(arg); scalar && !scalar->isComplex()) return scalar->toDouble();
+        break;
+      case TypeKind::BoolType:
+      case TypeKind::SymBoolType:
+        if (const auto* b = std::get_if<bool>(&arg.node)) return *b;
+        if (const auto* i = std::get_if<int64_t>(&arg.node)) return *i != 0;
+        break;
+      case TypeKind::StringType:
+        if (const auto* text = std::get_if<trace::Text>(&arg.node)) return text->text;
+        break;
+      case TypeKind::DeviceObjType:
+        if (const auto* named = std::get_if<trace::Named>(&arg.node); named && named->kind == "device")
+          return device(named->name);
+        break;
+      case TypeKind::GeneratorType:
+        if (const auto* named = std::get_if<trace::Named>(&arg.node); named && named->kind == "generator") {
+          frame_.generators_.push_back({index_, named->name});
+          return IValue();
+        }
+        if (none) return IValue();
+        break;
+      default:
+        break;
+    }
+    refuse(fmt::format("expected {}, got {}", words_ ? "a name" : type.str(), kind_of(arg)));
+  }
+
+  // A dtype, a layout or a memory format: an integer to the dispatcher, which PyTorch takes for one of them
+  // unseen.
+  static bool is_word(const c10::Type& type) {
+    if (type.kind() == TypeKind::OptionalType)
+      return is_word(*type.castRaw<c10::OptionalType>()->getElementType());
+    return type.kind() == TypeKind::ScalarTypeType || type.kind() == TypeKind::LayoutType ||
+           type.kind() == TypeKind::MemoryFormatType;
+  }
+
+  c10::Device device(const std::string& name) const {
+    const auto type = name.substr(0, name.find(':'));
+    if (type == "cuda") return machine_.device(trace::Device::kCuda);
+    if (type == "cpu") return machine_.device(trace::Device::kCpu);
+    refuse(fmt::format("the device '{}'", name));
+  }
+
+  IValue tensor(const Arg& arg) {
+    if (const auto* ref = std::get_if<trace::TensorRef>(&arg.node)) {
+      frame_.tensors_.push_back({TensorSlot::Shape::kOne, index_, {ref->value}});
+      note_tensor(ref->value);
+      return IValue();
+    }
+    if (std::holds_alternative<trace::None>(arg.node)) return at::Tensor();
+    if (const auto scalar = as_scalar(arg)) {  // x + 2: a number that takes part in promotion as a number
+      auto number = at::scalar_tensor(*scalar, at::TensorOptions().dtype(scalar->type()));
+      number.unsafeGetTensorImpl()->set_wrapped_number(true);
+      return number;
+    }
+    refuse(fmt::format("expected Tensor, got {}", kind_of(arg)));
+  }
+
+  IValue list(const Arg& arg, const c10::Type& element, const c10::Argument& schema) {
+    const auto* items = std::get_if<trace::List>(&arg.node);
+    switch (element.kind()) {
+      case TypeKind::TensorType:
+        return tensors(items, TensorSlot::Shape::kList, arg);
+      case TypeKind::OptionalType:
+        if (element.castRaw<c10::OptionalType>()->getElementType()->kind() == TypeKind::TensorType)
+          return tensors(items, TensorSlot::Shape::kOptionalList, arg);
+        break;
+      case TypeKind::IntType:
+      case TypeKind::SymIntType:
+        return numbers<int64_t>(items, arg, element, schema, &IValue::toInt);
+      case TypeKind::FloatType:
+      case TypeKind::SymFloatType:
+        return numbers<double>(items, arg, element, schema, &IValue::toDouble);
+      case TypeKind::BoolType:
+        return numbers<bool>(items, arg, element, schema, &IValue::toBool);
+      case TypeKind::NumberType:
+        return numbers<c10::Scalar>(items, arg, element, schema, &IValue::toScalar);
+      default:
+        break;
+    }
+    refuse(fmt::format("lists of {}", element.str()));
+  }
+
+  // int[2] may be given as one integer.
+  template <typename T, typename Get>
+  IValue numbers(const trace::List* items, const Arg& arg, const c10::Type& element,
+                 const c10::Argument& schema, Get get) {
+    c10::List<T> out;
+    if (items)
+      for (const auto& item : items->items) out.push_back((convert(item, element, schema).*get)());
+    else
+      for (int i = 0; i < std::clamp(schema.N().value_or(1), 1, 16); ++i)
+        out.push_back((convert(arg, element, schema).*get)());
+    return IValue(std::move(out));
+  }
+
+  IValue tensors(const trace::List* items, TensorSlot::Shape shape, const Arg& arg) {
+    if (!items) refuse(fmt::format("expected a list of tensors, got {}", kind_of(arg)));
+    TensorSlot slot{shape, index_, {}};
+    for (const auto& item : items->items) {
+      const auto* ref = std::get_if<trace::TensorRef>(&item.node);
+      if (!ref &&
+          !(shape == TensorSlot::Shape::kOptionalList && std::holds_alternative<trace::None>(item.node)))
+        refuse(fmt::format("expected Tensor in a list, got {}", kind_of(item)));
+      slot.values.push_back(ref ? ref->value : -1);
+      if (ref) note_tensor(ref->value);
+    }
+    frame_.tensors_.push_back(std::move(slot));
+    return IValue();
+  }
+
+  CallFrame& frame_;
+  const trace::Trace& trace_;
+  const Machine& machine_;
+  size_t index_ = 0;
+  bool writes_ = false, updates_statistics_ = true, words_ = false;
+};
+
+CallFrame::GeneratorState CallFrame::generator_state(const std::string& op, const trace::Call& call) {
+  const auto* number = call.args.empty() ? nullptr : std::get_if<int64_t>(&call.args[0].node);
+  if (!number) refuse(fmt::format("{} expects an integer", op));
+  const auto* named = call.args.size() > 1 ? std::get_if<trace::Named>(&call.args[1].node) : nullptr;
+  return {op == "nereid::save_generator", *number, named ? named->name : ""};
+}
+
+CallFrame CallFrame::prepare(const trace::Call& call, const trace::Trace& trace, const Machine& machine) {
+  CallFrame frame;
+  std::string op = call.op;
+  // How `lift` marks a call: "nereid::draw_f32 aten::normal_", "nereid::tf32 aten::mm", "nereid::doubt
+  // aten::mm".
+  if (const auto space = op.find(' '); space != op.npos) {
+    const auto mark = op.substr(0, space);
+    op = op.substr(space + 1);
+    if (mark == "nereid::tf32" || mark == "nereid::tf32_truncated")
+      frame.tf32_ = true, frame.tf32_truncated_ = mark == "nereid::tf32_truncated";
+    else if (mark == "nereid::doubt")
+      frame.doubt_ = true;
+    else if (const auto type =
+                 trace::dtype_from_string(mark.substr(std::min(mark.size(), strlen("nereid::draw_")))))
+      frame.draws_in_ = scalar_type(*type);
+  }
+  Builder builder(frame, trace, machine);
+  if (op.starts_with("nereid::")) {
+    if (op == "nereid::manual_seed") {
+      const auto* seed = call.args.empty() ? nullptr : std::get_if<int64_t>(&call.args[0].node);
+      if (!seed) refuse("nereid::manual_seed expects an integer");
+      frame.seed_ = static_cast<uint64_t>(*seed);
+      frame.random_ = true;
+    } else if (op == "nereid::save_generator" || op == "nereid::restore_generator") {
+      frame.state_ = generator_state(op, call);
+      frame.random_ = true;
+    } else if (op == "nereid::constant") {
+      frame.results_ = trace::tensors_in(call.result);
+    } else if (op != "nereid::flatten_rnn_weights") {
+      refuse(fmt::format("unknown operator {}", op));
+    }
+    return frame;
+  }
+
+  const auto dot = op.find('.');
+  const std::string name = op.substr(0, dot), overload = dot == op.npos ? "" : op.substr(dot + 1);
+  if (!name.starts_with("aten::")) refuse(fmt::format("{} is no ATen operator", op));
+  const std::string base = name.substr(strlen("aten::"));
+  const auto handle = c10::Dispatcher::singleton().findSchema({name, overload});
+  if (!handle) refuse(fmt::format("unknown operator {}", op));
+  frame.op_ = *handle;
+  frame.only_metadata_ = handle->hasTag(at::Tag::inplace_view);
+  if (!frame.only_metadata_ && !trace::is_allowed(base)) refuse(fmt::format("{} is not run by a replay", op));
+  frame.random_ = handle->hasTag(at::Tag::nondeterministic_seeded);
+  frame.allocates_ = one_of(base, kAllocators);
+
+  const auto& schema = handle->schema();
+  if (call.args.size() > schema.arguments().size()) refuse(fmt::format("too many arguments for {}", op));
+  for (const auto& [key, value] : call.kwargs)
+    if (!schema.argumentIndexWithName(key)) refuse(fmt::format("{} has no argument '{}'", op, key));
+  const GivenArguments given(schema, call, trace);
+  for (size_t i = 0; i < schema.arguments().size(); ++i) {
+    const auto& argument = schema.arguments()[i].name();
+    const auto* arg = given.at(i);
+    const auto* flag = arg ? std::get_if<bool>(&arg->node) : nullptr;
+    if (flag && (argument == "training" || argument == "use_input_stats")) builder.updates_statistics(*flag);
+  }
+  for (size_t i = 0; i < schema.arguments().size(); ++i) builder.argument(schema.arguments()[i], given.at(i));
+  check_sizes(base, given);
+  frame.within_ = numbers_within(base, given);
+  builder.result(call.result, schema.returns().size());
+  if (frame.only_metadata_ && !frame.result_slots_.empty())
+    refuse(fmt::format("{} of a tensor that is none of its arguments", op));
+  if (one_of(base, kShapeReaders)) frame.shape_only_ = true;
+  return frame;
+}
+
+void CallFrame::run(Operands& operands) const {
+  // Nothing of it is data, and values are made from their storages: the operator itself (set_, resize_) never
+  // runs.
+  if (only_metadata_) return;
+  if (seed_) return operands.seed(*seed_);
+  if (state_) {
+    if (state_->save) return operands.save_generator(state_->number, state_->generator);
+    return operands.restore_generator(state_->number, state_->generator);
+  }
+  if (!op_) return;
+  torch::jit::Stack stack(arguments_);
+  for (const auto& slot : tensors_) {
+    const auto operand = [&](trace::ValueId value) {
+      auto tensor = operands.operand(value, shape_only_);
+      const bool contracted = tf32_ && tensor.scalar_type() == c10::kDouble && is_contracted(slot.argument);
+      return contracted ? rounded_to_tf32(tensor, tf32_truncated_) : tensor;
+    };
+    if (slot.shape == TensorSlot::Shape::kOne) {
+      stack[slot.argument] = operand(slot.values[0]);
+    } else if (slot.shape == TensorSlot::Shape::kList) {
+      c10::List<at::Tensor> list;
+      for (const auto value : slot.values) list.push_back(operand(value));
+      stack[slot.argument] = std::move(list);
+    } else {
+      c10::List<std::optional<at::Tensor>> list;
+      for (const auto value : slot.values)
+        list.push_back(value < 0 ? std::nullopt : std::optional(operand(value)));
+      stack[slot.argument] = std::move(list);
+    }
+  }
+  for (const auto& slot : generators_) stack[slot.argument] = operands.generator(slot.name);
+
+  if (within_) check_numbers(*within_, stack);
+  at::Tensor target;  // of a lifted draw
+  if (draws_in_ && !stack.empty() && stack[0].isTensor()) {
+    target = stack[0].toTensor();
+    stack[0] = target.to(*draws_in_);
+  }
+  const auto arguments = doubt_ ? stack : torch::jit::Stack();
+  op_->callBoxed(stack);
+  if (doubt_ && stack.size() == 1 && stack[0].isTensor()) {
+    auto result = stack[0].toTensor();
+    spoil_doubtful(arguments, result);
+    stack[0] = std::move(result);
+  }
+  if (target.defined()) target.copy_(stack.at(0).toTensor());
+
+  for (const auto& slot : result_slots_) {
+    if (slot.position >= stack.size())
+      throw Failed(Failure::Kind::kRaised, "fewer results than the trace says");
+    auto& returned = stack[slot.position];
+    // Taken off the stack: what nobody else holds becomes the value as it is, without a copy.
+    at::Tensor tensor;
+    if (slot.item < 0 && returned.isTensor()) {
+      tensor = std::move(returned).toTensor();
+    } else if (slot.item >= 0 && returned.isTensorList()) {
+      const auto list = returned.toTensorList();
+      if (slot.item < static_cast<int64_t>(list.size())) tensor = list.extract(slot.item);
+    }
+    // Some operators leave out on one machine what they return on another, unasked: whoever reads it fails
+    // then.
+    if (tensor.defined()) operands.bind(slot.value, std::move(tensor));
+  }
+}
+
+const c10::IValue* CallFrame::argument(const torch::jit::Stack& arguments, std::string_view name) const {
+  const auto index = op_->schema().argumentIndexWithName(name);
+  return index ? &arguments[static_cast<size_t>(*index)] : nullptr;
+}
+
+// NaN for rows whose query is no number, or of whose scores one is none: PyTorch has zeros for them here and NaN there.
+// Where that is of keys or values that a mask hides, or a score overflows on its way, or all of a row are minus infinity,
+// right kernels have numbers as well as NaN: what is NaN becomes a number there, and a number NaN.
+void CallFrame::spoil_attention(const torch::jit::Stack& arguments, at::Tensor& result) const {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  constexpr int64_t kMostScores = int64_t{1} << 26;
+  const auto query = argument(arguments, "query")->toTensor();
+  auto key = argument(arguments, "key")->toTensor(), value = argument(arguments, "value")->toTensor();
+  result = result.masked_fill(query.isfinite().logical_not().any(-1, true), kNan);
+  if (query.numel() / query.size(-1) * key.size(-2) > kMostScores) return;
+  if (query.dim() > 2 && key.size(-3) != query.size(-3))
+    for (at::Tensor* shared : {&key, &value}) *shared = shared->repeat_interleave(query.size(-3) / shared->size(-3), shared->dim() - 3);
+  const auto size = [](const at::Tensor& tensor) { return tensor.abs().nan_to_num(0, 0, 0); };
+  const auto scores = query.matmul(key.transpose(-2, -1));
+  const auto overflows = size(query).matmul(size(key).transpose(-2, -1)).gt(0.99 * std::numeric_limits<float>::max());
+  const auto odd = scores.isnan();
+
+  const auto *mask = argument(arguments, "attn_mask"), *causal = argument(arguments, "is_causal");
+  constexpr double kLowest = -std::numeric_limits<double>::infinity();
+  auto hidden = at::zeros(scores.sizes(), scores.options().dtype(c10::kBool));
+  if (causal != nullptr && causal->toBool()) hidden = at::ones(scores.sizes(), hidden.options()).triu(1);
+  if (mask != nullptr && mask->isTensor()) {
+    const auto given = mask->toTensor();
+    hidden = hidden.logical_or(given.scalar_type() == c10::kBool ? given.logical_not() : given.eq(kLowest));
+  }
+  const auto seen = hidden.logical_not();
+  const auto flip = [&](const at::Tensor& where) {
+    const auto lost = result.isnan();
+    result = result.masked_fill(where.logical_and(lost.logical_not()), kNan).masked_fill(where.logical_and(lost), 0);
+  };
+  const auto spoilt = odd.logical_and(seen).any(-1, true);
+  result = result.masked_fill(spoilt, kNan);
+  const auto none_left = hidden.logical_or(scores.eq(kLowest)).all(-1, true);
+  // A mask that is added makes NaN of infinity.
+  const auto either = odd.logical_or(scores.eq(-kLowest)).logical_and(hidden).logical_or(overflows).any(-1, true).logical_or(none_left);
+  flip(either.logical_and(spoilt.logical_not()));
+  if (!hidden.any().item().toBool()) return;
+  const auto odd_values = value.isfinite().logical_not().to(c10::kDouble);
+  const auto beside = [&](const at::Tensor& keys) { return keys.to(c10::kDouble).matmul(odd_values).gt(0); };
+  result = result.masked_fill(beside(seen), kNan);
+  flip(beside(hidden).logical_and(beside(seen).logical_not()).logical_and(spoilt.logical_or(either).logical_not()));
+}
+
+void CallFrame::spoil_doubtful(const torch::jit::Stack& arguments, at::Tensor& result) const {
+  if (result.scalar_type() != c10::kDouble || result.numel() == 0) return;
+  const auto& name = op_->schema().name();
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  if (name == "aten::scaled_dot_product_attention") {
+    spoil_attention(arguments, result);
+    return;
+  }
+  constexpr double kNearly = 0.99 * std::numeric_limits<float>::max();
+  // Squares are summed: PyTorch does so in float64 on the CPU and in float32 elsewhere.
+  if (name == "aten::std" || name == "aten::var" || name == "aten::linalg_vector_norm") {
+    auto squares = name == "aten::var" ? result : result.square();
+    if (name != "aten::linalg_vector_norm")
+      squares = squares.mul(static_cast<double>(argument(arguments, "self")->toTensor().numel()) / static_cast<double>(result.numel()));
+    result = result.masked_fill(squares.gt(kNearly).logical_and(result.isfinite()), kNan);
+    if (name == "aten::linalg_vector_norm") return;
+    // Of equal numbers the deviation is 0 where their mean is not rounded.
+    const auto *over = argument(arguments, "dim"), *keep = argument(arguments, "keepdim");
+    const auto largest = argument(arguments, "self")->toTensor().abs().amax(
+        over != nullptr && over->isIntList() ? over->toIntVector() : std::vector<int64_t>(), keep != nullptr && keep->toBool());
+    result = result.masked_fill(result.eq(0).logical_and(largest.gt(0)), kNan);
+    return;
+  }
+  auto sizes = arguments;
+  for (auto& each : sizes)
+    if (each.isTensor() && each.toTensor().scalar_type() == c10::kDouble) each = each.toTensor().abs();
+  op_->callBoxed(sizes);
+  auto total = sizes[0].toTensor();
+  const auto* summed = argument(arguments, "self");
+  if (name == "aten::mean" && summed != nullptr)
+    total = total.mul(static_cast<double>(summed->toTensor().numel()) / static_cast<double>(result.numel()));
+  // An infinite term makes its sum infinite in every order.
+  result = result.masked_fill(total.gt(kNearly).logical_and(total.isfinite()), kNan);
+
+  const auto *weights = argument(arguments, "weight"), *groups = argument(arguments, "groups"),
+             *transposed = argument(arguments, "transposed");
+  const bool classes = transposed != nullptr ? transposed->toBool() : name.starts_with("aten::conv_transpose");
+  if (!classes || weights == nullptr || groups == nullptr) return;
+  const auto weight = weights->toTensor();  // [in, out / groups, taps...]
+  const auto group = groups->toInt();
+  const auto odd = weight.isfinite().logical_not().reshape(
+      {group, weight.size(0) / group, weight.size(1), weight.numel() / (weight.size(0) * weight.size(1))});
+  std::vector<int64_t> channels(static_cast<size_t>(weight.dim() - 1), 1);
+  channels[0] = group * weight.size(1);
+  const auto spoilt = odd.any(3).any(1).reshape(channels);
+  // [out, 1...] beside [batch, out, places...], or [out, places...]
+  result = result.masked_fill(spoilt, kNan);
+}
+
+// A contraction's factors; what is added to the product is not rounded.
+bool CallFrame::is_contracted(size_t argument) const {
+  const auto& name = op_->schema().arguments()[argument].name();
+  const auto& op = op_->schema().name();
+  const bool adds_self = op.find("add") != op.npos;  // addmm, baddbmm, addmv, addbmm
+  return name != "bias" && !(adds_self && name == "self") && name != "hx" && name != "attn_mask";
+}
+
+}  // namespace nereid::replay

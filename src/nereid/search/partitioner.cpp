@@ -1,0 +1,512 @@
+#include "nereid/search/partitioner.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <set>
+#include <unordered_set>
+
+#include "nereid/render/subgraph_source.h"
+#include "nereid/render/idiomatic_torch.h"
+#include "nereid/render/python_text.h"
+#include "nereid/render/canonicalize.h"
+#include "nereid/trace/access.h"
+#include "nereid/trace/op_class.h"
+
+namespace nereid::search {
+namespace {
+
+using trace::ValueId;
+
+constexpr size_t kMostJoined = 8;  // steps that are one node, because one writes in place what another made
+
+template <typename F>
+void each_node(const Nodes& set, F f) {
+  for (size_t n = set._Find_first(); n < kMostNodes; n = set._Find_next(n)) f(n);
+}
+
+void add_once(std::vector<ValueId>& list, ValueId id) {
+  if (std::find(list.begin(), list.end(), id) == list.end()) list.push_back(id);
+}
+
+// How Python reaches what is there before forward: arguments and state.
+std::map<trace::StorageId, std::pair<std::string, ValueId>> leaves_of(const trace::Trace& trace,
+                                                                      const trace::Phase& forward) {
+  std::map<trace::StorageId, std::pair<std::string, ValueId>> leaves;
+  const auto storage = [&](ValueId id) { return trace.values[static_cast<size_t>(id)].storage; };
+  const std::function<void(const trace::Arg&, const std::string&)> walk = [&](const trace::Arg& arg,
+                                                                              const std::string& text) {
+    if (const auto* ref = std::get_if<trace::TensorRef>(&arg.node))
+      leaves.emplace(storage(ref->value), std::pair{text, ref->value});
+    if (const auto* list = std::get_if<trace::List>(&arg.node))
+      for (size_t i = 0; i < list->items.size(); ++i) walk(list->items[i], fmt::format("{}[{}]", text, i));
+    if (const auto* dict = std::get_if<trace::Dict>(&arg.node))
+      for (const auto& item : dict->items)
+        walk(item.second, dict->kind == trace::Dict::Kind::kDict ? fmt::format("{}[\"{}\"]", text, item.first)
+                                                                 : fmt::format("{}.{}", text, item.first));
+  };
+  walk(forward.inputs, "inputs");
+  for (const auto& state : trace.state) {
+    std::string text = "self", part;
+    for (const char c : state.name + ".") {
+      if (c != '.') {
+        part += c;
+        continue;
+      }
+      const bool number = std::all_of(part.begin(), part.end(), [](char d) { return d >= '0' && d <= '9'; });
+      text += number ? "[" + part + "]" : "." + part;
+      part.clear();
+    }
+    leaves.emplace(storage(state.value), std::pair{text, state.value});
+  }
+  return leaves;
+}
+
+// What a normalisation keeps for another mode, where it goes by its own input.
+void forget_running_statistics(trace::Call& call) {
+  if ((call.op != "aten::batch_norm" && call.op != "aten::instance_norm") || call.args.size() < 6) return;
+  const auto* by_input = std::get_if<bool>(&call.args[5].node);
+  if (by_input != nullptr && *by_input) call.args[3].node = call.args[4].node = trace::None{};
+}
+
+}  // namespace
+
+Result<Slicer> Slicer::cut(const Task& task) {
+  Slicer slicer(task);
+  NEREID_TRY_STATUS(slicer.read());
+  return slicer;
+}
+
+const trace::Call& Slicer::call(size_t step) const { return std::get<trace::Call>(forward_->steps[step]); }
+
+std::vector<bool> Slicer::reaches_output() const {
+  std::set<trace::StorageId> wanted;
+  for (const ValueId id : trace::tensors_in(forward_->output)) wanted.insert(value(id).storage);
+  std::vector<bool> reaches(forward_->steps.size(), false);
+  for (bool more = true; more;) {  // what is read may have been written by a later step, in the call before
+    more = false;
+    for (size_t i = forward_->steps.size(); i-- > 0;) {
+      if (reaches[i]) continue;
+      auto made = trace::tensors_in(call(i).result);
+      for (const ValueId id : trace::written_arguments(call(i))) made.push_back(id);
+      if (std::ranges::none_of(made, [&](ValueId id) { return wanted.contains(value(id).storage); })) continue;
+      reaches[i] = more = true;
+      for (const ValueId id : render::read_by(call(i))) wanted.insert(value(id).storage);
+    }
+  }
+  return reaches;
+}
+
+Status Slicer::read() {
+  const auto& trace = task_->trace;
+  auto forward = std::make_shared<trace::Phase>(trace.phases[static_cast<size_t>(task_->facts.judged())]);
+  for (auto& step : forward->steps) {
+    auto* call = std::get_if<trace::Call>(&step);
+    if (call == nullptr) return input_error("it launches kernels of its own");
+    forget_running_statistics(*call);
+  }
+  forward_ = std::move(forward);
+  const auto reaches = reaches_output();
+  std::set<ValueId> known;  // a view that shows all of what it is of has that one's id
+  for (size_t i = 0; i < forward_->steps.size(); ++i) {
+    if (!reaches[i]) continue;
+    const auto* call = std::get_if<trace::Call>(&forward_->steps[i]);
+    for (const ValueId id : render::read_by(*call)) known.insert(id);
+    const auto access = trace::access_of(trace, *call);
+    if (access.random || access.seeds) return input_error("{} draws random numbers", call->op);
+    if (const size_t length = render::composite_at(*forward_, i); length > 0) {
+      nodes_.emplace_back();
+      for (const size_t end = i + length; i < end; ++i) {
+        node_of_[i] = nodes_.size() - 1, nodes_.back().push_back(i);
+        for (const ValueId id : render::read_by(this->call(i))) known.insert(id);
+        for (const ValueId id : trace::tensors_in(this->call(i).result)) maker_.emplace(value(id).storage, i);
+      }
+      --i;
+      continue;
+    }
+    if (const auto written = trace::written_arguments(*call); !written.empty()) {
+      NEREID_TRY_STATUS(join(i, written));
+      continue;
+    }
+    if (trace::writes_nothing(trace, *call)) {
+      for (const ValueId id : trace::tensors_in(call->result))
+        if (known.insert(id).second) view_.emplace(id, i);
+      continue;
+    }
+    for (const ValueId id : trace::tensors_in(call->result)) maker_.emplace(value(id).storage, i);
+    node_of_[i] = nodes_.size();
+    nodes_.push_back({i});
+  }
+  const size_t count = nodes_.size();
+  if (count > kMostNodes) return input_error("it has {} steps, more than {}", count, kMostNodes);
+  before_.resize(count), after_.resize(count), ancestors_.resize(count), descendants_.resize(count);
+  for (size_t n = 0; n < count; ++n)
+    for (const ValueId id : read_by_node(n))
+      if (const auto made = maker_.find(value(id).storage); made != maker_.end()) {
+        const size_t from = node_of_.at(made->second);
+        if (from == n) continue;
+        before_[n].set(from), after_[from].set(n);
+        ancestors_[n] |= ancestors_[from];
+        ancestors_[n].set(from);
+      }
+  for (size_t n = 0; n < count; ++n) each_node(ancestors_[n], [&](size_t a) { descendants_[a].set(n); });
+  return ok_status();
+}
+
+// What writes in place, into what was made a few steps before, is one node with these.
+Status Slicer::join(size_t step, const std::vector<ValueId>& written) {
+  size_t first = nodes_.size();
+  for (const ValueId id : written) {
+    const auto made = maker_.find(value(id).storage);
+    if (made == maker_.end()) return input_error("{} writes in place", call(step).op);
+    first = std::min(first, node_of_.at(made->second));
+  }
+  std::vector<size_t> joined;
+  for (size_t n = first; n < nodes_.size(); ++n) joined.insert(joined.end(), nodes_[n].begin(), nodes_[n].end());
+  joined.push_back(step);
+  if (joined.size() > kMostJoined)
+    return input_error("{} writes in place what was made many steps before", call(step).op);
+  for (const ValueId id : trace::tensors_in(call(step).result)) maker_.emplace(value(id).storage, step);
+  for (const size_t each : joined) node_of_[each] = first;
+  nodes_.resize(first);
+  nodes_.push_back(std::move(joined));
+  return ok_status();
+}
+
+std::vector<ValueId> Slicer::read_by_node(size_t node) const {
+  std::vector<ValueId> values;
+  for (const size_t step : nodes_[node])
+    for (const ValueId id : render::read_by(call(step))) values.push_back(id);
+  return values;
+}
+
+Nodes Slicer::all() const {
+  Nodes set;
+  for (size_t n = 0; n < nodes_.size(); ++n) set.set(n);
+  return set;
+}
+
+bool Slicer::convex(const Nodes& set) const {
+  Nodes above, below;
+  each_node(set, [&](size_t n) { above |= ancestors_[n], below |= descendants_[n]; });
+  return (above & below & ~set).none();
+}
+
+std::optional<ValueId> Slicer::same_place(const std::vector<ValueId>& values, ValueId id) const {
+  const auto& v = value(id);
+  for (const ValueId each : values) {
+    const auto& other = value(each);
+    if (other.storage == v.storage && other.sizes == v.sizes && other.strides == v.strides && other.offset == v.offset)
+      return each;
+  }
+  return std::nullopt;
+}
+
+bool Slicer::may_follow(const Nodes& set, const Nodes& done) const {
+  Nodes needed;
+  each_node(set, [&](size_t n) { needed |= before_[n]; });
+  return (needed & ~(set | done)).none();
+}
+
+size_t Slicer::lines(const Nodes& set) const {
+  std::set<std::pair<std::string, int>> places;
+  each_node(set, [&](size_t n) {
+    const auto& place = call(nodes_[n].front()).place;
+    places.emplace(place.file, place.line);
+  });
+  return places.size();
+}
+
+bool Slicer::computes(size_t node) const {
+  const auto& steps = task_->facts.phases[static_cast<size_t>(task_->facts.judged())].steps;
+  return std::any_of(nodes_[node].begin(), nodes_[node].end(),
+                     [&](size_t step) { return steps[step].work != verify::Work::kFree; });
+}
+
+std::vector<size_t> Slicer::steps_of(const Nodes& set) const {
+  std::set<size_t> steps;
+  std::deque<ValueId> wanted;
+  each_node(set, [&](size_t n) {
+    steps.insert(nodes_[n].begin(), nodes_[n].end());
+    for (const ValueId id : read_by_node(n)) wanted.push_back(id);
+  });
+  // What leaves the set as a view is made by whoever wants it.
+  while (!wanted.empty()) {
+    const ValueId id = wanted.front();
+    wanted.pop_front();
+    const auto view = view_.find(id);
+    const auto made = maker_.find(value(id).storage);
+    const bool inside = made != maker_.end() && set.test(node_of_.at(made->second));
+    if (view == view_.end() || !inside || !steps.insert(view->second).second) continue;
+    for (const ValueId before : render::read_by(call(view->second))) wanted.push_back(before);
+  }
+  return {steps.begin(), steps.end()};
+}
+
+// Inputs are told as contiguous. What is read as a view that is not is taken as a view in the fragment.
+std::vector<size_t> Slicer::steps_told(const Nodes& set) const {
+  const auto own = steps_of(set);
+  std::set<size_t> steps(own.begin(), own.end());
+  std::deque<size_t> readers(own.begin(), own.end());
+  while (!readers.empty()) {
+    for (const ValueId id : render::read_by(call(readers.front()))) {
+      const auto view = view_.find(id);
+      if (view == view_.end() || render::is_contiguous(value(id)) || call(view->second).op == "aten::as_strided")
+        continue;
+      if (steps.insert(view->second).second) readers.push_back(view->second);
+    }
+    readers.pop_front();
+  }
+  return {steps.begin(), steps.end()};
+}
+
+Result<Fragment> Slicer::describe(const Nodes& set, Telling telling) const {
+  Fragment fragment{.nodes = set};
+  const auto steps = telling.views ? steps_told(set) : steps_of(set);
+  std::set<ValueId> made;
+  for (const size_t step : steps)
+    for (const ValueId id : trace::tensors_in(call(step).result)) made.insert(id);
+  for (const size_t step : steps)
+    for (const ValueId id : render::read_by(call(step)))
+      if (!made.contains(id)) add_once(fragment.inputs, id);
+  // What others read, or forward returns: the storages of the set, as their makers gave them.
+  std::set<trace::StorageId> wanted;
+  for (size_t i = 0; i < forward_->steps.size(); ++i)
+    if (node_of_.contains(i) && !std::binary_search(steps.begin(), steps.end(), i))
+      for (const ValueId id : render::read_by(call(i))) wanted.insert(value(id).storage);
+  for (const ValueId id : trace::tensors_in(forward_->output)) wanted.insert(value(id).storage);
+  each_node(set, [&](size_t n) {
+    for (const size_t step : nodes_[n])
+      for (const ValueId id : trace::tensors_in(call(step).result))
+        if (wanted.contains(value(id).storage) && !same_place(fragment.outputs, id)) add_once(fragment.outputs, id);
+  });
+  if (fragment.outputs.empty()) return input_error("nobody needs it");
+  if (fragment.inputs.empty()) return input_error("it has no inputs");
+
+  std::optional<render::CanonicalSteps> taught;
+  if (telling.taught) {
+    taught = render::canonical_steps(task_->trace, *forward_, steps);
+    // Named in the order in which they are read now, as the usual telling has them.
+    std::vector<ValueId> read;
+    for (const size_t step : taught->steps)
+      for (const ValueId id : render::read_by(std::get<trace::Call>(taught->forward.steps[step])))
+        if (std::ranges::find(fragment.inputs, id) != fragment.inputs.end()) add_once(read, id);
+    for (const ValueId id : fragment.inputs) add_once(read, id);
+    fragment.inputs = std::move(read);
+  }
+  for (const ValueId id : fragment.inputs)
+    fragment.sizes.push_back(value(id).sizes.empty() ? std::vector<int64_t>{1} : value(id).sizes);
+  if (taught) {
+    auto inputs = fragment.inputs;
+    for (const auto& [id, number] : taught->numbers) inputs.push_back(id), fragment.numbers.emplace_back(taught->trace.values[static_cast<size_t>(id)].sizes, number);
+    NEREID_TRY(fragment.source, render::subgraph_source(taught->trace, taught->forward, taught->steps, inputs, fragment.outputs));
+  } else if (auto plain = telling.plain ? render::idiomatic_torch(task_->trace, *forward_, steps, fragment.inputs, fragment.outputs) : std::nullopt) {
+    fragment.source = std::move(plain->source), fragment.sizes = std::move(plain->sizes);
+  } else {
+    NEREID_TRY(fragment.source,
+               render::subgraph_source(task_->trace, *forward_, steps, fragment.inputs, fragment.outputs));
+  }
+
+  const Gpu gpu;
+  const auto& facts = task_->facts.phases[static_cast<size_t>(task_->facts.judged())].steps;
+  double bytes = 0;
+  for (const auto* list : {&fragment.inputs, &fragment.outputs})
+    for (const ValueId id : *list)
+      bytes += static_cast<double>(trace::element_count(value(id)) * trace::element_bytes(value(id).dtype));
+  double flops = 0;
+  each_node(set, [&](size_t n) {
+    for (const size_t number : nodes_[n]) {
+      const auto& step = facts[number];
+      flops += step.flops;
+      fragment.eager_ms +=
+          (std::max(step.bytes / gpu.memory_bytes_per_second, step.flops / gpu.float32_contraction_flops) +
+           gpu.launch_seconds) *
+          1e3;
+    }
+  });
+  fragment.least_ms = (std::max(bytes / gpu.memory_bytes_per_second, flops / gpu.half_contraction_flops) +
+                       gpu.launch_seconds) *
+                      1e3;
+  return fragment;
+}
+
+std::vector<Fragment> Slicer::fragments(size_t most_nodes, size_t most) const {
+  std::unordered_set<Nodes> seen;
+  std::deque<Nodes> queue;
+  for (size_t n = 0; n < nodes_.size(); ++n) {
+    Nodes one;
+    one.set(n);
+    seen.insert(one), queue.push_back(one);
+  }
+  // Grown by one neighbour at a time; a set on the way need not be convex for a larger one to be.
+  std::vector<Fragment> found;
+  const size_t most_sets = most * 8;
+  while (!queue.empty() && found.size() < most) {
+    const Nodes set = queue.front();
+    queue.pop_front();
+    if (convex(set))
+      if (auto fragment = describe(set); fragment.ok()) found.push_back(*std::move(fragment));
+    if (set.count() == most_nodes || seen.size() > most_sets) continue;
+    Nodes next;
+    each_node(set, [&](size_t n) { next |= before_[n] | after_[n]; });
+    each_node(next & ~set, [&](size_t n) {
+      Nodes larger = set;
+      larger.set(n);
+      if (seen.insert(larger).second) queue.push_back(larger);
+    });
+  }
+  return found;
+}
+
+std::vector<Fragment> Slicer::lines_as_fragments(size_t most_nodes) const {
+  std::map<std::pair<std::string, int>, Nodes> lines;
+  for (size_t n = 0; n < nodes_.size(); ++n) {
+    const auto& place = call(nodes_[n].front()).place;
+    lines[{place.file, place.line}].set(n);
+  }
+  std::vector<Fragment> found;
+  for (auto& [place, rest] : lines)
+    while (rest.any()) {
+      Nodes set, grown;
+      grown.set(rest._Find_first());
+      while (grown != set) {
+        set = grown;
+        each_node(set, [&](size_t n) { grown |= (before_[n] | after_[n]) & rest; });
+      }
+      rest &= ~set;
+      if (set.count() < 2 || set.count() > most_nodes || !convex(set)) continue;
+      if (auto fragment = describe(set); fragment.ok()) found.push_back(*std::move(fragment));
+    }
+  return found;
+}
+
+std::optional<Fragment> Slicer::whole() const {
+  auto fragment = describe(all());
+  return fragment.ok() ? std::optional(*std::move(fragment)) : std::nullopt;
+}
+
+std::vector<Fragment> Slicer::told_otherwise(const Nodes& set) const {
+  std::vector<Fragment> found;
+  std::set<std::string> sources;
+  if (const auto usual = describe(set); usual.ok()) sources.insert(usual->source);
+  for (const Telling telling : {Telling{.taught = true}, Telling{.views = false, .taught = true}, Telling{.views = false}, Telling{.plain = false},
+                                Telling{.views = false, .plain = false}})
+    if (auto fragment = describe(set, telling); fragment.ok() && sources.insert(fragment->source).second)
+      found.push_back(*std::move(fragment));
+  return found;
+}
+
+Fragment Slicer::alone(size_t node) const {
+  Nodes set;
+  set.set(node);
+  auto fragment = describe(set);
+  if (fragment.ok()) return *std::move(fragment);
+  Fragment plain{.nodes = set};
+  plain.eager_ms = Gpu{}.launch_seconds * 1e3;
+  return plain;
+}
+
+Result<std::string> Slicer::compose(const std::vector<Piece>& pieces) const {
+  const auto& trace = task_->trace;
+  const auto leaves = leaves_of(trace, *forward_);
+  std::map<ValueId, std::string> names;
+  std::set<size_t> written;  // view steps that have been
+  std::string body, classes, init;
+  std::set<std::string> imports = {"import torch", "import triton", "import triton.language as tl"};
+  size_t count = 0;
+  std::string device;
+  for (const auto& [storage, leaf] : leaves)
+    if (leaf.first.starts_with("inputs") || device.empty()) device = leaf.first + ".device";
+
+  std::function<Result<std::string>(ValueId)> name_of = [&](ValueId id) -> Result<std::string> {
+    if (const auto known = names.find(id); known != names.end()) return known->second;
+    if (const auto view = view_.find(id); view != view_.end() && written.insert(view->second).second) {
+      NEREID_TRY(const std::string text, render::call_python(call(view->second), name_of, device));
+      body += "        " +
+              render::targets_python(call(view->second).result,
+                             [&](ValueId v) { return names[v] = fmt::format("t{}", count++); }) +
+              " = " + text + "\n";
+      return names.at(id);
+    }
+    const auto leaf = leaves.find(value(id).storage);
+    if (leaf == leaves.end())
+      return input_error("a tensor is neither an argument of forward, nor state, nor made in it");
+    const auto& whole = value(leaf->second.second);
+    const auto& v = value(id);
+    if (whole.sizes == v.sizes && whole.strides == v.strides && whole.offset == v.offset &&
+        whole.dtype == v.dtype)
+      return leaf->second.first;
+    return input_error("a view of {} was made before forward", leaf->second.first);
+  };
+
+  std::map<std::string, std::string> class_of;  // of each candidate's text
+  size_t parts = 0;
+  for (const auto& piece : pieces) {
+    const Fragment& fragment = *piece.fragment;
+    if (piece.candidate.empty()) {
+      for (const size_t step : steps_of(fragment.nodes)) {
+        NEREID_TRY(const std::string text, render::call_python(call(step), name_of, device));
+        body += "        " +
+                render::targets_python(call(step).result,
+                               [&](ValueId v) { return names[v] = fmt::format("t{}", count++); }) +
+                " = " + text + "\n";
+      }
+      continue;
+    }
+    auto& made = class_of[piece.candidate];
+    if (made.empty()) {
+      const std::string prefix = fmt::format("fragment_{}_", ++parts);
+      const render::Part part = render::as_part(piece.candidate, prefix);
+      imports.insert(part.imports.begin(), part.imports.end());
+      std::vector<std::string> ops;
+      each_node(fragment.nodes, [&](size_t n) {
+        for (const size_t step : nodes_[n]) ops.push_back(call(step).op.substr(6));
+      });
+      classes += fmt::format("\n\n# Fragment {}, by {}: {}.\n{}", parts, piece.proposer, fmt::join(ops, ", "),
+                             part.text);
+      made = prefix;
+      init += fmt::format("        self.{}run = {}ModelNew()\n", prefix, prefix);
+    }
+    std::vector<std::string> args, results;
+    bool other_sizes = false;
+    for (size_t i = 0; i < fragment.inputs.size(); ++i) {
+      const ValueId id = fragment.inputs[i];
+      NEREID_TRY(auto name, name_of(id));
+      // As it was told; what another candidate returned may lie otherwise than in the trace.
+      if (!render::is_contiguous(value(id)) || !leaves.contains(value(id).storage)) name += ".contiguous()";
+      if (i < fragment.sizes.size() && fragment.sizes[i] != value(id).sizes) {
+        other_sizes = true;
+        name += fmt::format(".reshape({})", fmt::join(fragment.sizes[i], ", "));
+      }
+      args.push_back(std::move(name));
+    }
+    for (const auto& [sizes, number] : fragment.numbers) args.push_back(fmt::format("torch.full([{}], {}, device={})", fmt::join(sizes, ", "), render::float_text(number), device));
+    for (const ValueId id : fragment.outputs) results.push_back(names[id] = fmt::format("t{}", count++));
+    // What was written in place has several values in a trace.
+    each_node(fragment.nodes, [&](size_t n) {
+      for (const size_t step : nodes_[n])
+        for (const ValueId id : trace::tensors_in(call(step).result))
+          if (const auto same = same_place(fragment.outputs, id)) names[id] = names.at(*same);
+    });
+    body +=
+        fmt::format("        {} = self.{}run({})\n", fmt::join(results, ", "), made, fmt::join(args, ", "));
+    for (const ValueId id : other_sizes ? fragment.outputs : std::vector<ValueId>())
+      body += fmt::format("        {0} = {0}.reshape([{1}])\n", names[id], fmt::join(value(id).sizes, ", "));
+  }
+  NEREID_TRY(const std::string output, render::tree_python(forward_->output, name_of, device, true));
+  const auto* named = std::get_if<trace::Dict>(&forward_->inputs.node);
+  const bool keyed = named != nullptr && named->kind == trace::Dict::Kind::kDict;
+  std::string text;
+  for (const auto& line : imports) text += line + "\n";
+  text += "\n" + task_->source + classes;
+  text += fmt::format(
+      "\n\nclass ModelNew({}):\n    def __init__(self, *args, **kwargs):\n        super().__init__(*args, "
+      "**kwargs)\n{}\n"
+      "    def forward(self, {}inputs):\n{}        return {}\n",
+      trace.class_name, init, keyed ? "**" : "*", body, output);
+  return text;
+}
+
+}  // namespace nereid::search

@@ -1,0 +1,479 @@
+#include "nereid/train/rl/rl.h"
+
+#include <algorithm>
+#include <random>
+#include <thread>
+
+#include "nereid/base/deadline.h"
+#include "nereid/base/file.h"
+#include "nereid/base/hash.h"
+#include "nereid/base/interrupt.h"
+#include "nereid/base/json_field.h"
+#include "nereid/base/progress.h"
+#include "nereid/lm/engine/cuda/cuda_device.h"
+#include "nereid/lm/tokenizer/tokenizer.h"
+#include "nereid/gpu/driver.h"
+#include "nereid/train/rl/all_gather.h"
+#include "nereid/train/rl/scoring.h"
+#include "nereid/train/rl/learner.h"
+#include "nereid/train/rl/tasks.h"
+#include "nereid/train/rl/prefetched_rollouts.h"
+#include "nereid/train/rl/objective/collapse_watch.h"
+#include "nereid/train/rl/objective/rl_file.h"
+#include "nereid/train/rollout_log.h"
+#include "nereid/train/sft/checkpoint.h"
+#include "nereid/train/sft/run_setup.h"
+
+namespace nereid::train {
+namespace {
+
+// Of what is timed apart: sampling's own error, at most a quarter of it, stays below the 1.4 to 2.6 % by which a program's times in two
+// sessions differ (bench/results/2026-11-23.md).
+constexpr double kTimingWidth = 0.04;
+
+class RlLoop {
+ public:
+  RlLoop(const TrainOptions& options, RlRun told, Ranks& ranks, at::Device device)
+      : options_(options), told_(std::move(told)), ranks_(&ranks), device_(device) {}
+
+  Status go() {
+    folder_ = options_.folder.empty() ? std::filesystem::path("training") / run().name : options_.folder;
+    if (leads()) {
+      NEREID_TRY(lock_, open_run_folder(folder_, options_.run_file));
+    }
+    std::vector<double> everybody = {1};
+    NEREID_TRY_STATUS(ranks_->sum(everybody));  // the folder is there
+    NEREID_TRY(installation_, Installation::locate());
+    NEREID_TRY(tasks_, TaskSource::open(rl().tasks, static_cast<uint64_t>(run().seed)));
+    NEREID_TRY(held_out_, TaskSource::open(rl().held_out, 0));
+    NEREID_TRY_STATUS(open_judge());
+    NEREID_TRY_STATUS(open_model());
+    return loop();
+  }
+
+ private:
+  // A step's answers and the verdicts on them, as far as they are there.
+  struct Pending {
+    PrefetchedRollouts written;
+    ScoringRound round;
+  };
+
+  const RunFile& run() const { return told_.run; }
+  const RlSettings& rl() const { return told_.rl; }
+  // Ranks stop together, between two steps.
+  bool interruptible() const { return ranks_->count() == 1; }
+  bool leads() const { return ranks_->rank() == 0; }
+  bool mine(size_t prompt) const { return static_cast<int64_t>(prompt) % ranks_->count() == ranks_->rank(); }
+  std::filesystem::path checkpoints() const { return folder_ / "checkpoints"; }
+
+  // It starts first: its workers are warm when the first answers are written.
+  Status open_judge() {
+    const bool cuda = rl().judge_device == "cuda" || (rl().judge_device == "auto" && device_.is_cuda());
+    const bool times = cuda && rl().objective.kind != ObjectiveSettings::Kind::kGrpo;
+    const bool apart = times && rl().times == RlSettings::Times::kApart;
+    judge_waits_ = times && !apart && device_.is_cuda() && rl().judge_gpu < 0;
+    staleness_ = rl().staleness.value_or(judge_waits_ ? 0 : 1);
+    if (judge_waits_ && staleness_ > 0)
+      return input_error(
+          "{}: rl.staleness: expected 0 where the judge times answers on the engine's own GPU, got {}; "
+          "rl.judge_gpu names another one, and with rl.times = \"apart\" they take turns",
+          options_.run_file, staleness_);
+    // Where the judge works while the engine writes on a GPU, two cores of a rank's feed the GPU.
+    const int64_t cores = std::max<int64_t>(
+        std::thread::hardware_concurrency() / ranks_->count() - (device_.is_cuda() && !judge_waits_ ? 2 : 0), 1);
+    JudgeSettings settings{.policy = rl().policy,
+                           .device = apart ? "cpu" : rl().judge_device,
+                           .time_limit = rl().time_limit,
+                           .times = times && !apart,
+                           .rule_reward = rl().rule_reward,
+                           .trials = rl().trials,
+                           .jobs = rl().judge_jobs > 0 ? rl().judge_jobs : cores,
+                           .few_kinds = rl().few_kinds,
+                           .timing_seconds = rl().timing_seconds};
+    if (cuda && rl().judge_gpu >= 0)
+      settings.gpu = rl().judge_gpu + ranks_->rank();
+    else if (cuda && device_.is_cuda())
+      settings.gpu = device_.index();
+    const auto log_of = [&](const char* who) {
+      return folder_ / fmt::format("{}-{}.log", who, ranks_->rank());
+    };
+    if (apart) {
+      // Both draw the same, so that what is timed can be held to what was judged.
+      settings.seed = 1 + std::random_device()() % 0x7ffffffe;
+      NEREID_TRY(traces_, TemporaryFolder::create("nereid-traces"));
+      settings.traces = traces_->path();
+      JudgeSettings clock = settings;
+      clock.device = "cuda", clock.times = clock.time_only = true;
+      clock.timing_width = kTimingWidth;
+      NEREID_TRY(clock_, AnswerJudge::start(*installation_, clock, log_of("clock")));
+      // Kernels are compiled as soon as they are Verified, while the clock stands.
+      if (const auto arch = architecture(static_cast<int>(std::max<int64_t>(settings.gpu, 0))); arch.ok()) settings.compile_for = *arch;
+    }
+    NEREID_TRY(judge_, AnswerJudge::start(*installation_, settings, log_of("judge")));
+    judging_.emplace(*judge_, clock_.get(), rl().straggler_timeout_s);
+    return ok_status();
+  }
+
+  // Of a GPU that we see: 90 for compute capability 9.0. Where there is none the clock says so.
+  static Result<int64_t> architecture(int gpu) {
+    NEREID_TRY(const auto* driver, gpu::Driver::open());
+    NEREID_TRY(const auto facts, gpu::device_facts(*driver, gpu));
+    return facts.arch;
+  }
+
+  Status open_model() {
+    NEREID_TRY(auto weights, first_weights(run(), device_));
+    const std::string path =
+        rl().tokenizer.empty() ? run().model.start_from + "/tokenizer.json" : rl().tokenizer;
+    NEREID_TRY(const std::shared_ptr<const lm::Tokenizer> tokenizer, lm::Tokenizer::load(path));
+    if (tokenizer->size() > weights.config.vocab_size)
+      return input_error("{}: has {} ids, the model a vocabulary of {}", path, tokenizer->size(),
+                         weights.config.vocab_size);
+    // What ends an answer here ends it wherever the checkpoints are used.
+    if (const auto end = tokenizer->find("<|im_end|>"); end && weights.config.eos_token_ids.empty())
+      weights.config.eos_token_ids = {static_cast<int64_t>(*end)};
+    if (options_.operators) {
+      NEREID_TRY(weights.operators, options_.operators(weights.config, device_));
+    }
+    trainer_.emplace(run(), std::move(weights), *ranks_);
+    if (told_.sft_mix) {
+      NEREID_TRY(const std::string text, read_file(path));
+      NEREID_TRY(sft_mix_, SftMix::open(*told_.sft_mix, run(), *ranks_, sha256_hex(text), options_.run_file));
+      state_.data = sft_mix_->fingerprint();
+    }
+    learner_.emplace(told_, *trainer_, *ranks_, sft_mix_.get());
+    checkpoint_writer_.emplace(checkpoints(), run().checkpoints.keep, *ranks_, std::filesystem::absolute(path).parent_path());
+    NEREID_TRY(engine_, lm::open_engine_device(device_, *installation_));
+    const int64_t answers = (rl().prompts_per_step + ranks_->count() - 1) / ranks_->count() * rl().samples;
+    const auto asked_with =
+        lm::prompts_of(std::filesystem::path(path).parent_path(), installation_->package / "prompts");
+    NEREID_TRY(auto prompts, lm::Prompts::load(asked_with));
+    NEREID_TRY(auto writer, AnswerWriter::create(trainer_->weights(), *engine_, tokenizer, std::move(prompts),
+                                                 {.most_tokens = rl().most_tokens,
+                                                  .row_length = run().data.sequence_length,
+                                                  .together = std::min(answers, rl().sequences)}));
+    writer_.emplace(std::move(writer));
+    NEREID_TRY(const auto latest, latest_checkpoint(checkpoints()));
+    if (latest) {
+      NEREID_TRY(const RunState state, load_checkpoint(*latest, *trainer_));
+      if (sft_mix_ && state.data != state_.data)
+        return input_error("{}: was made with another [sft_mix] than {} holds now", latest->string(),
+                           told_.sft_mix->train.front());
+      state_ = state;
+      NEREID_TRY_STATUS(restore(*latest));
+    }
+    return sft_mix_ ? sft_mix_->begin(state_.place) : ok_status();
+  }
+
+  std::string more() {
+    return Json({{"curriculum", curriculum_.state()}, {"drawn", tasks_->drawn()}, {"seconds", spent_}, {"ended", last_}}).dump();
+  }
+
+  Status restore(const std::filesystem::path& checkpoint) {
+    const std::string where = (checkpoint / "state.json.more").string();
+    NEREID_TRY(const Json json, parse_json(state_.more, where));
+    const JsonField root(json, where);
+    NEREID_TRY(const auto curriculum, root.at("curriculum"));
+    NEREID_TRY_STATUS(curriculum_.restore(curriculum.json(), curriculum.path()));
+    NEREID_TRY(const auto seconds, root.find("seconds"));
+    if (seconds) {
+      NEREID_TRY(spent_, seconds->number());
+    }
+    NEREID_TRY(last_, root.boolean_at("ended", false));
+    NEREID_TRY(const auto drawn, root.at("drawn"));
+    auto& counts = tasks_->drawn();
+    NEREID_TRY(const size_t size, drawn.size(counts.size()));
+    if (size != counts.size()) return drawn.expected(fmt::format("{} counts", counts.size()));
+    for (size_t c = 0; c < size; ++c) {
+      NEREID_TRY(const int64_t count, drawn.item(c).integer(0, INT64_MAX));
+      counts[c] = static_cast<uint64_t>(count);
+    }
+    NEREID_TRY(const auto kept, read_kept(checkpoint));
+    return kept.empty() ? ok_status() : restore_written(kept, checkpoint.string());
+  }
+
+  // What the engine had written ahead is judged again.
+  Status restore_written(const std::vector<std::string>& kept, const std::string& where) {
+    NEREID_TRY(auto written, prefetched_rollouts_of(kept, ranks_->rank(), ranks_->count(),
+                                             trainer_->weights().config.vocab_size, where));
+    for (size_t p = 0; p < written.classes.size(); ++p)
+      if (written.classes[p] >= std::ssize(rl().tasks) ||
+          written.tasks[p] >= tasks_->all(written.classes[p]).size())
+        return input_error("{}: there is no task {} of class {}", where, written.tasks[p],
+                           written.classes[p]);
+    pending_.emplace(Pending{.written = std::move(written), .round = ScoringRound(*judging_)});
+    auto& answers = pending_->written.answers;
+    for (size_t i = 0; i < answers.size(); ++i) {
+      writer_->finish(answers[i]);
+      pending_->round.add(i, task_of(pending_->written, answers[i].prompt).source, answers[i].text);
+    }
+    written_ahead_ = true;
+    return ok_status();
+  }
+
+  const Task& task_of(const PrefetchedRollouts& written, size_t prompt) const {
+    return tasks_->all(written.classes[prompt])[written.tasks[prompt]];
+  }
+
+  Status loop() {
+    if (leads()) {
+      NEREID_TRY(log_, MetricsLog::open(folder_, state_.step));
+      progress_.emplace("train " + run().name);
+      if (state_.step > 0)
+        progress_->note(fmt::format("{}: goes on from step {}", folder_.string(), state_.step));
+    }
+    NEREID_TRY(rollout_log_, RolloutLog::open(folder_, ranks_->rank(), state_.step));
+    kept_step_ = state_.step;
+    while (!last_ && state_.step < run().schedule.steps) {
+      last_ = is_last();
+      auto figures = one_step();
+      if (!figures.ok()) return figures.error().blame == Blame::kInterrupted ? stop_early() : figures.error();
+      if (leads()) NEREID_TRY_STATUS(tell(*figures));
+      if (last_ || state_.step % run().checkpoints.every_steps == 0) NEREID_TRY_STATUS(keep());
+      NEREID_TRY_STATUS(checkpoint_writer_->look());
+      NEREID_TRY(const auto stop, gather_numbers<int>(*ranks_, {interrupted() ? 1 : 0}));
+      if (!last_ && std::ranges::count(stop, 1) > 0) return stop_early();
+    }
+    NEREID_TRY_STATUS(checkpoint_writer_->wait());
+    NEREID_TRY(const auto latest, latest_checkpoint(checkpoints()));
+    if (leads() && latest)
+      progress_->note(fmt::format("{}: all {} steps are done; {}", folder_.string(), state_.step, (*latest / "model").string()));
+    return ok_status();
+  }
+
+  // Of a run that ends with its seconds the step behind which another would not be half done in time, if both took
+  // as long as the one before. All ranks have rank 0's seconds.
+  bool is_last() const {
+    const auto& schedule = run().schedule;
+    return state_.step + 1 == schedule.steps ||
+           (schedule.seconds > 0 && spent_ + 1.5 * latest_seconds_ >= schedule.seconds);
+  }
+
+  Status keep() {
+    kept_step_ = state_.step;
+    return checkpoint_writer_->start(state_, *trainer_, written_ahead_ ? to_cbor(pending_->written) : "");
+  }
+
+  // The state is that between two steps, wherever in a step it was.
+  Status stop_early() {
+    if (state_.step > kept_step_) NEREID_TRY_STATUS(keep());
+    NEREID_TRY_STATUS(checkpoint_writer_->wait());
+    return Error{fmt::format("stopped after step {}; the same command goes on from there", state_.step),
+                 Blame::kInterrupted};
+  }
+
+  Status tell(const Figures& figures) {
+    const int64_t step = state_.step - 1;
+    NEREID_TRY_STATUS(log_->add(step, figures));
+    if (options_.tell) NEREID_TRY_STATUS(options_.tell(step, figures));
+    for (const auto& alarm : alarms_) progress_->note(fmt::format("step {}: {}", step, alarm));
+    const std::map<std::string, double> named(figures.begin(), figures.end());
+    const auto& schedule = run().schedule;
+    const std::string of =
+        schedule.seconds > 0 ? fmt::format(", {:.0f} of {:.0f} s", spent_, schedule.seconds) : fmt::format("/{}", schedule.steps);
+    const std::string supervised = named.contains("sft_mix_loss") ? fmt::format("sft_mix loss {:.4f}, ", named.at("sft_mix_loss")) : "";
+    progress_->say(
+        fmt::format("step {}{}, reward {:.3f}, {}{:.0f} tokens, {:.1f} s writing, {:.1f} s for the judge, "
+                    "{:.1f} s for the clock, {:.1f} s learning",
+                    state_.step, of, named.at("reward"), supervised, named.at("length"),
+                    named.at("write_s"), named.at("judge_s"), named.at("time_s"), named.at("learn_s")));
+    return ok_status();
+  }
+
+  // Draws the step's tasks and has the engine answer this rank's; the judge gets each answer as it is whole.
+  Result<Pending> write(int64_t step) {
+    Pending found{.written = {.step = step, .classes = {}, .tasks = {}, .answers = {}},
+                  .round = ScoringRound(*judging_)};
+    PrefetchedRollouts& written = found.written;
+    std::vector<Prompt> prompts;
+    for (size_t p = 0; p < static_cast<size_t>(rl().prompts_per_step); ++p) {
+      written.classes.push_back(curriculum_.draw());
+      written.tasks.push_back(tasks_->next(written.classes.back()));
+      if (mine(p)) prompts.push_back({.number = p, .task = task_of(written, p)});
+    }
+    const auto hand_in = [&](size_t index, const DrawnAnswer& answer) {
+      found.round.add(index, task_of(written, answer.prompt).source, answer.text);
+    };
+    const Sampling sampling{
+        .samples = rl().samples,
+        .temperature = rl().temperature,
+        .code_temperature = rl().code_temperature,
+        .min_p = rl().min_p,
+        .seed = static_cast<uint64_t>(run().seed) * 1'000'000'007 + static_cast<uint64_t>(step),
+        .interruptible = interruptible()};
+    NEREID_TRY(written.answers,
+               writer_->write(prompts, sampling, judge_waits_ ? AnswerWriter::OnWritten() : hand_in));
+    if (judge_waits_)
+      for (size_t i = 0; i < written.answers.size(); ++i) hand_in(i, written.answers[i]);
+    return found;
+  }
+
+  Result<Figures> one_step() {
+    Stopwatch clock, whole;
+    if (!pending_) {
+      NEREID_TRY(pending_, write(state_.step));
+    }
+    std::optional<Pending> next;
+    if (staleness_ > 0 && !last_) {
+      NEREID_TRY(next, write(state_.step + 1));
+    }
+    const double write_s = clock.seconds();
+    clock = Stopwatch();
+    NEREID_TRY(const auto verdicts, pending_->round.verdicts(interruptible()));
+    const double time_s = pending_->round.timing_seconds(), judge_s = clock.seconds() - time_s;
+    clock = Stopwatch();
+    NEREID_TRY(StepRollouts gathered, all_gather_rollouts(*ranks_, pending_->written, verdicts));
+    const double ranks_s = clock.seconds();
+    clock = Stopwatch();
+    const double share = learning_rate_share(run().schedule, state_.step, spent_);
+    NEREID_TRY(auto learnt, learner_->learn(pending_->written, gathered, share));
+    if (learnt.no_number) return tell_no_number(learnt);
+    if (sft_mix_) state_.place = sft_mix_->place();
+    const double learn_s = clock.seconds();
+    NEREID_TRY_STATUS(rollout_log_->add(records_of(pending_->written, verdicts, gathered, rl().objective)));
+    for (const auto& rollout : gathered.told)
+      curriculum_.rewarded(pending_->written.classes[rollout.prompt], binary_reward(rollout.judged));
+    const auto& round = pending_->round;
+    const double slowest_s = round.slowest_seconds();
+    std::vector<double> counts;
+    for (const size_t count :
+         {pending_->written.answers.size(), round.different(), round.judged(), round.timed()})
+      counts.push_back(static_cast<double>(count));
+    counts.insert(counts.end(), {round.judged_seconds(), round.compiled_ahead_seconds()});
+    counts.insert(counts.end(), round.clock_seconds().begin(), round.clock_seconds().end());
+    NEREID_TRY_STATUS(ranks_->sum(counts));
+    pending_ = std::move(next);
+    written_ahead_ = pending_.has_value();
+    ++state_.step;
+    state_.tokens += static_cast<int64_t>(gathered.tokens);
+    alarms_ = watch_.look(gathered.figures);
+    Figures figures = std::move(learnt.figures);
+    for (const auto& figure : CollapseWatch::metrics(gathered.figures)) figures.push_back(figure);
+    const auto shares = curriculum_.shares();
+    for (size_t c = 0; c < shares.size(); ++c) figures.emplace_back(fmt::format("share/{}", c), shares[c]);
+    const double held_out_s = -whole.seconds();
+    if (!rl().held_out.empty() &&
+        (last_ || state_.step % run().held_out_every == 0))
+      NEREID_TRY_STATUS(look_at_held_out(figures));
+    NEREID_TRY(const auto seconds, gather_numbers<double>(*ranks_, {whole.seconds()}));
+    latest_seconds_ = seconds.front();
+    spent_ += latest_seconds_;
+    if (run().schedule.seconds > 0 && spent_ >= run().schedule.seconds) last_ = true;  // it took longer than was thought
+    state_.more = more();
+    const int64_t restarts = judge_->restarts() + (clock_ ? clock_->restarts() : 0);
+    figures.insert(figures.end(), {{"unjudged", static_cast<double>(gathered.unjudged)},
+                                   {"programs", counts[1]},
+                                   {"judged", counts[2]},
+                                   {"timed", counts[3]},
+                                   {"saved", 1 - counts[2] / std::max(counts[0], 1.0)},
+                                   {"judge_restarts", static_cast<double>(restarts)},
+                                   {"write_s", write_s},
+                                   {"judge_s", judge_s},
+                                   {"judged_s", counts[4]},
+                                   {"slowest_s", slowest_s},
+                                   {"time_s", time_s},
+                                   {"ranks_s", ranks_s},
+                                   {"learn_s", learn_s},
+                                   {"held_out_s", held_out_s + whole.seconds()},
+                                   {"step_s", latest_seconds_},
+                                   {"memory_gb", peak_gigabytes(device_)}});
+    if (clock_) {
+      figures.emplace_back("compiled_ahead_s", counts[5]);
+      for (size_t i = 0; i < kClockParts.size(); ++i) figures.emplace_back(fmt::format("clock/{}_s", kClockParts[i]), counts[6 + i]);
+    }
+    return figures;
+  }
+
+  Error tell_no_number(const Learnt& learnt) {
+    if (auto kept = keep(); !kept.ok()) return kept.error();
+    if (auto kept = checkpoint_writer_->wait(); !kept.ok()) return kept.error();
+    return our_error(
+        "step {}: expected finite numbers, got a loss of {} and a gradient of norm {}; the state before it "
+        "is in {}",
+        state_.step, learnt.loss, learnt.gradient_norm, checkpoints().string());
+  }
+
+  // pass@1, greedily, of the classes that are trained on. The step is done, but for this: nothing breaks it
+  // off.
+  Status look_at_held_out(Figures& figures) {
+    const auto shares = curriculum_.shares();
+    std::vector<Prompt> asked;
+    std::vector<size_t> classes;  // by the prompts' numbers
+    for (size_t c = 0; c < shares.size(); ++c) {
+      if (shares[c] <= 0) continue;
+      const auto& all = held_out_->all(static_cast<int64_t>(c));
+      for (size_t t = 0; t < all.size() && std::cmp_less(t, rl().held_out_tasks); ++t) {
+        if (mine(t)) asked.push_back({.number = classes.size(), .task = all[t]});
+        classes.push_back(c);
+      }
+    }
+    ScoringRound round(*judging_, ScoringRound::Clock::kNone);
+    std::map<size_t, const std::string*> tasks;
+    for (const auto& prompt : asked) tasks[prompt.number] = &prompt.task.source;
+    const auto hand_in = [&](size_t index, const DrawnAnswer& answer) { round.add(index, *tasks.at(answer.prompt), answer.text); };
+    NEREID_TRY(const auto answers, writer_->write(asked, {.samples = 1, .temperature = 0, .seed = 0, .interruptible = false},
+                                                  judge_waits_ ? AnswerWriter::OnWritten() : hand_in));
+    if (judge_waits_)
+      for (size_t i = 0; i < answers.size(); ++i) hand_in(i, answers[i]);
+    NEREID_TRY(const auto verdicts, round.verdicts(/*interruptible=*/false));
+    std::vector<double> verified(shares.size()), judged(shares.size());
+    for (size_t i = 0; i < verdicts.size(); ++i) {
+      const size_t c = classes[answers[i].prompt];
+      verified[c] += verdicts[i].word == "Verified", judged[c] += verdicts[i].word != "Error";
+    }
+    NEREID_TRY_STATUS(ranks_->sum(verified));
+    NEREID_TRY_STATUS(ranks_->sum(judged));
+    for (size_t c = 0; c < shares.size(); ++c) {
+      if (shares[c] <= 0) continue;
+      const double rate = judged[c] > 0 ? verified[c] / judged[c] : 0;
+      figures.emplace_back(fmt::format("pass_at_1/{}", c), rate);
+      if (leads()) progress_->note(fmt::format("step {}: pass@1 of class {}: {:.3f}", state_.step - 1, c, rate));
+      if (curriculum_.looked(static_cast<int64_t>(c), rate) && leads())
+        progress_->note(fmt::format("step {}: pass@1 is {:.2f}: class {} now", state_.step - 1, rate, c + 1));
+    }
+    return ok_status();
+  }
+
+  TrainOptions options_;
+  RlRun told_;
+  Ranks* ranks_;
+  at::Device device_;
+  std::filesystem::path folder_;
+  Fd lock_;  // of the folder
+  std::optional<Installation> installation_;
+  std::optional<TaskSource> tasks_, held_out_;
+  bool judge_waits_ = false;  // until the engine has written all: it would measure the engine
+  int64_t staleness_ = 0;
+  std::optional<TemporaryFolder> traces_;  // from the judge to the clock
+  std::unique_ptr<AnswerJudge> judge_, clock_;
+  std::optional<Scoring> judging_;
+  std::optional<Trainer> trainer_;
+  std::unique_ptr<SftMix> sft_mix_;
+  std::optional<Learner> learner_;
+  std::optional<CheckpointWriter> checkpoint_writer_;
+  std::unique_ptr<lm::Device> engine_;
+  std::optional<AnswerWriter> writer_;
+  Curriculum curriculum_{told_.curriculum, static_cast<uint64_t>(told_.run.seed)};
+  CollapseWatch watch_;
+  std::vector<std::string> alarms_;
+  RunState state_;
+  std::optional<Pending> pending_;
+  bool written_ahead_ = false;  // pending_ was there when the step began: a checkpoint keeps it
+  int64_t kept_step_ = 0;       // of the latest checkpoint
+  double spent_ = 0, latest_seconds_ = 0;  // rank 0's, of all steps and of the latest
+  bool last_ = false;                      // no step comes behind this one
+  std::optional<MetricsLog> log_;
+  std::optional<RolloutLog> rollout_log_;
+  std::optional<Progress> progress_;
+};
+
+}  // namespace
+
+Status run_rl(const TrainOptions& options) {
+  NEREID_TRY(const std::string text, read_file(options.run_file, 1 << 20));
+  NEREID_TRY(RlRun told, parse_rl_file(text, options.run_file));
+  return on_ranks(options.ranks, options.device, told.run.machine,
+                  [&](Ranks& ranks, at::Device device) { return RlLoop(options, told, ranks, device).go(); });
+}
+
+}  // namespace nereid::train

@@ -1,0 +1,97 @@
+#include "nereid/train/rl/scoring.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "nereid/base/deadline.h"
+#include "nereid/base/hash.h"
+#include "nereid/verify/answer.h"
+#include "nereid/verify/normal_form.h"
+
+namespace nereid::train {
+
+std::string program_key(const std::string& task, const std::string& answer) {
+  const auto read = verify::read_answer(answer);
+  const auto* code = std::get_if<verify::Code>(&read);
+  // Without code, why there is none is all that a verdict tells.
+  const std::string program = code != nullptr ? verify::normal_form(code->source)
+                                              : "no code: " + std::get<verify::NoCode>(read).reason;
+  return sha256_hex(fmt::format("{}:{}{}", task.size(), task, program));
+}
+
+void add_phases(ClockSeconds& seconds, const std::map<std::string, double>& phases) {
+  static const std::map<std::string_view, std::string_view> kPartOf = {
+      {"reference", "trace"},      {"candidate", "trace"},  {"compile", "compile"},   {"open", "prepare"},
+      {"time_trial", "prepare"},   {"time_capture", "prepare"}, {"time_samples", "run"}, {"time_judge", "compare"},
+      {"time_needs", "compare"},   {"wait", "wait"},        {"time_wait", "wait"},    {"gpu", "gpu"}};
+  for (const auto& [phase, spent] : phases)
+    if (const auto part = kPartOf.find(phase); part != kPartOf.end())
+      seconds[static_cast<size_t>(std::ranges::find(kClockParts, part->second) - kClockParts.begin())] += spent;
+}
+
+void ScoringRound::add(size_t index, const std::string& task, const std::string& answer) {
+  std::string key = program_key(task, answer);
+  if (const auto [program, fresh] = programs_.try_emplace(key); fresh) {
+    const auto known = judging_->known_.find(key);
+    if (remembers() && known != judging_->known_.end()) {
+      program->second = known->second;
+    } else {
+      ++judged_;
+      asked_.push_back({.task = task,
+                        .answer = answer,
+                        .key = key,
+                        .number = judging_->judge_->hand_in({.task = task, .answer = answer})});
+    }
+  }
+  if (keys_.size() <= index) keys_.resize(index + 1);
+  keys_[index] = std::move(key);
+}
+
+Result<std::vector<JudgedAnswer>> ScoringRound::verdicts(bool interruptible) {
+  std::vector<const Asked*> timed;
+  std::vector<size_t> numbers;  // the clock's
+  if (straggler_timeout_s_ > 0) {
+    std::vector<size_t> all;
+    for (const Asked& asked : asked_) all.push_back(asked.number);
+    NEREID_TRY_STATUS(judging_->judge_->wait_for_most(all, straggler_timeout_s_, interruptible));
+  }
+  for (const Asked& asked : asked_) {
+    auto& verdict = programs_.at(asked.key);
+    NEREID_TRY(verdict, judging_->judge_->wait(asked.number, interruptible));
+    judged_seconds_ += verdict.seconds, slowest_seconds_ = std::max(slowest_seconds_, verdict.seconds);
+    if (const auto compiled = verdict.phases.find("compile"); compiled != verdict.phases.end())
+      compiled_ahead_seconds_ += compiled->second;
+    // The round before may have timed it since it was handed in, and taken its trace.
+    if (const auto known = judging_->known_.find(asked.key); remembers() && known != judging_->known_.end()) {
+      verdict = known->second;
+      continue;
+    }
+    if (clock_ == nullptr || !verdict.judged.correct) continue;
+    numbers.push_back(
+        clock_->hand_in({.task = asked.task, .answer = asked.answer, .trace = verdict.trace}));
+    timed.push_back(&asked);
+  }
+  const Stopwatch timing;
+  timed_ = numbers.size();
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    NEREID_TRY(JudgedAnswer found, clock_->wait(numbers[i], interruptible));
+    add_phases(clock_seconds_, found.phases);
+    auto& verdict = programs_.at(timed[i]->key);
+    if (found.judged.correct)
+      verdict.judged = found.judged, verdict.reference_ms = found.reference_ms;
+    else
+      verdict = std::move(found);  // the GPU has the last word
+  }
+  timing_seconds_ = timing.seconds();
+  if (remembers())
+    for (const Asked& asked : asked_)
+      if (const auto& verdict = programs_.at(asked.key); verdict.word != "Error")
+        judging_->known_.emplace(asked.key, verdict);
+  asked_.clear();
+  std::vector<JudgedAnswer> found;
+  for (const auto& key : keys_) found.push_back(programs_.at(key));
+  return found;
+}
+
+}  // namespace nereid::train

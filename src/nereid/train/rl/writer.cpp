@@ -1,0 +1,114 @@
+#include "nereid/train/rl/writer.h"
+
+#include <algorithm>
+
+#include "nereid/base/file.h"
+#include "nereid/base/interrupt.h"
+#include "nereid/lm/engine/runner/generation.h"
+
+namespace nereid::train {
+namespace {
+
+constexpr std::string_view kEndOfPlan = "</think>";
+constexpr int64_t kBlockSize = 16;
+constexpr double kCacheShare =
+    0.5;  // of the memory that weights and optimizer leave: the rest is for learning
+
+}  // namespace
+
+Result<AnswerWriter> AnswerWriter::create(const lm::Weights& weights, lm::Device& device,
+                                          std::shared_ptr<const lm::Tokenizer> tokenizer,
+                                          lm::Prompts prompts, const AnswerWriterSettings& settings) {
+  AnswerWriter writer(std::move(tokenizer), std::move(prompts), settings);
+  const auto end = writer.tokenizer_->find("<|im_end|>");
+  if (!end)
+    return input_error(
+        "the tokenizer has no <|im_end|>: expected one of Qwen's, whose conversations are used here");
+  writer.end_ = *end;
+  writer.end_of_plan_ = writer.tokenizer_->find(kEndOfPlan);
+  lm::RunnerOptions options{.block_size = kBlockSize, .memory_share = kCacheShare};
+  options.most_tokens = std::min(settings.row_length, weights.config.max_position_embeddings);
+  options.most_blocks = settings.together * ((options.most_tokens + kBlockSize - 1) / kBlockSize) + 1;
+  if (weights.flat.is_cuda()) options.recorded_sizes = lm::recorded_sizes_up_to(settings.together);
+  NEREID_TRY(writer.runner_, lm::Runner::create(weights, device, options));
+  return writer;
+}
+
+Result<WrittenAnswer> AnswerWriter::prompt_of(const Task& task, lm::Encoder& encoder) const {
+  NEREID_TRY(const auto messages, prompts_.ask("model.py", task.source));
+  NEREID_TRY(const std::string text, lm::render_qwen3_chat(messages));
+  NEREID_TRY(const std::string prefill, prompts_.prefill_for(task.forward));
+  std::vector<lm::TokenId> ids, begun;
+  NEREID_TRY_STATUS(encoder.encode(text, {}, ids));
+  NEREID_TRY_STATUS(encoder.encode(prefill, {}, begun));
+  ids.insert(ids.end(), begun.begin(), begun.end());
+  if (std::ssize(ids) >= runner_->options().most_tokens)
+    return input_error(
+        "a task's prompt has {} tokens, and data.sequence_length ({}) leaves no room for an answer",
+        ids.size(), runner_->options().most_tokens);
+  return WrittenAnswer{.tokens = {ids.begin(), ids.end()}, .prompt = ids.size(), .begun = begun.size()};
+}
+
+Result<std::vector<DrawnAnswer>> AnswerWriter::write(const std::vector<Prompt>& prompts,
+                                                     const Sampling& sampling, const OnWritten& on_written) {
+  if (sampling.code_temperature && !end_of_plan_)
+    return input_error("rl.code_temperature: expected a tokenizer with {} as one token", kEndOfPlan);
+  const c10::NoGradGuard no_gradients;
+  lm::Encoder encoder(tokenizer_);
+  lm::Generation generation(*runner_, {.most_sequences = settings_.together, .most_step_tokens = 8192});
+  std::vector<DrawnAnswer> answers;
+  for (const Prompt& asked : prompts) {
+    DrawnAnswer answer{.prompt = asked.number, .tokens = {}, .engine_logprobs = {}, .text = {}};
+    NEREID_TRY(answer.tokens, prompt_of(asked.task, encoder));
+    answers.insert(answers.end(), static_cast<size_t>(sampling.samples), answer);
+    const auto& prompt = answer.tokens.tokens;
+    lm::GenerationRequest request{.prompt = {prompt.begin(), prompt.end()}, .samples = sampling.samples};
+    request.most_new =
+        std::min(settings_.most_tokens, runner_->options().most_tokens - std::ssize(request.prompt));
+    request.draw = {.temperature = sampling.temperature, .min_p = sampling.min_p, .seed = sampling.seed * 1'000'003 + asked.number};
+    if (sampling.code_temperature) {
+      request.turning_token = static_cast<int64_t>(*end_of_plan_);
+      request.turned_temperature = *sampling.code_temperature;
+    }
+    request.end_tokens = {static_cast<int64_t>(end_)};
+    NEREID_TRY([[maybe_unused]] const size_t number, generation.add(std::move(request)));
+  }
+  while (!generation.idle()) {
+    if (sampling.interruptible && interrupted()) return Error{"interrupted", Blame::kInterrupted};
+    generation.step([&](const lm::Token& token) {
+      const size_t index =
+          token.request * static_cast<size_t>(sampling.samples) + static_cast<size_t>(token.sample);
+      DrawnAnswer& answer = answers[index];
+      answer.tokens.tokens.push_back(static_cast<int32_t>(token.token));
+      answer.engine_logprobs.push_back(token.logprob);
+      if (!token.last) return;
+      finish(answer);
+      if (on_written) on_written(index, answer);
+    });
+  }
+  return answers;
+}
+
+size_t plan_length(std::span<const int32_t> answer, lm::TokenId end_of_plan) {
+  const auto found = std::ranges::find(answer, static_cast<int32_t>(end_of_plan));
+  return found == answer.end() ? 0 : static_cast<size_t>(found - answer.begin()) + 1;
+}
+
+void AnswerWriter::finish(DrawnAnswer& answer) const {
+  const auto& tokens = answer.tokens.tokens;
+  answer.text.clear();
+  // As a token: where it is a special one, as the small model's is, the text has it not.
+  answer.plan_tokens =
+      end_of_plan_ ? plan_length(std::span(tokens).subspan(answer.tokens.prompt), *end_of_plan_) : 0;
+  answer.cut_off = tokens.back() != static_cast<int32_t>(end_);
+  lm::StreamDecoder decoder(tokenizer_, /*skip_special=*/true);
+  for (size_t t = answer.tokens.prompt - answer.tokens.begun; t < tokens.size(); ++t) {
+    const size_t from = answer.text.size() - std::min(answer.text.size(), kEndOfPlan.size());
+    answer.text += decoder.push(static_cast<lm::TokenId>(tokens[t]));
+    if (!end_of_plan_ && t >= answer.tokens.prompt && answer.plan_tokens == 0 && answer.text.find(kEndOfPlan, from) != std::string::npos)
+      answer.plan_tokens = t + 1 - answer.tokens.prompt;
+  }
+  answer.text += decoder.finish();
+}
+
+}  // namespace nereid::train

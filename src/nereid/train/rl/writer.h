@@ -1,0 +1,78 @@
+// Answers to tasks, written by the model as it is now.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "nereid/lm/engine/runner/runner.h"
+#include "nereid/lm/chat/prompts.h"
+#include "nereid/lm/tokenizer/tokenizer.h"
+#include "nereid/train/rl/rollouts.h"
+#include "nereid/train/rl/tasks.h"
+
+namespace nereid::train {
+
+struct AnswerWriterSettings {
+  int64_t most_tokens = 2048;  // of an answer
+  int64_t row_length = 4096;   // of prompt and answer
+  int64_t together = 256;      // sequences
+};
+
+struct Sampling {
+  int64_t samples = 1;
+  double temperature = 1;  // 0: greedy
+  std::optional<double> code_temperature{};  // behind the plan, if it is another
+  double min_p = 0;  // as the engine's
+  uint64_t seed = 0;
+  bool interruptible = true;  // Ctrl-C ends it at once, as an error
+};
+
+// A task to be answered. Its number makes its samples' random numbers, whatever is answered beside it.
+struct Prompt {
+  size_t number = 0;
+  Task task;
+};
+
+struct DrawnAnswer {
+  size_t prompt = 0;                   // its number
+  WrittenAnswer tokens;                // with the token that ended it
+  std::vector<float> engine_logprobs;  // of the answer's tokens, at temperature 1, as the engine rounds
+  std::string text;                    // what the judge gets: with what it begins with
+  size_t plan_tokens = 0;              // up to and including </think>; 0 where there is none
+  bool cut_off = false;                // it did not end by itself
+};
+
+// Of an answer's tokens those up to and including `end_of_plan`; 0 where it is not among them.
+size_t plan_length(std::span<const int32_t> answer, lm::TokenId end_of_plan);
+
+class AnswerWriter {
+ public:
+  // `weights` may be changed in place between two calls; they and `device` outlive it.
+  static Result<AnswerWriter> create(const lm::Weights& weights, lm::Device& device,
+                                     std::shared_ptr<const lm::Tokenizer> tokenizer,
+                                     lm::Prompts prompts, const AnswerWriterSettings& settings);
+  // Of each prompt so many answers, in the order of prompts; `on_written` is called with each one's index as
+  // soon as it is whole. A prompt that leaves no room for an answer is an error that says its length.
+  using OnWritten = std::function<void(size_t index, const DrawnAnswer& answer)>;
+  Result<std::vector<DrawnAnswer>> write(const std::vector<Prompt>& prompts, const Sampling& sampling,
+                                         const OnWritten& on_written = {});
+  // What follows from an answer's tokens: text, plan, whether it was cut off.
+  void finish(DrawnAnswer& answer) const;
+
+ private:
+  AnswerWriter(std::shared_ptr<const lm::Tokenizer> tokenizer, lm::Prompts prompts,
+               const AnswerWriterSettings& settings)
+      : tokenizer_(std::move(tokenizer)), prompts_(std::move(prompts)), settings_(settings) {}
+  Result<WrittenAnswer> prompt_of(const Task& task, lm::Encoder& encoder) const;
+
+  std::shared_ptr<const lm::Tokenizer> tokenizer_;
+  lm::Prompts prompts_;
+  AnswerWriterSettings settings_;
+  std::unique_ptr<lm::Runner> runner_;
+  lm::TokenId end_ = 0;
+  std::optional<lm::TokenId> end_of_plan_;  // none: </think> is several tokens
+};
+
+}  // namespace nereid::train

@@ -1,0 +1,19 @@
+// Through which of its parameters a kernel may read and write memory.
+#pragma once
+
+#include <vector>
+
+#include "nereid/ttir/ir/program.h"
+
+namespace nereid::ttir {
+
+struct ParameterUse {
+  bool read = false, written = false;
+};
+
+// One for each parameter of `kernel`. Pointers are followed through arithmetic, loops, branches, calls and
+// descriptors; where one comes from a number or from memory, every pointer and descriptor counts as read and
+// written.
+std::vector<ParameterUse> parameter_uses(const Module& module, const Function& kernel);
+
+}  // namespace nereid::ttir
