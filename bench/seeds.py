@@ -66,7 +66,7 @@ def main():
     parser.add_argument("--output", type=pathlib.Path, help="a Markdown file for the table")
     options = parser.parse_args()
 
-    paths = sorted(path for folder in options.folders for path in folder.glob("*.py"))
+    paths = sorted(path.resolve() for folder in options.folders for path in folder.glob("*.py"))
     cases = [case for case in map(Case, paths) if any(part in case.id for part in options.only.split("|"))]
     broken = [f"{case.id}: {case.trouble}" for case in cases if case.trouble]
     if broken or not cases:

@@ -57,7 +57,7 @@ class Comparer {
     out_.elements = tensors.own.numel();
   }
 
-  OwnError nearby_error(const at::Tensor& other) {
+  OwnError nearby_error(const at::Tensor& other, bool shifted) {
     OwnError error;
     if (out_.elements == 0) return error;
     if (trace::is_integral(tensors_.dtype)) {
@@ -73,7 +73,7 @@ class Comparer {
       error.add(own_error(stretch, part, unit));
       if (statistics && is_sampled(first)) statistics->add_error(sums, stretch, part, first);
     });
-    if (statistics) statistics->add_sample(sums);
+    if (statistics) statistics->add_sample(sums, sample(shifted));
     return error;
   }
 
@@ -111,6 +111,11 @@ class Comparer {
     return first / chunk_ % ((chunks + kMostStretches - 1) / kMostStretches) == 0;
   }
 
+  // Of TF32's samples only the rounded one is noise: others would hide in its spread that they err to one side.
+  ErrorStatistics::Sample sample(bool shifted) const {
+    return tensors_.tf32 && shifted ? ErrorStatistics::Sample::kShift : ErrorStatistics::Sample::kNoise;
+  }
+
   // Null where the truth is no better than the reference's own.
   ErrorStatistics* statistics_with_own(double scale) {
     if (!tensors_.lifted) return nullptr;
@@ -124,7 +129,7 @@ class Comparer {
       made->add_truth(stretch, first);
       made->add_error(own, stretch, stretch.own, first);
     });
-    made->add_sample(own);
+    made->add_sample(own, sample(true));
     tensors_.statistics = std::move(made);
     return tensors_.statistics.get();
   }
@@ -341,8 +346,8 @@ OutputComparison compare(const OutputTensors& tensors, const Tolerance& toleranc
   return Comparer(tensors, tolerance, chunk).run();
 }
 
-OwnError nearby_error(const OutputTensors& tensors, const at::Tensor& near) {
-  return Comparer(tensors, {}, kChunk).nearby_error(near);
+OwnError nearby_error(const OutputTensors& tensors, const at::Tensor& near, bool shifted) {
+  return Comparer(tensors, {}, kChunk).nearby_error(near, shifted);
 }
 
 void keep_agreeing(at::Tensor& agreed, const at::Tensor& truth, const at::Tensor& other) {

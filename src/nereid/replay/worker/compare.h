@@ -25,6 +25,7 @@ struct OutputTensors {
   at::Tensor agreed = {};  // bool, flat: where the truth is what other truths say (`keep_agreeing`)
   // The reference rounds to 16 bits or less, or to TF32, on the way.
   bool coarse = false;
+  bool tf32 = false;  // TF32 is allowed on the way: right answers may err to one side, as truncation does
   // The inputs are a few numbers again and again: so are roundings, and their mean is not zero.
   bool repeating = false;
   bool lifted = true;  // the truth is float64's, not the reference's own
@@ -51,7 +52,8 @@ OutputComparison compare(const OutputTensors& tensors, const Tolerance& toleranc
 
 // How far another truth of the same output lies from `tensors.truth`, as compare() measures: with TF32
 // operands, with inputs moved by half an ulp. It becomes a sample of the statistics.
-OwnError nearby_error(const OutputTensors& tensors, const at::Tensor& near);
+// With TF32, `shifted` as ErrorStatistics::Sample::kShift.
+OwnError nearby_error(const OutputTensors& tensors, const at::Tensor& near, bool shifted = true);
 
 // Takes from `agreed` the elements at which `other`, a truth with huge numbers in place of the inputs'
 // infinities and NaNs, is not the truth. Undefined to begin with: all agree.

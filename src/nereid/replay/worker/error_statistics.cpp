@@ -28,6 +28,7 @@ constexpr double kFalseAlarm = 1e-6;
 // A slice's mean may be that many times what the samples' root mean square is, by their number.
 double sample_factor(int samples) { return samples >= 5 ? 8 : samples >= 2 ? 6 : 2.5; }
 constexpr double kFamilyFactor = 7;  // ... and that many times what is usual among a family's slices
+constexpr double kFamilyFactorShifted = 10;  // ... where one sample alone says what that is
 
 // The distance between adjacent numbers of the dtype, at `x`.
 double ulp_at(double x, double epsilon, double smallest) {
@@ -233,15 +234,21 @@ void ErrorStatistics::add_error(Sums& sums, const Stretch& stretch, const at::Te
   });
 }
 
-void ErrorStatistics::add_sample(const Sums& sums) {
-  ++sample_count_;
+void ErrorStatistics::add_sample(const Sums& sums, Sample kind) {
+  const bool noise = kind == Sample::kNoise;
+  sample_count_ += noise, shifted_ |= !noise;
   for (size_t g = 0; g < sums.size(); ++g) {
     if (truth_[g].count < kFewest) continue;
+    auto& s = samples_[g];
     const double slope = slope_of(sums[g], truth_[g]);
-    samples_[g].bias2 += sums[g].e * sums[g].e;
-    samples_[g].gain2 += sums[g].et * sums[g].et;
-    samples_[g].slope2 += slope * slope;
-    samples_[g].largest_energy = std::max(samples_[g].largest_energy, sums[g].e2);
+    s.largest_energy = std::max(s.largest_energy, sums[g].e2);
+    if (noise) {
+      s.bias2 += sums[g].e * sums[g].e;
+      s.gain2 += sums[g].et * sums[g].et;
+      s.slope2 += slope * slope;
+    } else {
+      s.bias.add(sums[g].e), s.gain.add(sums[g].et), s.slope.add(slope);
+    }
   }
 }
 
@@ -303,23 +310,25 @@ void ErrorStatistics::check_slice(const Family& family, const Typical& typical, 
   const double z = std::sqrt(2 * std::log(6 * static_cast<double>(truth_.size()) / kFalseAlarm));
   const Test test(t);
   const auto systematic = [&](double found, double self, double spread, double samples2, double usual,
-                              double floor, const char* what) {
+                              double floor, const Range& shift, const char* what) {
     if (!(spread > 0) || spread == kInfinity) return;
     const double own = std::sqrt(samples2 / std::max(sample_count_, 1));
-    const double limit = std::max({z * self, limits.bias_ulps * spread, floor,
-                                   sample_factor(sample_count_) * own, kFamilyFactor * usual * spread});
+    const double family = shifted_ ? kFamilyFactorShifted : kFamilyFactor;
+    const double limit =
+        shift.edge(found) + std::max({z * self, limits.bias_ulps * spread, floor,
+                                      sample_factor(sample_count_) * own, family * usual * spread});
     note(std::abs(found) / spread, limit / spread, what);
   };
   const double mean = t.t / n;
   systematic(e.e, std::sqrt(e.e2), test.bias, s.bias2, typical.bias,
-             (values ? limits.small_bias * eps : limits.residue) * scale_ * n, "the mean error in ulps is");
+             (values ? limits.small_bias * eps : limits.residue) * scale_ * n, s.bias, "the mean error in ulps is");
   if (values) return;  // within one exponent, error that grows with the answer is a mean error
   const double residue_of = limits.residue * scale_ * std::sqrt(n);
-  systematic(e.et, std::sqrt(e.e2t2), test.gain, s.gain2, typical.gain, residue_of * std::sqrt(t.t2),
+  systematic(e.et, std::sqrt(e.e2t2), test.gain, s.gain2, typical.gain, residue_of * std::sqrt(t.t2), s.gain,
              "the error goes with the answer: in ulps by");
   const double self2 = e.e2t2 - 2 * mean * e.e2t + mean * mean * e.e2;
   systematic(slope_of(e, t), std::sqrt(std::max(0.0, self2)), test.slope, s.slope2, typical.slope,
-             residue_of * std::sqrt(std::max(0.0, t.t2 - n * mean * mean)),
+             residue_of * std::sqrt(std::max(0.0, t.t2 - n * mean * mean)), s.slope,
              "the error goes with the answer's deviation from its mean: in ulps by");
 }
 

@@ -5,6 +5,7 @@
 // truth has one sign and one binary exponent.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -54,8 +55,11 @@ class ErrorStatistics {
   Sums zeros() const { return Sums(truth_.size()); }
   void add_error(Sums& sums, const Stretch& stretch, const at::Tensor& answer, int64_t first) const;
 
-  // An answer that is right: the reference's own, or one rounded otherwise.
-  void add_sample(const Sums& sums);
+  // An answer that is right. `kNoise`: its errors are rounding of any sign. `kShift`: it may err to one side, as
+  // truncated TF32 operands do: a sum between its own and the truth's is right, too, and so is one beyond either
+  // by half the distance of the two.
+  enum class Sample { kNoise, kShift };
+  void add_sample(const Sums& sums, Sample kind = Sample::kNoise);
 
   // The worst that the answer's sums show, where they show any.
   std::optional<SystematicError> check(const Sums& got, const StatisticsLimits& limits) const;
@@ -67,8 +71,15 @@ class ErrorStatistics {
     int64_t inner = 1, size = 1, per = 1;  // of element i: (i / inner) % size / per
     int64_t first = 0, groups = 1;         // in the sums
   };
+  struct Range {  // from 0 to what the shifted samples have
+    double low = 0, high = 0;
+    void add(double sum) { low = std::min(low, sum), high = std::max(high, sum); }
+    // How far off a sum of that sign may be.
+    double edge(double sum) const { return (sum > 0 ? high : -low) + (high - low) / 2; }
+  };
   struct Samples {  // of one slice, over the samples
     double bias2 = 0, gain2 = 0, slope2 = 0, largest_energy = 0;
+    Range bias, gain, slope;
   };
   struct Typical {  // of one family: medians over its slices
     double energy = 0, bias = 0, gain = 0, slope = 0;
@@ -98,7 +109,8 @@ class ErrorStatistics {
   std::vector<Family> families_;
   std::vector<TruthSums> truth_;
   std::vector<Samples> samples_;
-  int sample_count_ = 0;
+  int sample_count_ = 0;  // of kNoise
+  bool shifted_ = false;  // there are samples of kShift
 };
 
 }  // namespace nereid::replay

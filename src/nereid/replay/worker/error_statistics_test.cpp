@@ -47,6 +47,27 @@ TEST(ErrorStatisticsTest, AGainBelowAnUlpIsSeen) {
   EXPECT_TRUE(compared(truth, truth.mul(1 + 1e-6)).agrees);
 }
 
+// What lies between a truncated answer and the truth is right, and half as much beyond; no other gain is.
+TEST(ErrorStatisticsTest, TruncationIsForgivenToItsSideAlone) {
+  const auto truth = normal({64, 256}, 9);
+  const auto noise = normal({64, 256}, 10).mul(truth).mul(0x1p-12);
+  const auto agrees = [&](double gain) {
+    OutputTensors tensors{.dtype = trace::DType::kF32,
+                          .got = truth.mul(1 + gain).add(noise).to(c10::kFloat),
+                          .own = truth.to(c10::kFloat),
+                          .truth = truth,
+                          .coarse = true,
+                          .tf32 = true};
+    const auto rounded = truth.add(normal({64, 256}, 11).mul(truth).mul(0x1p-12));
+    const auto cut = truth.mul(1 - 7e-4).add(normal({64, 256}, 12).mul(truth).mul(0x1p-12));
+    tensors.nearby.widen(nearby_error(tensors, rounded, false));
+    tensors.nearby.widen(nearby_error(tensors, cut, true));
+    return compare(tensors, {}).agrees;
+  };
+  for (const double gain : {0.0, -3e-4, -7e-4, -9e-4, 2e-4}) EXPECT_TRUE(agrees(gain)) << gain;
+  for (const double gain : {6e-4, 1.3e-3, -1.3e-3}) EXPECT_FALSE(agrees(gain)) << gain;
+}
+
 TEST(ErrorStatisticsTest, AMeanErrorIsSeenInOneSlice) {
   const auto truth = normal({64, 512}, 2);
   auto answer = truth.clone();

@@ -502,11 +502,11 @@ class ReferenceRole : public Role {
   void take_tf32(const Tolerance& tolerance, const Comparison& comparison, std::vector<OutputTensors>& outputs) {
     auto tf32 = tf32_of(trace(), tolerance.allow_tf32);
     if (comparison.oracle != Oracle::kFloat64 || !uses_tf32(trace(), tf32)) return;
-    for (auto& output : outputs) output.coarse = true;
+    for (auto& output : outputs) output.coarse = output.tf32 = true;
     for (const bool truncated : {false, true}) {
       tf32.truncated = truncated;
       const auto name = fmt::format("tf32{}{}", tolerance.allow_tf32 ? " all" : "", truncated ? " cut" : "");
-      if (auto* told = retelling(tf32, name)) widen(outputs, *told, {});
+      if (auto* told = retelling(tf32, name)) widen(outputs, *told, {}, truncated);
     }
   }
 
@@ -588,13 +588,14 @@ class ReferenceRole : public Role {
     return true;
   }
 
-  void widen(std::vector<OutputTensors>& outputs, Retelling& told, Change change) {
+  // `shifted`: see `nearby_error`.
+  void widen(std::vector<OutputTensors>& outputs, Retelling& told, Change change, bool shifted = true) {
     std::map<int, at::Tensor> values;
     if (!change.rounding) change.exchange = keeper(values);
     auto near = told.run(*loaded_.replay, options_, outputs_, std::move(change));
     widen_places(outputs, values);
     for (size_t i = 0; i < outputs.size(); ++i) {
-      outputs[i].nearby.widen(nearby_error(outputs[i], near[i]));
+      outputs[i].nearby.widen(nearby_error(outputs[i], near[i], shifted));
       near[i].reset();
     }
   }
