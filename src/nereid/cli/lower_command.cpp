@@ -103,7 +103,7 @@ Result<Answer> run(const LowerOptions& options, bool json) {
       const auto& module = std::get<compiler::Module>(written);
       line["kernels"] = Json::array();
       for (const auto& kernel : module.kernels)
-        line["kernels"].push_back({{"name", kernel.name},
+        line["kernels"].push_back({{"name", kernel.function},
                                    {"does", kernel.does},
                                    {"choice", compiler::to_string(kernel.choice)},
                                    {"bytes", kernel.estimate.bytes_read + kernel.estimate.bytes_written},

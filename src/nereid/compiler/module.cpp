@@ -17,6 +17,7 @@
 #include "nereid/compiler/output/collapsed_dims.h"
 #include "nereid/compiler/output/plan.h"
 #include "nereid/compiler/output/python_text.h"
+#include "nereid/compiler/output/shared_kernels.h"
 #include "nereid/compiler/output/source_file.h"
 #include "nereid/compiler/transforms/split_factors.h"
 #include "nereid/compiler/transforms/thin_channels.h"
@@ -78,6 +79,7 @@ class ModuleWriter {
     NEREID_TRY_STATUS(write_kernels());
     for (const Tensor& tensor : graph_.tensors) all_shapes_.push_back(tensor.sizes);
     for (size_t k = 0; k < texts_.size(); ++k) tell_sizes(fused_.kernels[k], texts_[k]);
+    if (choices_.share_equal) share();
     NEREID_TRY(std::string forward, forward_text(trace_, graph_, fused_, texts_, file_));
     const auto merged = merged_sizes(trace_, known_);
     forward = with_merged_sizes(SizeTeller(all_shapes_, known_).told(forward), merged);
@@ -130,7 +132,7 @@ class ModuleWriter {
       const KernelText& text = texts_.back();
       const Estimate cost = estimate(graph_, fused_, kernel, text, target_);
       module_.seconds += cost.seconds;
-      module_.kernels.push_back({name, text.comment, text.choice, alternatives(kernel, text, target_), cost,
+      module_.kernels.push_back({name, text.comment, name, text.choice, alternatives(kernel, text, target_), cost,
                                  text.programs, text.steps, {}});
       module_.kernels.back().rows = kernel.rows, module_.kernels.back().columns = kernel.columns;
       module_.kernels.back().work = step_words_of(graph_, kernel);
@@ -144,6 +146,13 @@ class ModuleWriter {
       }
     }
     return ok_status();
+  }
+
+  void share() {
+    share_equal_kernels(texts_);
+    auto kernel = module_.kernels.begin();
+    for (size_t k = 0; k < texts_.size(); ++k)
+      if (fused_.kernels[k].kept < 0) (kernel++)->function = texts_[k].name;
   }
 
   // By what the kernel goes over and by what it is given, as the program sees it, too.

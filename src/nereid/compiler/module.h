@@ -25,7 +25,8 @@ struct KernelArgument {
 };
 
 struct LoweredKernel {
-  std::string name, does;            // "linear_gelu_kernel"; "linear, gelu"
+  std::string name, does;            // "linear_gelu_kernel", which no other has; "linear, gelu"
+  std::string function;              // in the file; several may share one (shared_kernels.h)
   KernelChoice choice;               // as it was cut
   std::vector<KernelChoice> others;  // other ways that fit the target, the cheapest by the model first
   Estimate estimate;

@@ -42,7 +42,9 @@ Choice told(const Move& move) {
 
 Result<compiler::Module> lowered(compiler::Lowering& task, const compiler::Choices& choices) {
   try {
-    return task.module(choices);
+    compiler::Choices apart = choices;
+    apart.share_equal = false;  // a plan speaks of each kernel by its own name
+    return task.module(apart);
   } catch (const std::exception& e) {
     return our_error("the compiler broke down: {}", e.what());
   }

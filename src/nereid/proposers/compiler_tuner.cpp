@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <map>
 
 namespace nereid::proposers {
 namespace {
@@ -56,7 +57,16 @@ Result<compiler::Module> CompilerTuner::lowered(const compiler::Choices& choices
 
 void CompilerTuner::plan_cuts(const compiler::Module& module) {
   cuts_.clear();
-  auto kernels = module.kernels;
+  std::map<std::string, std::vector<std::string>> sharing;  // kernels by the function that they share
+  std::map<std::string, double> seconds;
+  for (const auto& kernel : module.kernels)
+    sharing[kernel.function].push_back(kernel.name), seconds[kernel.function] += kernel.estimate.seconds;
+  std::vector<compiler::LoweredKernel> kernels;  // one of each function, with the seconds of all
+  for (const auto& kernel : module.kernels) {
+    if (sharing[kernel.function].front() != kernel.name) continue;
+    kernels.push_back(kernel);
+    kernels.back().estimate.seconds = seconds[kernel.function];
+  }
   std::stable_sort(kernels.begin(), kernels.end(),
                    [](const auto& a, const auto& b) { return a.estimate.seconds > b.estimate.seconds; });
   if (kernels.size() > kMostKernels) kernels.resize(kMostKernels);
@@ -66,8 +76,10 @@ void CompilerTuner::plan_cuts(const compiler::Module& module) {
     });
     if (kernel.others.size() > kMostCuts) kernel.others.resize(kMostCuts);
     for (const auto& other : kernel.others)
-      cuts_.push_back({fmt::format("{}: {}", kernel.name, to_string(other)),
-                       [name = kernel.name, other](compiler::Choices& c) { c.kernels[name] = other; }});
+      cuts_.push_back({fmt::format("{}: {}", kernel.function, to_string(other)),
+                       [names = sharing[kernel.function], other](compiler::Choices& c) {
+                         for (const auto& name : names) c.kernels[name] = other;
+                       }});
   }
 }
 

@@ -57,6 +57,7 @@ struct Choices {
   // writes so need not divide.
   bool masked = false;
   Fusion fusion = Fusion::kFree;
+  bool share_equal = true;  // kernels that differ in names alone are one (shared_kernels.h)
   // Steps of the traced forward: no kernel does one of them, or a later one, together with an earlier one.
   std::set<int> cuts = {};
   std::map<std::string, KernelChoice> kernels =

@@ -10,41 +10,12 @@
 #include <string_view>
 #include <vector>
 
+#include "nereid/compiler/output/python_tokens.h"
+
 namespace nereid::compiler {
 namespace {
 
 using std::string_view;
-
-bool name_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-bool is_decimal(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
-
-// Where the token that begins at `at` ends: a name, a number, a text, a comment, or one character.
-size_t token_end(string_view text, size_t at) {
-  const char c = text[at];
-  size_t end = at + 1;
-  if (c == '#') return std::min(text.find('\n', at), text.size());
-  if (c == '"' || c == '\'') {
-    const std::string three(3, c);
-    const string_view quotes = text.substr(at).starts_with(three) ? string_view(three) : text.substr(at, 1);
-    for (end = at + quotes.size(); end < text.size() && !text.substr(end).starts_with(quotes); ++end)
-      if (text[end] == '\\') ++end;
-    return std::min(end + quotes.size(), text.size());
-  }
-  if (!name_character(c)) return end;
-  const bool number = is_decimal(c);
-  while (end < text.size() && (name_character(text[end]) || (number && text[end] == '.'))) ++end;
-  return end;
-}
-
-std::vector<string_view> tokens_of(string_view text) {
-  std::vector<string_view> tokens;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = token_end(text, at);
-    tokens.push_back(text.substr(at, end - at));
-    at = end;
-  }
-  return tokens;
-}
 
 // 33 of "33" and of "33.0".
 std::optional<int64_t> whole_number(string_view token) {

@@ -3,6 +3,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "nereid/trace/cost.h"
 
@@ -110,20 +112,26 @@ std::string plan_text(const trace::Trace& trace, const Graph& graph, const Fused
                   module.kernels.size() == 1 ? "s" : "", quantity(bytes, "B"),
                   module.kernels.size() == 1 ? "s" : "", quantity(flops, "FLOP")),
       "");
-  size_t k = 0;
+  std::map<std::string, int> launches;  // of a function, which several kernels may share
+  for (const auto& kernel : module.kernels) ++launches[kernel.function];
+  size_t next = 0, k = 0;
   for (const TileKernel& kernel : fused.kernels) {
     if (kernel.kept >= 0) continue;
-    const LoweredKernel& lowered = module.kernels[k++];
+    const LoweredKernel& lowered = module.kernels[next++];
+    const int times = std::exchange(launches[lowered.function], 0);
+    if (times == 0) continue;  // described by the first that shares it
+    ++k;
     const Node& first = graph.nodes[static_cast<size_t>(kernel.members.front().node)];
     const std::string over = kernel.columns.empty()
                                  ? shape(kernel.rows)
                                  : fmt::format("{} by {}", shape(kernel.rows), shape(kernel.columns));
     text += wrapped(
-        fmt::format("{}. {}: {} ({}), over {}: {}. {}; reads {}, writes {}, {}.", k, lowered.name,
+        fmt::format("{}. {}: {} ({}), over {}: {}. {}; reads {}, writes {}, {}.{}", k, lowered.function,
                     lowered.does, first.place.file.empty() ? "" : fmt::format("line {}", first.place.line),
                     over, why(graph, kernel, lowered), cut(graph, kernel, lowered),
                     quantity(lowered.estimate.bytes_read, "B"), quantity(lowered.estimate.bytes_written, "B"),
-                    quantity(lowered.estimate.flops, "FLOP")),
+                    quantity(lowered.estimate.flops, "FLOP"),
+                    times == 1 ? "" : fmt::format(" Launched {} times on other tensors.", times)),
         "   ");
   }
   for (const auto& rewrite : graph.rewrites) text += wrapped("Rewritten: " + rewrite + ".", "   ");

@@ -1,0 +1,69 @@
+#include "nereid/compiler/output/shared_kernels.h"
+
+#include <gtest/gtest.h>
+
+namespace nereid::compiler {
+namespace {
+
+const char* const kRelu = R"(@triton.jit
+def relu_kernel(x_ptr, relu_ptr, BLOCK: tl.constexpr):
+    # relu
+    offset = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offset, mask=offset < 300, other=0.0)
+    tl.store(relu_ptr + offset, tl.maximum(x, 0.0), mask=offset < 300)
+)";
+
+std::string with(std::string text, const std::string& from, const std::string& to) {
+  for (size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size()) text.replace(at, from.size(), to);
+  return text;
+}
+
+TEST(SharedKernels, NamesAndCommentsDoNotMatter) {
+  const std::string same = with(with(with(kRelu, "relu_ptr", "relu_2_ptr"), "# relu", "# relu of the sum"), "x", "h");
+  EXPECT_EQ(canonical_text(kRelu), canonical_text(with(with(same, "mahimum", "maximum"), "constehpr", "constexpr")));
+}
+
+TEST(SharedKernels, WhatIsComputedMatters) {
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
+           {"300", "301"}, {"maximum", "minimum"}, {"tl.store(relu_ptr", "tl.store(x_ptr"}, {"other=0.0", "other=1.0"}})
+    EXPECT_NE(canonical_text(kRelu), canonical_text(with(kRelu, from, to))) << from;
+  EXPECT_NE(canonical_text(kRelu), canonical_text(with(kRelu, "(x_ptr, relu_ptr", "(relu_ptr, x_ptr")));
+}
+
+TEST(SharedKernels, WhatIsCalledKeepsItsName) {
+  const std::string helped = with(kRelu, "tl.maximum(", "larger_of(");
+  EXPECT_NE(canonical_text(helped), canonical_text(with(helped, "larger_of", "smaller_of")));
+}
+
+TEST(SharedKernels, AKeywordIsNoName) {
+  const std::string cached = with(kRelu, "other=0.0", "cache_modifier=\".cg\"");
+  EXPECT_NE(canonical_text(cached), canonical_text(with(cached, "cache_modifier", "eviction_policy")));
+}
+
+TEST(SharedKernels, TheFirstIsKept) {
+  const auto kernel = [](const std::string& name, const std::string& text) {
+    KernelText made;
+    made.name = name, made.text = text, made.pointers = {{"x_ptr", 0}, {"relu_ptr", 1}}, made.constants = {{"BLOCK", 256}};
+    return made;
+  };
+  std::vector<KernelText> kernels = {kernel("relu_kernel", kRelu), kernel("relu_kernel_2", with(kRelu, "relu_kernel", "relu_kernel_2")),
+                                     kernel("relu_kernel_3", with(with(kRelu, "relu_kernel", "relu_kernel_3"), "300", "400"))};
+  kernels[1].constants[0].value = 512;  // a launch's own
+  share_equal_kernels(kernels);
+  EXPECT_EQ(kernels[1].name, "relu_kernel");
+  EXPECT_TRUE(kernels[1].text.empty());
+  EXPECT_EQ(kernels[2].name, "relu_kernel_3");
+  EXPECT_FALSE(kernels[2].text.empty());
+}
+
+TEST(SharedKernels, OtherConstantsAreAnotherKernel) {
+  KernelText one, two;
+  one.name = "a_kernel", one.text = kRelu, one.constants = {{"BLOCK", 256}};
+  two.name = "b_kernel", two.text = with(kRelu, "BLOCK", "BLOCK_ROWS"), two.constants = {{"BLOCK_ROWS", 256}};
+  std::vector<KernelText> kernels = {one, two};
+  share_equal_kernels(kernels);
+  EXPECT_EQ(kernels[1].name, "b_kernel");
+}
+
+}  // namespace
+}  // namespace nereid::compiler
