@@ -1,0 +1,448 @@
+"""The judge in this process: `verify` for one pair, `Judge` for many."""
+
+import asyncio
+import atexit
+import concurrent.futures
+import itertools
+import json
+import os
+import queue
+import subprocess
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from . import _program
+from ._exceptions import InputError, NereidError
+from ._reward import Reward
+from ._verdict import Verdict
+
+# A pair's own options, as docs/batch_protocol.md names them; the program checks their values.
+PAIR_OPTIONS = {
+    "policy", "device", "protocol", "trials", "seed", "time_limit", "verdict_limit", "rtol", "atol", "allow_tf32", "few_kinds",
+    "fast_inputs", "shrink", "beyond_rules", "ignore_rules", "forbid", "trace", "form", "reference_name", "candidate_name",
+}  # fmt: skip
+_LONGEST_STDERR = 1 << 16
+
+
+def verify(reference: str | Path, candidate: str | Path, *, timeout: float | None = None, time: bool = False, **options: Any) -> Verdict:
+    """Judges one candidate against its reference.
+
+    reference    a task: the path of a file, or its source text (text that holds a line break)
+    candidate    a path or source text with `class ModelNew`, or a model's answer with a code block
+    timeout      seconds that this call waits; then NereidError
+    time         on a GPU, time the two: `verdict.times`, `verdict.speedup`
+    options      policy="strict"|"mostly"|"hybrid", device="cpu"|"cuda", protocol="nereid"|"kernelbench", trials=3, seed=None,
+                 time_limit=30 (seconds of a candidate's work in each phase), verdict_limit (seconds of all of its replays), rtol, atol,
+                 allow_tf32, shrink, forbid, trace, form="source"|"answer": as `nereid verify --help` says
+
+    Returns a Verdict, of whatever kind. Raises InputError where the reference or an option is at fault, NereidError where Nereid
+    is. For many pairs a `Judge` is several times faster: its processes stay warm.
+    """
+    with Judge(jobs=1, time=time) as judge:
+        return judge.verify(reference, candidate, timeout=timeout, **options)
+
+
+class Judge:
+    """A judge that stays: one `nereid verify --batch` process with `jobs` pairs under way. Use it as a context manager.
+
+        with nereid.Judge(jobs=8, reward="hierarchical", policy="strict") as judge:
+            verdict = judge.verify("task.py", "kernel.py")
+            rewards = judge.rewards(prompts, completions, references)
+            verdict = await judge.averify("task.py", "kernel.py")
+
+    jobs            pairs at the same time; None: one a core
+    reward          objective of `rewards`: binary, hierarchical or uniform (docs/batch_protocol.md)
+    speedup_limit   a speed-up counts no more than this in a reward
+    time            on a GPU, time what is verified; it sets `verdict.speedup` and the speed-up in rewards
+    retries         how often a pair is judged again after a fault of Nereid's own
+    tasks           where a reference that is a name comes from: a folder (`tasks/NAME.py`), a mapping, or a function of the name
+    options         of every pair, as of `verify`; each call may replace them
+
+    All methods may be called from any thread and from asyncio. A process that died is started anew, and its pairs are judged again. A
+    forked child and an unpickled copy start a process of their own, on first use.
+    """
+
+    def __init__(
+        self,
+        jobs: int | None = None,
+        *,
+        reward: str | None = "hierarchical",
+        speedup_limit: float | None = None,
+        time: bool = False,
+        retries: int = 1,
+        tasks: str | Path | Mapping[str, str | Path] | Callable[[str], str | Path] | None = None,
+        **options: Any,
+    ):
+        _program.check(options, PAIR_OPTIONS, "Judge")
+        if jobs is not None and (not isinstance(jobs, int) or not 1 <= jobs <= 1024):
+            raise InputError(f"Judge(jobs={jobs!r}): expected a number from 1 to 1024")
+        if reward not in (None, "binary", "hierarchical", "uniform"):
+            raise InputError(f"Judge(reward={reward!r}): expected 'binary', 'hierarchical', 'uniform' or None")
+        self._made_of = dict(jobs=jobs, reward=reward, speedup_limit=speedup_limit, time=time, retries=retries, tasks=tasks, **options)
+        self._options, self._retries, self._tasks = options, retries, tasks
+        self._arguments = ["verify", "--batch", "-"]
+        for name, value in (("--jobs", jobs), ("--reward", reward), ("--speedup-limit", speedup_limit)):
+            self._arguments += [name, str(value)] if value is not None else []
+        self._arguments += ["--time"] if time else []
+        self._prepare()
+
+    def _prepare(self):
+        self._lock = threading.Lock()
+        self._process, self._owner, self._closed = None, os.getpid(), False
+        self._ids = itertools.count(1)
+
+    def __reduce__(self):
+        return _judge_of, (self._made_of,)
+
+    def __repr__(self):
+        return f"nereid.Judge({', '.join(f'{key}={value!r}' for key, value in self._made_of.items() if value is not None)})"
+
+    # -- one pair ---------------------------------------------------------------------------------------------------
+
+    def submit(self, reference: str | Path, candidate: str | Path, **options: Any) -> "concurrent.futures.Future[Verdict]":
+        """Begins to judge a pair. The future's result is its Verdict; its exception InputError or NereidError."""
+        _program.check(options, PAIR_OPTIONS, "Judge.verify")
+        line = {key: value for key, value in {**self._options, **options}.items() if value is not None}
+        line.update(_place("reference", self._resolve(reference)))
+        line.update(_place("candidate", candidate))
+        future: concurrent.futures.Future[Verdict] = concurrent.futures.Future()
+        self._send(_Pair(line, future, self._retries))
+        return future
+
+    def verify(self, reference: str | Path, candidate: str | Path, *, timeout: float | None = None, **options: Any) -> Verdict:
+        """Judges one pair and waits for it; arguments and errors are those of `nereid.verify`."""
+        return _wait(self.submit(reference, candidate, **options), timeout)
+
+    async def averify(self, reference: str | Path, candidate: str | Path, *, timeout: float | None = None, **options: Any) -> Verdict:
+        """`verify` for asyncio. Cancelling it leaves the judge in order."""
+        future = asyncio.wrap_future(self.submit(reference, candidate, **options))
+        try:
+            return await asyncio.wait_for(future, timeout)
+        except asyncio.TimeoutError as error:
+            raise NereidError(f"no verdict after {timeout} s") from error
+
+    # -- rewards ------------------------------------------------------------------------------------------------------
+
+    def rewards(
+        self,
+        prompts: Sequence[Any],
+        completions: Sequence[Any],
+        references: Sequence[str | Path] | None = None,
+        *,
+        timeout: float | None = None,
+        **options: Any,
+    ) -> list[Reward]:
+        """A Reward for each completion, in order. A fault of the judge is a Reward with `status == "error"`, never a low one.
+
+        prompts       texts, or lists of chat messages
+        completions   texts, or lists of chat messages (the last assistant's counts): answers with a code block, or source
+        references    of each completion its task: a path, source text, or a name in `tasks`. None: the last code block with
+                      `class Model` in the prompt
+        timeout       seconds for each; what takes longer is an error
+        """
+        futures = self._submit_all(prompts, completions, references, options)
+        return [_reward_of(future, timeout) for future in futures]
+
+    async def arewards(
+        self,
+        prompts: Sequence[Any],
+        completions: Sequence[Any],
+        references: Sequence[str | Path] | None = None,
+        *,
+        timeout: float | None = None,
+        **options: Any,
+    ) -> list[Reward]:
+        """`rewards` for asyncio."""
+        futures = self._submit_all(prompts, completions, references, options)
+
+        async def wait(future):
+            if isinstance(future, Reward):
+                return future
+            try:
+                return Reward.from_verdict(await asyncio.wait_for(asyncio.wrap_future(future), timeout))
+            except asyncio.TimeoutError:
+                return Reward.of_error(f"no verdict after {timeout} s")
+            except (InputError, NereidError) as error:
+                return Reward.of_error(str(error))
+
+        return list(await asyncio.gather(*map(wait, futures)))
+
+    def _submit_all(self, prompts, completions, references, options):
+        if self._made_of["reward"] is None:
+            raise InputError("Judge(reward=None) gives verdicts alone; expected reward='binary', 'hierarchical' or 'uniform'")
+        if len(prompts) != len(completions) or (references is not None and len(references) != len(completions)):
+            counts = f"{len(prompts)} prompts, {len(completions)} completions"
+            raise InputError(f"rewards: expected as many of each, got {counts}" + (f", {len(references)} references" if references is not None else ""))
+        futures = []
+        for i, (prompt, completion) in enumerate(zip(prompts, completions)):
+            try:
+                reference = references[i] if references is not None else reference_in(prompt)
+                text = completion_text(completion)
+                given = {"form": "answer", **options} if "```" in text else options
+                futures.append(self.submit(reference, _Text(text), **given))
+            except (InputError, NereidError) as error:
+                futures.append(Reward.of_error(str(error)))
+        return futures
+
+    def _resolve(self, reference):
+        """A name in `tasks`, else the reference as it is."""
+        if self._tasks is None or not isinstance(reference, str) or "\n" in reference:
+            return reference
+        if callable(self._tasks):
+            return self._tasks(reference)
+        if isinstance(self._tasks, Mapping):
+            if reference not in self._tasks:
+                raise InputError(f"task {reference!r}: not among the {len(self._tasks)} tasks")
+            return self._tasks[reference]
+        folder = Path(self._tasks).resolve()
+        path = (folder / reference).resolve()
+        if not path.is_relative_to(folder):
+            raise InputError(f"task {reference!r}: expected a name below {folder}")
+        path = path if path.is_file() else path.with_name(path.name + ".py")
+        if not path.is_file():
+            raise InputError(f"task {reference!r}: {path} does not exist")
+        return path
+
+    # -- the process --------------------------------------------------------------------------------------------------
+
+    def _send(self, pair):
+        if os.getpid() != self._owner:  # a forked child: the process and its threads are the parent's
+            self._prepare()
+        with self._lock:
+            if self._closed:
+                raise NereidError("the Judge is closed")
+            if self._process is None or self._process.ended:
+                self._process = _Process(self._arguments, self._again)
+            pair.id = next(self._ids)
+            self._process.ask(pair)
+
+    def _again(self, pair, error):
+        """Of a fault of Nereid's own: judges the pair again, or says what failed."""
+        if pair.retries > 0 and not self._closed:
+            pair.retries -= 1
+            try:
+                self._send(pair)
+                return
+            except NereidError as newer:
+                error = newer
+        pair.finish(error=error)
+
+    def close(self) -> None:
+        """Ends the process. Pairs that are under way get NereidError."""
+        with self._lock:
+            self._closed = True
+            process, self._process = self._process, None
+        if process is not None and os.getpid() == self._owner:
+            process.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __del__(self):
+        if getattr(self, "_process", None) is not None:
+            self.close()
+
+
+def _judge_of(made_of):
+    return Judge(**made_of)
+
+
+class _Text(str):
+    """Text that is no path, whatever it looks like."""
+
+
+class _Pair:
+    """A line that is asked, and who waits for it."""
+
+    def __init__(self, line, future, retries):
+        self.line, self.future, self.retries, self.id = line, future, retries, None
+
+    def finish(self, verdict=None, error=None):
+        if self.future.cancelled() or self.future.done():
+            return
+        try:
+            self.future.set_exception(error) if error is not None else self.future.set_result(verdict)
+        except concurrent.futures.InvalidStateError:  # cancelled just now
+            pass
+
+
+_running: "weakref.WeakSet[_Process]" = weakref.WeakSet()
+
+
+class _Process:
+    """One `nereid verify --batch -`, with a thread that writes to it and two that read from it."""
+
+    def __init__(self, arguments, again):
+        program, environment = _program.command()
+        try:
+            self._process = subprocess.Popen(
+                [program, *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environment,
+                start_new_session=True,  # Ctrl-C in a terminal ends the trainer, which ends this
+            )
+        except OSError as error:
+            raise NereidError(f"{program}: {error.strerror}") from error
+        self._again, self._pairs, self._lock = again, {}, threading.Lock()
+        self._lines: queue.SimpleQueue = queue.SimpleQueue()
+        self._stderr = b""
+        self.ended, self._owner = False, os.getpid()
+        self._threads = [threading.Thread(target=work, daemon=True, name="nereid") for work in (self._read_errors, self._read, self._write)]
+        for thread in self._threads:
+            thread.start()
+        _running.add(self)
+
+    def ask(self, pair):
+        with self._lock:
+            if self.ended:
+                raise NereidError(self._why())
+            self._pairs[pair.id] = pair
+        self._lines.put(json.dumps({"id": pair.id, **pair.line}).encode() + b"\n")
+
+    def _write(self):
+        while (line := self._lines.get()) is not None:
+            try:
+                self._process.stdin.write(line)
+                self._process.stdin.flush()
+            except (OSError, ValueError):
+                return
+        try:
+            self._process.stdin.close()
+        except OSError:
+            pass
+
+    def _read_errors(self):
+        with self._process.stderr as stream:
+            for line in stream:
+                self._stderr = (self._stderr + line)[-_LONGEST_STDERR:]
+
+    def _read(self):
+        for line in self._process.stdout:
+            try:
+                self._take(json.loads(line))
+            except (ValueError, KeyError, TypeError) as error:
+                self._stderr += f"an answer that is none: {error}: {line[:200]!r}\n".encode()
+        self._process.wait()
+        self._threads[0].join(5)
+        self._lines.put(None)
+        with self._lock:
+            self.ended = True
+            left, self._pairs = list(self._pairs.values()), {}
+        self._process.stdout.close()
+        error = NereidError(self._why())
+        for pair in left:
+            self._again(pair, error)
+
+    def _take(self, answer):
+        verdict = Verdict.from_json(answer)
+        with self._lock:
+            pair = self._pairs.pop(answer["id"])
+        if verdict.verdict != "Error":
+            pair.finish(verdict)
+        elif verdict.blame == "input":
+            pair.finish(error=InputError(verdict.reason))
+        else:
+            self._again(pair, NereidError(verdict.reason))
+
+    def _why(self):
+        said = self._stderr.decode(errors="replace").strip()[-2000:]
+        return f"nereid verify --batch ended with exit code {self._process.poll()}" + (f": {said}" if said else "")
+
+    def close(self):
+        """Ends the process, at once where pairs are under way."""
+        with self._lock:
+            busy = bool(self._pairs)
+        if busy and self._process.poll() is None:
+            self._process.terminate()
+        self._lines.put(None)
+        if threading.current_thread() not in self._threads:
+            self._threads[1].join(10)
+        if self._process.poll() is None:
+            self._process.kill()
+
+
+@atexit.register
+def _close_all():
+    for process in list(_running):
+        if process._owner == os.getpid():
+            process.close()
+
+
+def _wait(future, timeout):
+    try:
+        return future.result(timeout)
+    except concurrent.futures.TimeoutError as error:
+        future.cancel()
+        raise NereidError(f"no verdict after {timeout} s") from error
+
+
+def _reward_of(future, timeout):
+    if isinstance(future, Reward):
+        return future
+    try:
+        return Reward.from_verdict(_wait(future, timeout))
+    except (InputError, NereidError) as error:
+        return Reward.of_error(str(error))
+
+
+def _place(key, given):
+    """A path as `key`, text as `key_source`."""
+    if isinstance(given, os.PathLike) or (isinstance(given, str) and not isinstance(given, _Text) and _is_path(given)):
+        path = Path(given).expanduser().absolute()
+        if not path.is_file():
+            raise InputError(f"{key}: {path}: no such file")
+        return {key: str(path)}
+    if not isinstance(given, str):
+        raise InputError(f"{key}: expected a path or source text, got a {type(given).__name__}")
+    return {f"{key}_source": str(given)}
+
+
+def _is_path(text):
+    return "\n" not in text and 0 < len(text) < 4096
+
+
+# -- texts of chats -----------------------------------------------------------------------------------------------------
+
+
+def _content(message):
+    content = message.get("content") if isinstance(message, Mapping) else getattr(message, "content", None)
+    if isinstance(content, str) or content is None:
+        return content or ""
+    return "".join(part if isinstance(part, str) else part.get("text", "") for part in content)
+
+
+def _role(message):
+    return message.get("role") if isinstance(message, Mapping) else getattr(message, "role", None)
+
+
+def completion_text(completion: Any) -> str:
+    """The text of a completion: a text, or the last assistant's message of a chat."""
+    if isinstance(completion, str):
+        return completion
+    if isinstance(completion, Mapping) or not isinstance(completion, Sequence):
+        return _content(completion)
+    own = [message for message in completion if _role(message) in (None, "assistant")] or list(completion)
+    return _content(own[-1]) if own else ""
+
+
+def prompt_text(prompt: Any) -> str:
+    """All that a prompt says: a text, or the messages of a chat."""
+    return prompt if isinstance(prompt, str) else "\n".join(_content(message) for message in prompt)
+
+
+def reference_in(prompt: Any) -> str:
+    """The task that a prompt shows: its last code block with `class Model`. Raises InputError where there is none."""
+    blocks = prompt_text(prompt).split("```")[1::2]
+    for block in reversed(blocks):
+        source = block.partition("\n")[2]
+        if "class Model" in source and "get_inputs" in source:
+            return _Text(source)
+    raise InputError("no reference: expected `references`, or a code block with `class Model` and `get_inputs` in the prompt")
