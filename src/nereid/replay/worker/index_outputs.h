@@ -40,7 +40,8 @@ class Places {
   // `values`: the maker's operand in float64.
   Places(const IndexOutput& output, const trace::Trace& trace, trace::ValueId id, const at::Tensor& values);
 
-  // The operand as another run of the reference has it: by how much it may differ is forgiven, row by row.
+  // The operand as another run of the reference has it: by how much it may differ is forgiven, row by row, and what
+  // rows differ by as a rule in every row.
   void widen(const at::Tensor& values, double factor, double epsilon);
 
   // Of flat indices, which point to other values than the reference's do, lie outside, or come twice in a row.
