@@ -192,6 +192,8 @@ LAYERS = [
     layer("embedding_mean", "nn.EmbeddingBag(50, 12, mode='mean')", "torch.randint(0, 50, (9, 7))"),
     layer("embedding_max", "nn.EmbeddingBag(50, 12, mode='max')", "torch.randint(0, 50, (9, 7))"),
     layer("embedding_offsets", "nn.EmbeddingBag(50, 12, mode='sum')", "torch.randint(0, 50, (40,))", "torch.tensor([0, 3, 3, 20, 39])", "torch.rand(40).to(DTYPE)", forward="self.f(x, y, z)"),
+    layer("written_out_columns", "", (33, 40), "torch.tensor([5, 0, 17, 3, 30, 8])", forward="x[:, y]"),
+    layer("written_out_number", "", (33, 40), "torch.tensor(3)", "torch.tensor(0.75)", forward="x * y + z"),
     layer("scatter", "", (33, 40), "torch.randint(0, 40, (33, 1))", (33, 1), forward="x.scatter(1, y, z)"),
     layer("scatter_add", "", (33, 40), "torch.randint(0, 40, (33, 9))", (33, 9), forward="x.scatter_add(1, y, z)"),
     layer("index_add", "", (33, 40), "torch.randint(0, 33, (9,))", (9, 40), forward="x.index_add(0, y, z)"),

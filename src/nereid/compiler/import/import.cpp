@@ -425,11 +425,14 @@ ExprId Importer::read(trace::ValueId id, const std::vector<Index>& at, const Ext
   const auto tensor = current(view.storage);
   if (!tensor) return exprs().constant(0, type);
   const Tensor made = graph_.tensors[static_cast<size_t>(leaf_around(view, *tensor))];
-  // A buffer has another value at the next call.
-  const bool state = std::ranges::any_of(
-      trace_.state, [&](const auto& each) { return value(each.value).storage == view.storage; });
+  // A buffer and an argument have other values at the next call.
+  const bool given =
+      std::ranges::any_of(trace_.state,
+                          [&](const auto& each) { return value(each.value).storage == view.storage; }) ||
+      std::ranges::any_of(trace::tensors_in(last_forward(trace_)->inputs),
+                          [&](trace::ValueId id) { return value(id).storage == view.storage; });
   if (const trace::Storage& kept = trace_.storages[static_cast<size_t>(view.storage)];
-      made.node < 0 && kept.role == trace::Role::kConstant && !state)
+      made.node < 0 && kept.role == trace::Role::kConstant && !given)
     if (const auto numbers = constant_numbers(kept, made.type); numbers.size() == 1)
       return exprs().constant(numbers[0], type);
   if (made.type != view.dtype) {

@@ -81,7 +81,7 @@ class ForwardWriter {
       if (state.value == of.leaf) return attribute_text(state.name);
     for (const auto& state : trace_.state)
       if (value(state.value).storage == view.storage) return attribute_text(state.name);
-    if (storage.role == trace::Role::kConstant) return constant(of, storage);
+    // Before constants: an argument whose numbers the task writes out may hold others at the next call.
     const auto* list = std::get_if<trace::List>(&trace_.phases.back().inputs.node);
     for (const bool exact : {true, false})
       for (size_t i = 0; list != nullptr && i < list->items.size(); ++i) {
@@ -90,6 +90,7 @@ class ForwardWriter {
         };
         if (auto path = path_to(list->items[i], argument(i), meant); !path.empty()) return path;
       }
+    if (storage.role == trace::Role::kConstant) return constant(of, storage);
     return input_error("{}: {} is neither an argument of forward nor state", trace_.file, of.name);
   }
 

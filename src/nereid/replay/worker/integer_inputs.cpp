@@ -42,7 +42,7 @@ bool distinct_in_rows(const at::Tensor& rows) {
   return all(sorted.diff(1, 1).ne(0));
 }
 
-Sample look_at(const at::Tensor& rows, const std::vector<int64_t>& sizes) {
+Sample look_at(const at::Tensor& rows, const IntegerLimits& limits) {
   Sample s;
   s.rows = rows;
   const auto [low, high] = rows.aminmax();
@@ -61,7 +61,10 @@ Sample look_at(const at::Tensor& rows, const std::vector<int64_t>& sizes) {
   if (s.sorted || s.descending) s.factor = common_factor(rows);
   const auto sums = rows.sum(1);
   const auto sum = sums.reshape({-1})[0].item().toLong();
-  if (s.low >= 0 && s.high > 1 && all(sums.eq(sum)) && std::ranges::find(sizes, sum) != sizes.end())
+  const auto is_one_of = [&](const std::vector<int64_t>& known) {
+    return std::ranges::find(known, sum) != known.end();
+  };
+  if (s.low >= 0 && s.high > 1 && all(sums.eq(sum)) && (is_one_of(limits.sizes) || is_one_of(limits.numbers)))
     s.sum = sum;
   return s;
 }
@@ -80,9 +83,28 @@ at::Tensor shuffled_in_rows(const at::Tensor& rows, at::Generator generator) {
   return rows.gather(1, order);
 }
 
+// The smallest of `numbers` that is at least `least`, where there is one.
+std::optional<int64_t> smallest_from(const std::vector<int64_t>& numbers, int64_t least) {
+  std::optional<int64_t> found;
+  for (const auto n : numbers)
+    if (n >= least && (!found || n < *found)) found = n;
+  return found;
+}
+
+// Makes no step of sorted rows longer than `longest`; their ends allow that, and stay.
+void shorten_steps(at::Tensor& rows, int64_t longest) {
+  rows = rows.contiguous();
+  const int64_t columns = rows.size(1);
+  for (int64_t r = 0; r < rows.size(0); ++r) {
+    auto* x = rows.mutable_data_ptr<int64_t>() + r * columns;
+    for (int64_t i = 1; i + 1 < columns; ++i)
+      x[i] = std::min(std::max(x[i], x[columns - 1] - (columns - 1 - i) * longest), x[i - 1] + longest);
+  }
+}
+
 // Between the ends, which stay: they are what offsets begin and end with.
 std::optional<at::Tensor> redraw_sorted(const Sample& s, InputKind kind, const IntegerUse& use,
-                                        at::Generator generator) {
+                                        const IntegerLimits& limits, at::Generator generator) {
   const int64_t columns = s.columns();
   const auto first = s.rows.narrow(1, 0, 1), last = s.rows.narrow(1, columns - 1, 1);
   const int64_t low = first.min().item().toLong(), high = last.max().item().toLong();
@@ -105,6 +127,9 @@ std::optional<at::Tensor> redraw_sorted(const Sample& s, InputKind kind, const I
                         : sorted_rows(s.rows.size(0), columns, from, to, s.strict, generator);
   made = made.mul(s.factor).clone();
   made.narrow(1, 0, 1).copy_(first), made.narrow(1, columns - 1, 1).copy_(last);
+  const auto step_now = std::max<int64_t>(s.rows.diff(1, 1).max().item().toLong(), 1);
+  const auto longest = smallest_from(limits.numbers, step_now);
+  if (longest && *longest < high - low) shorten_steps(made, *longest / s.factor * s.factor);
   if (s.strict && !all(made.diff(1, 1).gt(0))) return std::nullopt;
   return made;
 }
@@ -127,8 +152,11 @@ std::optional<at::Tensor> redraw_counts(const Sample& s, InputKind kind, at::Gen
 struct Domain {
   int64_t low, high;
 };
-Domain domain_of(const Sample& s, const IntegerUse& use) {
-  if (use.indexes() && !use.obscure && s.low >= 0 && s.high < use.bound) return {0, use.bound - 1};
+Domain domain_of(const Sample& s, const IntegerUse& use, const IntegerLimits& limits) {
+  if (use.indexes() && !use.obscure && s.low >= 0 && s.high < use.bound) {
+    const auto most = smallest_from(limits.numbers, std::max<int64_t>(s.high, 1));
+    return {0, std::min(use.bound - 1, most ? std::max(*most - 1, s.high) : use.bound - 1)};
+  }
   const bool free = !use.obscure && !use.indexes();
   if (s.low >= 0 && s.high <= 1 && (free || !s.constant())) return {0, 1};  // flags, masks
   if (s.constant() && free && s.low > 1) return {1, s.low};                 // lengths, counts, times
@@ -136,17 +164,17 @@ Domain domain_of(const Sample& s, const IntegerUse& use) {
 }
 
 std::optional<at::Tensor> redraw_rows(const Sample& s, InputKind kind, const IntegerUse& use,
-                                      at::Generator generator) {
+                                      const IntegerLimits& limits, at::Generator generator) {
   const bool flags = s.low == 0 && s.high == 1 && !use.indexes() && !use.obscure;
   if (s.descending && !flags && !s.permutation) {
     Sample turned = s;
     turned.rows = s.rows.flip(1), turned.descending = false, turned.sorted = true;
-    const auto made = redraw_sorted(turned, kind, use, generator);
+    const auto made = redraw_sorted(turned, kind, use, limits, generator);
     return made ? std::optional(made->flip(1)) : std::nullopt;
   }
-  if (s.sorted && !flags) return redraw_sorted(s, kind, use, generator);
+  if (s.sorted && !flags) return redraw_sorted(s, kind, use, limits, generator);
   if (s.sum && !flags) return redraw_counts(s, kind, generator);
-  const auto [low, high] = domain_of(s, use);
+  const auto [low, high] = domain_of(s, use, limits);
   const int64_t rows = s.rows.size(0), columns = s.columns();
   if (s.distinct && columns > 1 && !flags) {
     const bool whole = s.all_distinct && rows > 1;
@@ -183,8 +211,8 @@ bool redraw_truths(at::Tensor tensor, InputKind kind, at::Generator generator) {
 
 }  // namespace
 
-bool redraw_integers(at::Tensor tensor, InputKind kind, const IntegerUse& use,
-                     const std::vector<int64_t>& sizes, at::Generator generator) {
+bool redraw_integers(at::Tensor tensor, InputKind kind, const IntegerUse& use, const IntegerLimits& limits,
+                     at::Generator generator) {
   const auto type = tensor.scalar_type();
   if (!c10::isIntegralType(type, true) || tensor.numel() == 0) return false;
   if (type == c10::kBool) return redraw_truths(tensor, kind, generator);
@@ -195,13 +223,13 @@ bool redraw_integers(at::Tensor tensor, InputKind kind, const IntegerUse& use,
   const auto marks = flat.lt(0);
   const bool marked = marks.any().item().toBool() && !all(marks);
   if (!looked && marked) return false;
-  Sample sample = look_at(marked ? flat.clamp_min(0) : flat, sizes);
+  Sample sample = look_at(marked ? flat.clamp_min(0) : flat, limits);
   if (marked) {  // what stands beside marks has no order
     sample = Sample{};
     sample.rows = flat, sample.high = flat.max().item().toLong();
     sample.low = flat.masked_select(flat.ge(0)).min().item().toLong();
   }
-  const auto made = redraw_rows(sample, kind, use, generator);
+  const auto made = redraw_rows(sample, kind, use, limits, generator);
   if (!made) return false;
   const auto kept = marked ? at::where(marks, flat, *made) : *made;
   if (kept.equal(flat)) return false;
@@ -235,6 +263,154 @@ bool hang_together(const at::Tensor& first, const at::Tensor& second) {
   // Lengths and the mask that they make.
   return a.dim() == 1 && b.dim() == 2 && b.size(0) == a.size(0) &&
          all(at::arange(b.size(1), kLong).lt(a.unsqueeze(1)).eq(b.ne(0)));
+}
+
+namespace {
+
+// How one input follows from another; `sample` has the other's shape, and its numbers so far.
+struct Rule {
+  enum class Of { kNumbers, kSums, kPlaces } of{};  // kPlaces: what is counted are indices into the other
+  at::Tensor (*follow)(const at::Tensor& from, const at::Tensor& sample);
+};
+const Rule kRules[] = {
+    {Rule::Of::kNumbers, [](const at::Tensor& x, const at::Tensor&) { return x; }},
+    {Rule::Of::kSums, [](const at::Tensor& x, const at::Tensor&) { return x.cumsum(0); }},
+    {Rule::Of::kSums, [](const at::Tensor& x, const at::Tensor&) { return x.cumsum(0).sub(x); }},
+    {Rule::Of::kSums,
+     [](const at::Tensor& x, const at::Tensor&) { return at::cat({at::zeros({1}, kLong), x.cumsum(0)}); }},
+    {Rule::Of::kNumbers,  // ends of begins
+     [](const at::Tensor& x, const at::Tensor& y) { return at::cat({x.slice(0, 1), y.slice(0, -1)}); }},
+    {Rule::Of::kNumbers, [](const at::Tensor& x, const at::Tensor&) { return x.slice(0, 1); }},
+    {Rule::Of::kNumbers, [](const at::Tensor& x, const at::Tensor&) { return x.slice(0, 0, -1); }},
+    {Rule::Of::kNumbers, [](const at::Tensor& x, const at::Tensor&) { return x.diff(); }},
+    {Rule::Of::kNumbers, [](const at::Tensor& x, const at::Tensor&) { return x.argsort(0, false); }},
+    {Rule::Of::kNumbers, [](const at::Tensor& x, const at::Tensor&) { return std::get<0>(x.sort()); }},
+    {Rule::Of::kPlaces, [](const at::Tensor& x, const at::Tensor& y) { return x.bincount({}, y.numel()); }},
+    {Rule::Of::kPlaces,
+     [](const at::Tensor& x, const at::Tensor& y) {
+       return at::cat({at::zeros({1}, kLong), x.bincount({}, y.numel() - 1).cumsum(0)});
+     }},
+    {Rule::Of::kNumbers,  // a mask of lengths
+     [](const at::Tensor& x, const at::Tensor& y) {
+       return y.dim() == 2 ? at::arange(y.size(1), kLong).lt(x.unsqueeze(1)).to(c10::kLong) : x;
+     }},
+};
+
+at::Tensor as_long(const at::Tensor& tensor) {
+  return tensor.to(at::kCPU, c10::kLong, false, true).contiguous();
+}
+
+// The rule by which `b` follows from `a`; null where there is none.
+const Rule* rule_between(const at::Tensor& a, const at::Tensor& b) {
+  const bool line = a.dim() == 1;
+  const bool places = line && b.dim() == 1 && b.numel() > 1 && a.min().item().toLong() >= 0 &&
+                      a.max().item().toLong() < b.numel();
+  for (const auto& rule : kRules) {
+    if ((!line && &rule != kRules) || (rule.of == Rule::Of::kPlaces && !places)) continue;
+    if (const auto made = rule.follow(a, b); made.sizes() == b.sizes() && made.equal(b)) return &rule;
+  }
+  return nullptr;
+}
+
+bool related(const at::Tensor& a, const at::Tensor& b) {
+  if (hang_together(a, b) || hang_together(b, a)) return true;
+  const auto looked = [](const at::Tensor& t) {
+    return t.numel() > 1 && t.numel() <= kMostLooked && t.dim() == 1 && !all(t.eq(t[0]));
+  };
+  if (!looked(a) || !looked(b)) return false;
+  const auto x = as_long(a), y = as_long(b);
+  return rule_between(x, y) != nullptr || rule_between(y, x) != nullptr;
+}
+
+// A single number that says something of the other tensor.
+bool summarizes(int64_t number, const at::Tensor& other) {
+  const auto flat = other.reshape({-1});
+  const auto highest = flat.max().item().toLong();
+  return number == highest || number == highest + 1 || number == flat.sum().item().toLong() ||
+         number == flat[-1].item().toLong() || number == flat.diff().max().item().toLong() ||
+         number == flat.numel() || number == flat.numel() - 1;
+}
+
+// Inputs of one call, of which some say something of others.
+class Together {
+ public:
+  Together(const std::vector<IntegerInput>& inputs, InputKind kind, IntegerLimits limits,
+           at::Generator generator)
+      : inputs_(inputs), kind_(kind), limits_(std::move(limits)), generator_(std::move(generator)),
+        related_(inputs.size()), done_(inputs.size()) {}
+
+  bool redraw() {
+    for (size_t i = 0; i < inputs_.size(); ++i) relate(i);
+    bool any = false;
+    for (size_t i = 0; i < inputs_.size(); ++i) any |= !done_[i] && redraw_from(i);
+    return any;
+  }
+
+ private:
+  void relate(size_t i) {
+    const auto& a = inputs_[i].tensor;
+    done_[i] = inputs_[i].fixed || a.numel() == 0;
+    const bool single = a.numel() == 1 && a.scalar_type() != c10::kBool;
+    if (single) limits_.numbers.push_back(as_long(a).item().toLong());
+    for (size_t j = 0; j < inputs_.size(); ++j) {
+      const auto& b = inputs_[j].tensor;
+      if (i == j) continue;
+      if (single && b.numel() > 1 && b.numel() <= kMostLooked && b.scalar_type() != c10::kBool)
+        done_[i] = done_[i] || summarizes(limits_.numbers.back(), as_long(b));
+      if (related(a, b)) related_[i].push_back(j);
+    }
+  }
+
+  // Redraws an input from which all that are related to it follow.
+  bool redraw_from(size_t i) {
+    const auto& root = inputs_[i];
+    if (related_[i].empty())
+      return done_[i] = redraw_integers(root.tensor, kind_, root.use, limits_, generator_);
+    const auto before = as_long(root.tensor);
+    std::vector<std::pair<size_t, const Rule*>> followers;
+    bool sums = false;
+    for (const size_t j : related_[i]) {
+      const bool bound = done_[j] || reaches_beyond(j, i);
+      const auto* rule = bound ? nullptr : rule_between(before, as_long(inputs_[j].tensor));
+      if (rule == nullptr) return false;
+      followers.emplace_back(j, rule), sums |= rule->of == Rule::Of::kSums;
+    }
+    auto limits = limits_;
+    const auto total = before.sum();
+    if (sums) limits.sizes.push_back(total.item().toLong());
+    if (!redraw_integers(root.tensor, kind_, root.use, limits, generator_)) return false;
+    const auto now = as_long(root.tensor);
+    if (sums && !now.sum().equal(total)) {  // what they add up to would end elsewhere
+      root.tensor.copy_(before);
+      return false;
+    }
+    for (const auto& [j, rule] : followers) {
+      inputs_[j].tensor.copy_(rule->follow(now, as_long(inputs_[j].tensor)));
+      done_[j] = true;
+    }
+    return done_[i] = true;
+  }
+
+  // `j` is related to something that `i` is not.
+  bool reaches_beyond(size_t j, size_t i) const {
+    return std::ranges::any_of(related_[j], [&](size_t other) {
+      return other != i && std::ranges::find(related_[i], other) == related_[i].end();
+    });
+  }
+
+  const std::vector<IntegerInput>& inputs_;
+  const InputKind kind_;
+  IntegerLimits limits_;
+  at::Generator generator_;
+  std::vector<std::vector<size_t>> related_;
+  std::vector<bool> done_;  // redrawn, or to stay
+};
+
+}  // namespace
+
+bool redraw_together(const std::vector<IntegerInput>& inputs, InputKind kind, IntegerLimits limits,
+                     at::Generator generator) {
+  return Together(inputs, kind, std::move(limits), std::move(generator)).redraw();
 }
 
 bool is_banded(const at::Tensor& tensor) {

@@ -4,7 +4,8 @@
 // the reference's forward does with it (integer_uses.h). What the sample keeps is kept: sorted rows stay
 // sorted and keep their ends, distinct numbers stay distinct, a permutation stays one, common factors of
 // sorted numbers stay, numbers that add up to a size of the task still do, and a negative number that marks
-// something (-100, -1) stays where it is.
+// something (-100, -1) stays where it is. Where one input follows from another (offsets from lengths), the
+// other is redrawn and it is computed anew; where they are related in a way that gives no rule, both stay.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -18,9 +19,24 @@
 namespace nereid::replay {
 
 // Another legal content for an integer or boolean tensor, in place. `kind` is kLowest, kHighest or kRedrawn.
-// `sizes`: of the task's tensors, to which counts may add up. False where there is none but its own.
-bool redraw_integers(at::Tensor tensor, InputKind kind, const IntegerUse& use,
-                     const std::vector<int64_t>& sizes, at::Generator generator);
+// False where there is none but its own.
+struct IntegerLimits {
+  std::vector<int64_t> sizes{};    // of the task's tensors, to which counts may add up
+  std::vector<int64_t> numbers{};  // single integers that forward is given: no step of offsets and no index may
+                                   // pass the smallest of them that the sample does not pass (max_seqlen)
+};
+bool redraw_integers(at::Tensor tensor, InputKind kind, const IntegerUse& use, const IntegerLimits& limits,
+                     at::Generator generator);
+
+// One integer input of a call, and what the reference does with it.
+struct IntegerInput {
+  at::Tensor tensor;
+  IntegerUse use{};
+  bool fixed = false;  // the host has read it
+};
+// Redraws all of them together, so that what one says of another stays true. Says whether anything changed.
+bool redraw_together(const std::vector<IntegerInput>& inputs, InputKind kind, IntegerLimits limits,
+                     at::Generator generator);
 
 // Whether one of two integer inputs follows from the other (counts and their sums, lengths and masks, a
 // permutation and its inverse, begins and ends): changed apart they would be no task's inputs.

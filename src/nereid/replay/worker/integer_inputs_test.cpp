@@ -21,7 +21,7 @@ int64_t number(const at::Tensor& t) { return t.item().toLong(); }
 class IntegerInputs : public testing::Test {
  protected:
   bool redraw(at::Tensor t, InputKind kind, IntegerUse use = {}, std::vector<int64_t> sizes = {}) {
-    return redraw_integers(std::move(t), kind, use, sizes, generator_);
+    return redraw_integers(std::move(t), kind, use, {.sizes = std::move(sizes), .numbers = {}}, generator_);
   }
   at::Generator generator_ = at::globalContext().defaultGenerator(c10::Device(c10::kCPU)).clone();
 };
@@ -143,6 +143,47 @@ TEST_F(IntegerInputs, MasksByDistance) {
   spoilt[3][1].zero_();
   EXPECT_FALSE(is_banded(spoilt));
   EXPECT_FALSE(is_banded(at::arange(36).reshape({6, 6})));
+}
+
+TEST_F(IntegerInputs, WhatFollowsFromOthersFollowsStill) {
+  for (const auto kind : kKinds)
+    for (int round = 0; round < 20; ++round) {
+      auto lengths = of({10, 24, 30}), offsets = of({0, 10, 34, 64}), ends = of({10, 34, 64});
+      const auto before = lengths.clone();
+      const bool any = redraw_together({{offsets}, {lengths}, {ends}}, kind, {.sizes = {64, 8}, .numbers = {}}, generator_);
+      EXPECT_EQ(number(lengths.sum()), 64);
+      EXPECT_TRUE(lengths.cumsum(0).equal(offsets.slice(0, 1)));
+      EXPECT_TRUE(ends.equal(offsets.slice(0, 1)));
+      EXPECT_EQ(any, !lengths.equal(before));
+    }
+  auto order = of({2, 0, 3, 1}), inverse = of({1, 3, 0, 2});
+  EXPECT_TRUE(redraw_together({{order}, {inverse}}, InputKind::kHighest, {}, generator_));
+  EXPECT_TRUE(order.argsort().equal(inverse));
+  auto begins = of({1, 5, 9, 2}), apart = of({4, 8, 12, 3});
+  EXPECT_FALSE(redraw_together({{begins}, {apart}}, InputKind::kRedrawn, {}, generator_))
+      << "no rule gives the ends";
+}
+
+TEST_F(IntegerInputs, NoStepPassesTheLongest) {
+  for (const auto kind : kKinds)
+    for (int round = 0; round < 20; ++round) {
+      auto offsets = of({0, 7, 19, 24, 40}), longest = of({16});
+      redraw_together({{offsets}, {longest}}, kind, {}, generator_);
+      EXPECT_EQ(number(longest), 16) << "it says how long the longest may be";
+      EXPECT_EQ(number(offsets[0]), 0);
+      EXPECT_EQ(number(offsets[4]), 40);
+      EXPECT_TRUE(all(offsets.diff().ge(0)) && all(offsets.diff().le(16))) << offsets;
+      auto given = of({0, 7, 19, 24, 40});
+      EXPECT_TRUE(redraw_together({{given}}, kind, {.sizes = {}, .numbers = {20}}, generator_));
+      EXPECT_TRUE(all(given.diff().le(20))) << given;
+    }
+}
+
+TEST_F(IntegerInputs, WhatTheHostHasReadStays) {
+  auto lengths = of({10, 24, 30}), offsets = of({0, 10, 34, 64});
+  const std::vector<IntegerInput> inputs = {{lengths, {}, true}, {offsets}};
+  EXPECT_FALSE(redraw_together(inputs, InputKind::kRedrawn, {.sizes = {64}}, generator_));
+  EXPECT_TRUE(offsets.equal(of({0, 10, 34, 64})));
 }
 
 }  // namespace

@@ -320,7 +320,7 @@ class ReferenceRole : public Role {
   }
 
   bool change_inputs(int call, InputKind kind, at::Generator& generator) {
-    if (kind >= InputKind::kLowest) return change_integers(inputs_of(call), kind, generator);
+    if (kind >= InputKind::kLowest) return change_integers(call, kind, generator);
     bool any = false;
     for (const auto value : inputs_of(call))
       if (loaded_.replay->bound(trace().values[value].storage))
@@ -345,30 +345,30 @@ class ReferenceRole : public Role {
       }
   }
 
-  // What the host read stays what this draw has: other draws are other traces. Where the reference's own host
-  // did, all that it is given belongs to that draw.
-  bool change_integers(const std::vector<ValueId>& inputs, InputKind kind, at::Generator& generator) {
-    std::vector<ValueId> integers;
-    std::vector<int64_t> sizes;
-    for (const auto id : inputs) {
+  // What the host read stays what this draw has: other draws are other traces.
+  bool change_integers(int call, InputKind kind, at::Generator& generator) {
+    std::vector<IntegerInput> integers;
+    IntegerLimits limits;
+    for (const auto id : inputs_of(call)) {
       const auto& value = trace().values[id];
-      sizes.insert(sizes.end(), value.sizes.begin(), value.sizes.end());
-      const auto& storage = trace().storages[value.storage];
-      // A table that the task writes out number by number is what it is; a flag may be another.
-      const bool written_out = storage.role == trace::Role::kConstant && trace::element_count(value) > 1;
-      if (trace::is_integral(value.dtype) && loaded_.replay->bound(value.storage) && !storage.pinned && !written_out)
-        integers.push_back(id);
+      limits.sizes.insert(limits.sizes.end(), value.sizes.begin(), value.sizes.end());
+      if (trace::is_integral(value.dtype) && loaded_.replay->bound(value.storage))
+        integers.push_back({.tensor = loaded_.replay->value(id),
+                            .use = use_in_forward(id),
+                            .fixed = trace().storages[value.storage].pinned});
     }
-    std::set<ValueId> together;
-    for (const auto a : integers)
-      for (const auto b : integers)
-        if (a != b && hang_together(loaded_.replay->value(a), loaded_.replay->value(b)))
-          together.insert(a), together.insert(b);
-    bool any = false;
-    for (const auto id : integers)
-      if (!together.contains(id))
-        any |= redraw_integers(loaded_.replay->value(id), kind, use_in_forward(id), sizes, generator);
-    return any;
+    for (const auto& phase : trace().phases)
+      if (phase.kind == trace::PhaseKind::kMakeInputs && phase.call == call)
+        add_numbers(phase.inputs, limits.numbers);
+    return redraw_together(integers, kind, std::move(limits), generator);
+  }
+
+  static void add_numbers(const trace::Arg& arg, std::vector<int64_t>& numbers) {
+    if (const auto* number = std::get_if<int64_t>(&arg.node)) numbers.push_back(*number);
+    if (const auto* list = std::get_if<trace::List>(&arg.node))
+      for (const auto& item : list->items) add_numbers(item, numbers);
+    if (const auto* dict = std::get_if<trace::Dict>(&arg.node))
+      for (const auto& item : dict->items) add_numbers(item.second, numbers);
   }
 
   // The last judged outputs, kept where they are small, and what was found of them.
