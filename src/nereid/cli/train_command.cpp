@@ -10,6 +10,7 @@
 #include "nereid/base/progress.h"
 #include "nereid/lm/chat/prompts.h"
 #include "nereid/train/data/shard_maker.h"
+#include "nereid/train/rl/objective/run_file_keys.h"
 
 namespace nereid::cli {
 namespace {
@@ -119,6 +120,23 @@ void add_data_command(CLI::App& command, Chosen& chosen) {
       [options, &chosen] { chosen.run = [options, &chosen] { return make_data(*options, chosen.json); }; });
 }
 
+// Every key of a run file: one line each, or one object.
+Result<Answer> list_keys(bool json) {
+  for (const auto& key : train::run_file_keys()) {
+    const Json object = {{"key", key.path},   {"type", key.type}, {"default", key.initial}, {"run", key.run},
+                         {"where", key.condition}, {"unit", key.unit}, {"meaning", key.meaning}};
+    NEREID_TRY_STATUS(json ? write_stdout(json_line(object))
+                           : write_text(fmt::format("{:32} {:28} {}\n", key.path, key.initial, key.meaning)));
+  }
+  return Answer::kYes;
+}
+
+void add_keys_command(CLI::App& command, Chosen& chosen) {
+  auto* keys = command.add_subcommand("keys", "Every key of a run file: default and meaning");
+  add_json_flag(*keys, chosen, "One object a line: key, type, default, run, where, unit, meaning");
+  keys->callback([&chosen] { chosen.run = [&chosen] { return list_keys(chosen.json); }; });
+}
+
 struct RunOptions {
   std::string run_file, output, device = "auto";
   int ranks = 1;
@@ -154,6 +172,7 @@ void add_train_command(CLI::App& app, Chosen& chosen) {
   command->footer(kTrainExamples);
   command->require_subcommand(1);
   add_data_command(*command, chosen);
+  add_keys_command(*command, chosen);
   add_run_command(*command, chosen, "sft", "Supervised fine-tuning by a run file; run again to go on", "train-sft");
   add_run_command(*command, chosen, "rl",
                   "Reinforcement learning by a run file, with the judge's rewards; run again to go on", "train-rl");

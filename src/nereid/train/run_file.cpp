@@ -165,6 +165,7 @@ Result<RunFile> parse_run_file(std::string_view text, const std::string& name,
     read_machine(root, run.machine);
     if (extension.read) extension.read(root);
   }
+  if (extension.keys != nullptr) *extension.keys = document.keys();
   NEREID_TRY_STATUS(document.status());
   return run;
 }

@@ -15,6 +15,7 @@
 namespace nereid::train {
 
 class TomlTable;
+struct TomlKey;
 
 struct ModelSettings {
   std::string start_from;              // a folder with config.json and safetensors; or
@@ -78,6 +79,7 @@ struct RunFile {
 struct RunFileExtension {
   std::function<void(TomlTable& root)> read = {};
   bool own_data = false;
+  std::vector<TomlKey>* keys = nullptr;  // gets every key that was looked up, also where the file has errors
 };
 
 // `name` is the file's, for errors and for the run's name. Paths in it are left as they are written.

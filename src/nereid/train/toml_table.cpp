@@ -49,7 +49,8 @@ TomlTable::TomlTable(TomlTable&& other) noexcept
     : document_(other.document_),
       table_(std::exchange(other.table_, nullptr)),
       path_(std::move(other.path_)),
-      known_(std::move(other.known_)) {}
+      known_(std::move(other.known_)),
+      without_default_(std::move(other.without_default_)) {}
 
 TomlTable::~TomlTable() {
   if (table_ == nullptr) return;
@@ -74,6 +75,26 @@ const toml::node* TomlTable::find(std::string_view key) {
 void TomlTable::expected(const toml::node& node, const std::string& path, std::string_view expected) {
   document_->wrong(node.source().begin.line,
                    fmt::format("{}: expected {}, got {}", path, expected, value_text(node)));
+}
+
+void TomlTable::note(std::string_view key, std::string type, std::string initial) {
+  std::string path = path_of(key);
+  auto& keys = document_->keys_;
+  if (std::ranges::find(keys, path, &TomlKey::path) != keys.end()) return;
+  if (without_default_.contains(key)) initial.clear();
+  keys.push_back({std::move(path), std::move(type), std::move(initial)});
+}
+
+void TomlTable::note_choice(std::string_view key, const std::vector<std::string_view>& names,
+                            std::string_view initial) {
+  std::string all;
+  for (const auto name : names) all += fmt::format("{}{}", all.empty() ? "one of " : ", ", name);
+  note(key, std::move(all), fmt::format("\"{}\"", initial));
+}
+
+bool TomlTable::has(std::string_view key) {
+  without_default_.emplace(key);
+  return table_->contains(key);
 }
 
 std::optional<int64_t> TomlTable::integer_of(const toml::node& node, const std::string& path, int64_t lowest,
@@ -102,16 +123,19 @@ std::optional<std::string> TomlTable::text_of(const toml::node& node, const std:
 }
 
 void TomlTable::integer(std::string_view key, int64_t& value, int64_t lowest, int64_t highest) {
+  note(key, fmt::format("integer from {} to {}", lowest, highest), fmt::to_string(value));
   if (const auto* node = find(key))
     if (const auto read = integer_of(*node, path_of(key), lowest, highest)) value = *read;
 }
 
 void TomlTable::real(std::string_view key, double& value, Interval interval) {
+  note(key, interval_text(interval).substr(2), fmt::to_string(value));
   if (const auto* node = find(key))
     if (const auto read = real_of(*node, path_of(key), interval)) value = *read;
 }
 
 void TomlTable::boolean(std::string_view key, bool& value) {
+  note(key, "boolean", value ? "true" : "false");
   const auto* node = find(key);
   if (node == nullptr) return;
   if (const auto* flag = node->as_boolean())
@@ -121,6 +145,7 @@ void TomlTable::boolean(std::string_view key, bool& value) {
 }
 
 void TomlTable::text(std::string_view key, std::string& value) {
+  note(key, "string", fmt::format("\"{}\"", value));
   if (const auto* node = find(key))
     if (auto read = text_of(*node, path_of(key))) value = *std::move(read);
 }
@@ -138,18 +163,21 @@ void TomlTable::list(std::string_view key, std::vector<T>& values, std::string_v
 }
 
 void TomlTable::texts(std::string_view key, std::vector<std::string>& values) {
+  note(key, "array of strings", "[]");
   list(key, values, "an array of texts",
        [&](const toml::node& node, const std::string& path) { return text_of(node, path); });
 }
 
 void TomlTable::integers(std::string_view key, std::vector<int64_t>& values, int64_t lowest,
                          int64_t highest) {
+  note(key, "array of integers", "[]");
   list(key, values, "an array of integers", [&](const toml::node& node, const std::string& path) {
     return integer_of(node, path, lowest, highest);
   });
 }
 
 void TomlTable::reals(std::string_view key, std::vector<double>& values, Interval interval) {
+  note(key, "array of numbers", "[]");
   list(key, values, "an array of numbers",
        [&](const toml::node& node, const std::string& path) { return real_of(node, path, interval); });
 }
@@ -186,6 +214,7 @@ void TomlTable::wrong(std::string_view key, std::string_view expected) {
 }
 
 void TomlTable::required(std::string_view key, std::string_view expected) {
+  without_default_.emplace(key);
   if (find(key) == nullptr) wrong(key, expected);
 }
 

@@ -22,6 +22,14 @@
 
 namespace nereid::train {
 
+// One key that a reader looked up: for a list of all keys (rl/objective/run_file_keys.h).
+struct TomlKey {
+  std::string path;     // "optimizer.clip_norm"
+  std::string type;     // "number", "one of adamw, muon"
+  std::string initial;  // the default as TOML; "required", or empty where the key has no default
+  bool operator==(const TomlKey&) const = default;
+};
+
 // The document behind all of its tables; it outlives them.
 class TomlDocument {
  public:
@@ -29,6 +37,8 @@ class TomlDocument {
   static Result<TomlDocument> parse(std::string_view text, std::string name);
   // Everything that its tables found wrong, in the order of the lines; ok if nothing was.
   Status status() const;
+  // Every key that was looked up so far, once each.
+  const std::vector<TomlKey>& keys() const { return keys_; }
 
  private:
   friend class TomlTable;
@@ -36,6 +46,7 @@ class TomlDocument {
   std::string name_;
   toml::table root_;
   std::vector<std::pair<uint32_t, std::string>> wrong_;
+  std::vector<TomlKey> keys_;
 };
 
 struct Interval {
@@ -53,7 +64,7 @@ class TomlTable {
   TomlTable& operator=(TomlTable&&) = delete;
   ~TomlTable();
 
-  bool has(std::string_view key) const { return table_->contains(key); }
+  bool has(std::string_view key);
   void integer(std::string_view key, int64_t& value, int64_t lowest, int64_t highest);
   void real(std::string_view key, double& value, Interval interval);
   void boolean(std::string_view key, bool& value);
@@ -64,7 +75,12 @@ class TomlTable {
   template <typename Enum>
   void choice(std::string_view key, Enum& value, std::initializer_list<std::pair<const char*, Enum>> names) {
     std::vector<std::string_view> all;
-    for (const auto& [name, unused] : names) all.push_back(name);
+    std::string initial;
+    for (const auto& [name, named] : names) {
+      all.push_back(name);
+      if (named == value) initial = name;
+    }
+    note_choice(key, all, initial);
     if (const auto index = chosen(key, all)) value = (names.begin() + *index)->second;
   }
   // The table under that key, if it is there.
@@ -79,6 +95,8 @@ class TomlTable {
   TomlTable(TomlDocument& document, const toml::table& table, std::string path)
       : document_(&document), table_(&table), path_(std::move(path)) {}
   const toml::node* find(std::string_view key);
+  void note(std::string_view key, std::string type, std::string initial);
+  void note_choice(std::string_view key, const std::vector<std::string_view>& names, std::string_view initial);
   std::string path_of(std::string_view key) const;
   void expected(const toml::node& node, const std::string& path, std::string_view expected);
   std::optional<int64_t> integer_of(const toml::node& node, const std::string& path, int64_t lowest,
@@ -93,6 +111,7 @@ class TomlTable {
   const toml::table* table_;
   std::string path_;
   std::set<std::string, std::less<>> known_;
+  std::set<std::string, std::less<>> without_default_;  // required, or asked for with has()
 };
 
 }  // namespace nereid::train

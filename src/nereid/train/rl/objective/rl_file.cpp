@@ -116,14 +116,14 @@ void read_curriculum(TomlTable& root, const RlSettings& rl, CurriculumSettings& 
 
 }  // namespace
 
-Result<RlRun> parse_rl_file(std::string_view text, const std::string& name) {
+Result<RlRun> parse_rl_file(std::string_view text, const std::string& name, std::vector<TomlKey>* keys) {
   RlRun found;
   const auto read = [&](TomlTable& root) {
     read_rl(root, found.rl);
     read_sft_mix(root, found.sft_mix);
     read_curriculum(root, found.rl, found.curriculum);
   };
-  NEREID_TRY(found.run, parse_run_file(text, name, {.read = read, .own_data = true}));
+  NEREID_TRY(found.run, parse_run_file(text, name, {.read = read, .own_data = true, .keys = keys}));
   if (found.run.machine.shard_parameters)
     return input_error("{}: machine.shard_parameters: expected false: the engine needs whole weights", name);
   return found;

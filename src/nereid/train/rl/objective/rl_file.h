@@ -66,6 +66,7 @@ struct RlRun {
   std::optional<SftMixSettings> sft_mix;
   CurriculumSettings curriculum;
 };
-Result<RlRun> parse_rl_file(std::string_view text, const std::string& name);
+// `keys` gets every key that was looked up, also where the file has errors.
+Result<RlRun> parse_rl_file(std::string_view text, const std::string& name, std::vector<TomlKey>* keys = nullptr);
 
 }  // namespace nereid::train
