@@ -65,6 +65,13 @@ constexpr auto kRules = std::to_array<RuleEntry>({
      "Fuse the remaining pointwise operations into a kernel."},
     {"input-written", Word::kDisallowed, "forward writes an input that the reference leaves alone.",
      "Write to a new tensor (torch.empty_like)."},
+    {"state-written", Word::kDisallowed,
+     "forward changes a parameter or a buffer that the reference leaves alone, in this call or an earlier one.",
+     "Write to a tensor or a buffer of your own; packing into those is fine."},
+    {"forged-trace", Word::kDisallowed,
+     "The candidate's process answered what the tracer does not write: bytes that are no document, a trace of other "
+     "inputs or calls.",
+     "Leave the tracer alone: forward only describes work."},
     {"too-much-memory", Word::kDisallowed,
      "The candidate allocates many times what the reference does, so that no replay could hold it.",
      "Allocate what the task needs."},
@@ -141,6 +148,9 @@ constexpr auto kRules = std::to_array<RuleEntry>({
      "gamma = 1 and beta = 0 hide nothing."},
 
     // TimedOut
+    {"configurations", Word::kTimedOut,
+     "An autotuner offers more configurations than can be compared in four times the time limit.",
+     "Offer fewer configurations, or raise --time-limit."},
     {"time-limit", Word::kTimedOut, "A phase of the candidate took longer than its limit.",
      "Look for a loop that does not end; --time-limit raises the limit."},
     {"verdict-limit", Word::kTimedOut, "All replays of the candidate together took longer than a verdict may.",
@@ -172,6 +182,9 @@ constexpr auto kRules = std::to_array<RuleEntry>({
     {"reused-output", Word::kVerified,
      "An output is a buffer that every call overwrites whole and returns again. `--forbid reused-output` refuses it.",
      "Nothing, if callers use an output before the next call, or copy it; else allocate outputs in forward."},
+    {"state", Word::kVerified,
+     "The reference's forward updates state, such as running statistics, that the candidate's leaves as it was.",
+     "Update the same buffers where callers rely on them."},
     {"flags", Word::kVerified,
      "The candidate changed a global setting of PyTorch's. It has no effect on the reference.",
      "Leave torch.backends as it is."},

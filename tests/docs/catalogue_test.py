@@ -1,0 +1,58 @@
+"""Lists in the documentation are complete: every rule that code names is in the catalogue of rules, every pass and importer of
+the compiler in docs/compiler.md, every folder of src/nereid in docs/architecture.md and with a README or a header."""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src/nereid"
+# Where evidence gets its rule: break_rule("id", ...), remark("id", ...), .rule = "id", evidence("id", ...).
+NAMED = re.compile(r'\b(?:break_rule|remark|evidence|error_evidence)\(\s*"([a-z][a-z0-9-]+)"|\brule\s*=\s*"([a-z][a-z0-9-]+)"')
+
+
+def rules():
+    catalogue = set(re.findall(r'^\s*\{"([a-z0-9-]+)",\s+\w+::k', (SOURCE / "verify/catalogue.cpp").read_text(), re.M))
+    named = {}
+    for path in sorted((SOURCE / "verify").glob("*.cpp")):
+        if not path.stem.endswith("_test") and path.stem != "catalogue":
+            for match in NAMED.findall(path.read_text()):
+                named.setdefault(match[0] or match[1], path.name)
+    if len(catalogue) < 40 or len(named) < 20:
+        yield f"the patterns of this test find {len(catalogue)} rules in the catalogue and {len(named)} in code: expected 40 and 20"
+    for rule, where in named.items():
+        if rule not in catalogue:
+            yield f"rule `{rule}` ({where}) is missing from the catalogue of rules (src/nereid/verify/catalogue.cpp)"
+
+
+def passes():
+    page = (ROOT / "docs/compiler.md").read_text()
+    files = [*(SOURCE / "compiler/transforms").glob("*.h"), *(SOURCE / "compiler/import").glob("import_*.cpp"),
+             *(SOURCE / "compiler/codegen").glob("emit_*.cpp")]
+    if len(files) < 20:
+        yield f"src/nereid/compiler has {len(files)} passes, importers and writers: expected 20 or more"
+    for path in files:
+        header = path.with_suffix(".h").name
+        if f"`{path.name}`" not in page and f"`{header}`" not in page:
+            yield f"`{path.name}` is missing from docs/compiler.md"
+
+
+def folders():
+    page = (ROOT / "docs/architecture.md").read_text()
+    for path in sorted(SOURCE.iterdir()):
+        if not path.is_dir():
+            continue
+        if f"| `{path.name}` |" not in page:
+            yield f"src/nereid/{path.name} is missing from docs/architecture.md"
+        readme = path / "README.md"
+        if not readme.exists() or len(readme.read_text()) < 80:
+            yield f"src/nereid/{path.name}/README.md: expected a paragraph about the folder"
+
+
+def main():
+    failures = [*rules(), *passes(), *folders()]
+    print("\n".join(failures) or "rules, passes and folders are all listed")
+    return int(bool(failures))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
