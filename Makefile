@@ -16,7 +16,7 @@ build: setup
 # The main job on embedded examples: an honest candidate, a wrong one, a cheating one, and a module made fast.
 demo: setup
 	@[ -e $(BUILD)/build.ninja ] || cmake --preset $(PRESET)
-	@cmake --build $(BUILD) -j $(JOBS) --target nereid nereid-replay nereid_jail nereid-jail nereid-keeper
+	@cmake --build $(BUILD) -j $(JOBS) --target nereid nereid-replay nereid_jail nereid-jail nereid-worker-pool
 	@tools/demo
 test: setup-tests build
 	@$(CTEST) -LE 'slow|gpu'

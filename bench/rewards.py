@@ -24,7 +24,7 @@ def synth(nereid, folder, levels, tasks, jobs):
     for level in levels:
         for size in ((), ("--max-elements", "2^22", "--max-work", "2^28")):
             path = folder / f"pairs{level}{len(size)}.jsonl"
-            subprocess.run([*nereid, "synth", "--level", str(level), "--count", str((tasks + 1) // 2), "--pairs", "--brief", "--variants", "4", "--judge-one-in",
+            subprocess.run([*nereid, "synth", "--level", str(level), "--count", str((tasks + 1) // 2), "--pairs", "--brief", "--variants", "4", "--verify-every",
                             "1000000000", "--seed", "9", *size, "--threads", str(jobs), "-o", path, "--json"], check=True, stdout=subprocess.DEVNULL)
             found += [json.loads(line) for line in open(path)]
     return [{"id": str(i), "reference_source": pair["task"], "candidate_source": pair["code"]} for i, pair in enumerate(found)]
@@ -73,7 +73,7 @@ def main():
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="cuda: with times")
     parser.add_argument("--arch", default="90", help="the GPU's: 90 for compute capability 9.0")
     told = parser.parse_args()
-    limits = ["--trials", told.trials, "--few-kinds", "--time-limit", told.time_limit]
+    limits = ["--trials", told.trials, "--fast-inputs", "--time-limit", told.time_limit]
     with tempfile.TemporaryDirectory() as name:
         pairs = synth(told.nereid, pathlib.Path(name), told.levels.split(","), told.tasks, told.jobs)
     with tempfile.TemporaryDirectory() as traces, tempfile.TemporaryDirectory() as kernels:

@@ -35,7 +35,7 @@ Cost serve(const sandbox::ZygoteOptions& options, const std::string& request, in
   Cost cost;
   {
     auto zygote = sandbox::Zygote::start(options).value();
-    std::printf("walls: %s\n", describe(zygote->walls(Deadline::after(300)).value()).c_str());
+    std::printf("isolation: %s\n", describe(zygote->isolation(Deadline::after(300)).value()).c_str());
     for (int i = 0; i < count; ++i) {
       const Stopwatch watch;
       const auto outcome = zygote->run(request, 60, Deadline::after(300)).value();

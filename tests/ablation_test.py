@@ -97,8 +97,8 @@ elif command == "verify":
             word, speed = pair["candidate_source"].split()
             said = {"id": pair["id"], "verdict": {"right": "Verified", "wrong": "Mismatch", "cheat": "Disallowed"}[word], "reason": "so", "trace": "t",
                     "rule": "no-launch" if word == "cheat" else None, "times": {"candidate_ms": 1 / int(speed), "reference_ms": 1} if timed else None}
-            if word == "cheat" and "--beyond-rules" in sys.argv:
-                said["otherwise"] = {"verdict": "Verified"}
+            if word == "cheat" and "--ignore-rules" in sys.argv:
+                said["verdict_without_rules"] = {"verdict": "Verified"}
             out.write(json.dumps(said) + "\n")
 elif command == "eval":
     folder, tasks = pathlib.Path(asked["-o"]), sorted(path.stem for path in pathlib.Path(sys.argv[2]).glob("*.py"))

@@ -66,7 +66,7 @@ class Stream:
     """One run that is fed line by line."""
 
     def __init__(self, *options):
-        self.process = subprocess.Popen([NEREID, "verify", "--batch", "-", "--device", "cpu", "--trials", "1", "--few-kinds", *map(str, options)],
+        self.process = subprocess.Popen([NEREID, "verify", "--batch", "-", "--device", "cpu", "--trials", "1", "--fast-inputs", *map(str, options)],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
 
     def ask(self, line):
@@ -138,7 +138,7 @@ class Protocol(unittest.TestCase):
         self.assertEqual(self.judge(pair("s", seed=77, policy="strict"))["seed"], 77)
         self.assertEqual(self.judge(pair("s", policy="strict"))["policy"], "strict")
         self.assertEqual(self.judge(pair("s"))["seed"], 3)
-        more = self.judge(pair("s", trials=3, few_kinds=False))["coverage"]
+        more = self.judge(pair("s", trials=3, fast_inputs=False))["coverage"]
         self.assertGreater(more["trials"], self.judge(pair("s"))["coverage"]["trials"] + 3)
         asleep = RELU.replace("    def forward(self, x):\n", "    def forward(self, x):\n        import time\n        time.sleep(60)\n")
         started = time.time()

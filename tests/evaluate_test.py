@@ -32,7 +32,7 @@ elif command == "verify":
             word = "Mismatch" if own and number == 2 else "Unsafe" if own and number == 3 and timed else "Verified"
             assert not timed or pair["trace"] == pair["candidate_source"]
             large = pair["reference_source"].endswith("large")
-            assert timed or ("--few-kinds" in rest) == large
+            assert timed or ("--fast-inputs" in rest) == large
             ms = 0.5 if own and large else 1 if own else (2, 0.5)[number % 2]
             out.write(json.dumps({"id": pair["id"], "gpu": os.environ.get("CUDA_VISIBLE_DEVICES"), "verdict": word, "rule": None, "reason": "so", "trace": pair["candidate_source"],
                                   "times": {"candidate_ms": ms, "reference_ms": 4} if timed and word == "Verified" else None}) + "\\n")

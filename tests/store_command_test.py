@@ -56,8 +56,8 @@ class StoreCommand(unittest.TestCase):
     def test_showing(self):
         self.fill()
         self.assertEqual(self.json()[0]["records"], {"verdict": 2, "time": 0, "proposal": 0, "run": 1})
-        self.assertEqual([r["word"] for r in self.json("list")], ["done", "Mismatch", "Verified"])
-        self.assertEqual([r["word"] for r in self.json("list", "--kind", "verdict", "--limit", 1)], ["Mismatch"])
+        self.assertEqual([r["state"] for r in self.json("list")], ["done", "Mismatch", "Verified"])
+        self.assertEqual([r["state"] for r in self.json("list", "--kind", "verdict", "--limit", 1)], ["Mismatch"])
         self.assertIn("1.5000 ms", self.run_store("list").stdout)
         shown = self.json("show", "0ab")[0]
         self.assertEqual((shown["document"], shown["subject_source"]), ({"x": 1}, "import torch"))
@@ -68,8 +68,8 @@ class StoreCommand(unittest.TestCase):
         self.fill()
         self.assertIn("which records", self.run_store("prune", code=2).stderr)
         self.assertIn("expected a number", self.run_store("prune", "--older-than", "month", code=2).stderr)
-        self.assertEqual(self.json("prune", "--word", "Mismatch", "--dry-run"), [{"would_remove": 1}])
-        self.assertEqual(self.json("prune", "--word", "Mismatch"), [{"removed": 1}])
+        self.assertEqual(self.json("prune", "--state", "Mismatch", "--dry-run"), [{"would_remove": 1}])
+        self.assertEqual(self.json("prune", "--state", "Mismatch"), [{"removed": 1}])
         self.assertEqual(self.json("prune", "--other-versions", "--kind", "run"), [{"removed": 1}])
         self.assertEqual(self.json("prune", "--older-than", "1d"), [{"removed": 1}])
         self.assertEqual(self.json("list"), [])

@@ -162,11 +162,11 @@ def briefly(nereid, folder):
         assert len(plan) == 1 + 3 * len(line["kernels"])
         same_names(line["code"])
     # Nothing that a small model learns is summed in two stages.
-    pairs(nereid, folder / "ways.jsonl", "--ops", "scaled_dot_product_attention,sum,mean", "--level", 2, "--count", 60, "--variants", 3, "--brief", "--seed", 3, "--judge-one-in", 0)
+    pairs(nereid, folder / "ways.jsonl", "--ops", "scaled_dot_product_attention,sum,mean", "--level", 2, "--count", 60, "--variants", 3, "--brief", "--seed", 3, "--verify-every", 0)
     ways = {choice for line in lines_of(folder / "ways.jsonl") for choice in line["choices"] if ":" not in choice}
     assert ways == {"attention as products"}, ways
     # Some tasks are told as fragments of a program are.
-    pairs(nereid, folder / "fragments.jsonl", "--level", 3, "--count", 24, "--variants", 1, "--brief", "--seed", 13, "--judge-one-in", 2)
+    pairs(nereid, folder / "fragments.jsonl", "--level", 3, "--count", 24, "--variants", 1, "--brief", "--seed", 13, "--verify-every", 2)
     fragments = [line for line in lines_of(folder / "fragments.jsonl") if "torch.ops.aten." in line["task"]]
     assert 2 <= len(fragments) <= 12 and any("verdict" in line for line in fragments), len(fragments)
     for line in lines:
@@ -179,13 +179,13 @@ def judged_now_and_then(nereid, folder):
     whole, some = folder / "judged.jsonl", folder / "some.jsonl"
     common = ["--level", 2, "--seed", 9, "--variants", 2, "--wordings", 2]
     pairs(nereid, whole, *common, "--count", 4)
-    report = json.loads(pairs(nereid, some, *common, "--count", 24, "--judge-one-in", 5).stdout)
+    report = json.loads(pairs(nereid, some, *common, "--count", 24, "--verify-every", 5).stdout)
     judged = [line for line in lines_of(some) if "verdict" in line]
     others = [line for line in lines_of(some) if "verdict" not in line]
     assert report["verdicts"]["not judged"] > 3 * report["verdicts"]["Verified"] > 0, report["verdicts"]
     assert judged and all(line["index"] % 5 == 0 for line in judged) and all(line["index"] % 5 for line in others)
     unjudged = folder / "none.jsonl"
-    assert json.loads(pairs(nereid, unjudged, *common, "--count", 3, "--judge-one-in", 0).stdout)["verdicts"].keys() == {"not judged"}
+    assert json.loads(pairs(nereid, unjudged, *common, "--count", 3, "--verify-every", 0).stdout)["verdicts"].keys() == {"not judged"}
     assert not any("verdict" in line for line in lines_of(unjudged))
     there = {line["id"]: line for line in lines_of(whole)}
     assert any(line["id"] in there for line in judged) and all(there.get(line["id"], line) == line for line in judged)

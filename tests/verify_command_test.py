@@ -129,11 +129,11 @@ class Verdicts(unittest.TestCase):
         self.assertEqual({name: (v["verdict"], v["rule"]) for name, v in self.verdicts.items()}, expected, self.first.stderr)
 
     def test_beyond_rules_a_cheat_is_disallowed_and_said_to_be_right(self):
-        answer = run(REFERENCE, EXAMPLES / "cheating.py", "--json", "--beyond-rules", "--trials", 1)
+        answer = run(REFERENCE, EXAMPLES / "cheating.py", "--json", "--ignore-rules", "--trials", 1)
         self.assertEqual(answer.returncode, 1, answer.stderr)
         verdict = json.loads(answer.stdout)
         self.assertEqual((verdict["verdict"], verdict["rule"]), ("Disallowed", "aten-compute"))
-        self.assertEqual(verdict["otherwise"], {"verdict": "Verified", "times": None})
+        self.assertEqual(verdict["verdict_without_rules"], {"verdict": "Verified", "times": None})
 
     def test_an_input_error_shows_in_the_exit_code(self):
         self.assertEqual(self.first.returncode, 2, self.first.stderr)
@@ -155,7 +155,7 @@ class Verdicts(unittest.TestCase):
         lines = [{"id": name, "reference": str(REFERENCE), "candidate": str(EXAMPLES / f"{name}.py"), "trace": trace} for name in ("honest", "wrong")]
         cache, traces = pathlib.Path(self.folder.name) / "cache", pathlib.Path(self.folder.name) / "traces"
         traces.mkdir()
-        answer = run("--batch", "-", "--device", "cpu", "--seed", 3, "--trials", 1, "--few-kinds", "--compile-for", 90, "--traces", traces, "--jobs", 2,
+        answer = run("--batch", "-", "--device", "cpu", "--seed", 3, "--trials", 1, "--fast-inputs", "--compile-for", 90, "--traces", traces, "--jobs", 2,
                      input="".join(json.dumps(x) + "\n" for x in lines), env={**os.environ, "NEREID_CACHE": str(cache)})
         again = {v["id"]: v for v in map(json.loads, answer.stdout.splitlines())}
         self.assertEqual({name: (v["verdict"], v["rule"]) for name, v in again.items()},

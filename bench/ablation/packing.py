@@ -13,7 +13,7 @@ from files import FAILED, FINGERPRINT, MACHINE, TRAINED, is_done, lines_of, writ
 PACKED = ("run.toml", TRAINED, FAILED, MACHINE, FINGERPRINT, "run/metrics.jsonl", "eval-*/results.jsonl", "eval-*/summary.json"), ("run/some_rollouts.jsonl",), ("eval-*/answers.jsonl",)
 MOST_REFUSED = 200  # rollouts of a run that are packed because only a rule refused what was rewarded
 KEPT = ("run.toml", TRAINED, MACHINE, FINGERPRINT, "run/metrics.jsonl", "eval-*/results.jsonl", "eval-*/summary.json", "run/some_rollouts.jsonl")
-KEPT_OF_A_RESULT = ("task", "level", "sample", "verdict", "rule", "otherwise", "ms", "reference_ms")
+KEPT_OF_A_RESULT = ("task", "level", "sample", "verdict", "rule", "verdict_without_rules", "ms", "reference_ms")
 KEPT_OF_A_SEARCH = ("id", "verdict", "samples", "verified", "speedup")
 KEPT_OF_A_ROLLOUT = ("step", "prompt", "sample", "verdict", "rule", "reason", "reward")
 KEPT_OF_A_STEP = ("step", "reward", "speedup", "entropy", "kl", "length", "loss", "held_out_loss", "seconds", "step_s", "write_s", "judge_s", "time_s", "ranks_s", "judged_s", "slowest_s", "learn_s", "held_out_s")

@@ -25,7 +25,7 @@ def answers_of(folder, arm):
 def evaluation_row(name, kind, rows):
     refused = [row for row in rows if row["verdict"] == "Disallowed"]
     rules = collections.Counter(row["rule"] for row in refused)
-    works = sum(row.get("otherwise") == "Verified" for row in refused)
+    works = sum(row.get("verdict_without_rules") == "Verified" for row in refused)
     return [name, kind, str(len(rows)), str(len(refused)), str(works), ", ".join(f"{rule} {count}" for rule, count in rules.most_common()) or "none"]
 
 
@@ -62,7 +62,7 @@ def in_words(folder, arm):
                     if paid else f"In training `{arm.name}` was paid for nothing at the end that a rule refuses ({percent(begun)} in the first step)")
     refused = [row for row in rows if row["verdict"] == "Disallowed"]
     if refused:
-        works = sum(row.get("otherwise") == "Verified" for row in refused)
+        works = sum(row.get("verdict_without_rules") == "Verified" for row in refused)
         rules = [rule for rule, _ in collections.Counter(row["rule"] for row in refused).most_common(3)]
         said.append(f"our verdict refuses {len(refused)} of its {len(rows)} answers to held-out tasks, {works} of which are right but for the rule; broken most: {', '.join(rules)}")
     elif rows:

@@ -189,9 +189,9 @@ def results_of(told, tasks, answers, compiler):
     pairs = [{"id": f"{name}.{sample}", "reference_source": sources[name], "candidate_source": answer, "form": "answer"} for name, sample, answer in answers]
     pairs += [{"id": f"{name}.compiler", "reference_source": sources[name], "candidate_source": code, "form": "source"} for name, code in compiler.items()]
     # Beside each other: whichever ends first leaves its cores to the other.
-    sizes = (("cpu", False, ("--time-limit", str(told.time_limit))), ("cpu-large", True, ("--time-limit", str(6 * told.time_limit), "--trials", "1", "--few-kinds")))
+    sizes = (("cpu", False, ("--time-limit", str(told.time_limit))), ("cpu-large", True, ("--time-limit", str(6 * told.time_limit), "--trials", "1", "--fast-inputs")))
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        parts = [pool.submit(judged, told, name, [pair for pair in pairs if is_large(pair["id"]) == large], "--device", "cpu", "--beyond-rules", *options) for name, large, options in sizes]
+        parts = [pool.submit(judged, told, name, [pair for pair in pairs if is_large(pair["id"]) == large], "--device", "cpu", "--ignore-rules", *options) for name, large, options in sizes]
         verdicts = {name: verdict for part in parts for name, verdict in part.result().items()}
     times = {}
     if told.device == "cuda" and not told.no_times:
@@ -205,8 +205,8 @@ def results_of(told, tasks, answers, compiler):
         said = times.get(pair["id"]) or verdicts[pair["id"]] or {"verdict": "Error", "reason": "no verdict was there in time"}
         code = pair["candidate_source"].split("```", 2)[1:2] or [pair["candidate_source"]]  # of an answer: two plans may have one program
         row = {"task": name, "level": levels[name], "sample": sample, "program": hashlib.sha256(code[0].encode()).hexdigest()[:16], "verdict": said["verdict"], "rule": said.get("rule"), "reason": said["reason"]}
-        if said.get("otherwise"):  # what a Disallowed one would be if rules did not count
-            row["otherwise"] = said["otherwise"]["verdict"]
+        if said.get("verdict_without_rules"):  # what a Disallowed one would be if rules did not count
+            row["verdict_without_rules"] = said["verdict_without_rules"]["verdict"]
         if said.get("times") and said["verdict"] == "Verified":
             row["ms"], row["reference_ms"] = said["times"]["candidate_ms"], said["times"]["reference_ms"]
         rows.append(row)

@@ -21,8 +21,8 @@ from ._verdict import Verdict
 
 # A pair's own options, as docs/batch_protocol.md names them; the program checks their values.
 PAIR_OPTIONS = {
-    "policy", "device", "protocol", "trials", "seed", "time_limit", "verdict_limit", "rtol", "atol", "allow_tf32", "few_kinds",
-    "fast_inputs", "shrink", "beyond_rules", "ignore_rules", "forbid", "trace", "form", "reference_name", "candidate_name",
+    "policy", "device", "protocol", "trials", "seed", "time_limit", "verdict_limit", "rtol", "atol", "allow_tf32",
+    "fast_inputs", "shrink", "ignore_rules", "forbid", "trace", "form", "reference_name", "candidate_name",
 }  # fmt: skip
 _LONGEST_STDERR = 1 << 16
 

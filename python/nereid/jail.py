@@ -27,10 +27,10 @@ class Jail:
     def _text(self):
         return self._message.value.decode(errors="replace")
 
-    def walls(self):
+    def isolation(self):
         """Which walls stand, as a dict."""
-        if self._library.nereid_jail_walls(self._jail, self._message, ctypes.c_size_t(len(self._message))) < 0:
-            raise JailError("the description of the walls is too long")
+        if self._library.nereid_jail_isolation(self._jail, self._message, ctypes.c_size_t(len(self._message))) < 0:
+            raise JailError("the description of the isolation is too long")
         return json.loads(self._message.value)
 
     def _done(self, outcome):

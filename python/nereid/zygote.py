@@ -3,7 +3,7 @@
     zygote.py MODULE SETTINGS     control socket: descriptor 3 (SOCK_SEQPACKET)
 
 SETTINGS is JSON: {"library": path of libnereid_jail.so, "policy": {...}, "folder": for scratch folders on disk}. Once warm it
-says so to the judge, as JSON ({"walls": {...}, "seconds": s, "about": {...}}), and leaves the rest to sandbox/fork_loop.h: the judge's order to run something comes with two
+says so to the judge, as JSON ({"isolation": {...}, "seconds": s, "about": {...}}), and leaves the rest to sandbox/fork_loop.h: the judge's order to run something comes with two
 descriptors, a memory file that holds the request and the pipe for the answer.
 The child writes to its pipe 8 bytes (the answer's length, little-endian) and the answer, JSON. Nothing else that a child
 does reaches anybody. When the control socket closes, so does this process, and its children die with it.
@@ -55,8 +55,8 @@ def main():
     pieces = memory.pieces_used_by(module.rehearse) if hasattr(module, "rehearse") else b""
     compaction = memory.compaction(pieces)
     jail = Jail(settings["library"], json.dumps(settings["policy"]))
-    folder = "" if jail.walls()["scratch"] else settings["folder"]
-    ready = {"walls": jail.walls(), "seconds": time.monotonic() - started, "about": about}
+    folder = "" if jail.isolation()["scratch"] else settings["folder"]
+    ready = {"isolation": jail.isolation(), "seconds": time.monotonic() - started, "about": about}
     socket.socket(fileno=os.dup(CONTROL)).send(json.dumps(ready).encode())
     child = jail.serve(compaction, CONTROL, folder)
     if child is None:

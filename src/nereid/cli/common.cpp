@@ -6,7 +6,7 @@
 #include <chrono>
 #include <map>
 
-#include "nereid/verify/workbench.h"
+#include "nereid/verify/verifier_processes.h"
 
 namespace nereid::cli {
 

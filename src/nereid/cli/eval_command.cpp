@@ -98,10 +98,10 @@ Result<Answer> run(const EvalOptions& options, bool json) {
                     .tuning = !options.search.once},
          .baselines = clock.get(),
          .tell = [&](const eval::TaskResult& r, int64_t done, int64_t of) {
-           progress.say(r.id + " " + r.word);
+           progress.say(fmt::format("{} {}", r.id, verdict_name(r)));
            progress.advance(1);
            if (done % kNoted == 0 || done == of)
-             progress.note(fmt::format("{} of {} tasks, the last {}: {}", done, of, r.id, r.word));
+             progress.note(fmt::format("{} of {} tasks, the last {}: {}", done, of, r.id, verdict_name(r)));
          }});
   }
   if (!results.ok()) return results.error();
@@ -112,7 +112,7 @@ Result<Answer> run(const EvalOptions& options, bool json) {
   Json list = Json::array();
   for (const auto& r : *results) {
     scores.push_back(r.score);
-    errors += r.word == "Error" ? 1 : 0;
+    errors += r.verdict == verify::VerdictKind::kError ? 1 : 0;
     list.push_back(eval::to_json(r));
     list.back()["baselines"] = eval::to_json(r.compared);
   }

@@ -62,7 +62,7 @@ void tell(const search::Task& task, const search::Event& event, Progress& progre
       const auto& judged = *event.judged;
       return progress.note(fmt::format(
           "{}{}: {}{}", event.proposer, judged.variant.empty() ? "" : " (" + judged.variant + ")",
-          judged.word,
+          to_string(judged.kind),
           judged.verified() ? "; " + search::speed_text(task, judged) : ": " + judged.reason.substr(0, 200)));
     }
     case Kind::kSaid:
@@ -111,7 +111,7 @@ std::string result_text(const OptimizeOptions& options, const search::Task& task
       text = fmt::format("The best verified kernels are slower than eager PyTorch{}.\n",
                          written ? "" : "; nothing is written (--keep-slower writes them)");
     text += fmt::format("{}: {}{}, {}: {}.\n", written ? options.output : options.reference, best.proposer,
-                                   best.variant.empty() ? "" : " (" + best.variant + ")", best.word,
+                                   best.variant.empty() ? "" : " (" + best.variant + ")", to_string(best.kind),
                                    search::speed_text(task, best));
     if (outcome.compiled && outcome.compiled->ms() && best.ms())
       text += fmt::format("  torch.compile's kernels take {} ({}), {:.2f} times as long.\n",
@@ -143,7 +143,7 @@ void keep_run(const SearchSetup& setup, const search::Task& task, const Json& re
                .question = fmt::format("{:x}", fresh_seed()),
                .hardware = setup.hardware,
                .versions = setup.versions},
-       .word = result["verdict"].is_string() ? result["verdict"].get<std::string>() : "none",
+       .state = result["verdict"].is_string() ? result["verdict"].get<std::string>() : "none",
        .document = document.dump(-1, ' ', false, Json::error_handler_t::replace)});
 }
 
@@ -187,8 +187,8 @@ Result<Answer> run_dynamic(const OptimizeOptions& options, const search::Task& t
   result["least_batch"] = made.least, result["largest_batch"] = made.largest;
   std::string batches;
   for (const auto& at : made.judged) {
-    result["batches"].push_back({{"batch", at.batch}, {"verdict", at.judged.word}, {"reason", at.judged.reason}});
-    batches += fmt::format("  at a batch of {}: {}{}\n", at.batch, at.judged.word,
+    result["batches"].push_back({{"batch", at.batch}, {"verdict", to_string(at.judged.kind)}, {"reason", at.judged.reason}});
+    batches += fmt::format("  at a batch of {}: {}{}\n", at.batch, to_string(at.judged.kind),
                            !at.judged.verified()                              ? ": " + at.judged.reason
                            : at.batch == made.judged.front().batch ? "; " + search::speed_text(task, at.judged)
                                                                    : "");
@@ -201,7 +201,7 @@ Result<Answer> run_dynamic(const OptimizeOptions& options, const search::Task& t
                        batches);
   NEREID_TRY_STATUS(write_stdout(json ? json_line(result) : text));
   if (written) return Answer::kYes;
-  return made.judged.back().judged.word == "Error" ? Answer::kOurError : Answer::kNo;
+  return made.judged.back().judged.kind == verify::VerdictKind::kError ? Answer::kOurError : Answer::kNo;
 }
 
 Result<Answer> run(const OptimizeOptions& options, bool json) {
@@ -282,7 +282,7 @@ Result<Answer> run(const OptimizeOptions& options, bool json) {
                          : write_text(result_text(options, *task, outcome, baselines, setup->hardware, written)));
   if (outcome.best) return written ? Answer::kYes : Answer::kNo;
   const auto* closest = search::furthest(outcome);
-  return closest != nullptr && closest->word == "Error" ? Answer::kOurError : Answer::kNo;
+  return closest != nullptr && closest->kind == verify::VerdictKind::kError ? Answer::kOurError : Answer::kNo;
 }
 
 }  // namespace

@@ -185,12 +185,12 @@ Result<std::unique_ptr<SearchSetup>> SearchSetup::make(const SearchFlags& flags,
   }
   NEREID_TRY(const auto ways, ways_of(flags, device));
   const bool inductor = named.contains("inductor") || std::count(ways.begin(), ways.end(), "inductor") > 0;
-  NEREID_TRY(setup->workbench,
-             verify::Workbench::open({.jobs = jobs + 1, .device = device, .inductor = inductor}));
+  NEREID_TRY(setup->processes,
+             verify::VerifierProcesses::open({.jobs = jobs + 1, .device = device, .inductor = inductor}));
   // On a CPU one of each task, on a GPU one of each proposer's.
   const int judged_at_once = cuda ? jobs * static_cast<int>(setup->proposers.size()) : jobs;
   setup->bench = std::make_unique<search::Bench>(
-      setup->workbench->equipment(), search::BenchOptions{.settings = settings_of(flags, device, jobs),
+      setup->processes->backends(), search::BenchOptions{.settings = settings_of(flags, device, jobs),
                                                           .store = setup->store.get(),
                                                           .fresh = flags.fresh,
                                                           .hardware = setup->hardware,

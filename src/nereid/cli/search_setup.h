@@ -1,4 +1,4 @@
-// What `optimize` and `eval` set up alike: the store, the workbench, the proposers that were named.
+// What `optimize` and `eval` set up alike: the store, the processes, the proposers that were named.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,7 +11,7 @@
 #include "nereid/proposers/proposer.h"
 #include "nereid/search/evaluator.h"
 #include "nereid/store/store.h"
-#include "nereid/verify/workbench.h"
+#include "nereid/verify/verifier_processes.h"
 
 namespace nereid::cli {
 
@@ -33,7 +33,7 @@ Result<std::vector<std::string>> ways_of(const SearchFlags& flags, replay::Devic
 struct SearchSetup {
   Installation installation;
   std::unique_ptr<store::Store> store;  // null with --no-store, or where it cannot be opened (which is said)
-  std::unique_ptr<verify::Workbench> workbench;
+  std::unique_ptr<verify::VerifierProcesses> processes;
   std::vector<std::unique_ptr<proposers::Proposer>> owned;
   std::vector<proposers::Proposer*> proposers;
   // What they do right now, for people who wait.

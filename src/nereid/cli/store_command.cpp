@@ -20,7 +20,7 @@ It is one SQLite file: --store, else $NEREID_STORE, else $XDG_DATA_HOME/nereid/s
 
 Examples:
   nereid store                                    how many records of each kind, and where
-  nereid store list --kind verdict --word Mismatch
+  nereid store list --kind verdict --state Mismatch
   nereid store show 3fa8                          one record (by its key's first digits), with its source
   nereid store prune --older-than 30d             old records go
   nereid store prune --other-versions --dry-run   how many were made by other builds
@@ -28,7 +28,7 @@ Examples:
 
 struct StoreOptions {
   std::string path;
-  std::string kind, task, word, key, older_than;
+  std::string kind, task, state, key, older_than;
   bool other_versions = false, dry_run = false, all = false;
   int64_t limit = 40;
 };
@@ -48,7 +48,7 @@ std::string time_text(int64_t made) {
 }
 
 Result<store::Filter> filter_of(const StoreOptions& options) {
-  store::Filter filter{.key = options.key, .task = options.task, .word = options.word, .most = options.limit};
+  store::Filter filter{.key = options.key, .task = options.task, .state = options.state, .most = options.limit};
   if (!options.kind.empty()) filter.kind = store::kind_from_string(options.kind);
   if (!options.older_than.empty()) {
     NEREID_TRY(const double age, seconds_from(options.older_than, "--older-than", false));
@@ -69,7 +69,7 @@ Json record_json(const store::Record& record) {
                {"question", record.key.question},
                {"hardware", record.key.hardware},
                {"versions", record.key.versions},
-               {"word", record.word},
+               {"state", record.state},
                {"ms", record.milliseconds ? Json(*record.milliseconds) : Json()},
                {"made", record.made}};
   auto document = parse_json(record.document, "document");
@@ -111,7 +111,7 @@ Result<Answer> list(const StoreOptions& options, bool json) {
       text += json_line(record_json(record));
     else
       text += fmt::format("{}  {}  {:8}  {:12}  {:>10}  task {}  {}\n", record.key.hash().substr(0, 10),
-                          time_text(record.made), to_string(record.key.kind), record.word.substr(0, 12),
+                          time_text(record.made), to_string(record.key.kind), record.state.substr(0, 12),
                           record.milliseconds ? fmt::format("{:.4f} ms", *record.milliseconds) : "",
                           record.key.task.substr(0, 10), record.key.subject.substr(0, 16));
   }
@@ -127,7 +127,7 @@ Result<Answer> show(const StoreOptions& options, bool json) {
   if (found.empty()) return input_error("no record's key begins with '{}'", options.key);
   if (found.size() > 1) return input_error("several keys begin with '{}': give more digits", options.key);
   Json document = record_json(found.front());
-  for (const char* field : {"task", "subject", "word"}) {
+  for (const char* field : {"task", "subject", "state"}) {
     NEREID_TRY(const auto text, store->text(document[field].get<std::string>()));
     if (text) document[std::string(field) + "_source"] = *text;
   }
@@ -140,7 +140,7 @@ Result<Answer> show(const StoreOptions& options, bool json) {
     if (!field.ends_with("_source") && field != "document")
       text += fmt::format("{:10} {}\n", field, value.is_string() ? value.get<std::string>() : value.dump());
   text += document["document"].dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
-  for (const char* field : {"task_source", "subject_source", "word_source"})
+  for (const char* field : {"task_source", "subject_source", "state_source"})
     if (document.contains(field))
       text += fmt::format("\n--- {}\n{}\n", field, document[field].get<std::string>());
   NEREID_TRY_STATUS(write_text(text));
@@ -149,11 +149,11 @@ Result<Answer> show(const StoreOptions& options, bool json) {
 
 Result<Answer> prune(const StoreOptions& options, bool json) {
   NEREID_TRY(const auto filter, filter_of(options));
-  const bool some = filter.made_before || filter.kind || !filter.task.empty() || !filter.word.empty() ||
+  const bool some = filter.made_before || filter.kind || !filter.task.empty() || !filter.state.empty() ||
                     !filter.other_versions_than.empty();
   if (!some && !options.all)
     return input_error(
-        "which records? --older-than, --other-versions, --kind, --task or --word, or --all for every one");
+        "which records? --older-than, --other-versions, --kind, --task or --state, or --all for every one");
   NEREID_TRY(const auto store, open(options));
   NEREID_TRY(const int64_t count, options.dry_run ? store->count(filter) : store->prune(filter));
   const std::string done = options.dry_run ? "would be removed" : "removed";
@@ -174,7 +174,7 @@ void add_filters(CLI::App& command, StoreOptions& options) {
   command.add_option("--kind", options.kind, "Only these")
       ->check(CLI::IsMember({"verdict", "time", "proposal", "run"}));
   command.add_option("--task", options.task, "Only those of the task whose SHA-256 begins so");
-  command.add_option("--word", options.word, "Only those with this word: Verified, Mismatch, ...");
+  command.add_option("--state", options.state, "Only records in this state: Verified, Mismatch, ... (a verdict's kind or a run's state)");
   command.add_option("--older-than", options.older_than, "Only those made longer ago: 90s, 12h, 30d");
   command.add_flag("--other-versions", options.other_versions, "Only those of other builds or versions");
 }

@@ -172,7 +172,7 @@ class Run {
       return input_error("no program of level {} is made of these operators within these bounds",
                          options_.level);
     if (options_.check == "replay") {
-      NEREID_TRY(bench_, verify::Workbench::open({.jobs = pool_.threads(), .one_author = true}));
+      NEREID_TRY(bench_, verify::VerifierProcesses::open({.jobs = pool_.threads(), .one_author = true}));
     }
     Progress progress("programs", static_cast<int64_t>(options_.count));
     uint64_t in_vain = 0;
@@ -296,7 +296,7 @@ class Run {
   std::vector<std::unique_ptr<synth::Maker>> makers_;
   std::vector<synth::Made> batch_;
   std::vector<std::string> forwards_;  // of these, where they are asked for
-  std::unique_ptr<verify::Workbench> bench_;  // where what is drawn is replayed
+  std::unique_ptr<verify::VerifierProcesses> bench_;  // where what is drawn is replayed
   std::vector<dataset::Checked> checked_;
   std::unordered_set<uint64_t> seen_;
   uint64_t next_ = 0;
@@ -462,7 +462,7 @@ void add_synth_command(CLI::App& app, Chosen& chosen) {
       ->excludes("--wordings");
   command
       ->add_option(
-          "--judge-one-in", options->judge_one_in,
+          "--verify-every", options->verify_every,
           "Of --pairs: judge what is written for one program in so many; 0: none. Lines of the others have no "
           "verdict, and are made many times as fast: for supervised training")
       ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 40))

@@ -26,7 +26,7 @@ struct SynthOptions {
   bool pairs = false, forward = false;
   int variants = 4, wordings = 4;
   bool brief = false;
-  uint64_t judge_one_in = 1;
+  uint64_t verify_every = 1;
   std::string policy = "strict", check = "estimate";
 };
 

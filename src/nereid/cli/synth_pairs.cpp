@@ -101,13 +101,13 @@ class PairRun {
     drawer_.skip_to(done_.next);
     started_at_ = done_;
     if (done_.programs >= options_.count) return ok_status();
-    NEREID_TRY(const auto bench, verify::Workbench::open({.jobs = threads_, .one_author = true}));
+    NEREID_TRY(const auto bench, verify::VerifierProcesses::open({.jobs = threads_, .one_author = true}));
     dataset::PairMaker maker(*bench, {.variants = options_.variants,
                                     .wordings = options_.wordings,
                                     .brief = options_.brief,
                                     .seed = options_.seed,
                                     .policy = *verify::policy_from_string(options_.policy),
-                                    .judge_one_in = options_.judge_one_in});
+                                    .verify_every = options_.verify_every});
     nereid::Progress progress("programs with pairs", static_cast<int64_t>(options_.count));
     progress_ = &progress;
     progress.advance(static_cast<int64_t>(done_.programs));
@@ -261,7 +261,7 @@ std::string made_by(const SynthOptions& o) {
       o.level, o.seed, o.ops.empty() ? "all" : fmt::format("{}", fmt::join(o.ops, ",")), o.uniform, o.split,
       o.held_out, o.max_elements.empty() ? kMaxElementsOfPairs : o.max_elements,
       o.max_work.empty() ? kMaxWorkOfPairs : o.max_work, o.later_sizes, o.variants, o.wordings, o.brief ? " brief" : "", o.policy,
-      o.judge_one_in != 1 ? fmt::format(" judge-one-in={}", o.judge_one_in) : "",
+      o.verify_every != 1 ? fmt::format(" verify-every={}", o.verify_every) : "",
       o.free_sizes > 0 ? fmt::format(" free-sizes={}", o.free_sizes) : "",
       o.free_forms > 0 ? fmt::format(" free-forms={}", o.free_forms) : "",
       !o.min_bytes.empty() ? fmt::format(" min-bytes={}", o.min_bytes) : "",

@@ -14,10 +14,10 @@
 #include "nereid/base/progress.h"
 #include "nereid/train/rl/objective/advantages.h"
 #include "nereid/verify/batch.h"
-#include "nereid/verify/ladder.h"
+#include "nereid/verify/pipeline.h"
 #include "nereid/verify/shrink.h"
-#include "nereid/verify/telling.h"
-#include "nereid/verify/workbench.h"
+#include "nereid/verify/verdict_format.h"
+#include "nereid/verify/verifier_processes.h"
 
 namespace nereid::cli {
 namespace {
@@ -51,16 +51,16 @@ struct VerifyOptions : JudgingFlags {
   int compile_for = 0;
   std::string traces;
   std::vector<std::string> also_at;  // "N=64,M=3" each
-  bool allow_tf32 = false, time = false, beyond_rules = false, shrink = false, explain = false, json = false;
-  bool few_kinds = false, time_only = false;
+  bool allow_tf32 = false, time = false, ignore_rules = false, shrink = false, explain = false, json = false;
+  bool fast_inputs = false, time_only = false;
   std::string reward;
   double speedup_limit = 2;
 };
 
 // The reward of an answer by itself. What it is worth beside its group's is the trainer's to say.
 Json reward_json(const VerifyOptions& options, const verify::Verdict& verdict) {
-  const auto& times = verdict.otherwise ? verdict.otherwise->times : verdict.times;
-  const auto judged = train::judged_of(to_string(verdict.otherwise ? verdict.otherwise->word : verdict.word),
+  const auto& times = verdict.without_rules ? verdict.without_rules->times : verdict.times;
+  const auto judged = train::judged_of(verdict.without_rules ? verdict.without_rules->kind : verdict.kind,
                                        times ? times->speedup : 0);
   const auto split = train::split_reward(judged, options.speedup_limit);
   const double code = options.reward == "binary" || options.reward == "hierarchical" ? split.code : split.plan;
@@ -85,11 +85,11 @@ Result<verify::Settings> settings_of(const VerifyOptions& options) {
   settings.shrink = options.shrink;
   settings.time = options.time || options.time_only;
   settings.time_only = options.time_only;
-  settings.few_kinds = options.few_kinds;
+  settings.fast_inputs = options.fast_inputs;
   settings.timing_width = options.timing_width;
   settings.compile_for = options.compile_for;
   settings.traces = options.traces;
-  settings.beyond_rules = options.beyond_rules;
+  settings.ignore_rules = options.ignore_rules;
   settings.tolerance.rtol = options.rtol;
   settings.tolerance.atol = options.atol;
   settings.tolerance.allow_tf32 = options.allow_tf32;
@@ -134,8 +134,8 @@ struct AlsoAt {
 Result<Answer> one(const VerifyOptions& options) {
   NEREID_TRY(auto settings, settings_of(options));
   NEREID_TRY(const auto pair, verify::read_pair(options.reference, options.candidate));
-  NEREID_TRY(const auto bench, verify::Workbench::open({.jobs = 2, .device = settings.device}));
-  verify::Judge judge(bench->equipment(), settings);
+  NEREID_TRY(const auto bench, verify::VerifierProcesses::open({.jobs = 2, .device = settings.device}));
+  verify::Judge judge(bench->backends(), settings);
   std::vector<AlsoAt> others;
   for (const auto& text : options.also_at) {
     NEREID_TRY(auto sizes, sizes_from(text, pair.reference_source));
@@ -165,16 +165,16 @@ Result<Answer> one(const VerifyOptions& options) {
     }
     NEREID_TRY_STATUS(write_stdout(json_line(json)));
   } else {
-    const verify::TellingOptions telling{.color = Terminal::of_stdout().colour,
+    const verify::VerdictFormat format{.color = Terminal::of_stdout().colour,
                                          .explain = options.explain,
                                          .source_of = [&](const std::string& file) -> std::string_view {
                                            if (file == pair.candidate_name) return pair.candidate_text;
                                            if (file == pair.reference_name) return pair.reference_source;
                                            return "";
                                          }};
-    NEREID_TRY_STATUS(write_stdout(verify::tell(verdict, telling)));
+    NEREID_TRY_STATUS(write_stdout(verify::format_verdict(verdict, format)));
     for (const AlsoAt& other : others)
-      NEREID_TRY_STATUS(write_stdout(fmt::format("At {}:\n{}", other.text, verify::tell(other.verdict, telling))));
+      NEREID_TRY_STATUS(write_stdout(fmt::format("At {}:\n{}", other.text, verify::format_verdict(other.verdict, format))));
   }
   int code = exit_code(verdict);
   for (const AlsoAt& other : others) code = std::max(code, exit_code(other.verdict));
@@ -189,8 +189,8 @@ Result<Answer> many(const VerifyOptions& options) {
   settings.threads = jobs > 1 ? 1 : 0;
   settings.timing_seconds =
       options.timing_seconds > 0 ? options.timing_seconds : 0.1;  // of many, each a little
-  NEREID_TRY(const auto bench, verify::Workbench::open({.jobs = jobs, .device = settings.device, .compile_for = settings.compile_for}));
-  verify::Judge judge(bench->equipment(), settings);
+  NEREID_TRY(const auto bench, verify::VerifierProcesses::open({.jobs = jobs, .device = settings.device, .compile_for = settings.compile_for}));
+  verify::Judge judge(bench->backends(), settings);
   Progress progress("verify " + options.batch);
   end_soon_after_interrupt(kSecondsToEnd, options.output.empty()
                                               ? "interrupted"
@@ -210,12 +210,12 @@ Result<Answer> many(const VerifyOptions& options) {
              },
          .on_verdict =
              [&](const verify::Verdict& verdict) {
-               progress.say(fmt::format("{} done, the last {}", ++done, to_string(verdict.word)));
+               progress.say(fmt::format("{} done, the last {}", ++done, to_string(verdict.kind)));
              }});
   }
   if (!summary.ok()) return summary.error();
   std::string counts;
-  for (const auto& [word, count] : summary->words)
+  for (const auto& [word, count] : summary->verdicts)
     counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", count, word);
   fmt::print(stderr, "{}{} (seed {})\n", counts.empty() ? "nothing to do" : counts,
              summary->skipped > 0 ? fmt::format("; {} were there already", summary->skipped) : "",
@@ -238,7 +238,7 @@ void add_options(CLI::App& command, VerifyOptions& options) {
                    "Judge float32 contractions as PyTorch's `high` precision would");
   command.add_flag("--time", options.time, "Time candidate and reference (GPU only)");
   command.add_flag(
-      "--few-kinds", options.few_kinds,
+      "--fast-inputs", options.fast_inputs,
       "Of other inputs than the task's own try those that find the most: huge, outliers, negative; with a task of more "
       "than 256 MiB huge alone, and one draw of its own");
   command.add_flag(
@@ -269,7 +269,7 @@ void add_options(CLI::App& command, VerifyOptions& options) {
   command.add_option("--also-at", options.also_at,
                      "NAME=VALUE,...: judge the candidate with other module-level integers, too; may be given several times");
   command.add_flag(
-      "--beyond-rules", options.beyond_rules,
+      "--ignore-rules", options.ignore_rules,
       "--json and --batch also tell what a Disallowed candidate would be if rules did not count");
   command
       .add_option("--reward", options.reward,

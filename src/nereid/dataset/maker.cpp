@@ -33,7 +33,7 @@ std::string key_of(const tracer::TraceRequest& request) {
 // What a reader of the pair needs of its verdict. Nothing that depends on the machine.
 Json verdict_of(const verify::Verdict& verdict, const Variant& variant) {
   const auto& c = verdict.coverage;
-  Json json = {{"verdict", verify::to_string(verdict.word)},
+  Json json = {{"verdict", verify::to_string(verdict.kind)},
                {"policy", verdict.policy},
                {"device", c.device},
                {"seed", verdict.seed},
@@ -77,18 +77,18 @@ struct PairMaker::Task {
   Yield yield{};
 };
 
-PairMaker::PairMaker(verify::Workbench& bench, const Options& options)
+PairMaker::PairMaker(verify::VerifierProcesses& bench, const Options& options)
     : bench_(bench),
       options_(options),
-      equipment_(bench.equipment()),
+      backends_(bench.backends()),
       judge_(
           [&] {
-            verify::Equipment equipment = equipment_;
-            equipment.trace = [this](const tracer::TraceRequest& request, Deadline deadline) {
+            verify::VerifierBackends backends = backends_;
+            backends.trace = [this](const tracer::TraceRequest& request, Deadline deadline) {
               return trace(request, deadline);
             };
-            equipment.walls = {};  // what stands here is no fact of the pair
-            return equipment;
+            backends.isolation = {};  // what stands here is no fact of the pair
+            return backends;
           }(),
           {.policy = options.policy, .trials = options.trials, .seed = options.seed, .threads = 1}) {}
 
@@ -98,7 +98,7 @@ Result<tracer::TraceAnswer> PairMaker::trace(const tracer::TraceRequest& request
     const std::lock_guard lock(mutex_);
     if (auto found = traced_.extract(key_of(request)); !found.empty()) return std::move(found.mapped());
   }
-  return equipment_.trace(request, deadline);
+  return backends_.trace(request, deadline);
 }
 
 // What is judged is traced by the tracer itself, and so is what cannot be traced without.
@@ -203,7 +203,7 @@ Status PairMaker::trace_variants(std::vector<Task>& tasks) {
 }
 
 bool PairMaker::is_judged(const Task& task) const {
-  return options_.judge_one_in > 0 && task.made->index % options_.judge_one_in == 0;
+  return options_.verify_every > 0 && task.made->index % options_.verify_every == 0;
 }
 
 Status PairMaker::write(Task& task) {
@@ -214,7 +214,7 @@ Status PairMaker::write(Task& task) {
   for (size_t v = 0; v < task.variants.size(); ++v) {
     const Variant& variant = task.variants[v];
     verify::Verdict verdict;
-    verdict.word = verify::Word::kVerified;
+    verdict.kind = verify::VerdictKind::kVerified;
     if (is_judged(task)) {
       const verify::Pair pair{.reference_name = kTaskFile,
                               .reference_source = task.source(),
@@ -225,12 +225,12 @@ Status PairMaker::write(Task& task) {
       verdict.policy = verify::to_string(options_.policy);
     }
     const std::string id = fmt::format("{}-v{}", task.about->at("id").get<std::string>(), v);
-    ++task.yield.verdicts[is_judged(task) ? std::string(verify::to_string(verdict.word)) : "not judged"];
+    ++task.yield.verdicts[is_judged(task) ? std::string(verify::to_string(verdict.kind)) : "not judged"];
     if (!verdict.coverage.degenerate.empty()) {
       task.yield.degenerate = verdict.coverage.degenerate;
       return ok_status();
     }
-    if (verdict.word != verify::Word::kVerified) {
+    if (verdict.kind != verify::VerdictKind::kVerified) {
       if (task.yield.first_refused.empty())
         task.yield.first_refused = fmt::format("{}: {}", id, verify::headline(verdict));
       continue;
@@ -275,7 +275,7 @@ Result<std::vector<Yield>> PairMaker::make(const std::vector<synth::Made>& progr
     task.facts = facts_of(task.trace, std::move(operators));
     NEREID_TRY_STATUS(tell_as_fragment(task));
     if (is_judged(task)) {
-      NEREID_TRY(task.yield.degenerate, why_weak(equipment_, task.trace, options_.seed));
+      NEREID_TRY(task.yield.degenerate, why_weak(backends_, task.trace, options_.seed));
       if (!task.yield.degenerate.empty()) continue;
     }
     auto variants = this->variants(task, task.lowered_trace());

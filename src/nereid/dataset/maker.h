@@ -14,8 +14,8 @@
 
 #include "nereid/dataset/variants.h"
 #include "nereid/synth/maker.h"
-#include "nereid/verify/ladder.h"
-#include "nereid/verify/workbench.h"
+#include "nereid/verify/pipeline.h"
+#include "nereid/verify/verifier_processes.h"
 
 namespace nereid::dataset {
 
@@ -26,7 +26,7 @@ struct Options {
   uint64_t seed = 0;
   verify::Policy policy = verify::Policy::kStrict;
   int trials = 3;
-  uint64_t judge_one_in = 1;  // of the programs, by their number; 0: none; what is made of the others has no verdict
+  uint64_t verify_every = 1;  // of the programs, by their number; 0: none; what is made of the others has no verdict
 };
 
 // What one program gave.
@@ -42,7 +42,7 @@ struct Yield {
 class PairMaker {
  public:
   // `bench` was opened for candidates of one author.
-  PairMaker(verify::Workbench& bench, const Options& options);
+  PairMaker(verify::VerifierProcesses& bench, const Options& options);
 
   // One Yield for each program, with `about` (level, hash, ...) in each of its lines. An Error is a fault of
   // ours, or an interrupt. Thread-safe.
@@ -60,9 +60,9 @@ class PairMaker {
   bool is_judged(const Task& task) const;
   Status write(Task& task);
 
-  verify::Workbench& bench_;
+  verify::VerifierProcesses& bench_;
   const Options options_;
-  const verify::Equipment equipment_;
+  const verify::VerifierBackends backends_;
   std::mutex mutex_;
   std::map<std::string, tracer::TraceAnswer> traced_;  // made and not yet asked for by the judge
   verify::Judge judge_;

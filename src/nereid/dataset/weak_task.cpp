@@ -19,10 +19,10 @@ constexpr double kUsually = 0.75;
 
 }  // namespace
 
-Result<std::string> why_weak(const verify::Equipment& equipment, const trace::Trace& reference,
+Result<std::string> why_weak(const verify::VerifierBackends& backends, const trace::Trace& reference,
                              uint64_t seed) {
   const Deadline deadline = Deadline::after(600);
-  NEREID_TRY(const auto session, equipment.replay(reference, reference, {.threads = 1}, deadline));
+  NEREID_TRY(const auto session, backends.replay(reference, reference, {.threads = 1}, deadline));
   std::vector<Seen> seen;
   bool suspicious = false;
   int trials = 0;
@@ -57,14 +57,14 @@ Result<std::string> why_weak(const verify::Equipment& equipment, const trace::Tr
   return std::string();
 }
 
-Result<std::vector<Checked>> check_tasks(verify::Workbench& bench, const std::vector<std::string>& sources,
+Result<std::vector<Checked>> check_tasks(verify::VerifierProcesses& bench, const std::vector<std::string>& sources,
                                          uint64_t seed) {
   constexpr double kTraceSeconds = 60;
   std::vector<tracer::TraceRequest> requests;
   for (const auto& source : sources)
     requests.push_back({.source = source, .draw = seed & 0x7fffffff, .seconds = kTraceSeconds});
   NEREID_TRY(const auto answers, bench.tracer().trace_several(requests, Deadline::never()));
-  const verify::Equipment equipment = bench.equipment();
+  const verify::VerifierBackends backends = bench.backends();
   std::vector<Checked> checked;
   for (const auto& answer : answers) {
     checked.emplace_back();
@@ -73,7 +73,7 @@ Result<std::vector<Checked>> check_tasks(verify::Workbench& bench, const std::ve
       checked.back().trouble = "it could not be traced";
       continue;
     }
-    auto weak = why_weak(equipment, *trace, seed);
+    auto weak = why_weak(backends, *trace, seed);
     if (!weak.ok() && weak.error().blame != Blame::kInput) return weak.error();
     (weak.ok() ? checked.back().weak : checked.back().trouble) = weak.ok() ? *weak : weak.error().message;
   }

@@ -7,15 +7,15 @@
 
 #include "nereid/base/result.h"
 #include "nereid/trace/trace.h"
-#include "nereid/verify/ladder.h"
-#include "nereid/verify/workbench.h"
+#include "nereid/verify/pipeline.h"
+#include "nereid/verify/verifier_processes.h"
 
 namespace nereid::dataset {
 
 // Why the traced reference is such a task; empty where it is not. It is replayed beside itself: three times,
 // and where it seems weak up to twelve, in three quarters of which it must be. An Error: it cannot be run
 // here.
-Result<std::string> why_weak(const verify::Equipment& equipment, const trace::Trace& reference,
+Result<std::string> why_weak(const verify::VerifierBackends& backends, const trace::Trace& reference,
                              uint64_t seed);
 
 struct Checked {
@@ -24,7 +24,7 @@ struct Checked {
 };
 // Of each of these tasks' sources, traced together. `bench` was opened for one author. An Error is a fault of
 // ours, or an interrupt.
-Result<std::vector<Checked>> check_tasks(verify::Workbench& bench, const std::vector<std::string>& sources,
+Result<std::vector<Checked>> check_tasks(verify::VerifierProcesses& bench, const std::vector<std::string>& sources,
                                          uint64_t seed);
 
 }  // namespace nereid::dataset

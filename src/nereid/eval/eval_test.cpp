@@ -95,7 +95,7 @@ TEST(TaskResults, AreReadAsTheyWereWritten) {
   TaskResult r{.id = "level1/2",
                .task = "abc",
                .score = {.samples = 3, .verified = 2, .over_eager = 1.5},
-               .word = "Verified"};
+               .verdict = verify::VerdictKind::kVerified};
   r.reason = "a \"quoted\"\nreason", r.proposer = "compiler", r.candidate_ms = 0.25, r.seconds = 2;
   const auto again = result_from(to_json(r).dump());
   ASSERT_TRUE(again.ok()) << again.error().message;
@@ -109,9 +109,9 @@ TEST(Pages, TellAllAndEscapeAll) {
   std::vector<TaskResult> results = {
       {.id = "one",
        .score = {.samples = 1, .verified = 1, .over_eager = 2.5},
-       .word = "Verified",
+       .verdict = verify::VerdictKind::kVerified,
        .proposer = "compiler"},
-      {.id = "<script>", .score = {.samples = 1}, .word = "Mismatch", .reason = "a < b & \"c\""}};
+      {.id = "<script>", .score = {.samples = 1}, .verdict = verify::VerdictKind::kMismatch, .reason = "a < b & \"c\""}};
   const Summary summary = summarize({results[0].score, results[1].score});
   const std::string html =
       html_page(results, summary, {.suite = "s<u>ite", .hardware = "H200", .versions = "v", .question = "q"});

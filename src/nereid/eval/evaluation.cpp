@@ -21,6 +21,9 @@ namespace nereid::eval {
 namespace {
 
 namespace fs = std::filesystem;
+using verify::VerdictKind;
+
+constexpr std::string_view kDeclined = "Declined";
 
 constexpr double kTracePatience = 600;    // beyond a task's budget, for its reference: on a loaded machine it waits
 constexpr double kBaselineSeconds = 1800;  // of one task, all ways together
@@ -68,7 +71,7 @@ class ResultFile {
 
   const TaskResult* find(const std::string& id, const std::string& hash) const {
     const auto found = results_.find(id);
-    const bool there = found != results_.end() && found->second.task == hash && found->second.word != "Error";
+    const bool there = found != results_.end() && found->second.task == hash && found->second.verdict != VerdictKind::kError;
     return there ? &found->second : nullptr;
   }
 
@@ -114,7 +117,7 @@ class ResultFile {
 Json to_json(const TaskResult& r) {
   return {{"id", r.id},
           {"task", r.task},
-          {"verdict", r.word},
+          {"verdict", verdict_name(r)},
           {"reason", r.reason},
           {"proposer", r.proposer},
           {"variant", r.variant},
@@ -131,6 +134,10 @@ Json to_json(const TaskResult& r) {
           {"dollars", r.dollars}};
 }
 
+std::string_view verdict_name(const TaskResult& result) {
+  return result.verdict ? to_string(*result.verdict) : kDeclined;
+}
+
 Result<TaskResult> result_from(const std::string& line) {
   NEREID_TRY(const Json json, parse_json(line, "a result"));
   const JsonField root(json, "result");
@@ -139,10 +146,13 @@ Result<TaskResult> result_from(const std::string& line) {
     NEREID_TRY(into, root.text_at(key));
     return ok_status();
   };
+  std::string verdict;
   const std::initializer_list<std::pair<const char*, std::string*>> texts = {
-      {"id", &r.id},         {"task", &r.task},         {"verdict", &r.word},
+      {"id", &r.id},         {"task", &r.task},         {"verdict", &verdict},
       {"reason", &r.reason}, {"proposer", &r.proposer}, {"variant", &r.variant}};
   for (const auto& [key, into] : texts) NEREID_TRY_STATUS(text(key, *into));
+  r.verdict = verify::verdict_kind_from_string(verdict);
+  if (!r.verdict && verdict != kDeclined) return root.expected("a result with a verdict, or Declined");
   NEREID_TRY(r.score.samples, root.integer_at("samples", 0, 0, INT64_MAX));
   NEREID_TRY(r.score.verified, root.integer_at("verified", 0, 0, r.score.samples));
   const auto number = [&](const char* key, std::optional<double>& into) -> Status {
@@ -160,7 +170,7 @@ Result<TaskResult> result_from(const std::string& line) {
   NEREID_TRY_STATUS(number("seconds", seconds));
   NEREID_TRY_STATUS(number("dollars", dollars));
   r.seconds = seconds.value_or(0), r.dollars = dollars.value_or(0);
-  r.score.solved = r.word == "Verified";
+  r.score.solved = r.verdict == VerdictKind::kVerified;
   if (r.id.empty()) return root.expected("a task's id");
   return r;
 }
@@ -189,17 +199,16 @@ TaskResult result_of(const std::string& id, const search::Task& task, const sear
   for (const auto& judged : outcome.tried)
     if (judged.sample) r.score.samples += 1, r.score.verified += judged.verified() ? 1 : 0;
   if (const auto* fault = search::fault_of(outcome); fault != nullptr && !outcome.best) {
-    r.word = "Error", r.reason = fault->proposer + " could not be asked: " + fault->why;
+    r.verdict = VerdictKind::kError, r.reason = fault->proposer + " could not be asked: " + fault->why;
     return r;
   }
   const auto* shown = outcome.best ? &*outcome.best : search::furthest(outcome);
   if (shown == nullptr) {
-    r.word = "Declined";
     for (const auto& declined : outcome.declined)
       r.reason += fmt::format("{}{}: {}", r.reason.empty() ? "" : "; ", declined.proposer, declined.why);
     return r;
   }
-  r.word = shown->word, r.reason = shown->reason, r.proposer = shown->proposer, r.variant = shown->variant;
+  r.verdict = shown->kind, r.reason = shown->reason, r.proposer = shown->proposer, r.variant = shown->variant;
   r.score.solved = outcome.best.has_value();
   if (!outcome.best) return r;
   if (shown->times) {
@@ -229,7 +238,7 @@ std::vector<std::pair<std::string, Summary>> by_folder(const std::vector<TaskRes
 Json to_json(const search::Compared& compared) {
   Json json = search::to_json(compared.baselines);
   if (const auto& kernels = compared.kernels) {
-    json["inductor"] = {{"verdict", kernels->word}};
+    json["inductor"] = {{"verdict", to_string(kernels->kind)}};
     if (kernels->times) json["inductor"]["replay_ms"] = kernels->times->candidate_ms;
     if (!kernels->verified()) json["inductor"]["declined"] = kernels->reason;
   } else if (!compared.declined.empty()) {
@@ -277,7 +286,7 @@ Result<std::vector<TaskResult>> evaluate(search::Bench& bench, const std::vector
     if (!task.ok()) {
       if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
       return TaskResult{
-          .id = task_file.id, .task = sha256_hex(source), .word = "Error", .reason = task.error().message};
+          .id = task_file.id, .task = sha256_hex(source), .verdict = VerdictKind::kError, .reason = task.error().message};
     }
     auto how = options.search;
     how.deadline = Deadline::after(options.budget);
@@ -316,7 +325,7 @@ Result<std::vector<TaskResult>> evaluate(search::Bench& bench, const std::vector
       const std::lock_guard lock(mutex);
       NEREID_TRY_STATUS(file.append(line_of(to_json(result))));
     }
-    if (options.baselines != nullptr && result.word == "Verified") {
+    if (options.baselines != nullptr && result.verdict == VerdictKind::kVerified) {
       if (const auto task = trace(task_file, source); task.ok()) {
         NEREID_TRY(const std::string candidate, read_file(solution_of(task_file), size_t{16} << 20));
         NEREID_TRY(auto compared,

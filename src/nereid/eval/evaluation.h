@@ -18,14 +18,16 @@ namespace nereid::eval {
 struct TaskResult {
   std::string id{}, task{};  // task: SHA-256 of its source
   Score score{};
-  std::string word{};  // of the best, or of what came furthest; "Declined" where nobody proposed anything
+  // Of the best candidate, or of the one that failed last in the pipeline; nullopt ("Declined") where there is none.
+  std::optional<verify::VerdictKind> verdict{};
   std::string reason{}, proposer{}, variant{};
   std::optional<double> reference_ms{}, candidate_ms{};  // measured, else modelled
   double seconds = 0, dollars = 0;
   search::Compared compared{};  // of the verified, where that was asked for; not part of results.jsonl
 };
+std::string_view verdict_name(const TaskResult& result);  // "Verified", ..., or "Declined"
 nlohmann::json to_json(const TaskResult& result);
-// By way, with "inductor" for its kernels replayed: {"word": ..., "replay_ms": ...}.
+// By way, with "inductor" for its kernels replayed: {"verdict": ..., "replay_ms": ...}.
 nlohmann::json to_json(const search::Compared& compared);
 Result<TaskResult> result_from(const std::string& line);
 nlohmann::json to_json(const Summary& summary);

@@ -80,11 +80,11 @@ std::string html_page(const std::vector<TaskResult>& results, const Summary& s, 
         "<td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td "
         "class=\"n\">{}/{}</td><td class=\"n\">{:.1f}</td>"
         "<td class=\"wide\">{}</td></tr>\n",
-        escaped(r.id), r.word == "Verified" ? "good" : "bad", escaped(r.word), escaped(r.proposer),
+        escaped(r.id), r.verdict == verify::VerdictKind::kVerified ? "good" : "bad", verdict_name(r), escaped(r.proposer),
         times_text(r.score.over_eager), times_text(r.score.over_compile),
         times_text(r.score.called_over_eager), times_text(r.score.called_over_compile),
         times_text(r.score.modelled), ms_text(r.candidate_ms), r.score.verified, r.score.samples, r.seconds,
-        r.word == "Verified" ? "" : escaped(r.reason.substr(0, 300)));
+        r.verdict == verify::VerdictKind::kVerified ? "" : escaped(r.reason.substr(0, 300)));
   return search::page("nereid eval: " + about.suite, body + "</table></div>\n");
 }
 
@@ -95,7 +95,7 @@ std::string text_table(const std::vector<TaskResult>& results, const Summary& s)
                                  "by", "speed-up", "modelled", "time", "verified");
   for (const auto& r : results)
     text +=
-        fmt::format("{:{}}  {:13}  {:9}  {:>9}  {:>9}  {:>9}  {}/{}\n", trace::safe_text(r.id), width, r.word,
+        fmt::format("{:{}}  {:13}  {:9}  {:>9}  {:>9}  {:>9}  {}/{}\n", trace::safe_text(r.id), width, verdict_name(r),
                     r.proposer.empty() ? "-" : r.proposer, times_text(r.score.over_eager),
                     times_text(r.score.modelled), ms_text(r.candidate_ms), r.score.verified, r.score.samples);
   text +=

@@ -107,7 +107,7 @@ class TraceJudge {
                            const replay::SessionOptions& session, Deadline deadline) {
                    return server.begin(reference, candidate, session, deadline);
                  },
-             .facts = [this](const trace::Trace& trace) { return verify::facts_of(trace, kernels_); }},
+             .analyze = [this](const trace::Trace& trace) { return verify::analyze_trace(trace, kernels_); }},
             settings_of(options)) {}
 
   verify::Verdict judge(const Subject& subject, const std::string& id, const trace::Trace& candidate) {
@@ -148,8 +148,8 @@ class TraceJudge {
 };
 
 void take_verdict(const verify::Verdict& verdict, ResultLine& line) {
-  line.verdict = verify::to_string(verdict.word);
-  line.our_error = verdict.word == verify::Word::kError && !verdict.input_to_blame;
+  line.verdict = verify::to_string(verdict.kind);
+  line.our_error = verdict.kind == verify::VerdictKind::kError && !verdict.input_to_blame;
   if (!verdict.evidence.empty()) {
     line.rule = verdict.evidence.front().rule;
     line.sentence = verdict.evidence.front().sentence.substr(0, 600);

@@ -16,7 +16,7 @@
 #include "nereid/mutate/result_line.h"
 #include "nereid/mutate/subject.h"
 #include "nereid/replay/host/client.h"
-#include "nereid/verify/ladder.h"
+#include "nereid/verify/pipeline.h"
 
 namespace nereid::mutate {
 

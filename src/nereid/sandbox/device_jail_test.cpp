@@ -90,7 +90,7 @@ class DeviceJail : public testing::TestWithParam<Kind> {
   }
 };
 
-// Of the kinds that have enough walls (StandsAsFarAsTheKernelAllows says which): no other is used.
+// Of the kinds that have enough isolation (StandsAsFarAsTheKernelAllows says which): no other is used.
 bool is_around_files(const Kind& kind) { return kind.landlock || kind.own_root; }
 class DeviceJailAroundFiles : public DeviceJail {};
 std::vector<Kind> kinds_around_files() {
@@ -189,7 +189,7 @@ TEST_P(DeviceJail, HoldsEveryThreadAlsoThoseADriverStarted) {
     const auto by_main = attempt_everything(victim);
     go.release();
     driver.join();
-    const bool files = jail.walls().landlock > 0;
+    const bool files = jail.isolation().landlock > 0;
     return fmt::format("main {} thread {}", worked(by_main, files), worked(by_thread, files));
   });
   EXPECT_EQ(said, "main [] thread []");
@@ -305,12 +305,12 @@ TEST(LibraryFolders, HoldWhatIsLoadedAndItsFamily) {
 }
 
 TEST_P(DeviceJail, StandsAsFarAsTheKernelAllows) {
-  const Walls walls = jail().walls();
-  EXPECT_EQ(walls.enough(), is_around_files(GetParam())) << describe(walls);
-  EXPECT_EQ(walls.mount, GetParam().own_root) << describe(walls);
+  const Isolation isolation = jail().isolation();
+  EXPECT_EQ(isolation.enough(), is_around_files(GetParam())) << describe(isolation);
+  EXPECT_EQ(isolation.mount, GetParam().own_root) << describe(isolation);
   // Users other than root have no pid namespace without an outer jail.
   const bool has_pids = GetParam().own_root && GetParam().pid_namespace && ::geteuid() == 0;
-  EXPECT_EQ(walls.pid, has_pids) << describe(walls);
+  EXPECT_EQ(isolation.pid, has_pids) << describe(isolation);
 }
 
 // That nothing works in a jail says something only where it works outside.
@@ -327,9 +327,9 @@ TEST(Attempts, WorkOutside) {
   EXPECT_GT(WEXITSTATUS(status), 20);
 }
 
-INSTANTIATE_TEST_SUITE_P(Walls, DeviceJail, testing::ValuesIn(kKinds),
+INSTANTIATE_TEST_SUITE_P(Isolation, DeviceJail, testing::ValuesIn(kKinds),
                          [](const auto& info) { return info.param.name; });
-INSTANTIATE_TEST_SUITE_P(Walls, DeviceJailAroundFiles, testing::ValuesIn(kinds_around_files()),
+INSTANTIATE_TEST_SUITE_P(Isolation, DeviceJailAroundFiles, testing::ValuesIn(kinds_around_files()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <thread>
 
-#include "nereid/sandbox/worst_worker.h"
+#include "nereid/sandbox/hostile_worker_for_tests.h"
 
 namespace nereid::sandbox {
 namespace {
@@ -26,7 +26,7 @@ std::string says(const Result<Outcome>& outcome) {
 }
 
 // The zygote: the one child of the launcher.
-int zygote_of(WorstWorker& worker) {
+int zygote_of(HostileWorker& worker) {
   const int launcher = worker.zygote().launcher_pid();
   std::ifstream children(fmt::format("/proc/{0}/task/{0}/children", launcher));
   int pid = 0;
@@ -35,7 +35,7 @@ int zygote_of(WorstWorker& worker) {
 }
 
 TEST(Fault, AnswersThatAreNone) {
-  WorstWorker worker;
+  HostileWorker worker;
   EXPECT_EQ(says(worker.run(write_raw("b''"))), "it ended with status 0 and no answer");
   EXPECT_EQ(says(worker.run(write_raw("b'\\x05\\0\\0'"))), "it ended with status 0 and no answer");
   EXPECT_EQ(says(worker.run(write_raw("b'\\x05' + bytes(7) + b'abc'"))),
@@ -51,7 +51,7 @@ TEST(Fault, AnswersThatAreNone) {
 }
 
 TEST(Fault, PipesThatAreCut) {
-  WorstWorker worker;
+  HostileWorker worker;
   EXPECT_EQ(says(worker.run(write_raw("b'abc'", "os.close(pipe)\nos._exit(9)"))),
             "it ended with status 9 and no answer");
   EXPECT_EQ(says(worker.run(write_raw("b'abc'", "os.close(pipe)\nwhile True: pass"), 0.5)), "out of time");
@@ -61,7 +61,7 @@ TEST(Fault, PipesThatAreCut) {
 }
 
 TEST(Fault, WaysToDie) {
-  WorstWorker worker;
+  HostileWorker worker;
   worker.options().limits.cpu_seconds = 2;
   EXPECT_NE(says(worker.run("ctypes.string_at(0)")).find("signal 11"), std::string::npos);
   EXPECT_NE(says(worker.run("sys.setrecursionlimit(1 << 30)\nclass A:\n    def __getattr__(self, n): return "
@@ -76,7 +76,7 @@ TEST(Fault, WaysToDie) {
 }
 
 TEST(Fault, AZygoteThatIsKilledIsReplacedAndNothingIsLost) {
-  WorstWorker worker;
+  HostileWorker worker;
   EXPECT_EQ(worker.result("result = 1"), 1);
   for (const bool launcher : {false, true}) {
     std::atomic<int> right{0};
@@ -95,7 +95,7 @@ TEST(Fault, AZygoteThatIsKilledIsReplacedAndNothingIsLost) {
 }
 
 // The children of the zygote.
-std::vector<int> children_of_zygote(WorstWorker& worker) {
+std::vector<int> children_of_zygote(HostileWorker& worker) {
   const int zygote = zygote_of(worker);
   std::ifstream file(fmt::format("/proc/{0}/task/{0}/children", zygote));
   std::vector<int> pids;
@@ -104,7 +104,7 @@ std::vector<int> children_of_zygote(WorstWorker& worker) {
 }
 
 TEST(Fault, AChildThatIsKilledOnceIsTriedAgain) {
-  WorstWorker worker;
+  HostileWorker worker;
   EXPECT_EQ(worker.result("result = 1"), 1);
   for (const size_t kills : {1, 2}) {
     std::atomic<bool> done{false};
@@ -132,7 +132,7 @@ TEST(Fault, AChildThatIsKilledOnceIsTriedAgain) {
 // A worker on its way out refuses requests a while before its end is heard of: here it closes its ears once it
 // is warm, and ends only when the file is gone.
 TEST(Fault, AZygoteThatIsStillDyingIsNotMetAgain) {
-  WorstWorker worker;
+  HostileWorker worker;
   const auto dying = worker.folder() / "dying";
   std::ofstream(dying) << "yes";
   std::ofstream(worker.folder() / "worst.py", std::ios::app) << fmt::format(R"(
@@ -144,7 +144,7 @@ def warm():
     return {{}}
 )",
                                                                             dying.string());
-  ASSERT_TRUE(worker.zygote().walls(Deadline::after(60)).ok());
+  ASSERT_TRUE(worker.zygote().isolation(Deadline::after(60)).ok());
   const int first = worker.zygote().launcher_pid();
   std::thread end([&] {
     ::usleep(300000);
@@ -158,7 +158,7 @@ def warm():
 
 // Whoever kills all of a worker's processes, one by one, takes the child first, and what comes in its place.
 TEST(Fault, AChildKilledAndThenItsZygoteIsOneLoss) {
-  WorstWorker worker;
+  HostileWorker worker;
   EXPECT_EQ(worker.result("result = 1"), 1);
   EXPECT_TRUE(worker.only_these_soon(2));  // none on its way out
   const int zygote = zygote_of(worker);
@@ -182,7 +182,7 @@ TEST(Fault, AChildKilledAndThenItsZygoteIsOneLoss) {
 }
 
 TEST(Fault, AZygoteThatIsLostTwiceIsAnError) {
-  WorstWorker worker;
+  HostileWorker worker;
   EXPECT_EQ(worker.result("result = 1"), 1);
   std::atomic<bool> done{false};
   std::thread killer([&] {
@@ -198,7 +198,7 @@ TEST(Fault, AZygoteThatIsLostTwiceIsAnError) {
 }
 
 TEST(Fault, AZygoteThatHangsBeforeItIsWarmIsAnError) {
-  WorstWorker worker;
+  HostileWorker worker;
   std::ofstream(worker.folder() / "slow.py") << "import time\ndef warm(): time.sleep(1000)\n";
   worker.options().module = "slow";
   worker.options().start_seconds = 0.5;
@@ -210,7 +210,7 @@ TEST(Fault, AZygoteThatHangsBeforeItIsWarmIsAnError) {
 }
 
 TEST(Fault, WarmCodeThatDiesSaysItsLastWords) {
-  WorstWorker worker;
+  HostileWorker worker;
   std::ofstream(worker.folder() / "sick.py") << "def warm(): raise ValueError('no libtorch here')\n";
   worker.options().module = "sick";
   const auto outcome = worker.run("result = 1");
@@ -221,7 +221,7 @@ TEST(Fault, WarmCodeThatDiesSaysItsLastWords) {
 // The judge dies without a chance to clean up, with requests under way and processes started by them.
 TEST(Fault, NothingOutlivesTheJudge) {
   for (const bool namespaces : {true, false}) {
-    WorstWorker worker(namespaces);
+    HostileWorker worker(namespaces);
     worker.options().executables = {"bin/sleep"};
     const std::string sleeper = worker.folder().string();  // the name it shows, by which it is found
     const pid_t judge = ::fork();
@@ -242,7 +242,7 @@ TEST(Fault, NothingOutlivesTheJudge) {
 // What a child that may run programs starts is gone with it, also when it ended well.
 TEST(Fault, DaemonsDieWithTheChildThatStartedThem) {
   for (const bool namespaces : {true, false}) {
-    WorstWorker worker(namespaces);
+    HostileWorker worker(namespaces);
     worker.options().executables = {"bin/sleep"};
     EXPECT_EQ(
         worker.result(
@@ -260,9 +260,9 @@ TEST(Fault, DaemonsDieWithTheChildThatStartedThem) {
 }
 
 TEST(Fault, AForkBombIsBounded) {
-  WorstWorker worker;
+  HostileWorker worker;
   worker.options().executables = {"bin/sleep"};
-  if (!worker.zygote().walls(Deadline::after(60))->pid)
+  if (!worker.zygote().isolation(Deadline::after(60))->pid)
     GTEST_SKIP() << "a child's tasks are not counted apart here";
   const Json forks = worker.result(
       "count = 0\ntry:\n    while count < 5000:\n        if os.fork() == 0: time.sleep(1000)\n"

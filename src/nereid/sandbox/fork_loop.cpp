@@ -222,7 +222,7 @@ void ForkLoop::kill_child(uint64_t number) const {
     // Number 1 of its pid namespace takes everything with it; without one the child leads a process group
     // that the jail does not let anybody leave. It may not have made that group yet.
     ::kill(child.pid, SIGKILL);
-    if (!jail_.walls().pid) ::killpg(child.pid, SIGKILL);
+    if (!jail_.isolation().pid) ::killpg(child.pid, SIGKILL);
   }
 }
 
@@ -233,7 +233,7 @@ void ForkLoop::bury_the_dead() {
     const auto end = living_.begin() + count_;
     const auto child = std::find_if(living_.begin(), end, [&](const Living& c) { return c.pid == pid; });
     if (child == end) continue;
-    if (!jail_.walls().pid) ::killpg(pid, SIGKILL);
+    if (!jail_.isolation().pid) ::killpg(pid, SIGKILL);
     Obituary note{.child = child->number, .status = status};
     note.cpu = seconds(used.ru_utime) + seconds(used.ru_stime);
     const ssize_t got = child->entered ? 0 : ::read(child->said, note.why, sizeof note.why - 1);

@@ -134,7 +134,7 @@ Status try_in_child(Body body) {
 }  // namespace
 
 void leave_network() {
-  if (outer_walls().network) return;
+  if (outer_isolation().network) return;
   const auto user = ::geteuid(), group = ::getegid();
   if (::unshare(CLONE_NEWNET) != 0) {
     // Without privileges, in a user namespace where it is who it was.
@@ -148,8 +148,8 @@ void leave_network() {
     write_own("/proc/self/uid_map", fmt::format("{0} {0} 1", user));
     write_own("/proc/self/gid_map", fmt::format("{0} {0} 1", group));
   }
-  const char* walls = std::getenv("NEREID_WALLS");
-  ::setenv("NEREID_WALLS", fmt::format("{} network", walls != nullptr ? walls : "").c_str(), 1);
+  const char* isolation = std::getenv("NEREID_ISOLATION");
+  ::setenv("NEREID_ISOLATION", fmt::format("{} network", isolation != nullptr ? isolation : "").c_str(), 1);
 }
 
 Result<Jail> Jail::prepare(Policy policy) {
@@ -159,8 +159,8 @@ Result<Jail> Jail::prepare(Policy policy) {
   jail.parent_ = ::getpid();
   NEREID_TRY_STATUS(jail.probe());
   const SeccompOptions options{.may_run_programs = !jail.policy_.executables.empty(),
-                               .own_pid_namespace = jail.walls_.pid,
-                               .writes_files = jail.walls_.scratch || jail.scratch_on_disk(),
+                               .own_pid_namespace = jail.isolation_.pid,
+                               .writes_files = jail.isolation_.scratch || jail.scratch_on_disk(),
                                .shared_memory = jail.policy_.shared_memory,
                                .messages = jail.policy_.messages,
                                .devices = !jail.policy_.devices.empty()};
@@ -175,28 +175,28 @@ Result<Jail> Jail::prepare(Policy policy) {
 }
 
 Status Jail::probe() {
-  const Walls outer = outer_walls();
-  walls_.landlock = policy_.landlock ? landlock_abi() : 0;
+  const Isolation outer = outer_isolation();
+  isolation_.landlock = policy_.landlock ? landlock_abi() : 0;
   if (policy_.namespaces) probe_namespaces(outer);
-  walls_.user = outer.user || private_users_;
-  walls_.mount = outer.mount || private_root_;
-  walls_.network = outer.network || private_network_;
-  walls_.ipc = outer.ipc || private_ipc_;
-  if (!policy_.namespaces) walls_.notes.push_back("namespaces are switched off");
-  if (!walls_.mount)
-    walls_.notes.push_back(
+  isolation_.user = outer.user || private_users_;
+  isolation_.mount = outer.mount || private_root_;
+  isolation_.network = outer.network || private_network_;
+  isolation_.ipc = outer.ipc || private_ipc_;
+  if (!policy_.namespaces) isolation_.notes.push_back("namespaces are switched off");
+  if (!isolation_.mount)
+    isolation_.notes.push_back(
         scratch_on_disk()
             ? "no root of its own; scratch folders lie on disk, only the size of a file is bounded"
             : "no root of its own, and so no scratch folder");
-  if (walls_.landlock == 0)
-    walls_.notes.push_back(policy_.landlock ? "no Landlock in this kernel" : "Landlock is switched off");
-  walls_.seccomp = walls_.limits = true;  // a child without them does not start
+  if (isolation_.landlock == 0)
+    isolation_.notes.push_back(policy_.landlock ? "no Landlock in this kernel" : "Landlock is switched off");
+  isolation_.seccomp = isolation_.limits = true;  // a child without them does not start
   return ok_status();
 }
 
-void Jail::probe_namespaces(const Walls& outer) {
+void Jail::probe_namespaces(const Isolation& outer) {
   auto works = [&](const char* wall, const Status& tried) {
-    if (!tried.ok()) walls_.notes.push_back(fmt::format("no {}: {}", wall, tried.error().message));
+    if (!tried.ok()) isolation_.notes.push_back(fmt::format("no {}: {}", wall, tried.error().message));
     return tried.ok();
   };
   auto can_unshare = [&](const char* wall, int flag) {
@@ -204,12 +204,12 @@ void Jail::probe_namespaces(const Walls& outer) {
                    return ::unshare(flag) != 0 ? Status(failure("unshare")) : ok_status();
                  }));
   };
-  walls_.pid = policy_.pid_namespace && works("pid namespace", try_in_child([](int) {
+  isolation_.pid = policy_.pid_namespace && works("pid namespace", try_in_child([](int) {
                                                 if (::unshare(CLONE_NEWPID) != 0)
                                                   return Status(failure("unshare"));
                                                 return return_to_own_pid_namespace();
                                               }));
-  walls_.scratch =
+  isolation_.scratch =
       outer.mount && works("private scratch folder",
                            try_in_child([&](int) { return mount_scratch(policy_.limits.scratch_bytes); }));
   private_root_ = policy_.own_root && !outer.mount && probe_root();
@@ -217,9 +217,9 @@ void Jail::probe_namespaces(const Walls& outer) {
     private_ipc_ = private_network_ = private_users_ = true;
     return;
   }
-  if (walls_.pid && !policy_.devices.empty()) {
-    walls_.pid = false;
-    walls_.notes.push_back("no pid namespace: without a root of its own its /proc would be another's");
+  if (isolation_.pid && !policy_.devices.empty()) {
+    isolation_.pid = false;
+    isolation_.notes.push_back("no pid namespace: without a root of its own its /proc would be another's");
   }
   private_ipc_ = can_unshare("ipc namespace", CLONE_NEWIPC);
   private_network_ = !outer.network && can_unshare("network namespace", CLONE_NEWNET);
@@ -236,23 +236,23 @@ bool Jail::probe_root() {
     return root;
   };
   Status root = tried();
-  if (!root.ok() && walls_.pid) {
-    walls_.pid = false;
+  if (!root.ok() && isolation_.pid) {
+    isolation_.pid = false;
     const Status without = tried();
-    if (without.ok()) walls_.notes.push_back("no pid namespace: " + root.error().message);
+    if (without.ok()) isolation_.notes.push_back("no pid namespace: " + root.error().message);
     root = without;
   }
-  if (!root.ok()) walls_.notes.push_back("no root of its own: " + root.error().message);
+  if (!root.ok()) isolation_.notes.push_back("no root of its own: " + root.error().message);
   return root.ok();
 }
 
 Status Jail::before_fork() const {
-  if (walls_.pid && ::unshare(CLONE_NEWPID) != 0) return failure("unshare of the pid namespace");
+  if (isolation_.pid && ::unshare(CLONE_NEWPID) != 0) return failure("unshare of the pid namespace");
   return ok_status();
 }
 
 Status Jail::after_fork() const {
-  if (walls_.pid) return return_to_own_pid_namespace();
+  if (isolation_.pid) return return_to_own_pid_namespace();
   return ok_status();
 }
 
@@ -270,7 +270,7 @@ Status Jail::unshare_root() const {
   OuterSpec spec;
   for (const auto& path : policy_.readable)
     if (!path.starts_with("/dev/") && !path.starts_with("/proc")) spec.trees.push_back(path);
-  spec.proc = walls_.pid ? OuterSpec::Proc::kOfThisNamespace : OuterSpec::Proc::kAsItIs;
+  spec.proc = isolation_.pid ? OuterSpec::Proc::kOfThisNamespace : OuterSpec::Proc::kAsItIs;
   spec.devices.insert(spec.devices.end(), policy_.devices.begin(), policy_.devices.end());
   return enter_root(spec);
 }
@@ -282,7 +282,7 @@ Status Jail::enter_namespaces(const std::string& folder) const {
   }
   const int own = (private_ipc_ ? CLONE_NEWIPC : 0) | (private_network_ ? CLONE_NEWNET : 0);
   if (own != 0 && ::unshare(own) != 0) return failure("unshare of ipc and network");
-  if (walls_.scratch) NEREID_TRY_STATUS(mount_scratch(policy_.limits.scratch_bytes));
+  if (isolation_.scratch) NEREID_TRY_STATUS(mount_scratch(policy_.limits.scratch_bytes));
   // Without a mapping the process owns nothing in it and is nobody; its tasks are counted on their own.
   if (private_users_ && ::unshare(CLONE_NEWUSER) != 0) return failure("unshare of users");
   if (::chdir(folder.c_str()) != 0) return failure("chdir");
@@ -295,12 +295,12 @@ Status Jail::enter(const std::vector<int>& keep, const std::string& folder) cons
 }
 
 Status Jail::begin(const std::vector<int>& keep, const std::string& folder) const {
-  const std::string writable = walls_.scratch ? kScratch : scratch_on_disk() ? folder : "";
-  if (!walls_.pid && ::setsid() < 0) return failure("setsid");
+  const std::string writable = isolation_.scratch ? kScratch : scratch_on_disk() ? folder : "";
+  if (!isolation_.pid && ::setsid() < 0) return failure("setsid");
   NEREID_TRY_STATUS(keep_descriptors(keep));
   NEREID_TRY_STATUS(enter_namespaces(writable.empty() ? "/" : writable));
   NEREID_TRY_STATUS(drop_privileges());
-  if (walls_.landlock > 0) {
+  if (isolation_.landlock > 0) {
     // The rules for one's own folders of /proc are for what the kernel made when they were opened.
     if (!policy_.devices.empty()) (void)::open("/proc/self/task", O_PATH | O_CLOEXEC);
     NEREID_TRY_STATUS(landlock_restrict({.readable = policy_.readable,
@@ -310,7 +310,7 @@ Status Jail::begin(const std::vector<int>& keep, const std::string& folder) cons
                                          .own_proc = !policy_.devices.empty()}));
   }
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return failure("PR_SET_PDEATHSIG");
-  if (!walls_.pid && ::getppid() != parent_) return our_error("the parent is gone");
+  if (!isolation_.pid && ::getppid() != parent_) return our_error("the parent is gone");
   return ok_status();
 }
 

@@ -9,7 +9,7 @@
 // A parent that has the right to (the zygote in its outer jail, root) gives each child a pid namespace of its
 // own, so that killing the child kills whatever it started, and, in an outer jail (outer.h), a private
 // scratch folder. A parent that has not gets the walls that need no privilege: Landlock, seccomp, limits.
-// `walls()` says which stand.
+// `isolation()` says which stand.
 #pragma once
 
 #include <linux/filter.h>
@@ -33,7 +33,7 @@ class Jail {
   // Call it while the process has one thread.
   static Result<Jail> prepare(Policy policy);
 
-  const Walls& walls() const { return walls_; }
+  const Isolation& isolation() const { return isolation_; }
 
   // Around fork(), in the parent: the child forked in between is number 1 of a new pid namespace, where that
   // is possible. Both do nothing otherwise.
@@ -55,15 +55,15 @@ class Jail {
  private:
   Jail() = default;
   Status probe();
-  void probe_namespaces(const Walls& outer);
+  void probe_namespaces(const Isolation& outer);
   bool probe_root();
   Status enter_namespaces(const std::string& folder) const;
   Status unshare_root() const;
-  bool scratch_on_disk() const { return policy_.needs_scratch && !walls_.scratch && walls_.landlock > 0; }
+  bool scratch_on_disk() const { return policy_.needs_scratch && !isolation_.scratch && isolation_.landlock > 0; }
 
   Policy policy_;
   std::vector<sock_filter> filter_;
-  Walls walls_;
+  Isolation isolation_;
   bool private_ipc_ = false, private_network_ = false, private_users_ = false, private_root_ = false;
   int parent_ = 0;
   int64_t address_space_ = 0;  // of the parent when it prepared

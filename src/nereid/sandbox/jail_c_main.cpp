@@ -42,13 +42,13 @@ NEREID_EXPORT void* nereid_jail_prepare(const char* policy, char* message, size_
   return nullptr;
 }
 
-NEREID_EXPORT int nereid_jail_walls(const void* jail, char* json, size_t size) {
-  const auto& walls = static_cast<const Jail*>(jail)->walls();
-  const nlohmann::json document = {{"user", walls.user},       {"mount", walls.mount},
-                                   {"network", walls.network}, {"pid", walls.pid},
-                                   {"ipc", walls.ipc},         {"landlock", walls.landlock},
-                                   {"seccomp", walls.seccomp}, {"limits", walls.limits},
-                                   {"scratch", walls.scratch}, {"notes", walls.notes}};
+NEREID_EXPORT int nereid_jail_isolation(const void* jail, char* json, size_t size) {
+  const auto& isolation = static_cast<const Jail*>(jail)->isolation();
+  const nlohmann::json document = {{"user", isolation.user},       {"mount", isolation.mount},
+                                   {"network", isolation.network}, {"pid", isolation.pid},
+                                   {"ipc", isolation.ipc},         {"landlock", isolation.landlock},
+                                   {"seccomp", isolation.seccomp}, {"limits", isolation.limits},
+                                   {"scratch", isolation.scratch}, {"notes", isolation.notes}};
   const std::string text = document.dump();
   if (text.size() >= size) return -1;
   std::memcpy(json, text.c_str(), text.size() + 1);

@@ -48,12 +48,12 @@ TEST(Jail, HoldsAProcessOfOurs) {
   const int status = in_child([&] {
     if (!jail->enter({}).ok()) return 1;
     if (::open("/etc/passwd", O_RDONLY) >= 0) return 2;
-    if (::open("/usr/bin/env", O_RDONLY) < 0 && jail->walls().landlock > 0) return 3;
+    if (::open("/usr/bin/env", O_RDONLY) < 0 && jail->isolation().landlock > 0) return 3;
     if (::fork() != -1) return 4;
     rlimit memory{};
     ::getrlimit(RLIMIT_AS, &memory);
     if (memory.rlim_cur == RLIM_INFINITY) return 5;
-    if (jail->walls().pid && ::getpid() != 1) return 6;
+    if (jail->isolation().pid && ::getpid() != 1) return 6;
     return 0;
   });
   EXPECT_TRUE(jail->after_fork().ok());

@@ -79,7 +79,7 @@ void leave_open(int fd, int as) {
   }
   leave_open(own, kProcDescriptor);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  ::setenv("NEREID_WALLS", "user mount network pid ipc", 1);
+  ::setenv("NEREID_ISOLATION", "user mount network pid ipc", 1);
   run(program);
 }
 
@@ -131,7 +131,7 @@ pid_t start_bare(const OuterSpec& spec, char** program) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != launcher) ::_exit(1);
   leave_open(::open("/proc/self", O_RDONLY | O_DIRECTORY), kProcDescriptor);
-  ::setenv("NEREID_WALLS", "", 1);
+  ::setenv("NEREID_ISOLATION", "", 1);
   run(program);
 }
 

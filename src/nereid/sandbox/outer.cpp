@@ -138,14 +138,14 @@ Result<OuterSpec> outer_spec_from_json(std::string_view text) {
   }
 }
 
-Walls outer_walls() {
-  Walls walls;
-  const char* names = std::getenv("NEREID_WALLS");
+Isolation outer_isolation() {
+  Isolation isolation;
+  const char* names = std::getenv("NEREID_ISOLATION");
   const std::string padded = " " + std::string(names != nullptr ? names : "") + " ";
   auto stands = [&](const char* name) { return padded.find(fmt::format(" {} ", name)) != std::string::npos; };
-  walls.user = stands("user"), walls.mount = stands("mount"), walls.network = stands("network");
-  walls.pid = stands("pid"), walls.ipc = stands("ipc");
-  return walls;
+  isolation.user = stands("user"), isolation.mount = stands("mount"), isolation.network = stands("network");
+  isolation.pid = stands("pid"), isolation.ipc = stands("ipc");
+  return isolation;
 }
 
 std::string read_own_proc(const char* name) {

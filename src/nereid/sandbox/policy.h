@@ -46,7 +46,7 @@ struct Policy {
 inline constexpr const char* kScratch = "/scratch";
 
 // Which walls stand. A wall that fell says why in `notes`.
-struct Walls {
+struct Isolation {
   bool user = false, mount = false, network = false, pid = false, ipc = false;  // namespaces
   int landlock = 0;                                                             // its ABI; 0: none
   bool seccomp = false, limits = false;
@@ -57,6 +57,6 @@ struct Walls {
   bool enough() const { return seccomp && limits && (mount || landlock > 0); }
 };
 // "user mount network pid ipc landlock(7) seccomp limits scratch", and what is missing.
-std::string describe(const Walls& walls);
+std::string describe(const Isolation& isolation);
 
 }  // namespace nereid::sandbox

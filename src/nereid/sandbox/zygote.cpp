@@ -115,10 +115,10 @@ class RealZygote : public Zygote {
     return outcome;
   }
 
-  Result<Walls> walls(Deadline deadline) override {
+  Result<Isolation> isolation(Deadline deadline) override {
     NEREID_TRY(auto process, living(deadline));
     NEREID_TRY(auto ready, process->wait_ready(deadline));
-    return ready.walls;
+    return ready.isolation;
   }
   Result<std::string> about(Deadline deadline) override {
     NEREID_TRY(auto process, living(deadline));
@@ -158,15 +158,15 @@ class RealZygote : public Zygote {
         ++losses;
         continue;
       }
-      if (!ready->walls.enough() && !options_.accept_weak_walls)
+      if (!ready->isolation.enough() && !options_.accept_weak_isolation)
         return our_error("this kernel lets too few walls stand around untrusted code: {}",
-                         describe(ready->walls));
+                         describe(ready->isolation));
       NEREID_TRY(auto outcome, ask(*process, file.get(), seconds, deadline));
       const auto* killed = outcome ? std::get_if<Killed>(&*outcome) : nullptr;
       if (killed != nullptr && killed->by_force) {
         if (!std::exchange(killed_before, true)) continue;
         // Number 1 of a pid namespace cannot kill itself, and memory within its limit is ours to provide.
-        if (ready->walls.pid)
+        if (ready->isolation.pid)
           return our_error(
               "a child of the {} worker was killed twice from outside its jail: this machine may be short of memory",
               options_.module);

@@ -32,7 +32,7 @@ struct ZygoteOptions {
   size_t max_answer_bytes = size_t{256} << 20;
   double start_seconds = 300;      // for the worker to be warm
   bool namespaces = true;          // false: behave as on a kernel without them
-  bool accept_weak_walls = false;  // run even where Walls::enough() says no
+  bool accept_weak_isolation = false;  // run even where Isolation::enough() says no
 };
 
 // How a request ended. All of it is hostile: an answer is any bytes.
@@ -63,7 +63,7 @@ class Zygote {
 
   // Waits for the worker to be warm. Which walls stand around its children; what warm() returned, as JSON
   // text.
-  virtual Result<Walls> walls(Deadline deadline) = 0;
+  virtual Result<Isolation> isolation(Deadline deadline) = 0;
   virtual Result<std::string> about(Deadline deadline) = 0;
 
   virtual int children() const = 0;

@@ -19,7 +19,7 @@
 #include "nereid/base/json.h"
 #include "nereid/sandbox/channel.h"
 #include "nereid/sandbox/fork_loop.h"
-#include "nereid/sandbox/keeper.h"
+#include "nereid/sandbox/worker_pool.h"
 #include "nereid/sandbox/outer.h"
 #include "nereid/sandbox/policy_json.h"
 #include "nereid/sandbox/subprocess.h"
@@ -90,13 +90,13 @@ std::vector<std::string> worker_environment(const ZygoteOptions& options) {
   return environment;
 }
 
-Walls walls_from(const Json& json) {
-  Walls walls;
-  walls.user = json.at("user"), walls.mount = json.at("mount"), walls.network = json.at("network");
-  walls.pid = json.at("pid"), walls.ipc = json.at("ipc"), walls.landlock = json.at("landlock");
-  walls.seccomp = json.at("seccomp"), walls.limits = json.at("limits"), walls.scratch = json.at("scratch");
-  walls.notes = json.at("notes").get<std::vector<std::string>>();
-  return walls;
+Isolation isolation_from(const Json& json) {
+  Isolation isolation;
+  isolation.user = json.at("user"), isolation.mount = json.at("mount"), isolation.network = json.at("network");
+  isolation.pid = json.at("pid"), isolation.ipc = json.at("ipc"), isolation.landlock = json.at("landlock");
+  isolation.seccomp = json.at("seccomp"), isolation.limits = json.at("limits"), isolation.scratch = json.at("scratch");
+  isolation.notes = json.at("notes").get<std::vector<std::string>>();
+  return isolation;
 }
 
 // Whatever makes one worker another: what it is started with, and the files it is made of (their times and
@@ -271,7 +271,7 @@ bool ZygoteProcess::take_ready(const std::string& packet) {
   try {
     const auto said = parse_json(packet, "a zygote's first packet");
     if (!said.ok()) return false;
-    ready_ = Ready{walls_from(said->at("walls")), said->at("about").dump()};
+    ready_ = Ready{isolation_from(said->at("isolation")), said->at("about").dump()};
     first_packet_ = packet;
     return true;
   } catch (const nlohmann::json::exception&) {

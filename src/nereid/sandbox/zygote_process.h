@@ -22,7 +22,7 @@ namespace nereid::sandbox {
 class ZygoteProcess {
  public:
   struct Ready {
-    Walls walls;
+    Isolation isolation;
     std::string about;
   };
   struct Gone {
@@ -32,7 +32,7 @@ class ZygoteProcess {
     double cpu = 0;  // seconds of processor time
   };
 
-  // A new one, or one that an earlier command left (keeper.h).
+  // A new one, or one that an earlier command left (worker_pool.h).
   static Result<std::shared_ptr<ZygoteProcess>> start(const ZygoteOptions& options, const PythonHome& home);
   // Leaves an idle one to the next command where that is asked for. Else it cuts the lifeline and waits until
   // the launcher, and with it everything else, is gone.

@@ -5,22 +5,22 @@
 #include <atomic>
 #include <thread>
 
-#include "nereid/sandbox/worst_worker.h"
+#include "nereid/sandbox/hostile_worker_for_tests.h"
 
 namespace nereid::sandbox {
 namespace {
 
-TEST(Zygote, AnswersAndSaysWhichWallsStand) {
-  WorstWorker worker;
+TEST(Zygote, AnswersAndReportsItsIsolationLayers) {
+  HostileWorker worker;
   EXPECT_EQ(worker.result("result = 6 * 7"), 42);
-  const Walls walls = worker.zygote().walls(Deadline::after(60)).value();
-  EXPECT_TRUE(walls.enough()) << describe(walls);
-  std::printf("walls: %s\n", describe(walls).c_str());
+  const Isolation isolation = worker.zygote().isolation(Deadline::after(60)).value();
+  EXPECT_TRUE(isolation.enough()) << describe(isolation);
+  std::printf("isolation: %s\n", describe(isolation).c_str());
   EXPECT_NE(worker.zygote().about(Deadline::after(60)).value().find("3."), std::string::npos);
 }
 
 TEST(Zygote, ServesManyThreadsAtOnce) {
-  WorstWorker worker;
+  HostileWorker worker;
   std::vector<std::thread> threads;
   std::atomic<int> right{0};
   for (int t = 0; t < 8; ++t)
@@ -33,7 +33,7 @@ TEST(Zygote, ServesManyThreadsAtOnce) {
 }
 
 TEST(Zygote, TakesLargeRequestsAndAnswers) {
-  WorstWorker worker;
+  HostileWorker worker;
   EXPECT_EQ(worker.result("result = len('" + std::string(3 << 20, 'x') + "')"), 3 << 20);
   const Json answer = worker.result("result = 'y' * (3 << 20)");
   EXPECT_EQ(answer.get<std::string>().size(), 3 << 20);
@@ -41,7 +41,7 @@ TEST(Zygote, TakesLargeRequestsAndAnswers) {
 
 // What a module imports may start threads, which are not there in a child.
 TEST(Zygote, ServesThoughItsModuleStartedThreads) {
-  WorstWorker worker;
+  HostileWorker worker;
   std::ofstream(worker.options().python_path[0] / "worst.py", std::ios::app) << R"(
 def busy():
     while True:
@@ -62,7 +62,7 @@ def warm():
 }
 
 TEST(Zygote, EndsWhatTakesTooLong) {
-  WorstWorker worker;
+  HostileWorker worker;
   for (const char* code : {"while True: pass", "time.sleep(1000)", "signal.pause()",
                            "signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))\nwhile True: pass"}) {
     EXPECT_EQ(worker.result(code, 0.3), "out of time") << code;
@@ -73,7 +73,7 @@ TEST(Zygote, EndsWhatTakesTooLong) {
 
 // A limit of a child is in what it has had of the machine, not in what its neighbours left of it.
 TEST(Zygote, ALoadedMachineStretchesALimit) {
-  WorstWorker worker;
+  HostileWorker worker;
   EXPECT_EQ(worker.result("result = 1"), 1);
   std::atomic<bool> done{false};
   std::vector<std::thread> hogs;
@@ -94,7 +94,7 @@ TEST(Zygote, ALoadedMachineStretchesALimit) {
 }
 
 TEST(Zygote, ThreadsOfAChildShareOneCore) {
-  WorstWorker worker;
+  HostileWorker worker;
   EXPECT_EQ(worker.result("result = len(os.sched_getaffinity(0))"), 1);
   EXPECT_EQ(worker.result("result = name_of(lambda: os.sched_setaffinity(0, range(64)))"), "PermissionError");
   // Two children at a time have two cores, where there are two.
@@ -108,7 +108,7 @@ TEST(Zygote, ThreadsOfAChildShareOneCore) {
 
 // The one whose deadline passes decides what it means: the caller's is never the child's fault.
 TEST(Zygote, ADeadlineOfTheCallerIsAnError) {
-  WorstWorker worker;
+  HostileWorker worker;
   EXPECT_EQ(worker.result("result = 1"), 1);
   for (const char* code : {"time.sleep(100)", "while True: pass", "os.closerange(3, 64)\ntime.sleep(100)"}) {
     const auto outcome =
@@ -120,7 +120,7 @@ TEST(Zygote, ADeadlineOfTheCallerIsAnError) {
 }
 
 TEST(Zygote, SaysWhyAWorkerDoesNotStart) {
-  WorstWorker worker;
+  HostileWorker worker;
   worker.options().module = "no_such_module";
   const auto outcome = worker.run("result = 1");
   ASSERT_FALSE(outcome.ok());
@@ -130,8 +130,8 @@ TEST(Zygote, SaysWhyAWorkerDoesNotStart) {
 
 // What it wrote between two forks would be copied each time, and take its huge pages apart: see fork_loop.h.
 TEST(Zygote, WritesHardlyAnythingWhileItServes) {
-  WorstWorker worker;
-  worker.zygote().walls(Deadline::after(60)).value();
+  HostileWorker worker;
+  worker.zygote().isolation(Deadline::after(60)).value();
   const auto faults = [&] {
     const int launcher = worker.zygote().launcher_pid();
     int zygote = 0;
@@ -151,7 +151,7 @@ TEST(Zygote, WritesHardlyAnythingWhileItServes) {
 }
 
 TEST(Zygote, LeavesNoProcess) {
-  WorstWorker worker;
+  HostileWorker worker;
   EXPECT_EQ(worker.result("result = 1"), 1);
   EXPECT_TRUE(worker.only_these_soon(2));
   worker.stop();

@@ -167,7 +167,7 @@ Baseline BaselineClock::taken(const store::Key& key, const Json& answer, const T
   auto baseline = baseline_from(answer.dump(-1, ' ', false, Json::error_handler_t::replace));
   if (!baseline.ok()) baseline = Baseline{.declined = baseline.error().message};
   bench_.keep({.key = key,
-               .word = baseline->call_ms ? "measured" : "declined",
+               .state = baseline->call_ms ? "measured" : "declined",
                .milliseconds = baseline->call_ms,
                .document = json_of(*baseline).dump(-1, ' ', false, Json::error_handler_t::replace)},
               {task.source});

@@ -14,7 +14,7 @@
 #include "nereid/base/json.h"
 #include "nereid/replay/host/gpu_gate.h"
 #include "nereid/sandbox/channel.h"
-#include "nereid/sandbox/cuda_walls.h"
+#include "nereid/sandbox/cuda_isolation.h"
 #include "nereid/sandbox/policy_json.h"
 #include "nereid/sandbox/python_home.h"
 #include "nereid/sandbox/subprocess.h"

@@ -31,7 +31,7 @@ bool contracts(const trace::Trace& trace, const trace::Step& step) {
 
 }  // namespace
 
-Work work_of(const verify::TraceFacts& facts, const Gpu& gpu) {
+Work work_of(const verify::TraceAnalysis& facts, const Gpu& gpu) {
   Work work;
   const int judged = facts.judged();
   if (judged < 0) return work;

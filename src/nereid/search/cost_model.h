@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "nereid/verify/facts.h"
+#include "nereid/verify/trace_analysis.h"
 
 namespace nereid::search {
 
@@ -37,6 +37,6 @@ struct Work {
   double flops = 0, bytes = 0, ms = 0;
 };
 
-Work work_of(const verify::TraceFacts& facts, const Gpu& gpu = {});
+Work work_of(const verify::TraceAnalysis& facts, const Gpu& gpu = {});
 
 }  // namespace nereid::search

@@ -4,7 +4,7 @@
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json.h"
 #include "nereid/verify/answer.h"
-#include "nereid/verify/telling.h"
+#include "nereid/verify/verdict_format.h"
 
 namespace nereid::search {
 namespace {
@@ -33,7 +33,7 @@ std::string question_of(const verify::Settings& s, bool answer) {
                          {"device", s.device == replay::Device::kCuda ? "cuda" : "cpu"},
                          {"trials", s.trials},
                          {"time", s.time ? s.timing_seconds : 0},
-                         {"few_kinds", s.few_kinds},
+                         {"fast_inputs", s.fast_inputs},
                          {"time_limit", s.time_limit},
                          {"shrink", s.shrink},
                          {"protocol", to_string(s.protocol)},
@@ -47,7 +47,7 @@ std::string question_of(const verify::Settings& s, bool answer) {
 
 verify::Settings comparing(verify::Settings settings) {
   settings.policy = verify::Policy::kHybrid;
-  settings.trials = 1, settings.few_kinds = true;
+  settings.trials = 1, settings.fast_inputs = true;
   return settings;
 }
 
@@ -59,11 +59,11 @@ std::string attempts_hash(const std::vector<proposers::Attempt>& attempts) {
 
 }  // namespace
 
-Bench::Bench(verify::Equipment equipment, BenchOptions options)
-    : equipment_(equipment),
+Bench::Bench(verify::VerifierBackends backends, BenchOptions options)
+    : backends_(backends),
       options_(std::move(options)),
-      judge_(equipment, options_.settings),
-      measure_(std::move(equipment), comparing(options_.settings)),
+      judge_(backends, options_.settings),
+      measure_(std::move(backends), comparing(options_.settings)),
       turns_(options_.judged_at_once > 0 ? options_.judged_at_once : std::counting_semaphore<>::max()) {}
 
 Result<std::unique_ptr<const Task>> Bench::trace(const std::string& name, const std::string& source,
@@ -74,11 +74,11 @@ Result<std::unique_ptr<const Task>> Bench::trace(const std::string& name, const 
   request.seconds = kTraceSeconds;
   NEREID_TRY(
       auto answer,
-      equipment_.trace(request, Deadline::earlier(deadline, Deadline::after(kTracePatience))));
+      backends_.trace(request, Deadline::earlier(deadline, Deadline::after(kTracePatience))));
   auto* trace = std::get_if<trace::Trace>(&answer);
   if (trace == nullptr) return input_error("the reference {}: {}", name, refusal(answer));
   task->trace = std::move(*trace);
-  NEREID_TRY(task->facts, equipment_.facts(task->trace));
+  NEREID_TRY(task->facts, backends_.analyze(task->trace));
   if (task->facts.judged() < 0) return our_error("the reference's trace holds no forward");
   task->work = work_of(task->facts);
   return std::unique_ptr<const Task>(std::move(task));
@@ -118,16 +118,16 @@ Judged Bench::judge_by(verify::Judge& judge, const Task& task, const std::string
                       .candidate_text = proposal.text,
                       .form = proposal.answer ? verify::Pair::Form::kAnswer : verify::Pair::Form::kSource,
                       .deadline = deadline,
-                      .traced = [&](const verify::TraceFacts& facts) { judged.work = work_of(facts); }};
+                      .traced = [&](const verify::TraceAnalysis& facts) { judged.work = work_of(facts); }};
     turns_.acquire();
     const Stopwatch watch;
     const verify::Verdict verdict = judge.judge(pair);
     turns_.release();
-    judged.word = verify::to_string(verdict.word), judged.reason = verify::reason(verdict);
+    judged.kind = verdict.kind, judged.reason = verify::reason(verdict);
     judged.verdict = verify::to_json(verdict).dump(-1, ' ', false, Json::error_handler_t::replace);
-    judged.broken_off = verdict.word == verify::Word::kError && deadline.passed();
+    judged.broken_off = verdict.kind == verify::VerdictKind::kError && deadline.passed();
     judged.times = verdict.times;
-    judged.evidence = verify::tell(
+    judged.evidence = verify::format_verdict(
         verdict, {.explain = true, .source_of = [&](const std::string& file) -> std::string_view {
                     return file == pair.candidate_name ? std::string_view(pair.candidate_text) : "";
                   }});
@@ -136,13 +136,13 @@ Judged Bench::judge_by(verify::Judge& judge, const Task& task, const std::string
       judged.work = work_of_candidate(task, code->source);
     judged.seconds = watch.seconds();
     // A fault of ours is no verdict; an interrupted one is none either.
-    if (verdict.word != verify::Word::kError && !interrupted())
+    if (verdict.kind != verify::VerdictKind::kError && !interrupted())
       keep({.key = key,
-            .word = judged.word,
+            .state = std::string(to_string(judged.kind)),
             .milliseconds = judged.times ? std::optional(judged.times->candidate_ms) : std::nullopt,
             .document = document_of(judged)},
            {task.source, proposal.text});
-    if (verdict.word != verify::Word::kError && !interrupted() && code != nullptr) {
+    if (verdict.kind != verify::VerdictKind::kError && !interrupted() && code != nullptr) {
       const std::lock_guard lock(mutex_);
       judged_.emplace(about, judged).first->second.remembered = true;
     }
@@ -156,7 +156,7 @@ Judged Bench::judge_by(verify::Judge& judge, const Task& task, const std::string
 Result<tracer::TraceAnswer> Bench::trace_candidate(const Task& task, const std::string& source) {
   tracer::TraceRequest request{.source = source, .path = "candidate.py", .class_name = "ModelNew"};
   request.reference = &task.trace;
-  return equipment_.trace(request, Deadline::after(kTracePatience));
+  return backends_.trace(request, Deadline::after(kTracePatience));
 }
 
 Result<trace::Trace> Bench::trace_of(const Task& task, const std::string& source, const std::string& class_name) {
@@ -165,7 +165,7 @@ Result<trace::Trace> Bench::trace_of(const Task& task, const std::string& source
       .source = source, .path = reference ? task.name : "candidate.py", .class_name = class_name};
   if (!reference) request.reference = &task.trace;
   request.seconds = kTraceSeconds;
-  NEREID_TRY(auto answer, equipment_.trace(request, Deadline::after(kTracePatience)));
+  NEREID_TRY(auto answer, backends_.trace(request, Deadline::after(kTracePatience)));
   auto* trace = std::get_if<trace::Trace>(&answer);
   if (trace == nullptr) return input_error("{}: {}", class_name, refusal(answer));
   return std::move(*trace);
@@ -177,7 +177,7 @@ Result<Bench::Candidate> Bench::candidate(const Task& task, const std::string& s
   if (trace == nullptr) return input_error("the candidate: {}", refusal(answer));
   Candidate candidate{.trace = std::move(*trace)};
   if (settings().device != replay::Device::kCuda) return candidate;
-  NEREID_TRY(auto compiled, equipment_.compile(candidate.trace, deadline));
+  NEREID_TRY(auto compiled, backends_.compile(candidate.trace, deadline));
   if (!compiled.refused.empty()) return input_error("a kernel: {}", compiled.refused.begin()->second);
   candidate.kernels = std::move(compiled.kernels);
   return candidate;
@@ -187,7 +187,7 @@ std::optional<Work> Bench::work_of_candidate(const Task& task, const std::string
   const auto answer = trace_candidate(task, source);
   const auto* trace = answer.ok() ? std::get_if<trace::Trace>(&*answer) : nullptr;
   if (trace == nullptr) return std::nullopt;
-  const auto facts = equipment_.facts(*trace);
+  const auto facts = backends_.analyze(*trace);
   if (!facts.ok()) return std::nullopt;
   return work_of(*facts);
 }
@@ -212,7 +212,7 @@ std::optional<proposers::Answer> Bench::remembered(const store::Key& key) {
 
 void Bench::remember(const store::Key& key, const Task& task, const proposers::Answer& answer) {
   keep({.key = key,
-        .word = answer.proposals.empty() ? "declined" : "proposed",
+        .state = answer.proposals.empty() ? "declined" : "proposed",
         .document = proposers::to_json(answer).dump(-1, ' ', false, Json::error_handler_t::replace)},
        {task.source});
 }

@@ -11,7 +11,7 @@
 #include "nereid/proposers/proposer.h"
 #include "nereid/search/judged.h"
 #include "nereid/store/store.h"
-#include "nereid/verify/ladder.h"
+#include "nereid/verify/pipeline.h"
 
 namespace nereid::search {
 
@@ -20,7 +20,7 @@ struct Task {
   std::string name{}, source{};
   std::string hash{};  // SHA-256 of the source
   trace::Trace trace{};
-  verify::TraceFacts facts{};
+  verify::TraceAnalysis facts{};
   Work work{};  // of the reference
 };
 
@@ -35,7 +35,7 @@ struct BenchOptions {
 // Thread-safe. Trouble with the store is no reason to fail: it is told once, in `trouble`.
 class Bench {
  public:
-  Bench(verify::Equipment equipment, BenchOptions options);
+  Bench(verify::VerifierBackends backends, BenchOptions options);
 
   // An Error (blamed on the input) where it cannot be traced, with the reason.
   Result<std::unique_ptr<const Task>> trace(const std::string& name, const std::string& source,
@@ -85,7 +85,7 @@ class Bench {
   std::optional<Work> work_of_candidate(const Task& task, const std::string& source);
   void note(const Error& error);
 
-  verify::Equipment equipment_;
+  verify::VerifierBackends backends_;
   BenchOptions options_;
   verify::Judge judge_, measure_;
   std::counting_semaphore<> turns_;  // to judge

@@ -87,7 +87,7 @@ Json to_json(const Judged& judged) {
   return {{"proposer", judged.proposer},
           {"variant", judged.variant},
           {"plan", judged.plan},
-          {"verdict", judged.word},
+          {"verdict", to_string(judged.kind)},
           {"reason", judged.reason},
           {"times", whole.value("times", Json())},
           {"modelled_ms", judged.work ? number(judged.work->ms) : Json()},
@@ -112,7 +112,10 @@ Result<Judged> judged_from(const std::string& document) {
   NEREID_TRY(judged.seconds, number_at(root, "seconds"));
   NEREID_TRY(const auto verdict, root.at("verdict"));
   judged.verdict = verdict.json().dump();
-  NEREID_TRY(judged.word, verdict.text_at("verdict"));
+  NEREID_TRY(const std::string name, verdict.text_at("verdict"));
+  const auto kind = verify::verdict_kind_from_string(name);
+  if (!kind) return verdict.expected("a document with a verdict");
+  judged.kind = *kind;
   NEREID_TRY(judged.reason, verdict.text_at("reason", size_t{1} << 24));
   NEREID_TRY(const auto times, verdict.find("times"));
   if (times && times->json().is_object()) {

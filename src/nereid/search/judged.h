@@ -15,7 +15,7 @@ struct Judged {
   std::string proposer{}, variant{}, plan{};
   std::string
       source{};  // of the file with ModelNew, out of an answer where it was one; empty where there is none
-  std::string word{};  // of the ladder
+  verify::VerdictKind kind = verify::VerdictKind::kError;
   std::string reason{};
   std::string evidence{};                // the verdict in prose, for whoever is to repair it
   std::string verdict{};                 // JSON, as `nereid verify --json` tells it
@@ -28,7 +28,7 @@ struct Judged {
   bool broken_off = false;  // there was no time for a verdict
   double seconds = 0;       // that judging took
 
-  bool verified() const { return word == "Verified"; }
+  bool verified() const { return kind == verify::VerdictKind::kVerified; }
   // What it is ranked by: measured, else modelled; nullopt where it was neither.
   std::optional<double> ms() const;
   // Of its launches one by one, without a graph: nearest to what a user who calls it waits for. Measured, or

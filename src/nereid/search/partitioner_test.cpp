@@ -56,7 +56,7 @@ std::unique_ptr<Task> program(const std::vector<std::vector<int>>& nodes, std::v
   for (const int o : outputs) list.items.push_back(ref(made[static_cast<size_t>(o)]));
   forward.output = trace::Arg{list};
   trace.phases.push_back(std::move(forward));
-  verify::PhaseFacts facts{.kind = trace::PhaseKind::kForward};
+  verify::PhaseAnalysis facts{.kind = trace::PhaseKind::kForward};
   for (size_t i = 0; i < nodes.size(); ++i)
     facts.steps.push_back({.name = "x", .work = verify::Work::kPointwise, .flops = 32, .bytes = 256});
   task->facts.trace = &trace;

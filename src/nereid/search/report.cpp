@@ -24,7 +24,7 @@ std::string head(const Task& task, const Outcome& outcome, const ReportAbout& ab
                   escaped(about.hardware), escaped(about.policy), escaped(about.versions));
   const Judged* shown = outcome.best ? &*outcome.best : furthest(outcome);
   if (shown == nullptr) return out + "<p class=\"bad\">Nobody proposed anything.</p>\n";
-  out += fmt::format("<p class=\"{}\">{}: {}</p>\n", shown->verified() ? "good" : "bad", escaped(shown->word),
+  out += fmt::format("<p class=\"{}\">{}: {}</p>\n", shown->verified() ? "good" : "bad", to_string(shown->kind),
                      escaped(shown->reason));
   out += "<div class=\"tiles\">\n" + tile(label_of(*shown), "proposed it");
   if (shown->times) {
@@ -115,7 +115,7 @@ std::string tried(const Outcome& outcome) {
   for (const auto& judged : outcome.tried)
     out += fmt::format(
         "<tr><td>{}</td><td class=\"{}\">{}</td><td class=\"n\">{}</td><td class=\"wide\">{}</td></tr>\n",
-        escaped(label_of(judged)), judged.verified() ? "good" : "bad", escaped(judged.word),
+        escaped(label_of(judged)), judged.verified() ? "good" : "bad", to_string(judged.kind),
         judged.ms() ? milliseconds_text(*judged.ms()) : "-", escaped(judged.reason.substr(0, 500)));
   for (const auto& declined : outcome.declined)
     out += fmt::format(

@@ -196,7 +196,7 @@ class Run {
     for (const auto& proposal : answer.proposals) {
       auto judged = judge(name, proposal, rank);
       if (!judged) return best;
-      if (!judged->verified() && judged->word != "Error")
+      if (!judged->verified() && judged->kind != verify::VerdictKind::kError)
         attempts.push_back({.text = proposal.text, .evidence = judged->evidence});
       judged->sample = sample;
       if (judged->verified() && (!best || better(*judged, *best))) best = *judged;
@@ -303,14 +303,13 @@ const Declined* fault_of(const Outcome& outcome) {
 }
 
 const Judged* furthest(const Outcome& outcome) {
-  constexpr std::array<std::string_view, 9> kLadder = {"Error",         "Malformed",  "Untraceable",
-                                                       "CompileFailed", "Disallowed", "Unsafe",
-                                                       "TimedOut",      "Mismatch",   "Verified"};
-  const auto rung = [&](const Judged& judged) {
-    return std::find(kLadder.begin(), kLadder.end(), judged.word) - kLadder.begin();
-  };
+  using Kind = verify::VerdictKind;
+  constexpr std::array kWorstFirst = {Kind::kError,      Kind::kMalformed, Kind::kUntraceable,
+                                      Kind::kCompileFailed, Kind::kDisallowed, Kind::kUnsafe,
+                                      Kind::kTimedOut,   Kind::kMismatch,  Kind::kVerified};
+  const auto rank = [&](const Judged& judged) { return std::ranges::find(kWorstFirst, judged.kind) - kWorstFirst.begin(); };
   const auto found = std::max_element(outcome.tried.begin(), outcome.tried.end(),
-                                      [&](const Judged& a, const Judged& b) { return rung(a) < rung(b); });
+                                      [&](const Judged& a, const Judged& b) { return rank(a) < rank(b); });
   return found == outcome.tried.end() ? nullptr : &*found;
 }
 

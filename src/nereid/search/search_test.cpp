@@ -11,7 +11,7 @@
 #include "nereid/base/json.h"
 #include "nereid/search/report.h"
 #include "nereid/search/result_file.h"
-#include "nereid/verify/facts_for_tests.h"
+#include "nereid/verify/trace_analysis_for_tests.h"
 
 namespace nereid::search {
 namespace {
@@ -21,7 +21,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
-using verify::FactsBuilder;
+using verify::AnalysisBuilder;
 
 // A session in which everything agrees, after so many seconds a trial.
 class AgreeingSession : public replay::Session {
@@ -109,12 +109,12 @@ proposers::Answer proposing(std::vector<std::string> texts) {
 // "SLOW" takes about 0.7 s to judge.
 struct SearchTest : testing::Test {
   SearchTest() {
-    equipment.trace = [this](const tracer::TraceRequest& request, Deadline) -> Result<tracer::TraceAnswer> {
+    backends.trace = [this](const tracer::TraceRequest& request, Deadline) -> Result<tracer::TraceAnswer> {
       ++traced;
       if (request.source.find("raise") != std::string::npos)
         return tracer::TraceAnswer(tracer::Untraceable{"forward", "ValueError", "no", "", 0, "", {}});
       const bool candidate = request.class_name == "ModelNew";
-      FactsBuilder builder;
+      AnalysisBuilder builder;
       builder.plain(candidate ? "kernel" : "aten::relu",
                     candidate ? verify::Work::kTriton : verify::Work::kPointwise);
       builder.facts();
@@ -133,12 +133,12 @@ struct SearchTest : testing::Test {
           if (auto* launch = std::get_if<trace::Launch>(&step)) launch->alternatives.front().kernel = 0;
       return tracer::TraceAnswer(std::move(trace));
     };
-    equipment.facts = [](const trace::Trace& trace) -> Result<verify::TraceFacts> {
+    backends.analyze = [](const trace::Trace& trace) -> Result<verify::TraceAnalysis> {
       const bool candidate = trace.class_name == "ModelNew";
-      FactsBuilder builder;
+      AnalysisBuilder builder;
       builder.plain(candidate ? "kernel" : "aten::relu",
                     candidate ? verify::Work::kTriton : verify::Work::kPointwise);
-      verify::TraceFacts facts = builder.facts();
+      verify::TraceAnalysis facts = builder.facts();
       facts.trace = &trace;
       facts.kernels.resize(trace.kernels.size());
       const std::string& source = trace.notes.front();
@@ -147,7 +147,7 @@ struct SearchTest : testing::Test {
           for (auto& step : phase.steps) step.flops = std::stod(source.substr(at + 6));
       return facts;
     };
-    equipment.replay = [](const trace::Trace&, const trace::Trace& candidate, const replay::SessionOptions&,
+    backends.replay = [](const trace::Trace&, const trace::Trace& candidate, const replay::SessionOptions&,
                           Deadline) -> Result<std::unique_ptr<replay::Session>> {
       const std::string& source = candidate.notes.front();
       const bool slow = source.find("SLOW") != std::string::npos;
@@ -159,7 +159,7 @@ struct SearchTest : testing::Test {
 
   std::unique_ptr<Bench> bench(store::Store* store = nullptr, bool fresh = false) {
     return std::make_unique<Bench>(
-        equipment,
+        backends,
         BenchOptions{.settings = {}, .store = store, .fresh = fresh, .hardware = "cpu", .versions = "1"});
   }
   Outcome run(Bench& bench, std::vector<proposers::Proposer*> proposers,
@@ -171,7 +171,7 @@ struct SearchTest : testing::Test {
     });
   }
 
-  verify::Equipment equipment;
+  verify::VerifierBackends backends;
   std::atomic<int> traced = 0;
   std::vector<std::string> bests;
 };
@@ -183,7 +183,7 @@ TEST_F(SearchTest, TheFastestVerifiedWins) {
   ASSERT_TRUE(outcome.best);
   EXPECT_EQ(outcome.best->source, "BYTES 1e12");
   EXPECT_THAT(outcome.tried, SizeIs(4));
-  EXPECT_EQ(outcome.tried[3].word, "Untraceable");
+  EXPECT_EQ(outcome.tried[3].kind, verify::VerdictKind::kUntraceable);
   // It only improves.
   EXPECT_THAT(bests, ElementsAre("BYTES 4e12", "BYTES 1e12"));
   EXPECT_EQ(outcome.cost.completion_tokens, 10);
@@ -204,7 +204,7 @@ TEST_F(SearchTest, WithNothingVerifiedTheFurthestIsTold) {
   ASSERT_THAT(outcome.declined, SizeIs(1));
   EXPECT_EQ(outcome.declined[0].why, "cannot");
   ASSERT_NE(furthest(outcome), nullptr);
-  EXPECT_EQ(furthest(outcome)->word, "Untraceable");
+  EXPECT_EQ(furthest(outcome)->kind, verify::VerdictKind::kUntraceable);
   EXPECT_THAT(furthest(outcome)->evidence, HasSubstr("ValueError"));
   EXPECT_EQ(furthest(Outcome{}), nullptr);
 }
@@ -416,7 +416,7 @@ TEST_F(SearchTest, OnceSomethingIsVerifiedTheDeadlineBreaksOff) {
 TEST_F(SearchTest, WhereThereIsAClockTheWinnerIsTurned) {
   Scripted one("one", {proposing({"MS 5"})}), two("two", {proposing({"MS 7"})});
   one.turns = {"MS 6", "raise", "MS 3", "MS 4"}, two.turns = {"MS 1"};
-  Bench timed(equipment, BenchOptions{.settings = {.device = replay::Device::kCuda, .time = true}});
+  Bench timed(backends, BenchOptions{.settings = {.device = replay::Device::kCuda, .time = true}});
   const Outcome outcome = run(timed, {&one, &two});
   ASSERT_TRUE(outcome.best);
   EXPECT_EQ(outcome.best->source, "MS 3");
@@ -496,7 +496,7 @@ TEST_F(SearchTest, TheReportTellsAllAndEscapesAll) {
 }
 
 TEST(CostModel, MemoryComputingAndLaunches) {
-  FactsBuilder builder;
+  AnalysisBuilder builder;
   builder.plain("aten::relu", verify::Work::kPointwise);
   auto facts = builder.facts();
   auto& step = facts.phases.back().steps.back();
@@ -519,7 +519,7 @@ TEST(CostModel, MemoryComputingAndLaunches) {
 
 TEST(JudgedDocument, OfAMeasuredVerdictAndOfNonsense) {
   verify::Verdict verdict;
-  verdict.word = verify::Word::kVerified;
+  verdict.kind = verify::VerdictKind::kVerified;
   verdict.times = {.reference_ms = 2,
                    .candidate_ms = 1,
                    .speedup = 2,
@@ -528,7 +528,7 @@ TEST(JudgedDocument, OfAMeasuredVerdictAndOfNonsense) {
                    .method = "graph",
                    .numbers = {{"candidate_launches_ms", 1.5}}};
   Judged judged;
-  judged.word = "Verified", judged.verdict = verify::to_json(verdict).dump();
+  judged.kind = verify::VerdictKind::kVerified, judged.verdict = verify::to_json(verdict).dump();
   const auto again = judged_from(document_of(judged));
   ASSERT_TRUE(again.ok()) << again.error().message;
   EXPECT_EQ(again->ms(), 1);

@@ -37,7 +37,7 @@ Record record_of(const Statement& row) {
                 row.text(3),
                 row.text(4),
                 row.text(5)};
-  record.word = row.text(6);
+  record.state = row.text(6);
   if (!row.is_null(7)) record.milliseconds = row.number(7);
   record.document = row.text(8);
   record.made = row.integer(9);
@@ -61,7 +61,7 @@ struct Where {
     const auto prefix = [](const std::string& text) { return text.empty() ? text : text + "*"; };
     add("key GLOB", prefix(filter.key));
     add("task GLOB", prefix(filter.task));
-    add("word =", filter.word);
+    add("word =", filter.state);
     add("subject =", filter.subject);
     add("versions !=", filter.other_versions_than);
   }
@@ -146,7 +146,7 @@ Status Store::put(const Record& record) {
                                              kColumns)));
   statement.bind(1, record.key.hash()).bind(2, to_string(record.key.kind)).bind(3, record.key.task);
   statement.bind(4, record.key.subject).bind(5, record.key.question).bind(6, record.key.hardware);
-  statement.bind(7, record.key.versions).bind(8, record.word).bind(10, record.document);
+  statement.bind(7, record.key.versions).bind(8, record.state).bind(10, record.document);
   if (record.milliseconds)
     statement.bind(9, *record.milliseconds);
   else

@@ -40,7 +40,7 @@ struct Key {
 
 struct Record {
   Key key;
-  std::string word{};                    // the verdict's word, a proposal's candidate, a run's state
+  std::string state{};                    // the verdict's kind, a proposal's candidate, or a run's state
   std::optional<double> milliseconds{};  // of a timed candidate
   std::string document{};                // JSON: all there is to say
   int64_t made = 0;                      // seconds since 1970; 0 in `put`: now
@@ -49,7 +49,7 @@ struct Record {
 // Which records. Empty fields do not matter; `task` and `key` match by their beginning.
 struct Filter {
   std::optional<Kind> kind{};
-  std::string key{}, task{}, word{}, subject{};
+  std::string key{}, task{}, state{}, subject{};
   std::string other_versions_than{};
   std::optional<int64_t> made_before{};  // seconds since 1970
   int64_t most = 1000;                   // newest first; of `list` alone

@@ -37,18 +37,18 @@ struct StoreTest : testing::Test {
 TEST_F(StoreTest, WhatWasPutIsFound) {
   auto store = open();
   Record record{
-      .key = key("a"), .word = "Verified", .milliseconds = 0.25, .document = R"({"x": 1})", .made = 77};
+      .key = key("a"), .state = "Verified", .milliseconds = 0.25, .document = R"({"x": 1})", .made = 77};
   ASSERT_TRUE(store->put(record).ok());
   const auto found = open()->find(record.key);  // by another connection
   ASSERT_TRUE(found.ok() && found->has_value());
-  EXPECT_EQ((*found)->word, "Verified");
+  EXPECT_EQ((*found)->state, "Verified");
   EXPECT_EQ((*found)->milliseconds, 0.25);
   EXPECT_EQ((*found)->document, record.document);
   EXPECT_EQ((*found)->made, 77);
   EXPECT_EQ((*found)->key.hash(), record.key.hash());
-  record.word = "Mismatch", record.milliseconds.reset();
+  record.state = "Mismatch", record.milliseconds.reset();
   ASSERT_TRUE(store->put(record).ok());
-  EXPECT_EQ((*store->find(record.key))->word, "Mismatch");
+  EXPECT_EQ((*store->find(record.key))->state, "Mismatch");
   EXPECT_FALSE((*store->find(record.key))->milliseconds);
   EXPECT_EQ(*store->count({}), 1);
 }
@@ -74,13 +74,13 @@ TEST_F(StoreTest, EveryPartOfAKeyTellsRecordsApart) {
 TEST_F(StoreTest, FiltersAndPruning) {
   auto store = open();
   const std::string kept = *store->keep_text("kept"), lost = *store->keep_text("lost");
-  ASSERT_TRUE(store->put({.key = key(kept), .word = "Verified", .made = 2000}).ok());
-  ASSERT_TRUE(store->put({.key = key(lost), .word = "Mismatch", .made = 1000}).ok());
+  ASSERT_TRUE(store->put({.key = key(kept), .state = "Verified", .made = 2000}).ok());
+  ASSERT_TRUE(store->put({.key = key(lost), .state = "Mismatch", .made = 1000}).ok());
   Key proposal = key("compiler");
   proposal.kind = Kind::kProposal, proposal.versions = "0.2";
-  ASSERT_TRUE(store->put({.key = proposal, .word = kept, .made = 3000}).ok());
+  ASSERT_TRUE(store->put({.key = proposal, .state = kept, .made = 3000}).ok());
   EXPECT_THAT(*store->list({.kind = Kind::kVerdict}), SizeIs(2));
-  EXPECT_THAT(*store->list({.word = "Mismatch"}), SizeIs(1));
+  EXPECT_THAT(*store->list({.state = "Mismatch"}), SizeIs(1));
   EXPECT_THAT(*store->list({.task = sha256_hex("task").substr(0, 8)}), SizeIs(3));
   EXPECT_THAT(*store->list({.key = key(lost).hash().substr(0, 12)}), SizeIs(1));
   EXPECT_THAT(*store->list({.other_versions_than = "0.1"}), SizeIs(1));
@@ -96,9 +96,9 @@ TEST_F(StoreTest, FiltersAndPruning) {
 TEST_F(StoreTest, PruningTakesOldTextsThatNobodyNames) {
   auto store = open();
   const std::string kept = *store->keep_text("kept"), lost = *store->keep_text("lost");
-  ASSERT_TRUE(store->put({.key = key(kept), .word = "Verified"}).ok());
+  ASSERT_TRUE(store->put({.key = key(kept), .state = "Verified"}).ok());
   ASSERT_TRUE(Connection::open(path)->run("UPDATE texts SET made = 1").ok());
-  EXPECT_EQ(*store->prune({.word = "nothing has this word"}), 0);
+  EXPECT_EQ(*store->prune({.state = "nothing has this word"}), 0);
   EXPECT_EQ(*store->text(kept), "kept");
   EXPECT_FALSE(store->text(lost)->has_value());
 }
@@ -138,7 +138,7 @@ TEST_F(StoreTest, ManyThreadsThroughOneStore) {
   for (int t = 0; t < 8; ++t)
     threads.emplace_back([&, t] {
       for (int i = 0; i < 25; ++i)
-        EXPECT_TRUE(store->put({.key = key(fmt::format("{}.{}", t, i)), .word = "Verified"}).ok());
+        EXPECT_TRUE(store->put({.key = key(fmt::format("{}.{}", t, i)), .state = "Verified"}).ok());
     });
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(*store->count({}), 200);
@@ -155,7 +155,7 @@ TEST_F(StoreTest, ManyThreadsThroughOneStore) {
     const std::string subject = fmt::format("{}.{}", writer, i);
     if (!(*store)
              ->put({.key = {Kind::kVerdict, "task", subject, "", "cpu", "0.1"},
-                    .word = "Verified",
+                    .state = "Verified",
                     .document = document})
              .ok())
       ::_exit(3);

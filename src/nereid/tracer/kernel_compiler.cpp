@@ -62,10 +62,10 @@ std::string KernelCompiler::key(const trace::Kernel& kernel, int arch) const {
   return sha256_hex(fmt::format("{} {} {}", kCacheVersion, toolchain_, request_of(kernel, arch)));
 }
 
-Result<sandbox::Walls> KernelCompiler::walls() {
+Result<sandbox::Isolation> KernelCompiler::isolation() {
   const std::lock_guard lock(mutex_);
   if (!worker_) return our_error("no kernel was compiled yet");
-  return worker_->walls(Deadline::after(0));
+  return worker_->isolation(Deadline::after(0));
 }
 
 Result<sandbox::Zygote*> KernelCompiler::worker() {
@@ -76,7 +76,7 @@ Result<sandbox::Zygote*> KernelCompiler::worker() {
   zygote.children = options_.workers;
   zygote.needs_scratch = true;
   zygote.namespaces = options_.namespaces;
-  zygote.accept_weak_walls = options_.accept_weak_walls;
+  zygote.accept_weak_isolation = options_.accept_weak_isolation;
   zygote.max_answer_bytes = kMaxCubinBytes / 3 * 4 + (size_t{1} << 20);
   zygote.limits.memory_bytes = int64_t{12} << 30;
   zygote.limits.scratch_bytes = zygote.limits.file_bytes = int64_t{256} << 20;

@@ -36,7 +36,7 @@ struct KernelCompilerOptions {
   std::filesystem::path cache = {};  // empty: installation.cache / "kernels"
   int workers = 0;                   // compilations at a time; 0: one a core
   double seconds = 120;              // of one, without what it waited for a processor: then the kernel is to blame
-  bool accept_weak_walls = false;
+  bool accept_weak_isolation = false;
   bool namespaces = true;  // false: behave as on a kernel without them
 };
 
@@ -58,7 +58,7 @@ class KernelCompiler {
   // ptxas.
   std::string key(const trace::Kernel& kernel, int arch) const;
   // Around a compiling child; an Error while no worker is warm.
-  Result<sandbox::Walls> walls();
+  Result<sandbox::Isolation> isolation();
   KernelCache& cache() { return cache_; }
   const std::string& toolchain() const { return toolchain_; }
   int launcher_pid();  // of the worker, for tests that kill it; 0 before it starts

@@ -66,7 +66,7 @@ struct TracerOptions {
   Installation installation;
   int workers = 0;                 // children at a time; 0: one a core
   sandbox::Limits limits = {};     // of each child
-  bool accept_weak_walls = false;  // trace even where the kernel lets too few walls stand
+  bool accept_weak_isolation = false;  // trace even where the kernel lets too few walls stand
   std::string module = "nereid.tracer";
   std::vector<std::filesystem::path> python_path = {};
 };
@@ -86,7 +86,7 @@ class Tracer {
   Result<std::vector<TraceAnswer>> trace_several(const std::vector<TraceRequest>& requests, Deadline deadline);
 
   // Waits until the worker is warm. Which walls stand around a traced file.
-  Result<sandbox::Walls> walls(Deadline deadline) { return zygote_->walls(deadline); }
+  Result<sandbox::Isolation> isolation(Deadline deadline) { return zygote_->isolation(deadline); }
   int workers() const { return zygote_->children(); }
 
  private:

@@ -87,7 +87,7 @@ class Output {
 
 Verdict unreadable(const Error& error) {
   Verdict v;
-  v.word = Word::kError;
+  v.kind = VerdictKind::kError;
   v.input_to_blame = error.blame == Blame::kInput;
   v.evidence.push_back({.rule = v.input_to_blame ? "input" : "internal", .sentence = error.message});
   return v;
@@ -244,8 +244,8 @@ Result<BatchSummary> run_batch(BatchReader& reader, const std::function<Verdict(
       failed = true;
       return;
     }
-    ++summary.words[std::string(to_string(verdict.word))];
-    if (verdict.word == Word::kError) ++(verdict.input_to_blame ? summary.input_errors : summary.our_errors);
+    ++summary.verdicts[std::string(to_string(verdict.kind))];
+    if (verdict.kind == VerdictKind::kError) ++(verdict.input_to_blame ? summary.input_errors : summary.our_errors);
     if (options.on_verdict) options.on_verdict(verdict);
   };
   const auto work = [&] {

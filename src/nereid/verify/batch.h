@@ -70,7 +70,7 @@ struct BatchOptions {
 
 struct BatchSummary {
   int64_t skipped = 0;                     // were in the output already
-  std::map<std::string, int64_t> words{};  // counts of this run
+  std::map<std::string, int64_t> verdicts{};  // counts of this run
   int64_t our_errors = 0, input_errors = 0;
 };
 

@@ -260,9 +260,9 @@ Status read_settings(Fields& fields, PairSettings& settings) {
   NEREID_TRY_STATUS(fields.number("rtol", 0, 1e30, settings.rtol));
   NEREID_TRY_STATUS(fields.number("atol", 0, 1e30, settings.atol));
   NEREID_TRY_STATUS(fields.flag("allow_tf32", settings.allow_tf32));
-  NEREID_TRY_STATUS(fields.flag("few_kinds", settings.few_kinds));
+  NEREID_TRY_STATUS(fields.flag("fast_inputs", settings.fast_inputs));
   NEREID_TRY_STATUS(fields.flag("shrink", settings.shrink));
-  return fields.flag("beyond_rules", settings.beyond_rules);
+  return fields.flag("ignore_rules", settings.ignore_rules);
 }
 
 // The name of a remark, or a list of them.

@@ -29,9 +29,9 @@ class Batch : public testing::Test {
     const auto judge = [&](const Pair& pair) {
       ++judged_;
       Verdict v;
-      v.word = pair.candidate_text == "ours"  ? Word::kError
-               : pair.candidate_text == "bad" ? Word::kMismatch
-                                              : Word::kVerified;
+      v.kind = pair.candidate_text == "ours"  ? VerdictKind::kError
+               : pair.candidate_text == "bad" ? VerdictKind::kMismatch
+                                              : VerdictKind::kVerified;
       v.reference = pair.reference_source;
       return v;
     };
@@ -65,7 +65,7 @@ TEST_F(Batch, ReadsPathsAndSources) {
         "{\"id\": \"one\", \"reference\": \"r.py\", \"candidate\": \"c.txt\"}\n\n"
         "{\"id\": 2, \"reference_source\": \"S\", \"candidate_source\": \"good\"}\n");
   const auto summary = run("b.jsonl").value();
-  EXPECT_EQ(summary.words, (std::map<std::string, int64_t>{{"Mismatch", 1}, {"Verified", 1}}));
+  EXPECT_EQ(summary.verdicts, (std::map<std::string, int64_t>{{"Mismatch", 1}, {"Verified", 1}}));
   auto lines = by_id(streamed_);
   EXPECT_EQ(lines["one"]["verdict"], "Mismatch");
   EXPECT_EQ(lines["one"]["reference"], "R");
@@ -117,7 +117,7 @@ TEST_F(Batch, ReadsAFolder) {
   write("all/relu/wrong.md", "bad");
   write("all/relu/notes.json", "{}");
   const auto summary = run("all").value();
-  EXPECT_EQ(summary.words, (std::map<std::string, int64_t>{{"Mismatch", 1}, {"Verified", 1}}));
+  EXPECT_EQ(summary.verdicts, (std::map<std::string, int64_t>{{"Mismatch", 1}, {"Verified", 1}}));
   auto lines = by_id(streamed_);
   EXPECT_EQ(lines["x"]["reference"], "R");
   EXPECT_EQ(lines["relu/wrong"]["reference"], "R2");
@@ -202,7 +202,7 @@ TEST(BatchLine, TakesEverySettingOfAPair) {
   const auto line = read_batch_line(
       R"({"id": 1, "reference_source": "R", "candidate_source": "C", "form": "answer", "policy": "strict", "device": "cpu", "protocol": "kernelbench",
           "trials": 2, "seed": 9007199254740991, "time_limit": 4.5, "verdict_limit": 60, "rtol": 1e-3, "atol": 0, "allow_tf32": true,
-          "few_kinds": false, "shrink": true, "beyond_rules": null, "trace": "ab", "reference_name": "r.py", "candidate_name": "c.py"})",
+          "fast_inputs": false, "shrink": true, "ignore_rules": null, "trace": "ab", "reference_name": "r.py", "candidate_name": "c.py"})",
       false, "stdin:1", "");
   ASSERT_TRUE(line.pair.ok()) << line.pair.error().message;
   const auto& [policy, device, protocol, trials, seed, time_limit, verdict_limit, rtol, atol, tf32, few, shrink, beyond] =

@@ -11,7 +11,7 @@ namespace nereid::verify {
 
 struct RuleEntry {
   std::string_view id;
-  Word word;
+  VerdictKind kind;
   std::string_view why;  // sentences
   std::string_view fix;  // sentences, to whoever wrote the kernel
 };

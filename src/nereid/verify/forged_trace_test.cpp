@@ -11,9 +11,9 @@
 #include "nereid/base/file.h"
 #include "nereid/base/thread_pool.h"
 #include "nereid/trace/codec.h"
-#include "nereid/verify/ladder.h"
+#include "nereid/verify/pipeline.h"
 #include "nereid/verify/mutated_json_for_tests.h"
-#include "nereid/verify/workbench.h"
+#include "nereid/verify/verifier_processes.h"
 
 namespace nereid::verify {
 namespace {
@@ -35,7 +35,7 @@ constexpr Honest kHonest[] = {
 class ForgedTrace : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    bench_ = Workbench::open({.jobs = 2}).value().release();
+    bench_ = VerifierProcesses::open({.jobs = 2}).value().release();
     for (const auto& [task, candidate] : kHonest) {
       const std::string folder = NEREID_SOURCE_DIR "/tests/";
       Case found;
@@ -67,12 +67,12 @@ class ForgedTrace : public testing::Test {
 
   // Judges what a candidate's process answered.
   static Verdict judge(const Case& of, const std::string& bytes) {
-    Equipment equipment = bench_->equipment();
-    equipment.trace = [&](const tracer::TraceRequest& request, Deadline) -> Result<tracer::TraceAnswer> {
+    VerifierBackends backends = bench_->backends();
+    backends.trace = [&](const tracer::TraceRequest& request, Deadline) -> Result<tracer::TraceAnswer> {
       if (request.class_name == "Model") return tracer::TraceAnswer(of.reference_trace);
       return tracer::decode_answer(bytes, &request);
     };
-    Judge judge(equipment, {.policy = Policy::kHybrid, .trials = 1, .seed = kSeed, .time_limit = 5, .few_kinds = true, .threads = 1});
+    Judge judge(backends, {.policy = Policy::kHybrid, .trials = 1, .seed = kSeed, .time_limit = 5, .fast_inputs = true, .threads = 1});
     return judge.judge({.reference_name = "reference.py",
                         .reference_source = of.reference,
                         .candidate_name = "candidate.py",
@@ -83,16 +83,16 @@ class ForgedTrace : public testing::Test {
     return Json{{"trace", document}}.dump(-1, ' ', false, Json::error_handler_t::replace);
   }
 
-  static Workbench* bench_;
+  static VerifierProcesses* bench_;
   static std::vector<Case> cases_;
 };
-Workbench* ForgedTrace::bench_ = nullptr;
+VerifierProcesses* ForgedTrace::bench_ = nullptr;
 std::vector<ForgedTrace::Case> ForgedTrace::cases_;
 
 TEST_F(ForgedTrace, AsTheTracerWroteThemTheyAreVerified) {
   for (const Case& of : cases_) {
     const Verdict v = judge(of, answer_of(of.document));
-    EXPECT_EQ(v.word, Word::kVerified) << of.name << ": " << headline(v);
+    EXPECT_EQ(v.kind, VerdictKind::kVerified) << of.name << ": " << headline(v);
   }
 }
 
@@ -103,7 +103,7 @@ TEST_F(ForgedTrace, WhatIsNotOfTheTaskIsForged) {
       Json document = of.document;
       change(document);
       const Verdict v = judge(of, answer_of(document));
-      EXPECT_EQ(v.word, Word::kDisallowed) << headline(v);
+      EXPECT_EQ(v.kind, VerdictKind::kDisallowed) << headline(v);
       ASSERT_FALSE(v.evidence.empty());
       EXPECT_EQ(v.evidence.front().rule, "forged-trace") << headline(v);
     }
@@ -149,7 +149,7 @@ TEST_F(ForgedTrace, WhatIsNotOfTheTaskIsForged) {
   const std::vector<std::string> garbage = {std::string("\x00\xff\xfe", 3), "{}", "", "{\"trace\": ", "[[[["};
   for (const auto& bytes : garbage) {
     const Verdict v = judge(cases_.front(), bytes);
-    EXPECT_EQ(v.word, Word::kDisallowed) << headline(v);
+    EXPECT_EQ(v.kind, VerdictKind::kDisallowed) << headline(v);
     EXPECT_EQ(v.evidence.front().rule, "forged-trace") << headline(v);
   }
 }
@@ -172,8 +172,8 @@ TEST_F(ForgedTrace, NoChangeGivesAnError) {
       if (auto again = parse_cbor(to_cbor(document), "a trace"); again.ok()) document = *std::move(again);
     const Verdict v = judge(of, answer_of(document));
     const std::lock_guard lock(mutex);
-    ++words[std::string(to_string(v.word)) + (v.evidence.empty() ? "" : " " + v.evidence.front().rule)];
-    EXPECT_NE(v.word, Word::kError) << number << " " << of.name << ": " << mutator.what() << "\n" << headline(v);
+    ++words[std::string(to_string(v.kind)) + (v.evidence.empty() ? "" : " " + v.evidence.front().rule)];
+    EXPECT_NE(v.kind, VerdictKind::kError) << number << " " << of.name << ": " << mutator.what() << "\n" << headline(v);
   });
   for (const auto& [word, times] : words) std::printf("%5d %s\n", times, word.c_str());
 }

@@ -106,14 +106,14 @@ bool roots_explained_by(Numbers numbers, const Numbers& whole, bool factors) {
 }
 
 struct Call {
-  const PhaseFacts* phase = nullptr;
+  const PhaseAnalysis* phase = nullptr;
   std::vector<Numbers> inputs{};   // of the pinned inputs
   std::vector<Numbers> derived{};  // their differences and running sums
 };
 
 class Finder {
  public:
-  Finder(const TraceFacts& facts, const Flow& flow) : facts_(facts), trace_(*facts.trace), flow_(flow) {}
+  Finder(const TraceAnalysis& facts, const Dataflow& flow) : facts_(facts), trace_(*facts.trace), flow_(flow) {}
 
   std::optional<HostValue> find() {
     if (std::ranges::none_of(trace_.storages, &trace::Storage::pinned)) return std::nullopt;
@@ -186,7 +186,7 @@ class Finder {
 
   // Numbers that follow from the inputs.
   struct Given {
-    const StepFacts* step = nullptr;
+    const StepAnalysis* step = nullptr;
     Numbers numbers{};
     std::vector<const Numbers*> before{};  // of scalars: what the other calls gave in their place
     bool opaque = false;                   // numbers of a type that is not decoded: nothing explains them
@@ -227,8 +227,8 @@ class Finder {
     return trace::DType::kU8;
   }
 
-  using Slots = std::map<std::string, std::pair<Numbers, const StepFacts*>>;
-  static void collect(const StepFacts& step, Slots& slots) {
+  using Slots = std::map<std::string, std::pair<Numbers, const StepAnalysis*>>;
+  static void collect(const StepAnalysis& step, Slots& slots) {
     for (const auto& number : step.numbers) {
       auto& [numbers, at] = slots[number.slot];
       numbers.push_back(number.value), at = &step;
@@ -291,9 +291,9 @@ class Finder {
     return false;
   }
 
-  const TraceFacts& facts_;
+  const TraceAnalysis& facts_;
   const trace::Trace& trace_;
-  const Flow& flow_;
+  const Dataflow& flow_;
   std::vector<Call> calls_;
   std::vector<Slots> others_;  // of the calls before the judged one
   size_t output_elements_ = 0;
@@ -302,7 +302,7 @@ class Finder {
 
 }  // namespace
 
-std::optional<HostValue> computed_on_host(const TraceFacts& facts, const Flow& flow) {
+std::optional<HostValue> computed_on_host(const TraceAnalysis& facts, const Dataflow& flow) {
   return facts.judged() < 0 ? std::nullopt : Finder(facts, flow).find();
 }
 

@@ -8,13 +8,13 @@
 #include <optional>
 #include <string>
 
-#include "nereid/verify/facts.h"
-#include "nereid/verify/flow.h"
+#include "nereid/verify/trace_analysis.h"
+#include "nereid/verify/dataflow.h"
 
 namespace nereid::verify {
 
 struct HostValue {
-  const StepFacts* step = nullptr;  // that is given them
+  const StepAnalysis* step = nullptr;  // that is given them
   std::string sentence;
 };
 
@@ -22,6 +22,6 @@ struct HostValue {
 // of the other calls, which had other inputs. Allowed are, in the order of the input: its values, their
 // differences and running sums, all of these times one factor, or one factor divided by them; and of single
 // numbers the same.
-std::optional<HostValue> computed_on_host(const TraceFacts& facts, const Flow& flow);
+std::optional<HostValue> computed_on_host(const TraceAnalysis& facts, const Dataflow& flow);
 
 }  // namespace nereid::verify

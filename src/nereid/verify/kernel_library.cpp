@@ -75,13 +75,13 @@ std::vector<size_t> index_positions(std::string_view op) {
   return {};
 }
 
-class FactsMaker {
+class AnalysisMaker {
  public:
-  FactsMaker(const trace::Trace& trace, KernelLibrary& library)
+  AnalysisMaker(const trace::Trace& trace, KernelLibrary& library)
       : trace_(trace), library_(library), ops_(trace), seen_(trace.storages.size()) {}
 
-  Result<TraceFacts> make() {
-    TraceFacts facts;
+  Result<TraceAnalysis> make() {
+    TraceAnalysis facts;
     facts.trace = &trace_;
     for (const auto& kernel : trace_.kernels) {
       auto read = library_.read(kernel);
@@ -91,8 +91,8 @@ class FactsMaker {
     for (size_t s = 0; s < trace_.storages.size(); ++s)
       facts.floating.push_back(!ops_.holds_integers_only(static_cast<StorageId>(s)));
     for (const auto& phase : trace_.phases) {
-      PhaseFacts out{.kind = phase.kind, .call = phase.call};
-      for (const auto& step : phase.steps) out.steps.push_back(facts_of(step));
+      PhaseAnalysis out{.kind = phase.kind, .call = phase.call};
+      for (const auto& step : phase.steps) out.steps.push_back(analyze(step));
       for (const auto& step : in_order(out))
         for (const auto* list : {&step.facts->reads, &step.facts->writes})
           for (const StorageId s : *list) seen_[static_cast<size_t>(s)] = true;
@@ -102,23 +102,23 @@ class FactsMaker {
   }
 
  private:
-  StepFacts facts_of(const trace::Step& step) {
+  StepAnalysis analyze(const trace::Step& step) {
     if (const auto* launch = std::get_if<trace::Launch>(&step)) return of_launch(*launch);
     return of_call(std::get<trace::Call>(step));
   }
 
-  StepFacts touching(const trace::StepAccess& access) const {
-    StepFacts facts;
+  StepAnalysis touching(const trace::StepAccess& access) const {
+    StepAnalysis facts;
     facts.reads = storages_of(access.reads), facts.writes = storages_of(access.writes);
     facts.overwrites = overwrites(trace_, access);
     facts.random = access.random;
     return facts;
   }
 
-  StepFacts of_launch(const trace::Launch& launch) {
+  StepAnalysis of_launch(const trace::Launch& launch) {
     trace::Launch alone = launch;  // without what comes before it
     for (auto& alternative : alone.alternatives) alternative.before.clear();
-    StepFacts facts = touching(trace::access_of(trace_, alone, uses()));
+    StepAnalysis facts = touching(trace::access_of(trace_, alone, uses()));
     const auto& alternative = launch.alternatives.front();
     const auto& kernel = trace_.kernels[static_cast<size_t>(alternative.kernel)];
     facts.name = kernel.name;
@@ -148,8 +148,8 @@ class FactsMaker {
 
   // The calls before a launch, of all its configurations, one after the other. Only one configuration runs:
   // what a call writes is surely overwritten where every configuration does.
-  std::vector<StepFacts> before(const trace::Launch& launch) {
-    std::vector<StepFacts> all;
+  std::vector<StepAnalysis> before(const trace::Launch& launch) {
+    std::vector<StepAnalysis> all;
     std::map<std::vector<StorageId>, size_t> clearing;  // by what is overwritten: of how many configurations
     for (const auto& alternative : launch.alternatives) {
       std::set<std::vector<StorageId>> cleared;
@@ -203,7 +203,7 @@ class FactsMaker {
     return found;
   }
 
-  void add_data(const trace::Launch& launch, StepFacts& facts) const {
+  void add_data(const trace::Launch& launch, StepAnalysis& facts) const {
     std::set<std::pair<StorageId, StorageId>> pairs;
     for (const auto& one : launch.alternatives) {
       const auto& read = kernels_[static_cast<size_t>(one.kernel)];
@@ -219,7 +219,7 @@ class FactsMaker {
     facts.data_everywhere = false;
   }
 
-  void add_numbers(const trace::Alternative& one, StepFacts& facts) const {
+  void add_numbers(const trace::Alternative& one, StepAnalysis& facts) const {
     const auto& kernel = trace_.kernels[static_cast<size_t>(one.kernel)];
     const auto& read = kernels_[static_cast<size_t>(one.kernel)];
     if (!read.kernel) return;
@@ -251,7 +251,7 @@ class FactsMaker {
   // Which bytes the launch writes. They are counted where the storage is older than the phase alone: of
   // others nothing can be left from before.
   void add_ranges(const trace::Alternative& one, const ttir::Kernel& kernel, const ttir::Cost& cost,
-                  StepFacts& facts) const {
+                  StepAnalysis& facts) const {
     using Coverage = WrittenRange::Coverage;
     const auto& read = kernels_[static_cast<size_t>(one.kernel)];
     double wanted = 0;
@@ -324,9 +324,9 @@ class FactsMaker {
     return text;
   }
 
-  StepFacts of_call(const trace::Call& call) {
+  StepAnalysis of_call(const trace::Call& call) {
     const auto access = trace::access_of(trace_, call);
-    StepFacts facts = touching(access);
+    StepAnalysis facts = touching(access);
     for (const auto& write : access.writes)
       facts.ranges.push_back(
           {.storage = write.storage,
@@ -356,14 +356,14 @@ class FactsMaker {
              static_cast<double>(trace::element_count(trace_.values[static_cast<size_t>(tensors[0])]))});
     }
     if (facts.work == Work::kFree && facts.over_integers == Work::kFree &&
-        facts.cast == StepFacts::Cast::kNone)
+        facts.cast == StepAnalysis::Cast::kNone)
       return facts;
     const auto cost = trace::cost_of(trace_, call);
     facts.flops = cost.flops, facts.bytes = cost.bytes();
     return facts;
   }
 
-  static void add_numbers(const trace::Call& call, trace::OpClass c, StepFacts& facts) {
+  static void add_numbers(const trace::Call& call, trace::OpClass c, StepAnalysis& facts) {
     const auto name = trace::split_name(call.op).name;
     const bool sizes = name == "arange" || name == "eye" || name == "tril_indices" || name == "triu_indices";
     const bool values =
@@ -380,20 +380,20 @@ class FactsMaker {
     for (const auto& [key, arg] : call.kwargs) add(key, arg);
   }
 
-  StepFacts::Cast cast_of(const trace::StepAccess& access) const {
+  StepAnalysis::Cast cast_of(const trace::StepAccess& access) const {
     const auto any = [&](const std::vector<trace::Access>& list, bool floating) {
       return std::ranges::any_of(list, [&](const trace::Access& a) {
         const auto dtype = trace_.values[static_cast<size_t>(a.value)].dtype;
         return floating ? trace::is_floating(dtype) : trace::is_integral(dtype);
       });
     };
-    if (any(access.reads, true) && any(access.writes, false)) return StepFacts::Cast::kFromFloat;
-    if (any(access.reads, false) && any(access.writes, true)) return StepFacts::Cast::kToFloat;
-    return StepFacts::Cast::kNone;
+    if (any(access.reads, true) && any(access.writes, false)) return StepAnalysis::Cast::kFromFloat;
+    if (any(access.reads, false) && any(access.writes, true)) return StepAnalysis::Cast::kToFloat;
+    return StepAnalysis::Cast::kNone;
   }
 
   // All that a call reads may be part of what it writes, but for its indices and masks.
-  void add_data(const trace::Call& call, StepFacts& facts) const {
+  void add_data(const trace::Call& call, StepAnalysis& facts) const {
     const auto positions = index_positions(call.op);
     if (positions.empty()) return;
     std::set<StorageId> sources;
@@ -416,8 +416,8 @@ class FactsMaker {
 
 }  // namespace
 
-KernelFacts facts_of_unreadable(const std::string& ttir, const std::string& trouble) {
-  KernelFacts facts{.unreadable = trouble, .malformed = !trouble.starts_with("Unsupported")};
+KernelAnalysis facts_of_unreadable(const std::string& ttir, const std::string& trouble) {
+  KernelAnalysis facts{.unreadable = trouble, .malformed = !trouble.starts_with("Unsupported")};
   facts.int_to_ptr = ttir.find("tt.int_to_ptr") != std::string::npos;
   constexpr std::string_view kAssembly = "tt.elementwise_inline_asm \"",
                              kExternal = "Unsupported: external function ";
@@ -502,8 +502,8 @@ ttir::Cost launch_cost(const trace::Trace& trace, const trace::Alternative& alte
   return kernel.cost(sized.launch, sized.buffer_bytes);
 }
 
-Result<TraceFacts> facts_of(const trace::Trace& trace, KernelLibrary& library) {
-  return FactsMaker(trace, library).make();
+Result<TraceAnalysis> analyze_trace(const trace::Trace& trace, KernelLibrary& library) {
+  return AnalysisMaker(trace, library).make();
 }
 
 }  // namespace nereid::verify

@@ -12,13 +12,13 @@
 #include "nereid/trace/trace.h"
 #include "nereid/ttir/analysis/data_paths.h"
 #include "nereid/ttir/exec/executor.h"
-#include "nereid/verify/facts.h"
+#include "nereid/verify/trace_analysis.h"
 
 namespace nereid::verify {
 
 struct ReadKernel {
   std::shared_ptr<const ttir::Kernel> kernel{};  // null where it is unreadable
-  KernelFacts facts{};
+  KernelAnalysis facts{};
   std::vector<trace::ParameterUse> uses{};
   ttir::DataPaths paths{};  // of a readable kernel
 };
@@ -47,9 +47,9 @@ ttir::Cost launch_cost(const trace::Trace& trace, const trace::Alternative& alte
                        const ttir::Kernel& kernel);
 
 // What a text that is no kernel shows all the same.
-KernelFacts facts_of_unreadable(const std::string& ttir, const std::string& trouble);
+KernelAnalysis facts_of_unreadable(const std::string& ttir, const std::string& trouble);
 
 // The facts of a whole trace.
-Result<TraceFacts> facts_of(const trace::Trace& trace, KernelLibrary& library);
+Result<TraceAnalysis> analyze_trace(const trace::Trace& trace, KernelLibrary& library);
 
 }  // namespace nereid::verify

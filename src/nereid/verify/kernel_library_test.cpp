@@ -71,7 +71,7 @@ trace::Sketch sample() {
 TEST(Facts, OfATrace) {
   const auto s = sample();
   KernelLibrary library;
-  const auto facts = facts_of(s.trace, library);
+  const auto facts = analyze_trace(s.trace, library);
   ASSERT_TRUE(facts.ok()) << facts.error().message;
   ASSERT_EQ(facts->phases.size(), 1U);
   const auto& steps = facts->phases[0].steps;
@@ -107,7 +107,7 @@ TEST(Facts, AKernelThatCannotBeReadIsKept) {
   s.trace.kernels[0].ttir = "module { tt.func public @scale() { %0 = tt.frobnicate : i32 } }";
   s.trace.kernels[0].hash = "other";
   KernelLibrary library;
-  const auto facts = facts_of(s.trace, library);
+  const auto facts = analyze_trace(s.trace, library);
   ASSERT_TRUE(facts.ok());
   EXPECT_THAT(facts->kernels[0].unreadable, HasSubstr("frobnicate"));
   EXPECT_EQ(facts->phases[0].steps[2].writes.size(), 2U);  // anything may be written

@@ -14,7 +14,7 @@
 
 namespace nereid::verify {
 
-struct TraceFacts;
+struct TraceAnalysis;
 
 // What a pair sets in place of the run's Settings; nothing: as the run has it. docs/batch_protocol.md says what a
 // line calls them.
@@ -22,7 +22,7 @@ struct PairSettings {
   std::string policy{}, device{}, protocol{};  // empty: none
   std::optional<uint64_t> trials{}, seed{};
   std::optional<double> time_limit{}, verdict_limit{}, rtol{}, atol{};
-  std::optional<bool> allow_tf32{}, few_kinds{}, shrink{}, beyond_rules{};
+  std::optional<bool> allow_tf32{}, fast_inputs{}, shrink{}, ignore_rules{};
 };
 
 struct Pair {
@@ -37,7 +37,7 @@ struct Pair {
   Deadline deadline =
       Deadline::never();  // where it passes first, the verdict is an Error by the rule "budget"
   // Is given the candidate's first trace, where it was traced at its own sizes.
-  std::function<void(const TraceFacts&)> traced{};
+  std::function<void(const TraceAnalysis&)> traced{};
 };
 
 // Reads both files. A candidate that ends in .py is source, any other a raw answer. A candidate that is not

@@ -10,13 +10,13 @@
 
 #include "nereid/base/result.h"
 #include "nereid/trace/trace.h"
-#include "nereid/verify/facts.h"
+#include "nereid/verify/trace_analysis.h"
 
 namespace nereid::verify {
 
 struct Traced {
   trace::Trace trace;
-  TraceFacts facts;  // points into `trace`
+  TraceAnalysis facts;  // points into `trace`
 };
 
 class References {

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "nereid/verify/assembly.h"
-#include "nereid/verify/flow.h"
+#include "nereid/verify/dataflow.h"
 #include "nereid/verify/host_values.h"
 
 namespace nereid::verify {
@@ -27,7 +27,7 @@ struct FlatOutput {
   bool floating = false;
 };
 
-std::vector<FlatOutput> outputs_of(const TraceFacts& facts) {
+std::vector<FlatOutput> outputs_of(const TraceAnalysis& facts) {
   std::vector<FlatOutput> out;
   if (facts.judged() < 0) return out;
   for (const ValueId v : trace::tensors_in(facts.trace->phases[static_cast<size_t>(facts.judged())].output)) {
@@ -39,8 +39,8 @@ std::vector<FlatOutput> outputs_of(const TraceFacts& facts) {
 
 // The outputs that a launch has to lie behind: the floating-point ones, or all where there are none of these,
 // but not what the reference itself hands through without computing.
-std::vector<FlatOutput> outputs_to_compute(const TraceFacts& reference, const Flow& reference_flow,
-                                           const TraceFacts& candidate) {
+std::vector<FlatOutput> outputs_to_compute(const TraceAnalysis& reference, const Dataflow& reference_flow,
+                                           const TraceAnalysis& candidate) {
   auto outputs = outputs_of(candidate);
   const auto wanted = outputs_of(reference);
   const bool any_floating =
@@ -73,12 +73,12 @@ std::string storage_name(const trace::Trace& trace, StorageId id) {
 
 class Checker {
  public:
-  Checker(const TraceFacts& reference, const TraceFacts& candidate, Policy policy)
+  Checker(const TraceAnalysis& reference, const TraceAnalysis& candidate, Policy policy)
       : reference_(reference),
         candidate_(candidate),
         policy_(policy),
-        reference_flow_(follow(reference)),
-        flow_(follow(candidate)),
+        reference_flow_(trace_dataflow(reference)),
+        flow_(trace_dataflow(candidate)),
         steps_(candidate.phases.at(static_cast<size_t>(candidate.judged())).steps) {}
 
   RuleReport on_the_trace() {
@@ -86,7 +86,7 @@ class Checker {
     kernels_keep_to_their_own();
     // Where a kernel cannot be read its flow of data is unknown, and the ladder ends there anyway.
     if (std::any_of(candidate_.kernels.begin(), candidate_.kernels.end(),
-                    [](const KernelFacts& k) { return !k.unreadable.empty(); }))
+                    [](const KernelAnalysis& k) { return !k.unreadable.empty(); }))
       return std::move(report_);
     launches_on_every_path();
     inputs_are_left_alone();
@@ -134,9 +134,9 @@ class Checker {
   }
 
  private:
-  const StepFacts& step(int i) const { return steps_.at(static_cast<size_t>(i)); }
+  const StepAnalysis& step(int i) const { return steps_.at(static_cast<size_t>(i)); }
 
-  static Evidence evidence(std::string_view rule, std::string sentence, const StepFacts* step) {
+  static Evidence evidence(std::string_view rule, std::string sentence, const StepAnalysis* step) {
     Evidence e{.rule = std::string(rule), .sentence = std::move(sentence)};
     if (step != nullptr) {
       e.file = step->place.file, e.line = step->place.line;
@@ -144,10 +144,10 @@ class Checker {
     }
     return e;
   }
-  Evidence& break_rule(std::string_view rule, std::string sentence, const StepFacts* step = nullptr) {
+  Evidence& break_rule(std::string_view rule, std::string sentence, const StepAnalysis* step = nullptr) {
     return report_.broken.emplace_back(evidence(rule, std::move(sentence), step));
   }
-  void remark(std::string_view rule, std::string sentence, const StepFacts* step = nullptr) {
+  void remark(std::string_view rule, std::string sentence, const StepAnalysis* step = nullptr) {
     report_.remarks.push_back(evidence(rule, std::move(sentence), step));
   }
 
@@ -192,7 +192,7 @@ class Checker {
     const size_t count = outputs_of(candidate_).size();
     for (const auto& output : outputs_to_compute(reference_, reference_flow_, candidate_)) {
       if ((flow_.origins[static_cast<size_t>(output.storage)] & kLaunchNow) != 0) continue;
-      const StepFacts* maker = nullptr;
+      const StepAnalysis* maker = nullptr;
       for (const auto& s : flow_.steps)
         if (std::ranges::find(s.facts->writes, output.storage) != s.facts->writes.end()) maker = s.facts;
       break_rule(
@@ -237,7 +237,7 @@ class Checker {
 
   // The position of the storage among the tensors given to the judged call, as text; empty where it is none
   // of them.
-  static std::string input_path(const TraceFacts& facts, StorageId id) {
+  static std::string input_path(const TraceAnalysis& facts, StorageId id) {
     const auto values = trace::tensors_in(facts.trace->phases[static_cast<size_t>(facts.judged())].inputs);
     for (size_t i = 0; i < values.size(); ++i)
       if (facts.trace->values[static_cast<size_t>(values[i])].storage == id) return std::to_string(i);
@@ -285,10 +285,10 @@ class Checker {
 
   // A step that worked on the inputs in call 0 and has no equal in `call`. None is looked for where host code
   // read integer inputs: how much there is to do may then differ from draw to draw.
-  static const StepFacts* work_lost(const TraceFacts& facts, int call) {
+  static const StepAnalysis* work_lost(const TraceAnalysis& facts, int call) {
     for (const auto& storage : facts.trace->storages)
       if (storage.pinned) return nullptr;
-    const PhaseFacts *first = nullptr, *judged = nullptr;
+    const PhaseAnalysis *first = nullptr, *judged = nullptr;
     for (const auto& phase : facts.phases) {
       if (phase.kind != trace::PhaseKind::kForward) continue;
       if (phase.call == 0) first = &phase;
@@ -316,7 +316,7 @@ class Checker {
       if (!flow_.made_before[at] || !input_path(candidate_, output.storage).empty()) continue;
       const auto& storage = candidate_.trace->storages[at];
       // What nobody writes in the call may be handed out again: a parameter, a constant.
-      const StepFacts* writer = nullptr;
+      const StepAnalysis* writer = nullptr;
       for (const auto& s : flow_.steps)
         if (std::ranges::find(s.facts->writes, output.storage) != s.facts->writes.end()) writer = s.facts;
       const bool derived = (flow_.origins[at] & kAnyInputs) != 0;
@@ -348,7 +348,7 @@ class Checker {
   }
 
   void randomness() {
-    const auto draws = [](const Flow& flow) -> const StepFacts* {
+    const auto draws = [](const Dataflow& flow) -> const StepAnalysis* {
       for (const auto& step : flow.steps)
         if (step.facts->random && step.live) return step.facts;
       return nullptr;
@@ -380,7 +380,7 @@ class Checker {
 
   // Where data decides what a launch touches, a count without data may see little of it: it is given all data
   // that it has pointers to.
-  double bytes_beyond_the_count(const FlowStep& step) const {
+  double bytes_beyond_the_count(const DataflowStep& step) const {
     const auto& phase = candidate_.trace->phases[static_cast<size_t>(candidate_.judged())];
     const auto* launch = std::get_if<trace::Launch>(&phase.steps.at(static_cast<size_t>(step.step)));
     if (launch == nullptr) return 0;
@@ -397,7 +397,7 @@ class Checker {
 
   // FLOPs and bytes of a step; of a launch that does more or less by what it loads, as it ran. An access that comes
   // again and again moves no more bytes than it reaches.
-  static std::pair<double, double> work_of(const FlowStep& step, const std::vector<RanWork>* ran) {
+  static std::pair<double, double> work_of(const DataflowStep& step, const std::vector<RanWork>* ran) {
     const auto& s = *step.facts;
     if (const auto* r = ran_of(step, ran)) {
       const double bytes = std::min(s.most_bytes, r->bytes);
@@ -405,7 +405,7 @@ class Checker {
     }
     return {s.flops, s.bytes};
   }
-  static const RanWork* ran_of(const FlowStep& step, const std::vector<RanWork>* ran) {
+  static const RanWork* ran_of(const DataflowStep& step, const std::vector<RanWork>* ran) {
     if (!step.facts->by_data || step.before || ran == nullptr) return nullptr;
     const auto found = std::ranges::find(*ran, step.step, &RanWork::step);
     return found == ran->end() ? nullptr : &*found;
@@ -415,7 +415,7 @@ class Checker {
   void who_does_the_work(const std::set<int>& idle, const std::vector<RanWork>* ran) {
     bool waits = false;
     double triton_flops = 0, triton_bytes = 0, flops = 0, bytes = 0, bookkeeping = 0, uncounted = 0;
-    const StepFacts *heavy = nullptr, *largest = nullptr, *counted = nullptr;
+    const StepAnalysis *heavy = nullptr, *largest = nullptr, *counted = nullptr;
     std::set<std::string_view> launched;  // what is launched again with the same arguments counts once
     for (const auto& step : flow_.steps) {
       const auto& s = *step.facts;
@@ -491,11 +491,11 @@ class Checker {
     for (const auto& note : candidate_.trace->notes) remark("note", note);
   }
 
-  const TraceFacts& reference_;
-  const TraceFacts& candidate_;
+  const TraceAnalysis& reference_;
+  const TraceAnalysis& candidate_;
   const Policy policy_;
-  const Flow reference_flow_, flow_;
-  const std::vector<StepFacts>& steps_;
+  const Dataflow reference_flow_, flow_;
+  const std::vector<StepAnalysis>& steps_;
   RuleReport report_;
 };
 
@@ -521,11 +521,11 @@ void forbid(const std::set<std::string>& rules, RuleReport& report) {
   std::erase_if(report.remarks, [&](const Evidence& remark) { return rules.contains(remark.rule); });
 }
 
-RuleReport check_rules(const TraceFacts& reference, const TraceFacts& candidate, Policy policy) {
+RuleReport check_rules(const TraceAnalysis& reference, const TraceAnalysis& candidate, Policy policy) {
   return Checker(reference, candidate, policy).on_the_trace();
 }
 
-std::vector<std::vector<int>> launches_to_leave_out(const TraceFacts& candidate, const std::vector<int>& live,
+std::vector<std::vector<int>> launches_to_leave_out(const TraceAnalysis& candidate, const std::vector<int>& live,
                                                     size_t most) {
   const auto& steps = candidate.phases.at(static_cast<size_t>(candidate.judged())).steps;
   std::vector<std::vector<int>> groups;
@@ -555,7 +555,7 @@ std::vector<std::vector<int>> launches_to_leave_out(const TraceFacts& candidate,
   return found;
 }
 
-RuleReport check_effects(const TraceFacts& reference, const TraceFacts& candidate, Policy policy,
+RuleReport check_effects(const TraceAnalysis& reference, const TraceAnalysis& candidate, Policy policy,
                          const std::vector<LeftOut>& left_out, const std::vector<RanWork>& ran) {
   return Checker(reference, candidate, policy).on_effects(left_out, ran);
 }

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "nereid/verify/facts.h"
+#include "nereid/verify/trace_analysis.h"
 #include "nereid/verify/verdict.h"
 
 namespace nereid::verify {
@@ -31,7 +31,7 @@ inline constexpr double kBookkeepingShare = 0.25;
 
 struct RuleReport {
   std::vector<Evidence> broken;  // the first decides
-  bool ignored = false;  // what is broken, now and in replays, is passed over: see Settings::beyond_rules
+  bool ignored = false;  // what is broken, now and in replays, is passed over: see Settings::ignore_rules
   std::vector<Evidence> remarks;
   double triton_share = 0;  // the smaller of FLOPs' and bytes', over the live steps of the judged forward
   bool frozen_parameters = false;
@@ -49,7 +49,7 @@ bool protects(std::string_view rule);
 // Makes of every remark by one of these rules a rule that is broken.
 void forbid(const std::set<std::string>& rules, RuleReport& report);
 
-RuleReport check_rules(const TraceFacts& reference, const TraceFacts& candidate, Policy policy);
+RuleReport check_rules(const TraceAnalysis& reference, const TraceAnalysis& candidate, Policy policy);
 
 // What leaving out launches (one, or all of them at once) changed, output by output (in the order of the
 // tensors in the output tree).
@@ -61,10 +61,10 @@ struct LeftOut {
 // Which of the live launches to leave out in turn; launches of one kernel with the same arguments (a warm-up,
 // and what a graph repeats) together. Where there are more than `most`: of each kernel the first and the
 // last, then the rest.
-std::vector<std::vector<int>> launches_to_leave_out(const TraceFacts& candidate,
+std::vector<std::vector<int>> launches_to_leave_out(const TraceAnalysis& candidate,
                                                     const std::vector<int>& live_launches, size_t most);
 
-// What a launch did in a replay, where its trace does not say (StepFacts::by_data).
+// What a launch did in a replay, where its trace does not say (StepAnalysis::by_data).
 struct RanWork {
   int step = 0;
   double flops = 0, bytes = 0;  // bytes of each access
@@ -72,7 +72,7 @@ struct RanWork {
 
 // A floating-point output that no launch changes, whichever is left out, and the shares of work without the
 // launches that change nothing.
-RuleReport check_effects(const TraceFacts& reference, const TraceFacts& candidate, Policy policy,
+RuleReport check_effects(const TraceAnalysis& reference, const TraceAnalysis& candidate, Policy policy,
                          const std::vector<LeftOut>& left_out, const std::vector<RanWork>& ran = {});
 
 }  // namespace nereid::verify

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "nereid/verify/assembly.h"
-#include "nereid/verify/facts_for_tests.h"
+#include "nereid/verify/trace_analysis_for_tests.h"
 
 namespace nereid::verify {
 namespace {
@@ -25,7 +25,7 @@ class Rules : public testing::Test {
   std::vector<std::string> broken(Policy policy = Policy::kMostly) {
     return rules_of(check_rules(reference.facts(), candidate.facts(), policy).broken);
   }
-  FactsBuilder reference, candidate;
+  AnalysisBuilder reference, candidate;
 };
 
 TEST_F(Rules, AnHonestKernelBreaksNone) {
@@ -58,7 +58,7 @@ TEST_F(Rules, ALaunchBesideTheWorkDoesNotCount) {
 }
 
 TEST_F(Rules, EveryFloatingOutputNeedsALaunch) {
-  FactsBuilder two;
+  AnalysisBuilder two;
   for (auto* b : {&two, &candidate})
     for (int call = 0; call < 3; ++call) {
       const int in = b->forward(call), a = b->storage(), c = b->storage();
@@ -79,7 +79,7 @@ TEST_F(Rules, EveryFloatingOutputNeedsALaunch) {
 }
 
 TEST_F(Rules, WhatTheReferenceHandsThroughNeedsNone) {
-  FactsBuilder two;
+  AnalysisBuilder two;
   for (auto* b : {&two, &candidate})
     for (int call = 0; call < 3; ++call) {
       const int in = b->forward(call), a = b->storage();
@@ -147,7 +147,7 @@ TEST_F(Rules, HeavyAtenWorkIsForbiddenHoweverSmall) {
 
 TEST_F(Rules, InputsAreNotWritten) {
   for (auto* b : {&reference, &candidate}) {
-    *b = FactsBuilder();
+    *b = AnalysisBuilder();
     for (int call = 0; call < 3; ++call) {
       const int in = b->forward(call), out = b->storage();
       b->step({.name = "aten::relu_", .work = Work::kFree, .reads = {in}, .writes = {in}});
@@ -159,7 +159,7 @@ TEST_F(Rules, InputsAreNotWritten) {
     }
   }
   EXPECT_THAT(broken(), IsEmpty());
-  reference = FactsBuilder();
+  reference = AnalysisBuilder();
   reference.plain("aten::relu", Work::kPointwise);
   EXPECT_THAT(broken(), ElementsAre("input-written"));
 }
@@ -184,7 +184,7 @@ TEST_F(Rules, MemoryIsBoundedByTheReferences) {
 // A workspace that each call writes before it reads, against a cache that a call reads as an earlier one left
 // it.
 TEST_F(Rules, WorkspaceIsFreeAndACacheIsNot) {
-  FactsBuilder cache;
+  AnalysisBuilder cache;
   for (auto* b : {&candidate, &cache}) {
     const int kept = b->storage();
     for (int call = 0; call < 3; ++call) {
@@ -210,7 +210,7 @@ TEST_F(Rules, AKernelThatReadsAndWritesItsCacheIsFoundOut) {
 }
 
 TEST_F(Rules, AStatefulReferenceMayBeFollowed) {
-  reference = FactsBuilder();
+  reference = AnalysisBuilder();
   for (auto* b : {&reference, &candidate}) {
     const int kept = b->storage(trace::Role::kBuffer, "mean");
     for (int call = 0; call < 3; ++call) {
@@ -290,7 +290,7 @@ TEST_F(Rules, ABufferThatEveryCallOverwritesIsARemarkUnlessItIsForbidden) {
 TEST_F(Rules, WhatComesBeforeALaunchIsAStep) {
   for (int call = 0; call < 3; ++call) {
     const int in = candidate.forward(call), middle = candidate.storage(), out = candidate.storage();
-    StepFacts product{.name = "aten::mm", .key = "aten::mm", .kind = "contraction", .work = Work::kHeavy};
+    StepAnalysis product{.name = "aten::mm", .key = "aten::mm", .kind = "contraction", .work = Work::kHeavy};
     product.reads = {in}, product.writes = {middle}, product.flops = product.bytes = 1;
     candidate.step({.name = "k", .reads = {middle}, .writes = {out}, .before = {product}});
     candidate.returns({out});
@@ -301,7 +301,7 @@ TEST_F(Rules, WhatComesBeforeALaunchIsAStep) {
 
 TEST_F(Rules, IntegersOnTheOnlyWayToAnOutputAreTheWork) {
   for (const bool beside : {false, true}) {
-    FactsBuilder b;
+    AnalysisBuilder b;
     for (int call = 0; call < 3; ++call) {
       const int in = b.forward(call), counts = b.storage(), out = b.storage();
       b.step({.name = "aten::bincount",
@@ -352,7 +352,7 @@ TEST_F(Rules, ReturningTheFirstCallsOutput) {
 }
 
 TEST_F(Rules, RandomDraws) {
-  FactsBuilder dropout;
+  AnalysisBuilder dropout;
   for (auto* b : {&candidate, &dropout})
     for (int call = 0; call < 3; ++call) {
       const int in = b->forward(call), noise = b->storage(), out = b->storage();
@@ -375,7 +375,7 @@ TEST_F(Rules, ConstantOutputs) {
     candidate.returns({out});
   }
   EXPECT_THAT(broken(), ElementsAre("constant-output"));
-  reference = FactsBuilder();  // unless the reference's is constant too
+  reference = AnalysisBuilder();  // unless the reference's is constant too
   for (int call = 0; call < 3; ++call) {
     reference.forward(call);
     const int out = reference.storage();
@@ -390,7 +390,7 @@ TEST_F(Rules, KernelsKeepToTheirOwn) {
   candidate.kernel(
       "k", {.int_to_ptr = true, .assembly = {"tanh.approx.f32 $0, $1;"}, .branches_on_float_data = true});
   EXPECT_THAT(broken(), ElementsAre("int-to-ptr"));
-  candidate = FactsBuilder();
+  candidate = AnalysisBuilder();
   candidate.plain("k", Work::kTriton);
   candidate.kernel(
       "k", {.int_to_ptr = false, .assembly = {"ld.global.u32 $0, [$1];"}, .branches_on_float_data = true});
@@ -415,7 +415,7 @@ TEST_F(Rules, AKernelThatCannotBeReadIsBlamedForWhatItsTextShows) {
 
 TEST_F(Rules, IntegerOutputsAloneNeedALaunchToo) {
   for (auto* b : {&reference, &candidate}) {
-    *b = FactsBuilder();
+    *b = AnalysisBuilder();
     for (int call = 0; call < 3; ++call) {
       const int in = b->forward(call), out = b->storage(), unused = b->storage();
       b->step({.name = "decoy", .reads = {in}, .writes = {unused}});

@@ -119,7 +119,7 @@ std::string text_of(const trace::Trace& trace, const trace::Alternative& alterna
 
 }  // namespace
 
-std::vector<Configuration> distinct_configurations(const TraceFacts& candidate, replay::Device device) {
+std::vector<Configuration> distinct_configurations(const TraceAnalysis& candidate, replay::Device device) {
   std::vector<Configuration> found;
   const auto& steps = candidate.trace->phases.at(static_cast<size_t>(candidate.judged())).steps;
   for (size_t step = 0; step < steps.size(); ++step) {
@@ -139,7 +139,7 @@ std::vector<Configuration> distinct_configurations(const TraceFacts& candidate, 
   return found;
 }
 
-Trials::Trials(replay::Session& session, const TraceFacts& reference, const TraceFacts& candidate,
+Trials::Trials(replay::Session& session, const TraceAnalysis& reference, const TraceAnalysis& candidate,
                const RuleReport& rules, const Settings& settings, Verdict& verdict)
     : session_(session),
       reference_(reference),
@@ -149,7 +149,7 @@ Trials::Trials(replay::Session& session, const TraceFacts& reference, const Trac
       verdict_(verdict),
       configurations_(distinct_configurations(candidate, settings.device)),
       blind_(candidate.blind_to_values()),
-      brief_(settings.few_kinds && session.facts().peak_bytes > kLargeTask) {}
+      brief_(settings.fast_inputs && session.facts().peak_bytes > kLargeTask) {}
 
 Status Trials::run(int draw) {
   NEREID_TRY_STATUS(own_inputs(draw));
@@ -270,14 +270,14 @@ Status Trials::leave_out(const replay::TrialReport& whole) {
   verdict_.coverage.triton_share = report.triton_share;
   verdict_.remarks.insert(verdict_.remarks.end(), report.remarks.begin(), report.remarks.end());
   if (!report.broken.empty()) {
-    verdict_.word = Word::kDisallowed;
+    verdict_.kind = VerdictKind::kDisallowed;
     verdict_.evidence = std::move(report.broken);
   }
   return ok_status();
 }
 
 Status Trials::other_inputs() {
-  const bool few = settings_.few_kinds || first_seconds_ > kLongTrial;
+  const bool few = settings_.fast_inputs || first_seconds_ > kLongTrial;
   const std::span<const InputKind> kinds = brief_ ? std::span<const InputKind>(kBriefKinds)
                                            : few  ? std::span<const InputKind>(kFewKinds)
                                                   : std::span<const InputKind>(kOtherKinds);
@@ -308,7 +308,7 @@ Status Trials::configurations(InputKind kind, int number) {
     const auto& [step, index, equals] = configurations_[i];
     if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
     if (configuration_seconds_ > most) {
-      end(Word::kTimedOut,
+      end(VerdictKind::kTimedOut,
           {.rule = "configurations",
            .sentence = fmt::format(
                "There are {} different configurations to run; after {} s {} of them were, on inputs of kind "
@@ -350,13 +350,13 @@ Result<bool> Trials::take(const replay::TrialReport& report, int number, const s
                         replay::to_string(report.trial.kind));
   if (report.failed && take_failure(*report.failed, when)) return false;
   if (!report.inputs_written.empty() && !rules_.ignored) {
-    end(Word::kDisallowed, {.rule = "input-written",
+    end(VerdictKind::kDisallowed, {.rule = "input-written",
                             .sentence = fmt::format("forward writes {}, which the reference leaves alone.",
                                                     report.inputs_written.front())});
     return false;
   }
   if (!report.state_written.empty() && !rules_.ignored) {
-    end(Word::kDisallowed, {.rule = "state-written",
+    end(VerdictKind::kDisallowed, {.rule = "state-written",
                             .sentence = fmt::format("forward changes {}, which the reference's leaves alone.",
                                                     fmt::join(report.state_written, ", "))});
     return false;
@@ -369,7 +369,7 @@ Result<bool> Trials::take(const replay::TrialReport& report, int number, const s
 
 bool Trials::take_findings(const replay::TrialReport& report, const std::string& circumstances) {
   if (report.findings.empty()) return false;
-  verdict_.word = Word::kUnsafe;
+  verdict_.kind = VerdictKind::kUnsafe;
   for (size_t i = 0; i < std::min(kMostFindings, report.findings.size()); ++i) {
     const auto& finding = report.findings[i];
     Evidence e{.rule = std::string(rule_of(finding.kind)),
@@ -395,22 +395,22 @@ bool Trials::take_failure(const replay::Failure& failure, const std::string& cir
   };
   switch (failure.kind) {
     case replay::Failure::Kind::kTimedOut:
-      end(Word::kTimedOut,
+      end(VerdictKind::kTimedOut,
           at(failure.where, "time-limit",
              sentence(fmt::format("A replay took longer than {:g} s", settings_.time_limit))));
       return true;
     case replay::Failure::Kind::kUnsupported:
-      end(Word::kError, at(failure.where, "unsupported", sentence("The candidate cannot be replayed here")));
+      end(VerdictKind::kError, at(failure.where, "unsupported", sentence("The candidate cannot be replayed here")));
       return true;
     case replay::Failure::Kind::kRefused:
-      end(Word::kDisallowed,
+      end(VerdictKind::kDisallowed,
           at(failure.where, "refused-operator", sentence("The candidate calls what no replay runs")));
       return true;
     case replay::Failure::Kind::kRaised:
-      end(Word::kUnsafe, at(failure.where, "aten-error", sentence("A call failed")));
+      end(VerdictKind::kUnsafe, at(failure.where, "aten-error", sentence("A call failed")));
       return true;
     case replay::Failure::Kind::kCrashed:
-      end(Word::kUnsafe, at(failure.where, settings_.device == replay::Device::kCuda ? "gpu-fault" : "crash",
+      end(VerdictKind::kUnsafe, at(failure.where, settings_.device == replay::Device::kCuda ? "gpu-fault" : "crash",
                             sentence("The candidate's replay crashed")));
       return true;
   }
@@ -438,7 +438,7 @@ Status Trials::take_comparison(const replay::TrialReport& report, int number,
 
   const std::string when = circumstances.empty() ? "" : ", " + circumstances;
   if (!comparison.structure.empty()) {
-    end(Word::kMismatch, {.rule = "output-structure",
+    end(VerdictKind::kMismatch, {.rule = "output-structure",
                           .sentence = fmt::format("The outputs are built otherwise than the reference's: {}.",
                                                   comparison.structure)});
     return ok_status();
@@ -461,11 +461,11 @@ Status Trials::take_comparison(const replay::TrialReport& report, int number,
                  {"own_error", output.own_error},
                  {"norm_error", output.norm_error},
                  {"norm_tolerance", output.norm_limit}};
-    verdict_.word = Word::kMismatch;
+    verdict_.kind = VerdictKind::kMismatch;
     verdict_.evidence.push_back(std::move(e));
   }
   if (good())
-    end(Word::kMismatch, {.rule = "values", .sentence = "The outputs differ from the reference's."});
+    end(VerdictKind::kMismatch, {.rule = "values", .sentence = "The outputs differ from the reference's."});
   return ok_status();
 }
 
@@ -492,19 +492,19 @@ void Trials::keep_worst(const replay::OutputComparison& output, const replay::Tr
 }
 
 // The last step of the judged forward that writes the output.
-const StepFacts* Trials::maker_of(size_t output) const {
+const StepAnalysis* Trials::maker_of(size_t output) const {
   const auto judged = static_cast<size_t>(candidate_.judged());
   const auto values = trace::tensors_in(candidate_.trace->phases[judged].output);
   if (output >= values.size()) return nullptr;
   const auto storage = candidate_.trace->values[static_cast<size_t>(values[output])].storage;
-  const StepFacts* found = nullptr;
+  const StepAnalysis* found = nullptr;
   for (const auto& step : candidate_.phases[judged].steps)
     if (std::find(step.writes.begin(), step.writes.end(), storage) != step.writes.end()) found = &step;
   return found;
 }
 
-void Trials::end(Word word, Evidence evidence) {
-  verdict_.word = word;
+void Trials::end(VerdictKind kind, Evidence evidence) {
+  verdict_.kind = kind;
   verdict_.evidence.push_back(std::move(evidence));
 }
 

@@ -4,7 +4,8 @@
 #include <memory>
 
 #include "nereid/replay/host/client.h"
-#include "nereid/verify/ladder.h"
+#include "nereid/verify/settings.h"
+#include "nereid/verify/trace_analysis.h"
 #include "nereid/verify/verdict.h"
 
 namespace nereid::verify {
@@ -21,14 +22,14 @@ struct Configuration {
 // The alternatives of all launches of the judged forward, each once: left out is what has the same kernel,
 // grid, arguments and preparations as another of the same launch. On a CPU kernels with the same text are the
 // same.
-std::vector<Configuration> distinct_configurations(const TraceFacts& candidate, replay::Device device);
+std::vector<Configuration> distinct_configurations(const TraceAnalysis& candidate, replay::Device device);
 
 // Runs one session's trials: the task's own inputs, launches left out one at a time, every other kind of
 // input, and the configurations that autotuners were offered. What is found goes into `verdict`: its word
 // stays kVerified while nothing is wrong.
 class Trials {
  public:
-  Trials(replay::Session& session, const TraceFacts& reference, const TraceFacts& candidate,
+  Trials(replay::Session& session, const TraceAnalysis& reference, const TraceAnalysis& candidate,
          const RuleReport& rules, const Settings& settings, Verdict& verdict);
 
   // All of the above. `draw` counts the traces of one candidate: later ones run fewer trials. An Error is a
@@ -40,7 +41,7 @@ class Trials {
   Status time(std::shared_ptr<replay::KnownReference> known);
 
  private:
-  bool good() const { return verdict_.word == Word::kVerified; }
+  bool good() const { return verdict_.kind == VerdictKind::kVerified; }
   // `checked`: every access is looked at (on CUDA: fenced), where the trial is not too long for that.
   Result<replay::TrialReport> one(replay::InputKind kind, int number, bool checked);
   Status own_inputs(int draw);
@@ -60,12 +61,12 @@ class Trials {
   bool take_failure(const replay::Failure& failure, const std::string& circumstances);
   Status take_comparison(const replay::TrialReport& report, int number, const std::string& circumstances);
   void keep_worst(const replay::OutputComparison& output, const replay::TrialReport& report, int number);
-  const StepFacts* maker_of(size_t output) const;
-  void end(Word word, Evidence evidence);
+  const StepAnalysis* maker_of(size_t output) const;
+  void end(VerdictKind kind, Evidence evidence);
 
   replay::Session& session_;
-  const TraceFacts& reference_;
-  const TraceFacts& candidate_;
+  const TraceAnalysis& reference_;
+  const TraceAnalysis& candidate_;
   const RuleReport& rules_;
   const Settings& settings_;
   Verdict& verdict_;

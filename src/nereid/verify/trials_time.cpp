@@ -20,7 +20,7 @@ double bytes_of(const trace::Trace& trace, const std::vector<trace::ValueId>& va
 
 // What the candidate cannot do without: writing its outputs, and reading as much of its inputs as they depend
 // on.
-replay::LeastWork least_work(const TraceFacts& facts) {
+replay::LeastWork least_work(const TraceAnalysis& facts) {
   const trace::Trace& trace = *facts.trace;
   const trace::Phase& forward = trace.phases.at(static_cast<size_t>(facts.judged()));
   replay::LeastWork least;
@@ -47,7 +47,7 @@ Status Trials::time(std::shared_ptr<replay::KnownReference> known) {
                                                 settings_.within_patience(40 * settings_.time_limit)));
     for (const auto& [what, seconds] : report.spent) verdict_.phases["time_" + what] += seconds;
     if (!report.impossible.empty()) {
-      end(Word::kError,
+      end(VerdictKind::kError,
           {.rule = "below-roofline",
            .sentence = fmt::format("A time that cannot be was measured: {}.", report.impossible)});
       return ok_status();

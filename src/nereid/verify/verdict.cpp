@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "nereid/base/json.h"
@@ -12,11 +11,7 @@
 namespace nereid::verify {
 namespace {
 
-constexpr std::array<std::string_view, 9> kWords = {"Malformed",  "Untraceable", "CompileFailed",
-                                                    "Disallowed", "Unsafe",      "Mismatch",
-                                                    "TimedOut",   "Verified",    "Error"};
-
-// JSON has no infinities: they and nan are told as text.
+// JSON has no infinities: they and NaN are text.
 Json number(double x) {
   if (std::isfinite(x)) return x;
   return std::isnan(x) ? "nan" : x > 0 ? "inf" : "-inf";
@@ -91,11 +86,9 @@ Json times_json(const Times& t) {
 
 }  // namespace
 
-std::string_view to_string(Word word) { return kWords.at(static_cast<size_t>(word)); }
-
 std::string reason(const Verdict& v) {
   if (!v.evidence.empty()) return v.evidence.front().sentence;
-  if (v.word != Word::kVerified) return "";
+  if (v.kind != VerdictKind::kVerified) return "";
   const auto& c = v.coverage;
   std::string text = fmt::format("{} comparison{} on {} agree", c.trials, c.trials == 1 ? "" : "s", c.device);
   if (v.times) text += fmt::format("; {:.2f} times the reference's speed", v.times->speedup);
@@ -105,13 +98,13 @@ std::string reason(const Verdict& v) {
 
 std::string headline(const Verdict& v) {
   const std::string why = reason(v);
-  return why.empty() ? std::string(to_string(v.word)) : fmt::format("{}: {}", to_string(v.word), why);
+  return why.empty() ? std::string(to_string(v.kind)) : fmt::format("{}: {}", to_string(v.kind), why);
 }
 
 nlohmann::json to_json(const Verdict& v) {
   const auto span = [](const std::optional<Span>& s) { return s ? Json{s->begin, s->end} : Json(); };
   Json out = {{"schema", kVerdictSchema},
-              {"verdict", to_string(v.word)},
+              {"verdict", to_string(v.kind)},
               {"reason", reason(v)},
               {"rule", v.evidence.empty() ? Json() : Json(v.evidence.front().rule)},
               {"evidence", evidence_json(v.evidence)},
@@ -128,17 +121,17 @@ nlohmann::json to_json(const Verdict& v) {
               {"seed", v.seed},
               {"seconds", number(v.seconds)},
               {"phases", numbers(v.phases)},
-              {"machine", {{"walls", v.walls}}}};
-  if (v.otherwise)
-    out["otherwise"] = {{"verdict", to_string(v.otherwise->word)},
-                        {"times", v.otherwise->times ? times_json(*v.otherwise->times) : Json()}};
-  if (v.word == Word::kError) out["blame"] = v.input_to_blame ? "input" : "ours";
+              {"machine", {{"isolation", v.isolation}}}};
+  if (v.without_rules)
+    out["verdict_without_rules"] = {{"verdict", to_string(v.without_rules->kind)},
+                        {"times", v.without_rules->times ? times_json(*v.without_rules->times) : Json()}};
+  if (v.kind == VerdictKind::kError) out["blame"] = v.input_to_blame ? "input" : "ours";
   return out;
 }
 
 int exit_code(const Verdict& v) {
-  if (v.word == Word::kVerified) return 0;
-  if (v.word != Word::kError) return 1;
+  if (v.kind == VerdictKind::kVerified) return 0;
+  if (v.kind != VerdictKind::kError) return 1;
   return v.input_to_blame ? 2 : 3;
 }
 

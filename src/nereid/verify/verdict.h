@@ -1,7 +1,7 @@
-// What became of one candidate: a word of the ladder, the evidence for it, and what was looked at on the way.
+// The result of verifying one candidate: its kind, the evidence for it, and what was checked on the way.
 //
-// A verdict is data. It has three tellings, all made here: JSON with stable field names, a few lines for a
-// person, and prose with source excerpts (`--explain`).
+// A verdict is data with three formats: JSON with stable field names, a few lines for a terminal, and prose with
+// source excerpts (`--explain`); the last two are made by verdict_format.h.
 #pragma once
 
 #include <cstdint>
@@ -14,26 +14,13 @@
 #include <vector>
 
 #include "nereid/verify/answer.h"
+#include "nereid/verify/verdict_kind.h"
 
 namespace nereid::verify {
 
-// Of the JSON below. It counts up where a field is left out or means something else, not where one is added.
-inline constexpr int kVerdictSchema = 2;
-
-// The ladder, in its order: the first that applies. kError is no verdict: a fault of ours or of the
-// reference.
-enum class Word {
-  kMalformed,
-  kUntraceable,
-  kCompileFailed,
-  kDisallowed,
-  kUnsafe,
-  kMismatch,
-  kTimedOut,
-  kVerified,
-  kError,
-};
-std::string_view to_string(Word word);  // "Malformed", ..., "Verified", "Error"
+// Version of the JSON below. It counts up where a field is removed, renamed or changes its meaning, not where one is
+// added.
+inline constexpr int kVerdictSchema = 3;
 
 // One thing that speaks for a verdict. `sentence` stands alone; the rest lets a person or a program find the
 // place.
@@ -52,7 +39,7 @@ struct Shrunk {
   int64_t from = 0, to = 0;
 };
 
-// What was looked at. Everything here is true of the verdict whatever its word.
+// What was checked. All fields are valid whatever the verdict's kind.
 struct Coverage {
   std::string device{};               // where the candidate ran: "", "cpu", "cuda"
   int64_t trials = 0;                 // comparisons of all outputs with the reference's
@@ -95,7 +82,7 @@ struct Times {
 };
 
 struct Verdict {
-  Word word = Word::kError;
+  VerdictKind kind = VerdictKind::kError;
   bool input_to_blame = false;       // of kError alone: the reference or the options, not we
   std::vector<Evidence> evidence{};  // what decided comes first; never empty unless Verified
   std::vector<Evidence> remarks{};   // worth knowing, deciding nothing
@@ -104,11 +91,11 @@ struct Verdict {
   std::optional<Times> times{};
   // Of kDisallowed alone, where it was asked for: what the ladder says of the candidate if rules do not
   // count. A measurement of what the rules are for; never a verdict.
-  struct Otherwise {
-    Word word = Word::kError;
+  struct WithoutRules {
+    VerdictKind kind = VerdictKind::kError;
     std::optional<Times> times{};
   };
-  std::optional<Otherwise> otherwise{};
+  std::optional<WithoutRules> without_rules{};
   std::string
       trace{};  // SHA-256 of the candidate's first trace: what was judged, whatever the file does next time
   // Where the code, and the plan before it, stood in the candidate's text (answer.h); nothing where no code was
@@ -127,7 +114,7 @@ struct Verdict {
   std::map<std::string, double> phases{};
   // Around "tracer", "compiler" and "replay" processes, where the candidate reached them: what stands, in
   // words.
-  std::map<std::string, std::string> walls{};
+  std::map<std::string, std::string> isolation{};
 };
 
 // "Mismatch: output 0 differs ..."; the reason alone, without the word, is `reason`.

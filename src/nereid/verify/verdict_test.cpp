@@ -9,7 +9,7 @@
 #include "nereid/base/file.h"
 #include "nereid/base/json.h"
 #include "nereid/verify/catalogue.h"
-#include "nereid/verify/telling.h"
+#include "nereid/verify/verdict_format.h"
 
 namespace nereid::verify {
 namespace {
@@ -18,7 +18,7 @@ using testing::HasSubstr;
 
 Verdict mismatch() {
   Verdict v;
-  v.word = Word::kMismatch;
+  v.kind = VerdictKind::kMismatch;
   v.evidence.push_back(
       {.rule = "values", .sentence = "Output 0 differs at [3, 4].", .file = "c.py", .line = 2});
   v.errors = Errors{.output = "0",
@@ -51,9 +51,9 @@ TEST(Verdict, JsonHoldsTheDesignsFields) {
 TEST(Verdict, ExitCodes) {
   Verdict v = mismatch();
   EXPECT_EQ(exit_code(v), 1);
-  v.word = Word::kVerified;
+  v.kind = VerdictKind::kVerified;
   EXPECT_EQ(exit_code(v), 0);
-  v.word = Word::kError;
+  v.kind = VerdictKind::kError;
   EXPECT_EQ(exit_code(v), 3);
   v.input_to_blame = true;
   EXPECT_EQ(exit_code(v), 2);
@@ -61,10 +61,10 @@ TEST(Verdict, ExitCodes) {
 }
 
 TEST(Verdict, WordsAreTheLadders) {
-  EXPECT_EQ(to_string(Word::kMalformed), "Malformed");
-  EXPECT_EQ(to_string(Word::kCompileFailed), "CompileFailed");
-  EXPECT_EQ(to_string(Word::kVerified), "Verified");
-  EXPECT_EQ(to_string(Word::kError), "Error");
+  EXPECT_EQ(to_string(VerdictKind::kMalformed), "Malformed");
+  EXPECT_EQ(to_string(VerdictKind::kCompileFailed), "CompileFailed");
+  EXPECT_EQ(to_string(VerdictKind::kVerified), "Verified");
+  EXPECT_EQ(to_string(VerdictKind::kError), "Error");
 }
 
 TEST(Verdict, ExcerptsMarkTheLine) {
@@ -74,7 +74,7 @@ TEST(Verdict, ExcerptsMarkTheLine) {
 }
 
 TEST(Telling, BeginsWithTheHeadlineAndShowsThePlace) {
-  const std::string text = tell(mismatch(), {.source_of = [](const std::string&) { return "one\ntwo\n"; }});
+  const std::string text = format_verdict(mismatch(), {.source_of = [](const std::string&) { return "one\ntwo\n"; }});
   EXPECT_TRUE(text.starts_with("Mismatch: Output 0 differs at [3, 4].\n")) << text;
   EXPECT_THAT(text, HasSubstr("c.py:2"));
   EXPECT_THAT(text, HasSubstr("2 | two"));
@@ -86,7 +86,7 @@ TEST(Telling, BeginsWithTheHeadlineAndShowsThePlace) {
 TEST(Telling, ExplainsEveryPieceOfEvidence) {
   Verdict v = mismatch();
   v.evidence.push_back({.rule = "race", .sentence = "Two programs write y.", .numbers = {{"program", 4}}});
-  const std::string text = tell(v, {.explain = true});
+  const std::string text = format_verdict(v, {.explain = true});
   EXPECT_THAT(text, HasSubstr(std::string(find_rule("values")->why)));
   EXPECT_THAT(text, HasSubstr(std::string(find_rule("race")->why)));
   EXPECT_THAT(text, HasSubstr("program = 4"));
@@ -101,7 +101,7 @@ TEST(Catalogue, IdsAreUniqueKebabCaseAndDocumented) {
     EXPECT_EQ(rule.id.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-"), std::string_view::npos)
         << rule.id;
     EXPECT_THAT(*page, HasSubstr("`" + std::string(rule.id) + "`"));
-    EXPECT_THAT(*page, HasSubstr(std::string(to_string(rule.word))));
+    EXPECT_THAT(*page, HasSubstr(std::string(to_string(rule.kind))));
   }
 }
 

@@ -85,7 +85,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   std::vector<Check> checks = driver_checks();
-  for (auto more : {aten_checks, walls_checks})
+  for (auto more : {aten_checks, isolation_checks})
     for (Check& check : more()) checks.push_back(std::move(check));
   int failed = 0;
   for (const Check& check : checks) {

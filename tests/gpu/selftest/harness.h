@@ -28,7 +28,7 @@ std::vector<Check> driver_checks();
 // libtorch's CUDA half, and the machine that a replay runs on.
 std::vector<Check> aten_checks();
 // The jail of the CUDA workers.
-std::vector<Check> walls_checks();
+std::vector<Check> isolation_checks();
 
 // EXPECT for a check: the error names what was expected.
 #define NEREID_EXPECT(condition, ...)                                                      \

@@ -17,7 +17,7 @@
 #include "nereid/replay/cuda/cuda_role.h"
 #include "nereid/replay/worker/operators.h"
 #include "nereid/replay/host/worker_process.h"
-#include "nereid/sandbox/cuda_walls.h"
+#include "nereid/sandbox/cuda_isolation.h"
 
 namespace nereid::replay::cuda {
 namespace {
@@ -107,7 +107,7 @@ class Server {
     refill();
     return ok_status();
   }
-  const std::string& walls() const { return walls_; }
+  const std::string& isolation() const { return isolation_; }
 
   Result<Json> handle(Message& request) {
     if (!request.document.contains("fork"))
@@ -126,29 +126,29 @@ class Server {
   Status find_jail() {
     const Deadline all = Deadline::after(112);  // the judge waits a little longer for this server
     if (!options_.jail) {
-      walls_ = "none: switched off";
+      isolation_ = "none: switched off";
       return start_first(all);
     }
     std::string before;
     for (const sandbox::CudaFit& fit : sandbox::cuda_fits()) {
       const Status started = start_in(fit, all);
       if (started.ok()) {
-        walls_ = sandbox::describe(jail_->walls()) + before;
+        isolation_ = sandbox::describe(jail_->isolation()) + before;
         return ok_status();
       }
       before += fmt::format(" ({}: {})", fit.name, started.error().message);
     }
     jail_.reset();
-    walls_ = "none" + before;
+    isolation_ = "none" + before;
     NEREID_TRY_STATUS(start_first(all));  // where there is no GPU, that is all there is to say
-    if (options_.accept_weak_walls) return ok_status();
+    if (options_.accept_weak_isolation) return ok_status();
     kept_.clear();
     return our_error("the GPU's driver lives in no jail with walls enough around a hostile trace:{}", before);
   }
   Status start_in(const sandbox::CudaFit& fit, Deadline all) {
     NEREID_TRY(sandbox::Jail jail, sandbox::Jail::prepare(sandbox::cuda_policy(fit)));
-    if (!jail.walls().enough() && !options_.accept_weak_walls)
-      return our_error("too few walls stand: {}", sandbox::describe(jail.walls()));
+    if (!jail.isolation().enough() && !options_.accept_weak_isolation)
+      return our_error("too few walls stand: {}", sandbox::describe(jail.isolation()));
     jail_.emplace(std::move(jail));
     return start_first(all);
   }
@@ -235,7 +235,7 @@ class Server {
 
   const CudaServerOptions options_;
   std::optional<sandbox::Jail> jail_;
-  std::string walls_;
+  std::string isolation_;
   std::vector<std::unique_ptr<Kept>> kept_;
 };
 
@@ -303,7 +303,7 @@ int run_cuda_server(int control, const CudaServerOptions& options) {
     (void)send_message(control, {{"error", started.error().message}});
     return 3;
   }
-  if (!send_message(control, {{"ready", true}, {"walls", server.walls()}}).ok()) return 0;
+  if (!send_message(control, {{"ready", true}, {"isolation", server.isolation()}}).ok()) return 0;
   while (true) {
     auto request = receive_message(control, Deadline::never());
     if (!request.ok()) return 0;

@@ -23,10 +23,10 @@ struct CudaServerOptions {
   int most = 6;                    // at a time
   double patience = 1;             // seconds that a process has to come to rest when its session is over
   bool jail = true;                // false: its processes run unjailed (for developers)
-  bool accept_weak_walls = false;  // run even where the driver can live only with too few
+  bool accept_weak_isolation = false;  // run even where the driver can live only with too few
 };
 
-// Returns when the control socket closes. The first message on it is {"ready": true, "walls": those that
+// Returns when the control socket closes. The first message on it is {"ready": true, "isolation": those that
 // stand around its processes}, or {"error"}: why there is no GPU.
 int run_cuda_server(int control, const CudaServerOptions& options);
 

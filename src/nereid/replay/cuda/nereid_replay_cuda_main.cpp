@@ -1,6 +1,6 @@
 // nereid-replay-cuda: the processes that run traces on a GPU.
 //
-//   nereid-replay-cuda --serve [--device N] [--sessions N] [--no-jail] [--accept-weak-walls]
+//   nereid-replay-cuda --serve [--device N] [--sessions N] [--no-jail] [--accept-weak-isolation]
 //
 // serves the judge on descriptor 3.
 
@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "nereid/replay/cuda/cuda_server.h"
-#include "nereid/sandbox/cuda_walls.h"
+#include "nereid/sandbox/cuda_isolation.h"
 
 int main(int argc, char** argv) {
   nereid::replay::cuda::CudaServerOptions options;
@@ -20,8 +20,8 @@ int main(int argc, char** argv) {
       serve = true;
     } else if (option == "--no-jail") {
       options.jail = false;
-    } else if (option == "--accept-weak-walls") {
-      options.accept_weak_walls = true;
+    } else if (option == "--accept-weak-isolation") {
+      options.accept_weak_isolation = true;
     } else if (option == "--device" && i + 1 < argc) {
       options.device = std::atoi(argv[++i]);
     } else if (option == "--sessions" && i + 1 < argc) {
@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
   if (!serve) {
     std::fprintf(stderr,
                  "usage: nereid-replay-cuda --serve [--device N] [--sessions N] [--no-jail] "
-                 "[--accept-weak-walls]\n");
+                 "[--accept-weak-isolation]\n");
     return 2;
   }
   nereid::sandbox::keep_no_caches();

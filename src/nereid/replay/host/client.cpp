@@ -87,15 +87,15 @@ class WorkerServer : public Server {
     return open_session(reference, candidate, options, make, *cpu_.memory, deadline);
   }
 
-  std::string walls(Device device) const override {
-    return device == Device::kCuda ? cuda_.walls() : cpu_.walls();
+  std::string isolation(Device device) const override {
+    return device == Device::kCuda ? cuda_.isolation() : cpu_.isolation();
   }
 
  private:
   struct Workers {
     Workers(std::string program, const ServerOptions& options, std::vector<std::string> more)
         : program(std::move(program)), jail(options.jail), more(std::move(more)) {
-      if (options.accept_weak_walls) this->more.emplace_back("--accept-weak-walls");
+      if (options.accept_weak_isolation) this->more.emplace_back("--accept-weak-isolation");
     }
 
     // One that died is started again.
@@ -107,9 +107,9 @@ class WorkerServer : public Server {
       return server;
     }
 
-    std::string walls() const {
+    std::string isolation() const {
       const std::lock_guard lock(mutex);
-      return server == nullptr ? "" : server->walls();
+      return server == nullptr ? "" : server->isolation();
     }
 
     const std::string program;

@@ -25,7 +25,7 @@ namespace nereid::replay {
 struct ServerOptions {
   std::string program = {};  // nereid-replay; empty: beside the running program
   bool jail = true;
-  bool accept_weak_walls = false;  // run even where the kernel lets too few walls stand
+  bool accept_weak_isolation = false;  // run even where the kernel lets too few walls stand
   // CPU: candidates of one author, who could tell each of them whatever it can learn. A worker then serves one
   // after the other, up to a limit, as the reference's does.
   bool one_author = false;
@@ -92,7 +92,7 @@ class Server {
 
   // Which walls stand around the workers of a device, in words (sandbox/policy.h's describe); empty while
   // none was asked for.
-  virtual std::string walls(Device device) const = 0;
+  virtual std::string isolation(Device device) const = 0;
 };
 
 }  // namespace nereid::replay

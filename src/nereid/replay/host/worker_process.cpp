@@ -140,7 +140,7 @@ Status ForkServer::wait_ready() {
   NEREID_TRY(const Message hello, receive_message(socket_.get(), Deadline::after(120)));
   if (hello.document.contains("error"))
     return our_error("the replay server: {}", hello.document["error"].dump());
-  walls_ = hello.document.value("walls", "");
+  isolation_ = hello.document.value("isolation", "");
   return ok_status();
 }
 

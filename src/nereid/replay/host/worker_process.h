@@ -74,7 +74,7 @@ class ForkServer : public std::enable_shared_from_this<ForkServer> {
   // It is dead, or no longer answers: another must be started.
   bool lost() const { return lost_; }
   // Which stand around its workers, in words.
-  const std::string& walls() const { return walls_; }
+  const std::string& isolation() const { return isolation_; }
   // `role`: "reference" or "candidate". Thread-safe.
   Result<std::shared_ptr<Worker>> fork(const char* role, int threads);
   // A worker of its own, or (`again`) one that serves one session after another, up to a limit.
@@ -97,7 +97,7 @@ class ForkServer : public std::enable_shared_from_this<ForkServer> {
   Fd socket_;
   const pid_t pid_;
   std::atomic<bool> lost_ = false;
-  std::string walls_;  // as it said when it was warm
+  std::string isolation_;  // as it said when it was warm
   std::mutex idle_mutex_;
   std::vector<Idle> idle_;
 };

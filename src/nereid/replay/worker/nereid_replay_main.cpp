@@ -1,6 +1,6 @@
 // nereid-replay: the process that runs traces.
 //
-//   nereid-replay --serve [--no-jail] [--accept-weak-walls]   serves the judge on descriptor 3
+//   nereid-replay --serve [--no-jail] [--accept-weak-isolation]   serves the judge on descriptor 3
 //   nereid-replay [--whole] --seed S (--trace FILE --dump DIR)...  replays on the CPU, for developers
 
 #include <ATen/Parallel.h>
@@ -26,8 +26,8 @@ int main(int argc, char** argv) {
       serve = true;
     else if (option == "--no-jail")
       options.jail = false;
-    else if (option == "--accept-weak-walls")
-      options.accept_weak_walls = true;
+    else if (option == "--accept-weak-isolation")
+      options.accept_weak_isolation = true;
     else if (option == "--whole")
       whole = true;
     else if (option == "--trace" && has_value)

@@ -100,15 +100,15 @@ int run_server(int control, const ServeOptions& options) {
       return 3;
     }
     jail.emplace(std::move(prepared).value());
-    if (!jail->walls().enough() && !options.accept_weak_walls) {
-      const auto walls = sandbox::describe(jail->walls());
+    if (!jail->isolation().enough() && !options.accept_weak_isolation) {
+      const auto isolation = sandbox::describe(jail->isolation());
       (void)send_message(
-          control, {{"error", "this kernel lets too few walls stand around a hostile trace: " + walls}});
+          control, {{"error", "this kernel lets too few walls stand around a hostile trace: " + isolation}});
       return 3;
     }
   }
-  const std::string walls = jail ? sandbox::describe(jail->walls()) : "none: switched off";
-  if (!send_message(control, {{"ready", true}, {"walls", walls}}).ok()) return 0;
+  const std::string isolation = jail ? sandbox::describe(jail->isolation()) : "none: switched off";
+  if (!send_message(control, {{"ready", true}, {"isolation", isolation}}).ok()) return 0;
   sandbox::Compaction compaction(sandbox::file_pieces_used_by(rehearse_here));  // while nobody asks
   while (true) {
     pollfd waiting{control, POLLIN, 0};

@@ -10,7 +10,7 @@ namespace nereid::replay {
 
 struct ServeOptions {
   bool jail = true;                // false: workers run unjailed (for developers)
-  bool accept_weak_walls = false;  // run even where Walls::enough() says no
+  bool accept_weak_isolation = false;  // run even where Isolation::enough() says no
 };
 // Returns when the control socket closes.
 int run_server(int control, const ServeOptions& options);

@@ -17,7 +17,7 @@ Json told_json(const PrefetchedRollouts& written, const std::vector<JudgedAnswer
     const DrawnAnswer& answer = written.answers[i];
     const JudgedAnswer& verdict = verdicts[i];
     list.push_back({{"prompt", answer.prompt},
-                    {"word", verdict.word},
+                    {"verdict", to_string(verdict.kind)},
                     {"rule", verdict.rule},
                     {"valid", verdict.judged.valid},
                     {"correct", verdict.judged.correct},
@@ -37,7 +37,10 @@ Result<ScoredRollout> read_told(const JsonField& field) {
     NEREID_TRY(const int64_t value, number.integer(0, INT64_MAX));
     *target = static_cast<size_t>(value);
   }
-  NEREID_TRY(told.word, field.text_at("word"));
+  NEREID_TRY(const std::string verdict, field.text_at("verdict"));
+  const auto kind = verify::verdict_kind_from_string(verdict);
+  if (!kind) return field.expected("a rollout with a verdict");
+  told.kind = *kind;
   NEREID_TRY(told.rule, field.text_at("rule"));
   NEREID_TRY(told.judged.valid, field.boolean_at("valid", false));
   NEREID_TRY(told.judged.correct, field.boolean_at("correct", false));
@@ -95,13 +98,13 @@ Result<StepRollouts> all_gather_rollouts(Ranks& ranks, const PrefetchedRollouts&
     const size_t prompt = all[i].prompt, begin = found.told.size();
     for (; i < all.size() && all[i].prompt == prompt; ++i) {
       ScoredRollout& told = all[i];
-      if (told.word == "Error") {
+      if (told.kind == verify::VerdictKind::kError) {
         ++found.unjudged;
         continue;
       }
-      ++found.figures.verdicts[told.word];
-      if (told.word == "Disallowed") ++found.figures.rules[told.rule];
-      if (told.word == "Verified") ++verified, log_speedups += std::log(told.judged.speedup);
+      ++found.figures.verdicts[std::string(to_string(told.kind))];
+      if (told.kind == verify::VerdictKind::kDisallowed) ++found.figures.rules[told.rule];
+      if (told.kind == verify::VerdictKind::kVerified) ++verified, log_speedups += std::log(told.judged.speedup);
       rewards += binary_reward(told.judged), cut += told.cut_off;
       found.tokens += static_cast<double>(told.length);
       found.told.push_back(std::move(told));
@@ -137,7 +140,7 @@ std::vector<RolloutRecord> records_of(const PrefetchedRollouts& written, const s
         .task = static_cast<int64_t>(written.tasks[answer.prompt]),
         .prompt = static_cast<int64_t>(answer.prompt),
         .sample = sample,
-        .verdict = verdict.word,
+        .verdict = std::string(to_string(verdict.kind)),
         .rule = verdict.rule,
         .reason = verdict.reason,
         .reward = binary_reward(verdict.judged),

@@ -14,7 +14,8 @@ namespace nereid::train {
 
 struct ScoredRollout {
   size_t prompt = 0;
-  std::string word{}, rule{};
+  verify::VerdictKind kind = verify::VerdictKind::kError;
+  std::string rule{};
   Judged judged{};
   size_t length = 0, plan_tokens = 0;  // tokens
   bool cut_off = false;

@@ -16,11 +16,13 @@
 #include "nereid/base/deadline.h"
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json_field.h"
-#include "nereid/sandbox/keeper.h"
+#include "nereid/sandbox/worker_pool.h"
 #include "nereid/sandbox/subprocess.h"
 
 namespace nereid::train {
 namespace {
+
+using verify::VerdictKind;
 
 constexpr double kPatience = 60;  // seconds without a verdict, beside what the replays of an answer may take
 constexpr double kSecondsToEnd = 5;
@@ -29,9 +31,17 @@ constexpr int kMostDeathsInARow = 10;            // without a verdict between th
 constexpr size_t kMostPhases = 100;  // of a verdict's seconds
 constexpr size_t kAhead = 2;  // answers that the program has for each that it judges at a time
 
-Status read_judged(std::string_view word, const JsonField& verdict, JudgedAnswer& answer) {
+Result<VerdictKind> verdict_kind_at(const JsonField& root) {
+  NEREID_TRY(const auto field, root.at("verdict"));
+  NEREID_TRY(const std::string name, field.text());
+  const auto kind = verify::verdict_kind_from_string(name);
+  if (!kind) return field.expected("a verdict");
+  return *kind;
+}
+
+Status read_judged(VerdictKind kind, const JsonField& verdict, JudgedAnswer& answer) {
   Judged& judged = answer.judged;
-  judged = judged_of(word, 0);
+  judged = judged_of(kind, 0);
   NEREID_TRY(const auto times, verdict.find("times"));
   if (!times || !times->json().is_object() || !times->json().contains("speedup")) return ok_status();
   NEREID_TRY(const auto field, times->at("speedup"));
@@ -45,7 +55,7 @@ Status read_judged(std::string_view word, const JsonField& verdict, JudgedAnswer
 }
 
 JudgedAnswer no_verdict(std::string reason) {
-  return {.word = "Error", .rule = "internal", .reason = std::move(reason)};
+  return {.kind = VerdictKind::kError, .rule = "internal", .reason = std::move(reason)};
 }
 
 // The end of what was appended to the log.
@@ -85,8 +95,7 @@ Result<std::pair<size_t, JudgedAnswer>> parse_judged(std::string_view line, cons
   const auto [end, failure] = std::from_chars(id.data(), id.data() + id.size(), index);
   if (failure != std::errc() || end != id.data() + id.size()) return id_field.expected("a number");
   JudgedAnswer answer;
-  NEREID_TRY(const auto word, root.at("verdict"));
-  NEREID_TRY(answer.word, word.text());
+  NEREID_TRY(answer.kind, verdict_kind_at(root));
   for (const auto& [name, target] :
        {std::pair{"rule", &answer.rule}, {"reason", &answer.reason}, {"trace", &answer.trace}}) {
     NEREID_TRY(const auto field, root.find(name));
@@ -105,13 +114,12 @@ Result<std::pair<size_t, JudgedAnswer>> parse_judged(std::string_view line, cons
       return ok_status();
     }));
   }
-  NEREID_TRY(const auto otherwise, root.find("otherwise"));
-  if (otherwise) {
-    NEREID_TRY(const auto unruled, otherwise->at("verdict"));
-    NEREID_TRY(const std::string word_without_rules, unruled.text());
-    NEREID_TRY_STATUS(read_judged(word_without_rules, *otherwise, answer));
+  NEREID_TRY(const auto without_rules, root.find("verdict_without_rules"));
+  if (without_rules) {
+    NEREID_TRY(const VerdictKind kind, verdict_kind_at(*without_rules));
+    NEREID_TRY_STATUS(read_judged(kind, *without_rules, answer));
   } else {
-    NEREID_TRY_STATUS(read_judged(answer.word, root, answer));
+    NEREID_TRY_STATUS(read_judged(answer.kind, root, answer));
   }
   return std::pair(index, std::move(answer));
 }
@@ -143,10 +151,10 @@ Result<std::unique_ptr<AnswerJudge>> AnswerJudge::start(const Installation& inst
     judge->words_.insert(judge->words_.end(), {"--timing-seconds", fmt::to_string(settings.timing_seconds), "--timing-width",
                                                      fmt::to_string(settings.timing_width)});
   }
-  if (settings.few_kinds) judge->words_.emplace_back("--few-kinds");
+  if (settings.fast_inputs) judge->words_.emplace_back("--fast-inputs");
   if (settings.seed != 0)
     judge->words_.insert(judge->words_.end(), {"--seed", fmt::to_string(settings.seed)});
-  if (!settings.rule_reward) judge->words_.emplace_back("--beyond-rules");
+  if (!settings.rule_reward) judge->words_.emplace_back("--ignore-rules");
   if (!settings.traces.empty()) judge->words_.insert(judge->words_.end(), {"--traces", settings.traces.string()});
   if (settings.compile_for > 0)
     judge->words_.insert(judge->words_.end(), {"--compile-for", fmt::to_string(settings.compile_for)});
@@ -351,7 +359,7 @@ void AnswerJudge::take_line(std::string_view line) {
   under_way_.erase(found);
   deaths_in_a_row_ = 0;
   if (!asked_.contains(number)) return;  // it was given up
-  if (parsed->second.word == "Error" && parsed->second.rule != "input" &&
+  if (parsed->second.kind == VerdictKind::kError && parsed->second.rule != "input" &&
       ++asked_.at(number).errors < kMostErrors)
     return waiting_.push_back(number);
   settle(number, std::move(parsed->second));

@@ -29,7 +29,7 @@ struct JudgeSettings {
   int64_t trials = 3;       // on the task's own inputs
   int64_t jobs = 0;         // answers judged at a time; 0: one a core
   int64_t gpu = -1;         // the one that the judge sees; -1: those that we see
-  bool few_kinds = false;   // of other inputs, those that find the most
+  bool fast_inputs = false;   // of other inputs, those that find the most
   uint64_t seed = 0;        // of everything random in it; 0: a fresh one
   // A clock: what it is given was Verified before, and is only timed. With `times` alone.
   bool time_only = false;
@@ -46,7 +46,7 @@ struct AnswerToJudge {
 };
 
 struct JudgedAnswer {
-  std::string word;                      // of the ladder; "Error": a fault of ours, no verdict and no reward
+  verify::VerdictKind kind = verify::VerdictKind::kError;  // kError: no verdict and no reward
   std::string rule{};                    // of the evidence
   std::string reason{};                  // a sentence
   std::string trace{};                   // its digest, where the answer has one

@@ -11,6 +11,7 @@ namespace nereid::train {
 namespace {
 
 using testing::HasSubstr;
+using verify::VerdictKind;
 
 // A program in `nereid`'s place. It writes down what it was given, and treats an answer by what is in it:
 // "kill" ends it, "ours" is an Error, "bad" a Mismatch, "no code" Malformed, the rest Verified. As a clock it
@@ -70,8 +71,8 @@ TEST_F(AnswerJudgeTest, AnIdleProgramEndsByItselfWhereItsWorkersAreKeptWarm) {
   for (const bool keeps : {false, true}) {
     keeps ? ::setenv("NEREID_KEEP_WARM", "9", 1) : ::unsetenv("NEREID_KEEP_WARM");
     const auto judge = start();
-    EXPECT_EQ(judge->wait(judge->hand_in({.task = "task", .answer = code("good = 1")})).value().word,
-              "Verified");
+    EXPECT_EQ(judge->wait(judge->hand_in({.task = "task", .answer = code("good = 1")})).value().kind,
+              VerdictKind::kVerified);
   }
   ::unsetenv("NEREID_KEEP_WARM");
   EXPECT_EQ(calls("started"), 2);
@@ -90,7 +91,7 @@ TEST_F(AnswerJudgeTest, EachProgramOfARunIsJudgedOnce) {
     EXPECT_EQ(round.judged(), step == 0 ? 3U : 0U);
     const auto verdicts = round.verdicts().value();
     ASSERT_EQ(verdicts.size(), 5U);
-    for (size_t i = 0; i < 5; ++i) EXPECT_EQ(verdicts[i].word, i % 2 == 0 ? "Verified" : "Mismatch");
+    for (size_t i = 0; i < 5; ++i) EXPECT_EQ(verdicts[i].kind, i % 2 == 0 ? VerdictKind::kVerified : VerdictKind::kMismatch);
     EXPECT_EQ(verdicts[0].reason, "because");
     EXPECT_EQ(verdicts[0].judged.speedup, 1);
   }
@@ -118,13 +119,13 @@ TEST_F(AnswerJudgeTest, WhatIsVerifiedIsTimedApart) {
     const auto verdicts = round.verdicts().value();
     EXPECT_EQ(verdicts[0].judged.speedup, 4);
     EXPECT_EQ(verdicts[0].reference_ms, 2);
-    EXPECT_EQ(verdicts[0].word, "Verified");
-    EXPECT_EQ(verdicts[1].word, "Mismatch");
-    EXPECT_EQ(verdicts[2].word, "Unsafe") << "what the GPU finds out counts";
+    EXPECT_EQ(verdicts[0].kind, VerdictKind::kVerified);
+    EXPECT_EQ(verdicts[1].kind, VerdictKind::kMismatch);
+    EXPECT_EQ(verdicts[2].kind, VerdictKind::kUnsafe) << "what the GPU finds out counts";
     EXPECT_FALSE(verdicts[2].judged.correct);
     EXPECT_EQ(verdicts[3].judged.speedup, 4);
     EXPECT_EQ(verdicts[4].judged.speedup, 4);
-    EXPECT_EQ(verdicts[5].word, "Malformed");
+    EXPECT_EQ(verdicts[5].kind, VerdictKind::kMalformed);
     EXPECT_EQ(round.timed(), step == 0 ? 3U : 0U);
     const ClockSeconds seconds = step == 0 ? ClockSeconds{0, 0, 9, 1.5, 0, 0, 9} : ClockSeconds{};
     EXPECT_EQ(round.clock_seconds(), seconds);
@@ -160,7 +161,7 @@ TEST_F(AnswerJudgeTest, AnAnswerThatKillsTheJudgeIsNoVerdictAndTheOthersHaveThei
   ScoringRound round(judging);
   for (size_t i = 0; i < 40; ++i) round.add(i, "task", code(i == 3 ? "kill" : fmt::format("good = {}", i)));
   const auto verdicts = round.verdicts().value();
-  for (size_t i = 0; i < 40; ++i) EXPECT_EQ(verdicts[i].word, i == 3 ? "Error" : "Verified") << i;
+  for (size_t i = 0; i < 40; ++i) EXPECT_EQ(verdicts[i].kind, i == 3 ? VerdictKind::kError : VerdictKind::kVerified) << i;
   EXPECT_FALSE(verdicts[3].judged.valid);
   EXPECT_EQ(judge->restarts(), 3);
 }
@@ -174,22 +175,22 @@ TEST_F(AnswerJudgeTest, WhatComesLongAfterTheOthersIsNoVerdict) {
   const Stopwatch watch;
   const auto verdicts = round.verdicts().value();
   EXPECT_LT(watch.seconds(), 0.9);
-  for (size_t i = 0; i < 20; ++i) EXPECT_EQ(verdicts[i].word, i % 16 == 3 ? "Error" : "Verified") << i;
+  for (size_t i = 0; i < 20; ++i) EXPECT_EQ(verdicts[i].kind, i % 16 == 3 ? VerdictKind::kError : VerdictKind::kVerified) << i;
   // It is asked about again; and where it is all that there is, it is waited for.
   ScoringRound again(judging);
   for (size_t i = 0; i < 20; ++i) again.add(i, "task", answer(i));
   EXPECT_EQ(again.judged(), 2U);
-  for (const auto& verdict : again.verdicts().value()) EXPECT_EQ(verdict.word, "Verified");
+  for (const auto& verdict : again.verdicts().value()) EXPECT_EQ(verdict.kind, VerdictKind::kVerified);
   // Of held-out tasks none is left out.
   ScoringRound held_out(judging, ScoringRound::Clock::kNone);
   for (size_t i = 0; i < 20; ++i) held_out.add(i, "another", answer(i));
-  for (const auto& verdict : held_out.verdicts().value()) EXPECT_EQ(verdict.word, "Verified");
+  for (const auto& verdict : held_out.verdicts().value()) EXPECT_EQ(verdict.kind, VerdictKind::kVerified);
   EXPECT_EQ(judge->restarts(), 0);
 }
 
 TEST_F(AnswerJudgeTest, AnErrorIsAskedAboutAgain) {
   const auto judge = start();
-  EXPECT_EQ(judge->wait(judge->hand_in({.task = "t", .answer = "ours"})).value().word, "Error");
+  EXPECT_EQ(judge->wait(judge->hand_in({.task = "t", .answer = "ours"})).value().kind, VerdictKind::kError);
   EXPECT_EQ(calls("ours"), 2);
 }
 
@@ -244,13 +245,13 @@ TEST(Judge, ReadsVerdicts) {
   EXPECT_EQ(disallowed.rule, "aten-compute");
   EXPECT_FALSE(disallowed.judged.valid);
   const auto cheat = read(R"({"id": "1", "verdict": "Disallowed", "rule": "no-launch",
-      "otherwise": {"verdict": "Verified", "times": {"speedup": 1.25}}})");
-  EXPECT_EQ(cheat.word, "Disallowed");
+      "verdict_without_rules": {"verdict": "Verified", "times": {"speedup": 1.25}}})");
+  EXPECT_EQ(cheat.kind, VerdictKind::kDisallowed);
   EXPECT_EQ(cheat.rule, "no-launch");
   EXPECT_TRUE(cheat.judged.valid && cheat.judged.correct);
   EXPECT_EQ(cheat.judged.speedup, 1.25);
   const auto bad_cheat =
-      read(R"({"id": "1", "verdict": "Disallowed", "otherwise": {"verdict": "Mismatch", "times": null}})");
+      read(R"({"id": "1", "verdict": "Disallowed", "verdict_without_rules": {"verdict": "Mismatch", "times": null}})");
   EXPECT_FALSE(bad_cheat.judged.correct);
   const auto mismatch = read(R"({"id": "1", "verdict": "Mismatch"})");
   EXPECT_TRUE(mismatch.judged.valid);

@@ -88,7 +88,7 @@ class RlLoop {
                            .rule_reward = rl().rule_reward,
                            .trials = rl().trials,
                            .jobs = rl().judge_jobs > 0 ? rl().judge_jobs : cores,
-                           .few_kinds = rl().few_kinds,
+                           .fast_inputs = rl().fast_inputs,
                            .timing_seconds = rl().timing_seconds};
     if (cuda && rl().judge_gpu >= 0)
       settings.gpu = rl().judge_gpu + ranks_->rank();
@@ -419,7 +419,7 @@ class RlLoop {
     std::vector<double> verified(shares.size()), judged(shares.size());
     for (size_t i = 0; i < verdicts.size(); ++i) {
       const size_t c = classes[answers[i].prompt];
-      verified[c] += verdicts[i].word == "Verified", judged[c] += verdicts[i].word != "Error";
+      verified[c] += verdicts[i].kind == verify::VerdictKind::kVerified, judged[c] += verdicts[i].kind != verify::VerdictKind::kError;
     }
     NEREID_TRY_STATUS(ranks_->sum(verified));
     NEREID_TRY_STATUS(ranks_->sum(judged));

@@ -86,7 +86,7 @@ Result<std::vector<JudgedAnswer>> ScoringRound::verdicts(bool interruptible) {
   timing_seconds_ = timing.seconds();
   if (remembers())
     for (const Asked& asked : asked_)
-      if (const auto& verdict = programs_.at(asked.key); verdict.word != "Error")
+      if (const auto& verdict = programs_.at(asked.key); verdict.kind != verify::VerdictKind::kError)
         judging_->known_.emplace(asked.key, verdict);
   asked_.clear();
   std::vector<JudgedAnswer> found;

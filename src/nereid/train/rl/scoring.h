@@ -72,7 +72,7 @@ class ScoringRound {
   Scoring* judging_;
   AnswerJudge* clock_;
   double straggler_timeout_s_;
-  std::map<std::string, JudgedAnswer> programs_;  // by key; empty words are still to come
+  std::map<std::string, JudgedAnswer> programs_;  // by key; VerdictKind::kError until its verdict is there
   std::vector<Asked> asked_;                      // in the order in which they were handed in
   std::vector<std::string> keys_;                 // by index
   size_t judged_ = 0, timed_ = 0;

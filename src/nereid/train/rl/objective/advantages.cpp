@@ -24,10 +24,11 @@ std::vector<double> advantages(std::span<const double> rewards, Baseline baselin
   return found;
 }
 
-Judged judged_of(std::string_view word, double speedup) {
+Judged judged_of(verify::VerdictKind kind, double speedup) {
+  using Kind = verify::VerdictKind;
   Judged judged;
-  judged.correct = word == "Verified";
-  judged.valid = word != "Malformed" && word != "Untraceable" && word != "Disallowed" && word != "Error";
+  judged.correct = kind == Kind::kVerified;
+  judged.valid = kind != Kind::kMalformed && kind != Kind::kUntraceable && kind != Kind::kDisallowed && kind != Kind::kError;
   judged.speedup = !judged.correct ? 0 : speedup > 0 ? speedup : 1;
   return judged;
 }

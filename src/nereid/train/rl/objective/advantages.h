@@ -2,8 +2,9 @@
 #pragma once
 
 #include <span>
-#include <string_view>
 #include <vector>
+
+#include "nereid/verify/verdict_kind.h"
 
 namespace nereid::train {
 
@@ -24,8 +25,8 @@ struct Judged {
   double speedup = 0;    // t_ref / t, above 0 where it is correct
 };
 
-// Of a verdict's word and, where it was timed, its speed-up (0: it was not; then as fast as the reference).
-Judged judged_of(std::string_view word, double speedup);
+// speedup: 0 where the candidate was not timed; it then counts as fast as the reference.
+Judged judged_of(verify::VerdictKind kind, double speedup);
 
 // AutoTriton: rule times execution, 0 or 1.
 double binary_reward(const Judged& judged);

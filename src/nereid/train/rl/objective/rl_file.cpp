@@ -59,7 +59,7 @@ void read_rl(TomlTable& root, RlSettings& rl) {
   table->integer("judge_gpu", rl.judge_gpu, 0, 1023);
   table->integer("judge_jobs", rl.judge_jobs, 1, 1024);
   table->integer("trials", rl.trials, 1, 100);
-  table->boolean("few_kinds", rl.few_kinds);
+  table->boolean("fast_inputs", rl.fast_inputs);
   table->choice<RlSettings::Times>(
       "times", rl.times, {{"together", RlSettings::Times::kTogether}, {"apart", RlSettings::Times::kApart}});
   table->real("timing_seconds", rl.timing_seconds, {.lowest = 0.001, .highest = 60});

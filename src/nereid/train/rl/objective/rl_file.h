@@ -41,7 +41,7 @@ struct RlSettings {
   // GPU.
   int64_t judge_jobs = 0;
   int64_t trials = 3;      // of each answer on the task's own inputs
-  bool few_kinds = false;  // of other inputs, those that find the most
+  bool fast_inputs = false;  // of other inputs, those that find the most
   // How answers come to their times, where the objective asks for them and there is a GPU. Together: one
   // judge, on the GPU, has both verdict and time. Apart: a CPU's replays have the verdict, while the engine
   // writes; what is Verified is timed afterwards, while the engine and the trainer stand still.

@@ -98,11 +98,11 @@ TEST(RlFile, ReadsHowAnswersAreTimed) {
   EXPECT_EQ(parse_rl_file(kRlFile, "r.toml")->rl.times, RlSettings::Times::kTogether);
   std::string text(kRlFile);
   text.replace(text.find("samples = 4"), 11,
-               "times = \"apart\"\ntiming_seconds = 0.03\nfew_kinds = true\nstraggler_timeout_s = 4\nsequences = 512\ncode_temperature = 0\nmin_p = 0.1");
+               "times = \"apart\"\ntiming_seconds = 0.03\nfast_inputs = true\nstraggler_timeout_s = 4\nsequences = 512\ncode_temperature = 0\nmin_p = 0.1");
   const RlSettings rl = parse_rl_file(text, "r.toml").value().rl;
   EXPECT_EQ(rl.times, RlSettings::Times::kApart);
   EXPECT_EQ(rl.timing_seconds, 0.03);
-  EXPECT_TRUE(rl.few_kinds);
+  EXPECT_TRUE(rl.fast_inputs);
   EXPECT_EQ(rl.straggler_timeout_s, 4);
   EXPECT_EQ(rl.sequences, 512);
   EXPECT_EQ(rl.code_temperature, 0);

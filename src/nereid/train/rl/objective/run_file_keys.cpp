@@ -92,7 +92,6 @@ constexpr Description kDescriptions[] = {
     {"rl.judge_gpu", "index", "GPU of rank 0's judge, rank r uses r more; -1: the rank's own"},
     {"rl.judge_jobs", "answers", "judged at the same time by each rank; 0: from the number of cores"},
     {"rl.trials", "trials", "comparisons of each answer on the task's own inputs"},
-    {"rl.few_kinds", "", "fewer input distributions"},
     {"rl.fast_inputs", "", "fewer input distributions"},
     {"rl.times", "", "one judge verifies and times, or CPU verdicts first and timing apart"},
     {"rl.timing_seconds", "seconds", "sampling time of an answer's speed-up"},

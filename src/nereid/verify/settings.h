@@ -1,27 +1,17 @@
-// From a pair to a verdict: trace the reference, trace the candidate, read the rules off the traces, replay.
-//
-// A rung that fails ends the climb with its word. A fault that is not the candidate's (a lost worker, a full
-// disk) is tried again once and then told as an Error.
+// Settings of a verification run, and of one pair of it.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
-#include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 
 #include "nereid/base/deadline.h"
-#include "nereid/base/result.h"
-#include "nereid/replay/host/client.h"
-#include "nereid/tracer/tracer.h"
-#include "nereid/verify/facts.h"
+#include "nereid/replay/report.h"
 #include "nereid/verify/pair.h"
 #include "nereid/verify/rules.h"
-#include "nereid/verify/verdict.h"
 
 namespace nereid::verify {
 
@@ -58,10 +48,10 @@ struct Settings {
   double verdict_limit = 0;     // seconds for all replays of the candidate; 0: kVerdictPhases times time_limit
   bool shrink = false;
   // Verdict::otherwise is told, too. What would harm whoever replays it is still not replayed.
-  bool beyond_rules = false;
+  bool ignore_rules = false;
   // Of other inputs those that find the most; of tasks that take more than 256 MiB of memory one alone, and one draw
   // of their own.
-  bool few_kinds = false;
+  bool fast_inputs = false;
   int threads = 0;         // of one replay; 0: one for small tasks, else all cores
   replay::Tolerance tolerance{};
   Deadline deadline = Deadline::never();  // of the pair at hand
@@ -74,50 +64,7 @@ struct Settings {
   double whole_limit() const { return verdict_limit > 0 ? verdict_limit : kVerdictPhases * time_limit; }
 };
 
-// The machine code that a CUDA replay launches.
-struct CompiledKernels {
-  std::map<std::string, std::string> kernels{};  // by trace::Kernel::hash, for replay::SessionOptions
-  std::map<std::string, std::string> refused{};  // likewise: why there is none
-};
-
-// The outside of the ladder. All of it is called from several threads.
-struct Equipment {
-  std::function<Result<tracer::TraceAnswer>(const tracer::TraceRequest&, Deadline)> trace;
-  std::function<Result<std::unique_ptr<replay::Session>>(
-      const trace::Trace& reference, const trace::Trace& candidate, const replay::SessionOptions&, Deadline)>
-      replay;
-  // What the rules need to know of a trace; an Error where a kernel cannot be read.
-  std::function<Result<TraceFacts>(const trace::Trace&)> facts;
-  // Every kernel of the trace, for the present GPU or that of Settings::compile_for.
-  std::function<Result<CompiledKernels>(const trace::Trace&, Deadline)> compile{};
-  // Whether Triton's own compiler takes a kernel's text, asked where we cannot read it: then the fault is
-  // ours.
-  std::function<Result<bool>(const trace::Kernel&)> triton_reads{};
-  // Which walls stand around each kind of process that a candidate reaches: see Verdict::walls.
-  std::function<std::map<std::string, std::string>(replay::Device)> walls{};
-};
-
-// The run's settings with those that the pair sets in place of them.
+// The run's settings, replaced by those that the pair sets itself.
 Settings settings_for(const Settings& run, const Pair& pair);
-
-struct JudgeState;
-
-class Judge {
- public:
-  Judge(Equipment equipment, Settings settings);
-  ~Judge();
-
-  // Thread-safe. References are traced once for each source. A verdict that came of an interrupt is an Error
-  // that says so.
-  Verdict judge(const Pair& pair);
-
-  const Settings& settings() const;
-
- private:
-  void judge_into(const Pair& pair, Verdict& verdict);
-  void climb(const Pair& pair, Verdict& verdict);
-
-  std::unique_ptr<JudgeState> state_;
-};
 
 }  // namespace nereid::verify

@@ -7,7 +7,7 @@
 // the strictest on, and the first in which a context comes up and computes is taken; the judge is told which
 // walls stand.
 //
-// `gpu_selftest KERNELS walls` shows what a driver asks for, and which of these it bears.
+// `gpu_selftest KERNELS isolation` shows what a driver asks for, and which of these it bears.
 #pragma once
 
 #include <span>

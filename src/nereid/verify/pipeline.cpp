@@ -1,4 +1,4 @@
-#include "nereid/verify/ladder.h"
+#include "nereid/verify/pipeline.h"
 
 #include <fmt/format.h>
 
@@ -29,14 +29,14 @@ constexpr Goal kShrunk{.bytes = 256e6, .flops = 2e9};
 
 // Ends a climb: a word with its evidence, or a fault.
 struct Ended {
-  Word word;
+  VerdictKind kind;
   Evidence evidence;
   bool input_to_blame = false;
 };
 
 Ended fault(const Error& error) {
   const bool input = error.blame == Blame::kInput;
-  return {Word::kError, {.rule = input ? "input" : "internal", .sentence = error.message}, input};
+  return {VerdictKind::kError, {.rule = input ? "input" : "internal", .sentence = error.message}, input};
 }
 
 bool reads_data(const tracer::Untraceable& u) {
@@ -58,11 +58,11 @@ Ended refusal(const tracer::TraceAnswer& answer) {
   if (const auto* malformed = std::get_if<tracer::Malformed>(&answer)) {
     const bool missing =
         malformed->message.starts_with("no class") || malformed->message.starts_with("no function");
-    return {Word::kMalformed,
+    return {VerdictKind::kMalformed,
             {.rule = missing ? "no-model-class" : "syntax", .sentence = malformed->message + "."}};
   }
   if (const auto* u = std::get_if<tracer::Untraceable>(&answer))
-    return {Word::kUntraceable,
+    return {VerdictKind::kUntraceable,
             {.rule = reads_data(*u)             ? "reads-data"
                      : u->type == "Untraceable" ? "not-traceable"
                                                 : "python-error",
@@ -71,7 +71,7 @@ Ended refusal(const tracer::TraceAnswer& answer) {
              .line = u->line,
              .source = u->code}};
   if (const auto* failed = std::get_if<tracer::CompileFailed>(&answer))
-    return {Word::kCompileFailed,
+    return {VerdictKind::kCompileFailed,
             {.rule = "triton-front-end",
              .sentence =
                  fmt::format("Triton refuses kernel {}: {}", failed->kernel, failed->message.substr(0, 2000)),
@@ -81,15 +81,15 @@ Ended refusal(const tracer::TraceAnswer& answer) {
              .source = failed->code}};
   if (const auto* late = std::get_if<tracer::TimedOut>(&answer))
     return {
-        Word::kTimedOut,
+        VerdictKind::kTimedOut,
         {.rule = "time-limit", .sentence = fmt::format("Tracing took longer than {:g} s.", late->seconds)}};
   if (const auto* forged = std::get_if<tracer::Forged>(&answer)) {
     std::string why = forged->message.substr(0, 600);
     why.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(why.front())));
-    return {Word::kDisallowed, {.rule = "forged-trace", .sentence = why + "."}};
+    return {VerdictKind::kDisallowed, {.rule = "forged-trace", .sentence = why + "."}};
   }
   const auto& killed = std::get<tracer::Killed>(answer);
-  return {Word::kUntraceable,
+  return {VerdictKind::kUntraceable,
           {.rule = "sandbox-limit", .sentence = fmt::format("Tracing was stopped: {}.", killed.limit)}};
 }
 
@@ -115,7 +115,7 @@ bool host_reads_integers(const trace::Trace& trace) {
 }  // namespace
 
 struct JudgeState {
-  Equipment equipment;
+  VerifierBackends backends;
   Settings settings;
   KeptTraces kept{settings.traces};
   References references{};
@@ -126,7 +126,7 @@ struct JudgeState {
                                     Deadline deadline = Deadline::never()) {
     // For a free place, a warm worker, and a child whose limit a loaded machine stretches.
     const Deadline patience = Deadline::after(2 * kMostStretch * request.seconds + kTracerStart);
-    return equipment.trace(request, Deadline::earlier(deadline, patience));
+    return backends.trace(request, Deadline::earlier(deadline, patience));
   }
 
   Result<std::shared_ptr<const Traced>> reference(const Pair& pair, uint64_t draw, const Sizes& sizes) {
@@ -154,7 +154,7 @@ struct JudgeState {
   Result<std::shared_ptr<const Traced>> facts_of_reference(trace::Trace trace) const {
     auto traced = std::make_shared<Traced>();
     traced->trace = std::move(trace);
-    NEREID_TRY(traced->facts, equipment.facts(traced->trace));
+    NEREID_TRY(traced->facts, backends.analyze(traced->trace));
     if (traced->facts.judged() < 0) return our_error("the reference's trace holds no forward");
     return std::shared_ptr<const Traced>(std::move(traced));
   }
@@ -163,11 +163,11 @@ struct JudgeState {
 namespace {
 
 // One pair's way up. Members are what a rung leaves for the next.
-class Climb {
+class VerificationRun {
  public:
   enum class Rules { kDecide, kIgnored };
 
-  Climb(JudgeState& state, const Pair& pair, Verdict& verdict, Rules rules)
+  VerificationRun(JudgeState& state, const Pair& pair, Verdict& verdict, Rules rules)
       : state_(state), pair_(pair), verdict_(verdict), settings_(settings_for(state.settings, pair)) {
     rules_.ignored = rules == Rules::kIgnored;
     if (settings_.protocol == Protocol::kKernelBench) {
@@ -181,7 +181,7 @@ class Climb {
   }
 
   void run() {
-    const auto done = climb();
+    const auto done = run_stages();
     if (!done.ok()) end(fault(done.error()));
     if (settings_.deadline.passed()) broken_off();
   }
@@ -189,7 +189,7 @@ class Climb {
  private:
   using Step = Result<bool>;  // true: go on; false: the verdict is there
 
-  Step climb() {
+  Step run_stages() {
     NEREID_TRY(bool on, source());
     if (on) {
       NEREID_TRY(on, sizes());
@@ -205,16 +205,16 @@ class Climb {
   // Whatever was cut short by the deadline looks like a fault, a slow candidate, or one that passed what was
   // left out. A word that was found in time stays.
   void broken_off() {
-    if (verdict_.word != Word::kError && verdict_.word != Word::kTimedOut && verdict_.word != Word::kVerified)
+    if (verdict_.kind != VerdictKind::kError && verdict_.kind != VerdictKind::kTimedOut && verdict_.kind != VerdictKind::kVerified)
       return;
     verdict_.input_to_blame = false;
     verdict_.evidence.clear();
-    end({Word::kError,
+    end({VerdictKind::kError,
          {.rule = "budget", .sentence = "The time given for a verdict was over before it was there."}});
   }
 
   bool end(Ended ended) {
-    verdict_.word = ended.word;
+    verdict_.kind = ended.kind;
     verdict_.input_to_blame = ended.input_to_blame;
     verdict_.evidence.push_back(std::move(ended.evidence));
     return false;
@@ -226,7 +226,7 @@ class Climb {
                                                             : read_either(pair_.candidate_text);
     if (const auto* none = std::get_if<NoCode>(&answer))
       return end(
-          {Word::kMalformed, {.rule = none->rule, .sentence = none->reason, .file = pair_.candidate_name}});
+          {VerdictKind::kMalformed, {.rule = none->rule, .sentence = none->reason, .file = pair_.candidate_name}});
     const auto& code = std::get<Code>(answer);
     source_ = code.source;
     verdict_.code = code.code, verdict_.plan = code.plan;
@@ -236,7 +236,7 @@ class Climb {
   // The processes of a run are for one device, and a CPU's beside it.
   Step device() {
     if (settings_.device == state_.settings.device || settings_.device == replay::Device::kCpu) return true;
-    return end({Word::kError,
+    return end({VerdictKind::kError,
                 {.rule = "no-gpu", .sentence = "The pair asks for a GPU, and this run judges on the CPU alone."},
                 true});
   }
@@ -259,7 +259,7 @@ class Climb {
     };
     const auto found = find_smaller_sizes(module_constants(pair_.reference_source), probe, kShrunk);
     if (!found.ok() && found.error().blame == Blame::kInput)
-      return end({Word::kError, {.rule = "shrink", .sentence = found.error().message}, true});
+      return end({VerdictKind::kError, {.rule = "shrink", .sentence = found.error().message}, true});
     if (!found.ok()) return found.error();
     verdict_.coverage.shrunk = *found;
     for (const auto& s : *found) sizes_[s.constant] = s.to;
@@ -296,10 +296,10 @@ class Climb {
 
   // What goes wrong here is told to whoever times it.
   void compile_ahead() {
-    if (settings_.compile_for == 0 || settings_.device != replay::Device::kCpu || !state_.equipment.compile) return;
+    if (settings_.compile_for == 0 || settings_.device != replay::Device::kCpu || !state_.backends.compile) return;
     const Stopwatch compiling;
     for (const Traced* traced : {reference_.get(), static_cast<const Traced*>(&candidate_)})
-      (void)state_.equipment.compile(traced->trace, settings_.within_patience(300));
+      (void)state_.backends.compile(traced->trace, settings_.within_patience(300));
     spend("compile", compiling);
   }
 
@@ -334,14 +334,14 @@ class Climb {
       if (trace == nullptr) return end(refusal(answer));
       candidate_.trace = std::move(*trace);
     }
-    NEREID_TRY(candidate_.facts, state_.equipment.facts(candidate_.trace));
+    NEREID_TRY(candidate_.facts, state_.backends.analyze(candidate_.trace));
     if (candidate_.facts.judged() < 0)
-      return end({Word::kUntraceable, {.rule = "not-traceable", .sentence = "The trace holds no forward."}});
+      return end({VerdictKind::kUntraceable, {.rule = "not-traceable", .sentence = "The trace holds no forward."}});
     if (number == 0 && sizes_.empty() && pair_.traced) pair_.traced(candidate_.facts);
     if (number > 0) return true;
     verdict_.trace = kept ? pair_.trace : sha256_hex(canonical_bytes(candidate_.trace));
     if (pair_.trace.empty() || pair_.trace == verdict_.trace) return true;
-    return end({Word::kDisallowed,
+    return end({VerdictKind::kDisallowed,
                 {.rule = "another-trace",
                  .sentence = fmt::format(
                      "The trace has the digest {:.12}..., the one that was judged before {:.12}...",
@@ -362,7 +362,7 @@ class Climb {
       verdict_.remarks = rules_.remarks;
     }
     if (rules_.broken.empty()) return kernels_are_readable();
-    verdict_.word = Word::kDisallowed;
+    verdict_.kind = VerdictKind::kDisallowed;
     verdict_.evidence = rules_.broken;
     return false;
   }
@@ -373,11 +373,11 @@ class Climb {
       if (facts.unreadable.empty()) continue;
       const auto& kernel = candidate_.trace.kernels[k];
       bool malformed = facts.malformed;
-      if (malformed && state_.equipment.triton_reads) {
-        const auto taken = state_.equipment.triton_reads(kernel);
+      if (malformed && state_.backends.triton_reads) {
+        const auto taken = state_.backends.triton_reads(kernel);
         malformed = taken.ok() && !*taken;
       }
-      return end({malformed ? Word::kCompileFailed : Word::kError,
+      return end({malformed ? VerdictKind::kCompileFailed : VerdictKind::kError,
                   {.rule = malformed ? "malformed-ttir" : "unsupported",
                    .sentence = fmt::format("Kernel {} cannot be run: {}.", kernel.name, facts.unreadable),
                    .kernel = kernel.name,
@@ -394,20 +394,20 @@ class Climb {
       const Verdict before = verdict_;
       const Settings asked = settings_;
       settings_.device = replay::Device::kCpu, settings_.time = false;
-      settings_.trials = 1, settings_.few_kinds = true;  // for the sanitizer; values are judged on the GPU
+      settings_.trials = 1, settings_.fast_inputs = true;  // for the sanitizer; values are judged on the GPU
       const Stopwatch watch;
       const auto on_cpu = replays_on_device(number);
       const double spent = watch.seconds();
       settings_ = asked;
       if (interrupted() || settings_.deadline.passed()) return on_cpu;
-      if (on_cpu.ok() && verdict_.word != Word::kError && !*on_cpu) return false;
-      if (!on_cpu.ok() || verdict_.word == Word::kError) verdict_ = before;
+      if (on_cpu.ok() && verdict_.kind != VerdictKind::kError && !*on_cpu) return false;
+      if (!on_cpu.ok() || verdict_.kind == VerdictKind::kError) verdict_ = before;
       verdict_.phases = before.phases;
       verdict_.phases["cpu"] += spent;
     }
     if (settings_.device == replay::Device::kCpu && flops_of(reference_->facts) > kMostFlopsOnCpu)
       return end(
-          {Word::kError,
+          {VerdictKind::kError,
            {.rule = "too-big",
             .sentence = fmt::format(
                 "The task computes {:.3g} GFLOP a call, a replay on a CPU at most {:.3g}: judge it on a "
@@ -416,7 +416,7 @@ class Climb {
     return replays_on_device(number);
   }
 
-  static double flops_of(const TraceFacts& facts) {
+  static double flops_of(const TraceAnalysis& facts) {
     double flops = 0;
     for (const auto& step : facts.phases.at(static_cast<size_t>(facts.judged())).steps) flops += step.flops;
     return flops;
@@ -424,7 +424,7 @@ class Climb {
 
   bool small_enough_for_a_cpu() const {
     constexpr double kBytes = 256e6, kFlops = 2e9;
-    for (const TraceFacts* facts : {&reference_->facts, &candidate_.facts}) {
+    for (const TraceAnalysis* facts : {&reference_->facts, &candidate_.facts}) {
       double bytes = 0;
       for (const auto& storage : facts->trace->storages) bytes += static_cast<double>(storage.bytes);
       if (bytes > kBytes || flops_of(*facts) > kFlops) return false;
@@ -449,7 +449,7 @@ class Climb {
   }
 
   bool time_is_impossible() const {
-    return verdict_.word == Word::kError && verdict_.evidence.back().rule == "below-roofline";
+    return verdict_.kind == VerdictKind::kError && verdict_.evidence.back().rule == "below-roofline";
   }
 
   Step replay_once(int number) {
@@ -460,31 +460,31 @@ class Climb {
     if (!compiled) return false;
     spend("compile", compiling);
     const Stopwatch opening;
-    auto session = state_.equipment.replay(reference_->trace, candidate_.trace, options,
+    auto session = state_.backends.replay(reference_->trace, candidate_.trace, options,
                                            settings_.within_patience());
     if (!session.ok() && session.error().blame == Blame::kInput)
       return end(
-          {Word::kError,
+          {VerdictKind::kError,
            {.rule = "too-big",
             .sentence = session.error().message + " (--shrink traces both files with smaller sizes.)"}});
     if (!session.ok()) return session.error();
     verdict_.coverage.device = settings_.device == replay::Device::kCuda ? "cuda" : "cpu";
-    if (state_.equipment.walls) verdict_.walls = state_.equipment.walls(settings_.device);
+    if (state_.backends.isolation) verdict_.isolation = state_.backends.isolation(settings_.device);
     verdict_.coverage.memory_bytes = (*session)->facts().peak_bytes;
     const double waited = (*session)->facts().seconds_waited;
     verdict_.phases["wait"] += waited;
     spend("open", opening, waited);
     note_parameters((*session)->facts());
-    verdict_.word = Word::kVerified;
+    verdict_.kind = VerdictKind::kVerified;
     LimitedSession limited(**session, work_);
     Trials trials(limited, reference_->facts, candidate_.facts, rules_, settings_, verdict_);
     const Status done = tried_and_timed(trials, number);
     if (settings_.device == replay::Device::kCuda) verdict_.phases["gpu"] += (*session)->facts().gpu.held;
     if (!done.ok() && done.error().blame == Blame::kInput)
-      return end({Word::kError, {.rule = "reference", .sentence = done.error().message}, true});
+      return end({VerdictKind::kError, {.rule = "reference", .sentence = done.error().message}, true});
     if (!done.ok()) return done.error();
-    if (verdict_.word == Word::kTimedOut && work_.exceeded) tell_verdict_limit();
-    return verdict_.word == Word::kVerified;
+    if (verdict_.kind == VerdictKind::kTimedOut && work_.exceeded) tell_verdict_limit();
+    return verdict_.kind == VerdictKind::kVerified;
   }
 
   void tell_verdict_limit() {
@@ -499,7 +499,7 @@ class Climb {
     const Stopwatch trying;
     if (!settings_.time_only) NEREID_TRY_STATUS(trials.run(number));
     spend("trials", trying);
-    if (!settings_.time || number > 0 || verdict_.word != Word::kVerified) return ok_status();
+    if (!settings_.time || number > 0 || verdict_.kind != VerdictKind::kVerified) return ok_status();
     const Stopwatch timing;
     NEREID_TRY_STATUS(time(trials));
     spend("time", timing);
@@ -520,18 +520,18 @@ class Climb {
   // Machine code for both sides, where a GPU is to run them. A configuration that the compiler or the GPU
   // refuses is passed over, as Triton's autotuner does; a launch without any other cannot be.
   Step compile(std::map<std::string, std::string>& kernels) {
-    if (settings_.device != replay::Device::kCuda || !state_.equipment.compile) return true;
+    if (settings_.device != replay::Device::kCuda || !state_.backends.compile) return true;
     CompiledKernels own;
     for (const trace::Trace* trace :
          std::initializer_list<const trace::Trace*>{&reference_->trace, &candidate_.trace}) {
-      NEREID_TRY(own, state_.equipment.compile(*trace, settings_.within_patience(300)));
+      NEREID_TRY(own, state_.backends.compile(*trace, settings_.within_patience(300)));
       kernels.insert(own.kernels.begin(), own.kernels.end());
     }
     for (const auto& phase : candidate_.trace.phases)
       for (const auto& step : phase.steps)
         if (const auto* launch = std::get_if<trace::Launch>(&step))
           if (const trace::Kernel* kernel = none_runs(*launch, kernels))
-            return end({Word::kCompileFailed,
+            return end({VerdictKind::kCompileFailed,
                         {.rule = "gpu-compiler",
                          .sentence = fmt::format("Kernel {} has no machine code for this GPU: {}.",
                                                  kernel->name, own.refused[kernel->hash].substr(0, 2000)),
@@ -588,40 +588,8 @@ class Climb {
 
 }  // namespace
 
-std::string_view to_string(Protocol protocol) {
-  return protocol == Protocol::kKernelBench ? "kernelbench" : "nereid";
-}
-
-std::optional<Protocol> protocol_from_string(std::string_view name) {
-  for (const auto protocol : {Protocol::kNereid, Protocol::kKernelBench})
-    if (name == to_string(protocol)) return protocol;
-  return std::nullopt;
-}
-
-Settings settings_for(const Settings& run, const Pair& pair) {
-  const PairSettings& own = pair.settings;
-  Settings settings = run;
-  if (const auto policy = policy_from_string(own.policy)) settings.policy = *policy;
-  if (const auto protocol = protocol_from_string(own.protocol)) settings.protocol = *protocol;
-  if (own.device == "cpu") settings.device = replay::Device::kCpu, settings.time = settings.time_only = false;
-  if (own.device == "cuda") settings.device = replay::Device::kCuda;
-  if (own.trials) settings.trials = static_cast<int>(*own.trials);
-  settings.seed = own.seed.value_or(run.seed);
-  settings.time_limit = own.time_limit.value_or(run.time_limit);
-  settings.verdict_limit = own.verdict_limit.value_or(run.verdict_limit);
-  if (own.rtol) settings.tolerance.rtol = own.rtol;
-  if (own.atol) settings.tolerance.atol = own.atol;
-  settings.tolerance.allow_tf32 = own.allow_tf32.value_or(run.tolerance.allow_tf32);
-  settings.few_kinds = own.few_kinds.value_or(run.few_kinds);
-  settings.shrink = own.shrink.value_or(run.shrink);
-  settings.beyond_rules = own.beyond_rules.value_or(run.beyond_rules);
-  settings.forbid.insert(pair.forbid.begin(), pair.forbid.end());
-  settings.deadline = pair.deadline.owned_by(LimitOwner::kCaller);
-  return settings;
-}
-
-Judge::Judge(Equipment equipment, Settings settings)
-    : state_(std::make_unique<JudgeState>(std::move(equipment), settings)) {}
+Judge::Judge(VerifierBackends backends, Settings settings)
+    : state_(std::make_unique<JudgeState>(std::move(backends), settings)) {}
 Judge::~Judge() = default;
 
 const Settings& Judge::settings() const { return state_->settings; }
@@ -638,19 +606,19 @@ Verdict Judge::judge(const Pair& pair) {
 void Judge::judge_into(const Pair& pair, Verdict& verdict) {
   // What is thrown here was caused by one candidate and must not end the others' verdicts.
   try {
-    climb(pair, verdict);
+    run_stages(pair, verdict);
   } catch (const std::exception& thrown) {
-    verdict.word = Word::kError;
+    verdict.kind = VerdictKind::kError;
     verdict.evidence = {{.rule = "internal", .sentence = fmt::format("Unexpected: {}.", thrown.what())}};
   }
 }
 
-void Judge::climb(const Pair& pair, Verdict& verdict) {
-  Climb(*state_, pair, verdict, Climb::Rules::kDecide).run();
-  if (settings_for(state_->settings, pair).beyond_rules && verdict.word == Word::kDisallowed) {
+void Judge::run_stages(const Pair& pair, Verdict& verdict) {
+  VerificationRun(*state_, pair, verdict, VerificationRun::Rules::kDecide).run();
+  if (settings_for(state_->settings, pair).ignore_rules && verdict.kind == VerdictKind::kDisallowed) {
     Verdict other;
-    Climb(*state_, pair, other, Climb::Rules::kIgnored).run();
-    verdict.otherwise = Verdict::Otherwise{.word = other.word, .times = std::move(other.times)};
+    VerificationRun(*state_, pair, other, VerificationRun::Rules::kIgnored).run();
+    verdict.without_rules = Verdict::WithoutRules{.kind = other.kind, .times = std::move(other.times)};
   }
 }
 

@@ -35,7 +35,7 @@ struct WrittenRange {
   std::string place{};
 };
 
-struct StepFacts {
+struct StepAnalysis {
   std::string name{};  // "aten::mm", or the kernel's name
   std::string key{};  // equal for two steps that do the same: the name, and of a launch the kernel's hash and
                       // the grid
@@ -58,7 +58,7 @@ struct StepFacts {
   std::vector<WrittenRange> ranges{};
   // Of a launch: what its configurations' hooks, heuristics and grid functions call before it. Each is a step
   // of its own in all but its number.
-  std::vector<StepFacts> before{};
+  std::vector<StepAnalysis> before{};
   // Numbers that it is given by the host and that may be part of what it writes: a launch's scalars and its
   // kernel's constants, a fill's value. `slot` is the same for the same argument of the same kernel or
   // operator.
@@ -73,21 +73,21 @@ struct StepFacts {
   double most_bytes = 0;  // that such a launch can reach
 };
 
-struct PhaseFacts {
+struct PhaseAnalysis {
   trace::PhaseKind kind{};
   int call = 0;
-  std::vector<StepFacts> steps{};
+  std::vector<StepAnalysis> steps{};
 };
 
 // The steps of a phase in the order in which they run, those before launches among them.
 struct OrderedStep {
-  const StepFacts* facts = nullptr;
-  int step = 0;         // in PhaseFacts::steps
-  bool before = false;  // one of StepFacts::before
+  const StepAnalysis* facts = nullptr;
+  int step = 0;         // in PhaseAnalysis::steps
+  bool before = false;  // one of StepAnalysis::before
 };
-std::vector<OrderedStep> in_order(const PhaseFacts& phase);
+std::vector<OrderedStep> in_order(const PhaseAnalysis& phase);
 
-struct KernelFacts {
+struct KernelAnalysis {
   bool int_to_ptr = false;
   std::vector<std::string> assembly{};
   bool branches_on_float_data = false;
@@ -98,10 +98,10 @@ struct KernelFacts {
   std::string foreign_function{};  // a function of a library that the executor does not know
 };
 
-struct TraceFacts {
+struct TraceAnalysis {
   const trace::Trace* trace = nullptr;
-  std::vector<PhaseFacts> phases{};    // one for each of the trace's
-  std::vector<KernelFacts> kernels{};  // one for each of the trace's
+  std::vector<PhaseAnalysis> phases{};    // one for each of the trace's
+  std::vector<KernelAnalysis> kernels{};  // one for each of the trace's
   std::vector<bool> floating{};        // of each storage: something looks at it as floating-point data
 
   int judged() const;  // index of the last forward's phase; -1 where there is none

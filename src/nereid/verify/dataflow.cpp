@@ -1,4 +1,4 @@
-#include "nereid/verify/flow.h"
+#include "nereid/verify/dataflow.h"
 
 #include <algorithm>
 #include <functional>
@@ -16,7 +16,7 @@ using trace::StorageId;
 // Visits every step in order with the origins of all storages before it.
 class Walk {
  public:
-  explicit Walk(const TraceFacts& facts) : facts_(facts), origins_(facts.trace->storages.size()) {
+  explicit Walk(const TraceAnalysis& facts) : facts_(facts), origins_(facts.trace->storages.size()) {
     for (size_t s = 0; s < origins_.size(); ++s) {
       const auto role = facts.trace->storages[s].role;
       if (role == trace::Role::kParameter || role == trace::Role::kBuffer) origins_[s] = kState;
@@ -50,7 +50,7 @@ class Walk {
   const std::vector<uint32_t>& origins() const { return origins_; }
 
  private:
-  uint32_t read_by(const StepFacts& step) const {
+  uint32_t read_by(const StepAnalysis& step) const {
     uint32_t in = 0;
     for (const StorageId s : step.reads) {
       const auto at = static_cast<size_t>(s);
@@ -60,7 +60,7 @@ class Walk {
     }
     return in;
   }
-  static uint32_t made_by(const StepFacts& step, uint32_t in, bool now) {
+  static uint32_t made_by(const StepAnalysis& step, uint32_t in, bool now) {
     uint32_t out = in;
     if (step.work != Work::kFree || step.over_integers != Work::kFree) out |= kComputed;
     if (now && step.work == Work::kTriton) {
@@ -73,11 +73,11 @@ class Walk {
   }
 
   static constexpr uint32_t kAnyInputs = kInputs0 | kInputs1 | kInputs2;
-  const TraceFacts& facts_;
+  const TraceAnalysis& facts_;
   std::vector<uint32_t> origins_;
 };
 
-std::vector<StorageId> output_storages(const TraceFacts& facts, size_t phase) {
+std::vector<StorageId> output_storages(const TraceAnalysis& facts, size_t phase) {
   std::vector<StorageId> found;
   for (const auto v : trace::tensors_in(facts.trace->phases[phase].output))
     found.push_back(facts.trace->values[static_cast<size_t>(v)].storage);
@@ -85,7 +85,7 @@ std::vector<StorageId> output_storages(const TraceFacts& facts, size_t phase) {
 }
 
 // Steps from which something reaches the storages as they are at the end.
-std::vector<bool> reaching(const std::vector<FlowStep>& steps, const std::vector<StorageId>& ends,
+std::vector<bool> reaching(const std::vector<DataflowStep>& steps, const std::vector<StorageId>& ends,
                            size_t storages) {
   std::vector<bool> needed(storages), reaches(steps.size());
   for (const StorageId s : ends) needed[static_cast<size_t>(s)] = true;
@@ -102,7 +102,7 @@ std::vector<bool> reaching(const std::vector<FlowStep>& steps, const std::vector
 }
 
 // The same through data alone: not through indices, addresses and masks.
-std::vector<bool> reaching_as_data(const std::vector<FlowStep>& steps, const std::vector<StorageId>& ends,
+std::vector<bool> reaching_as_data(const std::vector<DataflowStep>& steps, const std::vector<StorageId>& ends,
                                    size_t storages) {
   std::vector<bool> needed(storages), reaches(steps.size());
   for (const StorageId s : ends) needed[static_cast<size_t>(s)] = true;
@@ -126,12 +126,12 @@ std::vector<bool> reaching_as_data(const std::vector<FlowStep>& steps, const std
 // What work over integers is: bookkeeping, or the work itself.
 class Integers {
  public:
-  Integers(const TraceFacts& facts, size_t judged, Flow& flow, const std::vector<uint32_t>& before)
+  Integers(const TraceAnalysis& facts, size_t judged, Dataflow& flow, const std::vector<uint32_t>& before)
       : facts_(facts), judged_(judged), flow_(flow), before_(before) {}
 
   void judge() {
-    const bool any = std::ranges::any_of(flow_.steps, [](const FlowStep& s) {
-      return s.facts->over_integers != Work::kFree || s.facts->cast != StepFacts::Cast::kNone;
+    const bool any = std::ranges::any_of(flow_.steps, [](const DataflowStep& s) {
+      return s.facts->over_integers != Work::kFree || s.facts->cast != StepAnalysis::Cast::kNone;
     });
     if (!any) return;
     const auto outputs = output_storages(facts_, judged_);
@@ -152,11 +152,11 @@ class Integers {
  private:
   // A cast to integers and back truncates; a cast to integers whose result is data rounds. What a launch has
   // made may be cast to the output's type.
-  static void cast(FlowStep& step) {
+  static void cast(DataflowStep& step) {
     const auto kind = step.facts->cast;
-    const bool rounds = kind == StepFacts::Cast::kFromFloat && step.as_data &&
+    const bool rounds = kind == StepAnalysis::Cast::kFromFloat && step.as_data &&
                         (step.origins & kLaunchNow) == 0 && (step.origins & kFloats) != 0;
-    const bool rounded = kind == StepFacts::Cast::kToFloat && (step.origins & kFloats) != 0;
+    const bool rounded = kind == StepAnalysis::Cast::kToFloat && (step.origins & kFloats) != 0;
     if (rounds || rounded) step.work = Work::kPointwise;
   }
 
@@ -193,21 +193,21 @@ class Integers {
     }
   }
 
-  const TraceFacts& facts_;
+  const TraceAnalysis& facts_;
   const size_t judged_;
-  Flow& flow_;
+  Dataflow& flow_;
   const std::vector<uint32_t>& before_;  // origins of storages when the judged call began
 };
 
 // Which bytes of older storages the judged call has surely overwritten.
 class Overwritten {
  public:
-  explicit Overwritten(const TraceFacts& facts) : facts_(facts), of_(facts.trace->storages.size()) {
+  explicit Overwritten(const TraceAnalysis& facts) : facts_(facts), of_(facts.trace->storages.size()) {
     pinned_ = std::ranges::any_of(facts.trace->storages, &trace::Storage::pinned);
   }
 
   // A step of an earlier call: what it leaves, if it comes from that call's inputs.
-  void left_by_earlier(const StepFacts& step, bool from_inputs) {
+  void left_by_earlier(const StepAnalysis& step, bool from_inputs) {
     if (!from_inputs) return;
     for (const auto& range : step.ranges) of_[static_cast<size_t>(range.storage)].earlier.insert(range.place);
     if (step.ranges.empty())
@@ -215,7 +215,7 @@ class Overwritten {
   }
   void made_by_constructor(StorageId s) { of_[static_cast<size_t>(s)].constructed = true; }
 
-  void written_now(const StepFacts& step) {
+  void written_now(const StepAnalysis& step) {
     for (const auto& range : step.ranges) {
       auto& of = of_[static_cast<size_t>(range.storage)];
       if (range.coverage == WrittenRange::Coverage::kAll) cover(of.covered, range.first, range.last);
@@ -275,14 +275,14 @@ class Overwritten {
     covered = std::move(joined);
   }
 
-  const TraceFacts& facts_;
+  const TraceAnalysis& facts_;
   std::vector<Storage> of_;
   bool pinned_ = false;
 };
 
 }  // namespace
 
-std::vector<OrderedStep> in_order(const PhaseFacts& phase) {
+std::vector<OrderedStep> in_order(const PhaseAnalysis& phase) {
   std::vector<OrderedStep> steps;
   for (size_t i = 0; i < phase.steps.size(); ++i) {
     for (const auto& before : phase.steps[i].before) steps.push_back({&before, static_cast<int>(i), true});
@@ -291,14 +291,14 @@ std::vector<OrderedStep> in_order(const PhaseFacts& phase) {
   return steps;
 }
 
-int TraceFacts::judged() const {
+int TraceAnalysis::judged() const {
   for (int p = static_cast<int>(phases.size()) - 1; p >= 0; --p)
     if (phases[static_cast<size_t>(p)].kind == PhaseKind::kForward) return p;
   return -1;
 }
 
-bool TraceFacts::blind_to_values() const {
-  if (std::ranges::any_of(kernels, &KernelFacts::moves_by_data)) return false;
+bool TraceAnalysis::blind_to_values() const {
+  if (std::ranges::any_of(kernels, &KernelAnalysis::moves_by_data)) return false;
   const auto phase = static_cast<size_t>(judged());
   const auto& steps = trace->phases.at(phase).steps;
   for (size_t i = 0; i < steps.size(); ++i) {
@@ -311,8 +311,8 @@ bool TraceFacts::blind_to_values() const {
   return true;
 }
 
-Flow follow(const TraceFacts& facts) {
-  Flow flow;
+Dataflow trace_dataflow(const TraceAnalysis& facts) {
+  Dataflow flow;
   const auto& trace = *facts.trace;
   const size_t storages = trace.storages.size();
   flow.made_before.resize(storages);
@@ -387,7 +387,7 @@ Flow follow(const TraceFacts& facts) {
   return flow;
 }
 
-std::vector<uint32_t> origins_of_call(const TraceFacts& facts, int call) {
+std::vector<uint32_t> origins_of_call(const TraceAnalysis& facts, int call) {
   std::vector<uint32_t> found;
   Walk(facts).run([&](size_t p, const OrderedStep& step, uint32_t in, const std::vector<uint32_t>&) {
     const auto& phase = facts.phases[p];

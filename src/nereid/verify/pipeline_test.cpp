@@ -1,4 +1,4 @@
-#include "nereid/verify/ladder.h"
+#include "nereid/verify/pipeline.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include "nereid/base/file.h"
 #include "nereid/base/hash.h"
 #include "nereid/replay/known_reference.h"
-#include "nereid/verify/facts_for_tests.h"
+#include "nereid/verify/trace_analysis_for_tests.h"
 
 namespace nereid::verify {
 namespace {
@@ -95,9 +95,9 @@ class FakeSession : public replay::Session {
   replay::SessionFacts facts_;
 };
 
-class Ladder : public testing::Test {
+class PipelineTest : public testing::Test {
  protected:
-  Ladder() {
+  PipelineTest() {
     reference_.plain("aten::relu", Work::kPointwise);
     candidate_.plain("relu_kernel", Work::kTriton);
     reference_.facts(), candidate_.facts();
@@ -115,27 +115,27 @@ class Ladder : public testing::Test {
   }
 
   Verdict judge(Settings settings = {}, const std::string& source = "import torch\n") {
-    Judge judge(equipment(), settings);
+    Judge judge(backends(), settings);
     return judge.judge(pair(settings, source));
   }
 
-  Equipment equipment() {
-    Equipment equipment;
-    equipment.trace = [this](const tracer::TraceRequest& request, Deadline) { return trace(request); };
-    equipment.replay = [this](const trace::Trace&, const trace::Trace&, const replay::SessionOptions&,
+  VerifierBackends backends() {
+    VerifierBackends backends;
+    backends.trace = [this](const tracer::TraceRequest& request, Deadline) { return trace(request); };
+    backends.replay = [this](const trace::Trace&, const trace::Trace&, const replay::SessionOptions&,
                               Deadline) -> Result<std::unique_ptr<replay::Session>> {
       ++script_.sessions;
       if (script_.refuse && !(script_.refuse_once && script_.sessions > 1)) return *script_.refuse;
       return std::unique_ptr<replay::Session>(std::make_unique<FakeSession>(script_));
     };
-    equipment.facts = [this](const trace::Trace& trace) -> Result<TraceFacts> {
-      TraceFacts facts = (trace.class_name == "Model" ? reference_ : candidate_).facts();
+    backends.analyze = [this](const trace::Trace& trace) -> Result<TraceAnalysis> {
+      TraceAnalysis facts = (trace.class_name == "Model" ? reference_ : candidate_).facts();
       facts.trace = &trace;
       return facts;
     };
     if (triton_reads_)
-      equipment.triton_reads = [this](const trace::Kernel&) -> Result<bool> { return *triton_reads_; };
-    return equipment;
+      backends.triton_reads = [this](const trace::Kernel&) -> Result<bool> { return *triton_reads_; };
+    return backends;
   }
 
   static Pair pair(const Settings& settings, const std::string& source = "import torch\n") {
@@ -147,7 +147,7 @@ class Ladder : public testing::Test {
             .deadline = settings.deadline};
   }
 
-  FactsBuilder reference_, candidate_;
+  AnalysisBuilder reference_, candidate_;
   std::optional<tracer::TraceAnswer> reference_answer_, candidate_answer_;
   std::optional<Error> trace_error_;
   std::optional<bool> triton_reads_;
@@ -155,7 +155,7 @@ class Ladder : public testing::Test {
   std::map<std::string, int> traced_;
 };
 
-TEST_F(Ladder, WhatWasVerifiedBeforeIsTimedAlone) {
+TEST_F(PipelineTest, WhatWasVerifiedBeforeIsTimedAlone) {
   const Verdict before = judge({.seed = 5});
   ASSERT_EQ(before.trace.size(), 64U);
   script_ = Script{};
@@ -163,12 +163,12 @@ TEST_F(Ladder, WhatWasVerifiedBeforeIsTimedAlone) {
   script_.times.kinds = {{.kind = InputKind::kOwn, .reference_ms = 2, .candidate_ms = 1, .speedup = 2}};
   script_.times.counted = script_.times.kinds.front();
   const Settings settings{.seed = 5, .device = replay::Device::kCuda, .time = true, .timing_width = 0.04, .time_only = true};
-  Judge clock(equipment(), settings);
+  Judge clock(backends(), settings);
   Pair asked = pair(settings);
   asked.trace = before.trace;
   for (int time = 0; time < 2; ++time) {
     const Verdict v = clock.judge(asked);
-    EXPECT_EQ(v.word, Word::kVerified) << headline(v);
+    EXPECT_EQ(v.kind, VerdictKind::kVerified) << headline(v);
     EXPECT_EQ(v.times->speedup, 2);
     EXPECT_EQ(v.coverage.trials, 1);
   }
@@ -183,12 +183,12 @@ TEST_F(Ladder, WhatWasVerifiedBeforeIsTimedAlone) {
   candidate_.plain("another_kernel", Work::kTriton);
   candidate_.facts();
   const Verdict other = clock.judge(asked);
-  EXPECT_EQ(other.word, Word::kDisallowed);
+  EXPECT_EQ(other.kind, VerdictKind::kDisallowed);
   EXPECT_EQ(other.evidence.front().rule, "another-trace");
   EXPECT_EQ(script_.timed, 2);
 }
 
-TEST_F(Ladder, AClockTakesTheTraceThatWasJudged) {
+TEST_F(PipelineTest, AClockTakesTheTraceThatWasJudged) {
   for (auto* trace : {&reference_.trace(), &candidate_.trace()}) {  // so that it can be read again
     trace::Kernel kernel;
     kernel.name = "relu_kernel", kernel.ttir = "module {}";
@@ -204,7 +204,7 @@ TEST_F(Ladder, AClockTakesTheTraceThatWasJudged) {
     return std::distance(std::filesystem::directory_iterator(folder.path()), std::filesystem::directory_iterator());
   };
   const Verdict before = judge({.seed = 5, .traces = folder.path()});
-  ASSERT_EQ(before.word, Word::kVerified) << headline(before);
+  ASSERT_EQ(before.kind, VerdictKind::kVerified) << headline(before);
   EXPECT_EQ(kept(), 2);
   const auto file = folder.path() / (before.trace + ".trace");
   const std::string bytes = read_file(file).value();
@@ -214,13 +214,13 @@ TEST_F(Ladder, AClockTakesTheTraceThatWasJudged) {
   script_.times.kinds = {{.kind = InputKind::kOwn, .reference_ms = 2, .candidate_ms = 1, .speedup = 2}};
   script_.times.counted = script_.times.kinds.front();
   const Settings settings{.seed = 5, .device = replay::Device::kCuda, .time = true, .time_only = true, .traces = folder.path()};
-  Judge clock(equipment(), settings);
+  Judge clock(backends(), settings);
   Pair asked = pair(settings);
   asked.trace = before.trace;
   const auto timed = [&] {
     traced_.clear();
     const Verdict v = clock.judge(asked);
-    EXPECT_EQ(v.word, Word::kVerified) << headline(v);
+    EXPECT_EQ(v.kind, VerdictKind::kVerified) << headline(v);
     EXPECT_EQ(v.trace, before.trace);
     return traced_;
   };
@@ -236,37 +236,37 @@ TEST_F(Ladder, AClockTakesTheTraceThatWasJudged) {
   EXPECT_EQ(clock.judge(asked).evidence.front().rule, "another-trace");
   // What is not Verified leaves nothing but its reference's.
   script_.trial = [](const replay::Trial& t) { return Script::wrong(t); };
-  EXPECT_EQ(judge({.seed = 6, .traces = folder.path()}).word, Word::kMismatch);
+  EXPECT_EQ(judge({.seed = 6, .traces = folder.path()}).kind, VerdictKind::kMismatch);
   EXPECT_EQ(kept(), 1);
 }
 
-TEST_F(Ladder, WhatIsVerifiedOnACpuIsCompiledAhead) {
-  auto equipment = this->equipment();
+TEST_F(PipelineTest, WhatIsVerifiedOnACpuIsCompiledAhead) {
+  auto backends = this->backends();
   std::vector<std::string> compiled;
   bool lost = false;
-  equipment.compile = [&](const trace::Trace& trace, Deadline) -> Result<CompiledKernels> {
+  backends.compile = [&](const trace::Trace& trace, Deadline) -> Result<CompiledKernels> {
     compiled.push_back(trace.class_name);
     if (lost) return our_error("the compiler is lost");
     return CompiledKernels{};
   };
   const auto judged = [&](const Settings& settings) {
     compiled.clear();
-    return Judge(equipment, settings).judge(pair(settings));
+    return Judge(backends, settings).judge(pair(settings));
   };
-  EXPECT_EQ(judged({.compile_for = 90}).word, Word::kVerified);
+  EXPECT_EQ(judged({.compile_for = 90}).kind, VerdictKind::kVerified);
   EXPECT_THAT(compiled, ElementsAre("Model", "ModelNew"));
-  EXPECT_EQ(judged({}).word, Word::kVerified);
+  EXPECT_EQ(judged({}).kind, VerdictKind::kVerified);
   EXPECT_THAT(compiled, ElementsAre());
   lost = true;  // whoever times it will say so
-  EXPECT_EQ(judged({.compile_for = 90}).word, Word::kVerified);
+  EXPECT_EQ(judged({.compile_for = 90}).kind, VerdictKind::kVerified);
   script_.trial = [](const replay::Trial& t) { return Script::wrong(t); };
-  EXPECT_EQ(judged({.compile_for = 90}).word, Word::kMismatch);
+  EXPECT_EQ(judged({.compile_for = 90}).kind, VerdictKind::kMismatch);
   EXPECT_THAT(compiled, ElementsAre());
 }
 
-TEST_F(Ladder, AnHonestCandidateIsVerified) {
+TEST_F(PipelineTest, AnHonestCandidateIsVerified) {
   const auto v = judge({.trials = 3, .seed = 5});
-  EXPECT_EQ(v.word, Word::kVerified) << headline(v);
+  EXPECT_EQ(v.kind, VerdictKind::kVerified) << headline(v);
   EXPECT_EQ(v.coverage.trials, 15);
   EXPECT_EQ(v.coverage.inputs.size(), 13U);
   EXPECT_EQ(v.coverage.launches, 1);
@@ -281,11 +281,11 @@ TEST_F(Ladder, AnHonestCandidateIsVerified) {
   EXPECT_EQ(seeds.size(), script_.trials.size());
 }
 
-TEST_F(Ladder, FewKindsAreFewerWhereATaskIsLarge) {
+TEST_F(PipelineTest, FewKindsAreFewerWhereATaskIsLarge) {
   const auto kinds = [&](int64_t megabytes, bool few) {
     script_.trials.clear();
     script_.peak_bytes = megabytes << 20;
-    EXPECT_EQ(judge({.trials = 2, .seed = 5, .few_kinds = few}).word, Word::kVerified);
+    EXPECT_EQ(judge({.trials = 2, .seed = 5, .fast_inputs = few}).kind, VerdictKind::kVerified);
     std::vector<InputKind> found;
     for (const auto& trial : script_.trials) found.push_back(trial.kind);
     return found;
@@ -300,26 +300,26 @@ TEST_F(Ladder, FewKindsAreFewerWhereATaskIsLarge) {
   EXPECT_THAT(kinds(257, true), ElementsAre(InputKind::kOwn, InputKind::kHuge));
 }
 
-TEST_F(Ladder, TextThatTritonReadsAndWeDoNotIsOurFault) {
+TEST_F(PipelineTest, TextThatTritonReadsAndWeDoNotIsOurFault) {
   candidate_.kernel("k", {.unreadable = "TTIR line 7: expected '}'", .malformed = true});
-  EXPECT_EQ(judge().word, Word::kCompileFailed);
+  EXPECT_EQ(judge().kind, VerdictKind::kCompileFailed);
   triton_reads_ = false;
-  EXPECT_EQ(judge().word, Word::kCompileFailed);
+  EXPECT_EQ(judge().kind, VerdictKind::kCompileFailed);
   triton_reads_ = true;
-  EXPECT_EQ(judge().word, Word::kError);
+  EXPECT_EQ(judge().kind, VerdictKind::kError);
 }
 
-TEST_F(Ladder, WhatADeadlineCutShortIsNoVerdict) {
+TEST_F(PipelineTest, WhatADeadlineCutShortIsNoVerdict) {
   const auto v = judge({.deadline = Deadline::after(0)});
-  EXPECT_EQ(v.word, Word::kError);
+  EXPECT_EQ(v.kind, VerdictKind::kError);
   EXPECT_EQ(v.evidence.at(0).rule, "budget");
   EXPECT_EQ(script_.sessions, 1);  // nor is it tried again
   // What was found in time is one.
   candidate_answer_ = tracer::Malformed{"no class ModelNew in c.py"};
-  EXPECT_EQ(judge({.deadline = Deadline::after(0)}).word, Word::kMalformed);
+  EXPECT_EQ(judge({.deadline = Deadline::after(0)}).kind, VerdictKind::kMalformed);
 }
 
-TEST_F(Ladder, TheSameSeedAsksTheSameTrials) {
+TEST_F(PipelineTest, TheSameSeedAsksTheSameTrials) {
   judge({.seed = 5});
   const auto first = script_.trials;
   script_.trials.clear();
@@ -328,9 +328,9 @@ TEST_F(Ladder, TheSameSeedAsksTheSameTrials) {
   for (size_t i = 0; i < first.size(); ++i) EXPECT_EQ(first[i].seed, script_.trials[i].seed);
 }
 
-TEST_F(Ladder, TheFirstRungs) {
+TEST_F(PipelineTest, TheFirstRungs) {
   candidate_answer_ = tracer::Malformed{"no class ModelNew in c.py"};
-  EXPECT_EQ(judge().word, Word::kMalformed);
+  EXPECT_EQ(judge().kind, VerdictKind::kMalformed);
   EXPECT_EQ(judge().evidence[0].rule, "no-model-class");
   EXPECT_EQ(judge({}, "\xff").evidence[0].rule, "not-text");
 
@@ -339,7 +339,7 @@ TEST_F(Ladder, TheFirstRungs) {
   u.code = "raise";
   candidate_answer_ = u;
   auto v = judge();
-  EXPECT_EQ(v.word, Word::kUntraceable);
+  EXPECT_EQ(v.kind, VerdictKind::kUntraceable);
   EXPECT_EQ(v.evidence[0].rule, "python-error");
   EXPECT_EQ(v.evidence[0].line, 12);
   EXPECT_THAT(v.evidence[0].sentence, HasSubstr("forward raised ValueError: boom"));
@@ -347,81 +347,81 @@ TEST_F(Ladder, TheFirstRungs) {
   tracer::CompileFailed failed;
   failed.kernel = "k", failed.line = 3;
   candidate_answer_ = failed;
-  EXPECT_EQ(judge().word, Word::kCompileFailed);
+  EXPECT_EQ(judge().kind, VerdictKind::kCompileFailed);
   candidate_answer_ = tracer::TimedOut{30};
-  EXPECT_EQ(judge().word, Word::kTimedOut);
+  EXPECT_EQ(judge().kind, VerdictKind::kTimedOut);
   candidate_answer_ = tracer::Killed{"memory"};
   EXPECT_EQ(judge().evidence[0].rule, "sandbox-limit");
   EXPECT_EQ(script_.sessions, 0);
 }
 
-TEST_F(Ladder, AReferenceAtFaultIsNoVerdict) {
+TEST_F(PipelineTest, AReferenceAtFaultIsNoVerdict) {
   reference_answer_ = tracer::Malformed{"no function get_inputs in r.py"};
   const auto v = judge();
-  EXPECT_EQ(v.word, Word::kError);
+  EXPECT_EQ(v.kind, VerdictKind::kError);
   EXPECT_TRUE(v.input_to_blame);
   EXPECT_EQ(exit_code(v), 2);
 }
 
-TEST_F(Ladder, RulesComeBeforeReplays) {
-  candidate_ = FactsBuilder();
+TEST_F(PipelineTest, RulesComeBeforeReplays) {
+  candidate_ = AnalysisBuilder();
   candidate_.plain("aten::relu", Work::kPointwise);
   const auto v = judge();
-  EXPECT_EQ(v.word, Word::kDisallowed);
+  EXPECT_EQ(v.kind, VerdictKind::kDisallowed);
   EXPECT_EQ(v.evidence[0].rule, "no-launch");
   EXPECT_EQ(script_.sessions, 0);
 }
 
-TEST_F(Ladder, BeyondRulesAVerdictStaysAndSaysWhatElseItWouldBe) {
-  const Verdict honest = judge({.beyond_rules = true});
-  EXPECT_EQ(honest.word, Word::kVerified);
-  EXPECT_FALSE(honest.otherwise);
+TEST_F(PipelineTest, BeyondRulesAVerdictStaysAndSaysWhatElseItWouldBe) {
+  const Verdict honest = judge({.ignore_rules = true});
+  EXPECT_EQ(honest.kind, VerdictKind::kVerified);
+  EXPECT_FALSE(honest.without_rules);
   // A kernel without effect.
   script_.leave_out = [](const std::vector<int>&) -> Result<replay::MutationReport> {
     replay::MutationReport report;
     report.outputs_changed = {false};
     return report;
   };
-  EXPECT_FALSE(judge().otherwise);
-  const Verdict idle = judge({.beyond_rules = true});
-  EXPECT_EQ(idle.word, Word::kDisallowed);
-  ASSERT_TRUE(idle.otherwise);
-  EXPECT_EQ(idle.otherwise->word, Word::kVerified);
-  EXPECT_EQ(to_json(idle).at("otherwise").at("verdict"), "Verified");
+  EXPECT_FALSE(judge().without_rules);
+  const Verdict idle = judge({.ignore_rules = true});
+  EXPECT_EQ(idle.kind, VerdictKind::kDisallowed);
+  ASSERT_TRUE(idle.without_rules);
+  EXPECT_EQ(idle.without_rules->kind, VerdictKind::kVerified);
+  EXPECT_EQ(to_json(idle).at("verdict_without_rules").at("verdict"), "Verified");
   EXPECT_EQ(exit_code(idle), 1);
   // None at all; and then it is wrong, too.
-  candidate_ = FactsBuilder();
+  candidate_ = AnalysisBuilder();
   candidate_.plain("aten::relu", Work::kPointwise);
-  EXPECT_EQ(judge({.beyond_rules = true}).otherwise->word, Word::kVerified);
+  EXPECT_EQ(judge({.ignore_rules = true}).without_rules->kind, VerdictKind::kVerified);
   script_.trial = [](const replay::Trial& t) { return Script::wrong(t); };
-  const Verdict wrong = judge({.beyond_rules = true});
-  EXPECT_EQ(wrong.word, Word::kDisallowed);
+  const Verdict wrong = judge({.ignore_rules = true});
+  EXPECT_EQ(wrong.kind, VerdictKind::kDisallowed);
   EXPECT_EQ(wrong.evidence[0].rule, "no-launch");
   EXPECT_EQ(wrong.evidence.size(), judge().evidence.size());
-  EXPECT_EQ(wrong.otherwise->word, Word::kMismatch);
+  EXPECT_EQ(wrong.without_rules->kind, VerdictKind::kMismatch);
 }
 
-TEST_F(Ladder, BeyondRulesWrittenInputsAreLookedPast) {
+TEST_F(PipelineTest, BeyondRulesWrittenInputsAreLookedPast) {
   script_.trial = [](const replay::Trial& t) {
     auto report = Script::agreed(t);
     report.inputs_written = {"input 0"};
     return report;
   };
-  const Verdict v = judge({.beyond_rules = true});
-  EXPECT_EQ(v.word, Word::kDisallowed);
-  EXPECT_EQ(v.otherwise->word, Word::kVerified);
+  const Verdict v = judge({.ignore_rules = true});
+  EXPECT_EQ(v.kind, VerdictKind::kDisallowed);
+  EXPECT_EQ(v.without_rules->kind, VerdictKind::kVerified);
 }
 
-TEST_F(Ladder, BeyondRulesNothingHarmfulIsReplayed) {
+TEST_F(PipelineTest, BeyondRulesNothingHarmfulIsReplayed) {
   candidate_.kernel("relu_kernel", {.int_to_ptr = true});
-  const Verdict v = judge({.beyond_rules = true});
-  EXPECT_EQ(v.word, Word::kDisallowed);
+  const Verdict v = judge({.ignore_rules = true});
+  EXPECT_EQ(v.kind, VerdictKind::kDisallowed);
   EXPECT_EQ(v.evidence[0].rule, "int-to-ptr");
-  EXPECT_EQ(v.otherwise->word, Word::kDisallowed);
+  EXPECT_EQ(v.without_rules->kind, VerdictKind::kDisallowed);
   EXPECT_EQ(script_.sessions, 0);
 }
 
-TEST_F(Ladder, ALaunchThatChangesNothingComesBeforeAMismatch) {
+TEST_F(PipelineTest, ALaunchThatChangesNothingComesBeforeAMismatch) {
   script_.trial = [](const replay::Trial& t) { return Script::wrong(t); };
   script_.leave_out = [](const std::vector<int>&) -> Result<replay::MutationReport> {
     replay::MutationReport report;
@@ -431,7 +431,7 @@ TEST_F(Ladder, ALaunchThatChangesNothingComesBeforeAMismatch) {
   EXPECT_EQ(judge().evidence[0].rule, "launch-without-effect");
 }
 
-TEST_F(Ladder, UnsafeNamesWhatWasFound) {
+TEST_F(PipelineTest, UnsafeNamesWhatWasFound) {
   script_.trial = [](const replay::Trial& t) {
     auto report = Script::agreed(t);
     report.comparison.reset();
@@ -442,19 +442,19 @@ TEST_F(Ladder, UnsafeNamesWhatWasFound) {
     return report;
   };
   const auto v = judge();
-  EXPECT_EQ(v.word, Word::kUnsafe);
+  EXPECT_EQ(v.kind, VerdictKind::kUnsafe);
   EXPECT_EQ(v.evidence[0].rule, "race");
   EXPECT_EQ(v.evidence[0].line, 9);
   EXPECT_EQ(v.evidence[0].numbers.at("findings"), 40);
   EXPECT_EQ(script_.trials.size(), 1U);
 }
 
-TEST_F(Ladder, AMismatchOnOneKindOfInput) {
+TEST_F(PipelineTest, AMismatchOnOneKindOfInput) {
   script_.trial = [](const replay::Trial& t) {
     return t.kind == InputKind::kHuge ? Script::wrong(t) : Script::agreed(t);
   };
   const auto v = judge();
-  EXPECT_EQ(v.word, Word::kMismatch);
+  EXPECT_EQ(v.kind, VerdictKind::kMismatch);
   EXPECT_EQ(v.evidence[0].rule, "values");
   EXPECT_THAT(v.evidence[0].sentence,
               HasSubstr("wrong at 3 of 100 elements, most at [17]: expected 1.5, got 2"));
@@ -464,16 +464,16 @@ TEST_F(Ladder, AMismatchOnOneKindOfInput) {
   EXPECT_EQ(v.errors->position, std::vector<int64_t>{17});
 }
 
-TEST_F(Ladder, WhereANanDoesNotReachTheRestIsJudged) {
+TEST_F(PipelineTest, WhereANanDoesNotReachTheRestIsJudged) {
   script_.trial = [](const replay::Trial& t) {
     return t.kind == InputKind::kNans ? Script::wrong(t) : Script::agreed(t);
   };
   const auto v = judge();
-  EXPECT_EQ(v.word, Word::kMismatch);
+  EXPECT_EQ(v.kind, VerdictKind::kMismatch);
   EXPECT_EQ(v.errors->inputs, "nans");
 }
 
-TEST_F(Ladder, KindsThatDoNotApplyAreNotCounted) {
+TEST_F(PipelineTest, KindsThatDoNotApplyAreNotCounted) {
   script_.trial = [](const replay::Trial& t) {
     auto report = Script::agreed(t);
     if (t.kind == InputKind::kNans) report.applicable = false, report.comparison.reset();
@@ -482,11 +482,11 @@ TEST_F(Ladder, KindsThatDoNotApplyAreNotCounted) {
     return report;
   };
   const auto v = judge();
-  EXPECT_EQ(v.word, Word::kVerified);
+  EXPECT_EQ(v.kind, VerdictKind::kVerified);
   EXPECT_EQ(v.coverage.inputs.size(), 10U);
 }
 
-TEST_F(Ladder, FailuresOfTheCandidate) {
+TEST_F(PipelineTest, FailuresOfTheCandidate) {
   const auto fail = [&](replay::Failure::Kind kind, const std::string& message) {
     script_.trial = [=](const replay::Trial& t) {
       auto report = Script::agreed(t);
@@ -497,37 +497,37 @@ TEST_F(Ladder, FailuresOfTheCandidate) {
     };
     return judge();
   };
-  EXPECT_EQ(fail(replay::Failure::Kind::kTimedOut, "").word, Word::kTimedOut);
+  EXPECT_EQ(fail(replay::Failure::Kind::kTimedOut, "").kind, VerdictKind::kTimedOut);
   EXPECT_EQ(fail(replay::Failure::Kind::kRaised, "index out of range").evidence[0].rule, "aten-error");
   EXPECT_EQ(fail(replay::Failure::Kind::kCrashed, "signal 11").evidence[0].rule, "crash");
-  EXPECT_EQ(fail(replay::Failure::Kind::kRefused, "aten::from_file").word, Word::kDisallowed);
-  EXPECT_EQ(fail(replay::Failure::Kind::kUnsupported, "tt.foo").word, Word::kError);
+  EXPECT_EQ(fail(replay::Failure::Kind::kRefused, "aten::from_file").kind, VerdictKind::kDisallowed);
+  EXPECT_EQ(fail(replay::Failure::Kind::kUnsupported, "tt.foo").kind, VerdictKind::kError);
 }
 
-TEST_F(Ladder, WrittenInputsAreDisallowed) {
+TEST_F(PipelineTest, WrittenInputsAreDisallowed) {
   script_.trial = [](const replay::Trial& t) {
     auto report = Script::agreed(t);
     report.inputs_written = {"input 0"};
     return report;
   };
   const auto v = judge();
-  EXPECT_EQ(v.word, Word::kDisallowed);
+  EXPECT_EQ(v.kind, VerdictKind::kDisallowed);
   EXPECT_EQ(v.evidence[0].rule, "input-written");
 }
 
-TEST_F(Ladder, WrittenStateIsDisallowed) {
+TEST_F(PipelineTest, WrittenStateIsDisallowed) {
   script_.trial = [](const replay::Trial& t) {
     auto report = Script::agreed(t);
     report.state_written = {"fc.weight"};
     return report;
   };
   const auto v = judge();
-  EXPECT_EQ(v.word, Word::kDisallowed);
+  EXPECT_EQ(v.kind, VerdictKind::kDisallowed);
   EXPECT_EQ(v.evidence[0].rule, "state-written");
   EXPECT_THAT(v.evidence[0].sentence, HasSubstr("fc.weight"));
 }
 
-TEST_F(Ladder, StateIsPerturbedAsFarAsTheReferenceBearsIt) {
+TEST_F(PipelineTest, StateIsPerturbedAsFarAsTheReferenceBearsIt) {
   script_.facts.state = true;
   const auto gently = [&](auto&& spoil) {
     script_.trials.clear();
@@ -536,7 +536,7 @@ TEST_F(Ladder, StateIsPerturbedAsFarAsTheReferenceBearsIt) {
       if (!t.gentle) spoil(report);
       return report;
     };
-    EXPECT_EQ(judge().word, Word::kVerified);
+    EXPECT_EQ(judge().kind, VerdictKind::kVerified);
     return script_.trials.back().gentle;
   };
   EXPECT_FALSE(gently([](replay::TrialReport&) {}));
@@ -545,23 +545,23 @@ TEST_F(Ladder, StateIsPerturbedAsFarAsTheReferenceBearsIt) {
   EXPECT_TRUE(gently([](replay::TrialReport& r) { r.comparison->outputs[0].own_error = 0.5; }));
 }
 
-TEST_F(Ladder, AFaultIsTriedAgainAndThenTold) {
+TEST_F(PipelineTest, AFaultIsTriedAgainAndThenTold) {
   script_.refuse = our_error("the worker was lost");
   script_.refuse_once = true;
-  EXPECT_EQ(judge().word, Word::kVerified);
+  EXPECT_EQ(judge().kind, VerdictKind::kVerified);
   EXPECT_EQ(script_.sessions, 2);
   script_.refuse_once = false, script_.sessions = 0;
   const auto v = judge();
-  EXPECT_EQ(v.word, Word::kError);
+  EXPECT_EQ(v.kind, VerdictKind::kError);
   EXPECT_EQ(exit_code(v), 3);
   EXPECT_EQ(script_.sessions, 2);
 }
 
-TEST_F(Ladder, ATimeThatCannotBeIsMeasuredAgainAndThenAnError) {
+TEST_F(PipelineTest, ATimeThatCannotBeIsMeasuredAgainAndThenAnError) {
   const Settings timed{.device = replay::Device::kCuda, .time = true};
   script_.times.impossible = "1 us is less than the 2 us that H200 needs";
   const auto v = judge(timed);
-  EXPECT_EQ(v.word, Word::kError);
+  EXPECT_EQ(v.kind, VerdictKind::kError);
   EXPECT_EQ(v.evidence.back().rule, "below-roofline");
   EXPECT_THAT(v.evidence.back().sentence, HasSubstr("1 us is less than"));
   EXPECT_EQ(exit_code(v), 3);
@@ -570,24 +570,24 @@ TEST_F(Ladder, ATimeThatCannotBeIsMeasuredAgainAndThenAnError) {
   script_.times.impossible.clear();
   script_.times.counted.speedup = 2;
   const auto good = judge(timed);
-  EXPECT_EQ(good.word, Word::kVerified);
+  EXPECT_EQ(good.kind, VerdictKind::kVerified);
   EXPECT_EQ(good.times->speedup, 2);
   EXPECT_EQ(script_.timed, 3);
   EXPECT_FALSE(script_.requests.back().compare_once || script_.requests.back().reference);
 }
 
-TEST_F(Ladder, ATaskThatIsTooBigSaysSoOnce) {
+TEST_F(PipelineTest, ATaskThatIsTooBigSaysSoOnce) {
   script_.refuse = input_error("the task needs 81 GB, 24 GB are free");
   const auto v = judge();
-  EXPECT_EQ(v.word, Word::kError);
+  EXPECT_EQ(v.kind, VerdictKind::kError);
   EXPECT_EQ(v.evidence[0].rule, "too-big");
   EXPECT_THAT(v.evidence[0].sentence, HasSubstr("--shrink"));
   EXPECT_EQ(script_.sessions, 1);
 }
 
-TEST_F(Ladder, SmallTasksAreCheckedOnTheCpuBeforeAGpuJudges) {
+TEST_F(PipelineTest, SmallTasksAreCheckedOnTheCpuBeforeAGpuJudges) {
   auto v = judge({.device = replay::Device::kCuda});
-  EXPECT_EQ(v.word, Word::kVerified);
+  EXPECT_EQ(v.kind, VerdictKind::kVerified);
   EXPECT_EQ(script_.sessions, 2);
   EXPECT_EQ(v.coverage.device, "cuda");
   EXPECT_TRUE(v.coverage.sanitized);
@@ -599,8 +599,8 @@ TEST_F(Ladder, SmallTasksAreCheckedOnTheCpuBeforeAGpuJudges) {
   EXPECT_FALSE(v.coverage.sanitized);
 }
 
-TEST_F(Ladder, WhatACpuCannotComputeInTimeIsTooBig) {
-  reference_ = FactsBuilder();
+TEST_F(PipelineTest, WhatACpuCannotComputeInTimeIsTooBig) {
+  reference_ = AnalysisBuilder();
   for (int call = 0; call < 3; ++call) {
     const int in = reference_.forward(call), out = reference_.storage();
     reference_.step(
@@ -608,21 +608,21 @@ TEST_F(Ladder, WhatACpuCannotComputeInTimeIsTooBig) {
     reference_.returns({out});
   }
   const auto v = judge();
-  EXPECT_EQ(v.word, Word::kError);
+  EXPECT_EQ(v.kind, VerdictKind::kError);
   EXPECT_EQ(v.evidence[0].rule, "too-big");
-  EXPECT_EQ(judge({.device = replay::Device::kCuda}).word, Word::kVerified);
+  EXPECT_EQ(judge({.device = replay::Device::kCuda}).kind, VerdictKind::kVerified);
 }
 
-TEST_F(Ladder, IntegersThatTheHostReadsAreDrawnAgain) {
+TEST_F(PipelineTest, IntegersThatTheHostReadsAreDrawnAgain) {
   candidate_.trace().storages[0].pinned = true;
   const auto v = judge();
-  EXPECT_EQ(v.word, Word::kVerified);
+  EXPECT_EQ(v.kind, VerdictKind::kVerified);
   EXPECT_EQ(v.coverage.draws, 3);
   EXPECT_EQ(traced_["ModelNew"], 3);
   EXPECT_EQ(script_.sessions, 3);
 }
 
-TEST_F(Ladder, EveryConfigurationIsCompared) {
+TEST_F(PipelineTest, EveryConfigurationIsCompared) {
   auto& phase = candidate_.trace().phases.back();
   auto& launch = std::get<trace::Launch>(phase.steps[0]);
   launch.alternatives.resize(6);
@@ -631,20 +631,20 @@ TEST_F(Ladder, EveryConfigurationIsCompared) {
   launch.alternatives[5].grid = launch.alternatives[0].grid;
   launch.alternatives[2].config = "BLOCK=64";
   auto v = judge();
-  EXPECT_EQ(v.word, Word::kVerified);
+  EXPECT_EQ(v.kind, VerdictKind::kVerified);
   EXPECT_EQ(v.coverage.alternatives, 6);
   EXPECT_EQ(v.coverage.alternatives_run, 6);
   EXPECT_EQ(script_.alternatives.size(), 9U) << "three that differ, on three kinds of input";
   v = judge({.time_limit = 0});
-  EXPECT_EQ(v.word, Word::kTimedOut) << "what was not run is not verified";
+  EXPECT_EQ(v.kind, VerdictKind::kTimedOut) << "what was not run is not verified";
   EXPECT_EQ(v.evidence[0].rule, "configurations");
   script_.alternative = [](int index) { return index == 2 ? Script::wrong({}) : Script::agreed({}); };
   v = judge();
-  EXPECT_EQ(v.word, Word::kMismatch);
+  EXPECT_EQ(v.kind, VerdictKind::kMismatch);
   EXPECT_THAT(v.evidence[0].sentence, HasSubstr("BLOCK=64"));
 }
 
-TEST_F(Ladder, AConstantReferenceIsAWeakTask) {
+TEST_F(PipelineTest, AConstantReferenceIsAWeakTask) {
   script_.trial = [](const replay::Trial& t) {
     auto report = Script::agreed(t);
     report.comparison->constant = true;
@@ -653,19 +653,19 @@ TEST_F(Ladder, AConstantReferenceIsAWeakTask) {
   EXPECT_THAT(judge().coverage.degenerate, HasSubstr("the same number everywhere"));
 }
 
-TEST_F(Ladder, ReferencesAreTracedOnce) {
-  Equipment equipment;
-  equipment.trace = [this](const tracer::TraceRequest& request, Deadline) { return trace(request); };
-  equipment.replay = [this](const trace::Trace&, const trace::Trace&, const replay::SessionOptions&,
+TEST_F(PipelineTest, ReferencesAreTracedOnce) {
+  VerifierBackends backends;
+  backends.trace = [this](const tracer::TraceRequest& request, Deadline) { return trace(request); };
+  backends.replay = [this](const trace::Trace&, const trace::Trace&, const replay::SessionOptions&,
                             Deadline) -> Result<std::unique_ptr<replay::Session>> {
     return std::unique_ptr<replay::Session>(std::make_unique<FakeSession>(script_));
   };
-  equipment.facts = [this](const trace::Trace& trace) -> Result<TraceFacts> {
-    TraceFacts facts = (trace.class_name == "Model" ? reference_ : candidate_).facts();
+  backends.analyze = [this](const trace::Trace& trace) -> Result<TraceAnalysis> {
+    TraceAnalysis facts = (trace.class_name == "Model" ? reference_ : candidate_).facts();
     facts.trace = &trace;
     return facts;
   };
-  Judge judge(equipment, {});
+  Judge judge(backends, {});
   const Pair pair{.reference_name = "r",
                   .reference_source = "R",
                   .candidate_name = "c",
@@ -676,44 +676,44 @@ TEST_F(Ladder, ReferencesAreTracedOnce) {
   EXPECT_EQ(traced_["ModelNew"], 2);
 }
 
-TEST_F(Ladder, APairsOwnPolicyWins) {
-  candidate_ = FactsBuilder();
+TEST_F(PipelineTest, APairsOwnPolicyWins) {
+  candidate_ = AnalysisBuilder();
   for (int call = 0; call < 3; ++call) {
     const int in = candidate_.forward(call), mid = candidate_.storage(), out = candidate_.storage();
     candidate_.step({.name = "aten::mm", .work = Work::kHeavy, .reads = {in}, .writes = {mid}});
     candidate_.step({.name = "k", .reads = {mid}, .writes = {out}});
     candidate_.returns({out});
   }
-  EXPECT_EQ(judge({.policy = Policy::kMostly}).word, Word::kDisallowed);
-  EXPECT_EQ(judge({.policy = Policy::kHybrid}).word, Word::kVerified);
+  EXPECT_EQ(judge({.policy = Policy::kMostly}).kind, VerdictKind::kDisallowed);
+  EXPECT_EQ(judge({.policy = Policy::kHybrid}).kind, VerdictKind::kVerified);
 }
 
 // Each replay keeps its limit, and all together take too long.
-TEST_F(Ladder, OneLimitForTheWholeVerdict) {
+TEST_F(PipelineTest, OneLimitForTheWholeVerdict) {
   script_.trial = [](const replay::Trial& t) {
     auto report = Script::agreed(t);
     report.seconds_candidate = 4;
     return report;
   };
   const Verdict v = judge({.time_limit = 5, .verdict_limit = 10});
-  EXPECT_EQ(v.word, Word::kTimedOut);
+  EXPECT_EQ(v.kind, VerdictKind::kTimedOut);
   ASSERT_EQ(v.evidence.size(), 1U);
   EXPECT_EQ(v.evidence.front().rule, "verdict-limit");
   EXPECT_EQ(v.evidence.front().numbers.at("limit"), 10);
   EXPECT_LE(script_.trials.size(), 3U);
   script_.trials.clear();
-  EXPECT_EQ(judge({.time_limit = 5, .verdict_limit = 1000}).word, Word::kVerified);
+  EXPECT_EQ(judge({.time_limit = 5, .verdict_limit = 1000}).kind, VerdictKind::kVerified);
   // What it found wrong before is what it is.
   script_.trial = [](const replay::Trial& t) {
     auto report = Script::wrong(t);
     report.seconds_candidate = 1000;
     return report;
   };
-  EXPECT_EQ(judge({.time_limit = 5}).word, Word::kMismatch);
+  EXPECT_EQ(judge({.time_limit = 5}).kind, VerdictKind::kMismatch);
 }
 
 // An experiment of ours that ends the candidate's process says that the launch matters, and nothing more.
-TEST_F(Ladder, ALaunchWithoutWhichTheProcessEndsCondemnsNobody) {
+TEST_F(PipelineTest, ALaunchWithoutWhichTheProcessEndsCondemnsNobody) {
   for (const auto kind : {replay::Failure::Kind::kCrashed, replay::Failure::Kind::kTimedOut}) {
     script_ = Script{};
     int lost_in = 0;
@@ -729,14 +729,14 @@ TEST_F(Ladder, ALaunchWithoutWhichTheProcessEndsCondemnsNobody) {
       return report;
     };
     const Verdict v = judge();
-    EXPECT_EQ(v.word, Word::kVerified) << headline(v);
+    EXPECT_EQ(v.kind, VerdictKind::kVerified) << headline(v);
     EXPECT_EQ(script_.sessions, 2);
     EXPECT_EQ(v.coverage.left_out, 1);
   }
 }
 
-TEST_F(Ladder, APairsOwnSettingsTakeThePlaceOfTheRuns) {
-  Judge judge(equipment(), {.policy = Policy::kMostly, .trials = 3, .seed = 4});
+TEST_F(PipelineTest, APairsOwnSettingsTakeThePlaceOfTheRuns) {
+  Judge judge(backends(), {.policy = Policy::kMostly, .trials = 3, .seed = 4});
   Pair asked = pair({});
   asked.settings.policy = "strict", asked.settings.trials = 1, asked.settings.seed = 9;
   const Verdict own = judge.judge(asked), runs = judge.judge(pair({}));
@@ -747,38 +747,38 @@ TEST_F(Ladder, APairsOwnSettingsTakeThePlaceOfTheRuns) {
   EXPECT_EQ(own.coverage.trials + 2, runs.coverage.trials);
   asked.settings.device = "cuda";
   const Verdict gpu = judge.judge(asked);
-  EXPECT_EQ(gpu.word, Word::kError);
+  EXPECT_EQ(gpu.kind, VerdictKind::kError);
   EXPECT_TRUE(gpu.input_to_blame);
   EXPECT_EQ(gpu.evidence.front().rule, "no-gpu");
 }
 
-TEST_F(Ladder, WhatIsThrownEndsOneVerdict) {
+TEST_F(PipelineTest, WhatIsThrownEndsOneVerdict) {
   script_.trial = [](const replay::Trial&) -> Result<replay::TrialReport> { throw std::runtime_error("garbled"); };
   const Verdict v = judge();
-  EXPECT_EQ(v.word, Word::kError);
+  EXPECT_EQ(v.kind, VerdictKind::kError);
   EXPECT_FALSE(v.input_to_blame);
   EXPECT_THAT(v.evidence.front().sentence, HasSubstr("garbled"));
 }
 
-TEST_F(Ladder, AForgedTraceIsTheForgers) {
+TEST_F(PipelineTest, AForgedTraceIsTheForgers) {
   candidate_answer_ = tracer::Forged{"the trace was not written by the tracer: storage 3 is called an input and is none"};
   const Verdict v = judge();
-  EXPECT_EQ(v.word, Word::kDisallowed);
+  EXPECT_EQ(v.kind, VerdictKind::kDisallowed);
   EXPECT_EQ(v.evidence.front().rule, "forged-trace");
   EXPECT_EQ(v.evidence.front().sentence,
             "The trace was not written by the tracer: storage 3 is called an input and is none.");
 }
 
 // The caller's time that is over is no slow candidate.
-TEST_F(Ladder, TheCallersBudgetIsNoVerdict) {
+TEST_F(PipelineTest, TheCallersBudgetIsNoVerdict) {
   script_.trial = [](const replay::Trial& t) {
     auto report = Script::agreed(t);
     report.failed = replay::Failure{replay::Failure::Kind::kTimedOut, {}, "the time limit passed"};
     return report;
   };
-  EXPECT_EQ(judge().word, Word::kTimedOut);
+  EXPECT_EQ(judge().kind, VerdictKind::kTimedOut);
   const Verdict v = judge({.deadline = Deadline::after(0)});
-  EXPECT_EQ(v.word, Word::kError);
+  EXPECT_EQ(v.kind, VerdictKind::kError);
   EXPECT_EQ(v.evidence.front().rule, "budget");
   EXPECT_FALSE(v.input_to_blame);
 }

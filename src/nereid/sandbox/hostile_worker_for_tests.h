@@ -16,7 +16,7 @@
 
 namespace nereid::sandbox {
 
-class WorstWorker {
+class HostileWorker {
  public:
   static constexpr const char* kModule = R"(
 import ctypes, errno, json, os, resource, signal, socket, sys, threading, time
@@ -38,7 +38,7 @@ def handle(request):
     return {"result": scope.get("result")}
 )";
 
-  explicit WorstWorker(bool namespaces = true) {
+  explicit HostileWorker(bool namespaces = true) {
     std::filesystem::permissions(folder_.path(), std::filesystem::perms(0755));
     std::ofstream(folder_.path() / "worst.py") << kModule;
     options_ = {.installation = Installation::locate().value(), .module = "worst", .namespaces = namespaces};

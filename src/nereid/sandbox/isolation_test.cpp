@@ -1,22 +1,22 @@
 // Real attempts at every wall, by a jailed child, with namespaces and without.
 #include <gtest/gtest.h>
 
-#include "nereid/sandbox/worst_worker.h"
+#include "nereid/sandbox/hostile_worker_for_tests.h"
 
 namespace nereid::sandbox {
 namespace {
 
-class WallsTest : public testing::TestWithParam<bool> {
+class IsolationTest : public testing::TestWithParam<bool> {
  protected:
   static void SetUpTestSuite() {
-    for (bool namespaces : {false, true}) workers_[namespaces] = std::make_unique<WorstWorker>(namespaces);
+    for (bool namespaces : {false, true}) workers_[namespaces] = std::make_unique<HostileWorker>(namespaces);
   }
   static void TearDownTestSuite() {
     for (auto& worker : workers_) worker.reset();
   }
-  WorstWorker& worker() { return *workers_[GetParam()]; }
+  HostileWorker& worker() { return *workers_[GetParam()]; }
   Json result(const std::string& code, double seconds = 30) { return worker().result(code, seconds); }
-  bool has_scratch() { return worker().zygote().walls(Deadline::after(60)).value().scratch; }
+  bool has_scratch() { return worker().zygote().isolation(Deadline::after(60)).value().scratch; }
   // Every name is an exception's, and none is what the attempt would have returned.
   void expect_refused(const Json& names) {
     ASSERT_TRUE(names.is_array()) << names;
@@ -24,18 +24,18 @@ class WallsTest : public testing::TestWithParam<bool> {
       EXPECT_NE(name.get<std::string>().find("Error"), std::string::npos) << names;
   }
 
-  static std::unique_ptr<WorstWorker> workers_[2];
+  static std::unique_ptr<HostileWorker> workers_[2];
 };
-std::unique_ptr<WorstWorker> WallsTest::workers_[2];
+std::unique_ptr<HostileWorker> IsolationTest::workers_[2];
 
-TEST_P(WallsTest, NoNetwork) {
+TEST_P(IsolationTest, NoNetwork) {
   expect_refused(
       result("result = [name_of(lambda: socket.socket(f, t)) for f in (socket.AF_INET, socket.AF_INET6, "
              "socket.AF_UNIX, socket.AF_NETLINK) for t in (socket.SOCK_STREAM, socket.SOCK_DGRAM)]"
              " + [name_of(socket.socketpair)]"));
 }
 
-TEST_P(WallsTest, NoFilesOfOthers) {
+TEST_P(IsolationTest, NoFilesOfOthers) {
   const auto secret = TemporaryFolder::create("secret").value();
   std::ofstream(secret.path() / "answer") << "42";
   std::filesystem::permissions(secret.path(), std::filesystem::perms(0755));
@@ -50,7 +50,7 @@ TEST_P(WallsTest, NoFilesOfOthers) {
              "'/sys')]"));
 }
 
-TEST_P(WallsTest, NothingIsWritten) {
+TEST_P(IsolationTest, NothingIsWritten) {
   expect_refused(result(
       "import site\nresult = [name_of(lambda: open(p, 'w')) for p in ('/x', '/usr/x', '/etc/x', '/tmp/x', "
       "'/dev/x', "
@@ -63,7 +63,7 @@ TEST_P(WallsTest, NothingIsWritten) {
       "name_of(lambda: os.utime(os.__file__)), name_of(lambda: os.open(os.__file__, os.O_RDWR))]"));
 }
 
-TEST_P(WallsTest, TheScratchFolderIsPrivateEmptyAndSmall) {
+TEST_P(IsolationTest, TheScratchFolderIsPrivateEmptyAndSmall) {
   if (!has_scratch()) {
     expect_refused(
         result("result = [name_of(lambda: open('x', 'w')), name_of(lambda: open('/scratch/x', 'w'))]"));
@@ -95,7 +95,7 @@ result = [total, i])");
              "result = [name_of(lambda: os.execv('./x.py', ['x']))]"));
 }
 
-TEST_P(WallsTest, MemoryIsBounded) {
+TEST_P(IsolationTest, MemoryIsBounded) {
   EXPECT_EQ(result("result = name_of(lambda: len(bytearray(100 << 30)))"), "MemoryError");
   EXPECT_EQ(result("import mmap\nresult = name_of(lambda: len(mmap.mmap(-1, 100 << 30)))"), "OSError");
   const Json taken = result(
@@ -111,7 +111,7 @@ TEST_P(WallsTest, MemoryIsBounded) {
   EXPECT_EQ(result("resource.setrlimit(resource.RLIMIT_AS, (-1, -1))").contains("failed"), true);
 }
 
-TEST_P(WallsTest, NoProcessesAndFewThreads) {
+TEST_P(IsolationTest, NoProcessesAndFewThreads) {
   expect_refused(
       result("result = [name_of(os.fork), name_of(lambda: os.execv('/bin/true', ['true'])), "
              "name_of(lambda: os.posix_spawn('/bin/true', ['true'], {})), "
@@ -133,7 +133,7 @@ result = count)");
   EXPECT_LE(threads.get<int>(), 64);
 }
 
-TEST_P(WallsTest, NobodyElseCanBeReached) {
+TEST_P(IsolationTest, NobodyElseCanBeReached) {
   result(
       "for p in (os.getppid(), 1, 0, -1):\n    for s in (9, 15, 2): name_of(lambda: os.kill(p, s))\nresult = "
       "1");
@@ -151,7 +151,7 @@ TEST_P(WallsTest, NobodyElseCanBeReached) {
             Json(std::vector<std::string>(6, "EPERM")));
 }
 
-TEST_P(WallsTest, TheKernelsDoorsAreShut) {
+TEST_P(IsolationTest, TheKernelsDoorsAreShut) {
   // mount, umount2, pivot_root, chroot, unshare, setns, bpf, kexec_load, init_module, perf_event_open,
   // userfaultfd, keyctl, add_key, open_by_handle_at, setuid, capset, personality, seccomp, mknod,
   // prctl(PR_SET_DUMPABLE), sethostname
@@ -168,7 +168,7 @@ TEST_P(WallsTest, TheKernelsDoorsAreShut) {
             Json(std::vector<std::string>(6, "ENOSYS")));
 }
 
-TEST_P(WallsTest, OnlyTheAnswersDescriptorIsOpen) {
+TEST_P(IsolationTest, OnlyTheAnswersDescriptorIsOpen) {
   const Json open = result(R"(
 result = []
 for fd in range(1024):
@@ -178,14 +178,14 @@ for fd in range(1024):
   EXPECT_EQ(result("print('forged' * 100000)\nsys.stderr.write('forged' * 100000)\nresult = 1"), 1);
 }
 
-TEST_P(WallsTest, NothingIsLeftBehind) {
+TEST_P(IsolationTest, NothingIsLeftBehind) {
   EXPECT_EQ(
       result("def stay():\n    while True: time.sleep(1)\nthreading.Thread(target=stay).start()\nresult = 1"),
       1);
   EXPECT_TRUE(worker().only_these_soon(2));
 }
 
-INSTANTIATE_TEST_SUITE_P(Namespaces, WallsTest, testing::Values(false, true),
+INSTANTIATE_TEST_SUITE_P(Namespaces, IsolationTest, testing::Values(false, true),
                          [](const auto& info) { return info.param ? "All" : "None"; });
 
 }  // namespace

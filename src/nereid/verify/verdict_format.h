@@ -9,7 +9,7 @@
 
 namespace nereid::verify {
 
-struct TellingOptions {
+struct VerdictFormat {
   bool color = false;
   bool explain = false;  // every piece of evidence in prose, with source excerpts and what the rule is for
   // The text of a file named in the evidence, empty where it is unknown.
@@ -18,6 +18,6 @@ struct TellingOptions {
 
 // One headline, what was checked, and for a failure the one thing to look at with file and line. Ends with a
 // newline.
-std::string tell(const Verdict& verdict, const TellingOptions& options = {});
+std::string format_verdict(const Verdict& verdict, const VerdictFormat& options = {});
 
 }  // namespace nereid::verify

@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "nereid/verify/facts.h"
+#include "nereid/verify/trace_analysis.h"
 
 namespace nereid::verify {
 
-class FactsBuilder {
+class AnalysisBuilder {
  public:
   // Names a step: what it reads and writes are storages.
   struct Step {
@@ -21,12 +21,12 @@ class FactsBuilder {
     double flops = 100, bytes = 100;
     std::string kind{};
     Work over_integers = Work::kFree;
-    std::vector<StepFacts> before{};  // of a launch
+    std::vector<StepAnalysis> before{};  // of a launch
     std::string same{};
     bool writes_all = false;  // every byte of each storage, surely
   };
 
-  FactsBuilder() {
+  AnalysisBuilder() {
     w = storage(trace::Role::kParameter, "w");
     trace_.state.push_back({"w", value(w), true, true});
     for (int call = 0; call < 3; ++call) inputs.push_back(storage(trace::Role::kInput, "0"));
@@ -48,7 +48,7 @@ class FactsBuilder {
 
   // Steps go into the phase begun last; a forward phase is begun by `forward`.
   void step(const Step& s) {
-    StepFacts facts{.name = s.name, .key = s.name, .kind = s.kind};
+    StepAnalysis facts{.name = s.name, .key = s.name, .kind = s.kind};
     facts.place = {"candidate.py", static_cast<int>(facts_.phases.back().steps.size()) + 1};
     facts.work = s.work, facts.overwrites = s.overwrites, facts.random = s.random, facts.flops = s.flops,
     facts.bytes = s.bytes;
@@ -77,7 +77,7 @@ class FactsBuilder {
   void returns(const std::vector<int>& storages, trace::DType type = trace::DType::kF32) {
     trace_.phases.back().output = tensors(storages, type);
   }
-  void kernel(const std::string& name, const KernelFacts& facts) {
+  void kernel(const std::string& name, const KernelAnalysis& facts) {
     trace::Kernel kernel;
     kernel.name = name, kernel.place = {"candidate.py", 7};
     trace_.kernels.push_back(kernel);
@@ -85,7 +85,7 @@ class FactsBuilder {
   }
 
   // out = name(in) in every one of the three calls, of a fresh output.
-  FactsBuilder& plain(const std::string& name, Work work) {
+  AnalysisBuilder& plain(const std::string& name, Work work) {
     for (int call = 0; call < 3; ++call) {
       const int in = forward(call), out = storage();
       step({.name = name, .work = work, .reads = {in, w}, .writes = {out}});
@@ -95,7 +95,7 @@ class FactsBuilder {
   }
 
   trace::Trace& trace() { return trace_; }
-  const TraceFacts& facts() {
+  const TraceAnalysis& facts() {
     facts_.trace = &trace_;
     return facts_;
   }
@@ -117,7 +117,7 @@ class FactsBuilder {
   }
 
   trace::Trace trace_;
-  TraceFacts facts_;
+  TraceAnalysis facts_;
 };
 
 }  // namespace nereid::verify

@@ -1,4 +1,4 @@
-#include "nereid/sandbox/keeper.h"
+#include "nereid/sandbox/worker_pool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,12 +26,12 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMostKept = 3;         // some 300 MB each
-constexpr double kIdleSeconds = 2;      // of a keeper that keeps nothing
+constexpr double kIdleSeconds = 2;      // of a worker pool that keeps nothing
 constexpr int kPatienceSeconds = 1;     // of either side, once connected
 constexpr double kMostSeconds = 86400;  // a day
 
 // Ours alone, or nothing.
-std::optional<fs::path> keeper_folder() {
+std::optional<fs::path> pool_folder() {
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
   const fs::path folder = runtime != nullptr && *runtime == '/'
                               ? fs::path(runtime) / "nereid"
@@ -40,13 +40,13 @@ std::optional<fs::path> keeper_folder() {
   struct stat info {};
   const bool ours = ::lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
                     info.st_uid == ::geteuid() && (info.st_mode & 0077) == 0;
-  if (!ours || (folder / "keeper").string().size() >= sizeof(sockaddr_un::sun_path)) return {};
+  if (!ours || (folder / "worker-pool").string().size() >= sizeof(sockaddr_un::sun_path)) return {};
   return folder;
 }
 
 sockaddr_un address_in(const fs::path& folder) {
   sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
-  const std::string path = folder / "keeper";
+  const std::string path = folder / "worker-pool";
   memcpy(address.sun_path, path.c_str(), path.size() + 1);
   return address;
 }
@@ -65,7 +65,7 @@ void be_patient(int socket) {
 
 Fd new_socket() { return Fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)); }
 
-Fd connect_to_keeper(const fs::path& folder) {
+Fd connect_to_pool(const fs::path& folder) {
   Fd socket = new_socket();
   const sockaddr_un address = address_in(folder);
   if (!socket.valid()) return {};
@@ -74,12 +74,12 @@ Fd connect_to_keeper(const fs::path& folder) {
   return same_user(socket.get()) ? std::move(socket) : Fd();
 }
 
-// Listens and hands the socket to a new keeper; whoever connects meanwhile waits for it.
-Status start_keeper(const Installation& installation, const fs::path& folder) {
+// Listens and hands the socket to a new worker pool; whoever connects meanwhile waits for it.
+Status start_pool(const Installation& installation, const fs::path& folder) {
   const Fd lock(::open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!lock.valid() || ::flock(lock.get(), LOCK_EX) != 0)
     return our_error("{}: {}", (folder / "lock").string(), strerror(errno));
-  if (connect_to_keeper(folder).valid()) return ok_status();  // somebody was faster
+  if (connect_to_pool(folder).valid()) return ok_status();  // somebody was faster
   const sockaddr_un address = address_in(folder);
   Fd socket = new_socket();
   ::unlink(address.sun_path);
@@ -87,8 +87,8 @@ Status start_keeper(const Installation& installation, const fs::path& folder) {
       ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       ::listen(socket.get(), 16) != 0)
     return our_error("{}: {}", address.sun_path, strerror(errno));
-  NEREID_TRY([[maybe_unused]] const pid_t keeper,
-             spawn({.words = {(installation.bin / "nereid-keeper").string()},
+  NEREID_TRY([[maybe_unused]] const pid_t pool,
+             spawn({.words = {(installation.bin / "nereid-worker-pool").string()},
                     .environment = own_environment(),
                     .descriptors = {{socket.get(), 3}},
                     .own_session = true}));
@@ -119,7 +119,7 @@ bool has_something_to_say(const Fd& descriptor) {
   return ::poll(&one, 1, 0) != 0;
 }
 
-// What the keeper keeps.
+// What the worker pool keeps.
 class Kept {
  public:
   void serve(int socket) {
@@ -128,7 +128,7 @@ class Kept {
     std::vector<Fd> descriptors;
     const auto packet = receive_packet(socket, &descriptors);
     if (!packet.ok() || !packet->has_value()) return;
-    const auto said = parse_json(**packet, "a word to the keeper");
+    const auto said = parse_json(**packet, "a word to the worker pool");
     if (!said.ok()) return;
     try {
       if (said->contains("take")) return hand_out(said->at("take"), socket);
@@ -188,14 +188,14 @@ double seconds_kept_warm() {
 }
 
 std::optional<WarmWorker> take_warm(const std::string& key) {
-  const auto folder = keeper_folder();
+  const auto folder = pool_folder();
   if (!folder) return {};
-  const Fd socket = connect_to_keeper(*folder);
+  const Fd socket = connect_to_pool(*folder);
   if (!socket.valid() || !send_packet(socket.get(), Json{{"take", key}}.dump()).ok()) return {};
   std::vector<Fd> descriptors;
   const auto packet = receive_packet(socket.get(), &descriptors);
   if (!packet.ok() || !packet->has_value()) return {};
-  const auto said = parse_json(**packet, "the keeper's answer");
+  const auto said = parse_json(**packet, "the worker pool's answer");
   if (!said.ok()) return {};
   try {
     return worker_from(*said, std::move(descriptors));
@@ -206,14 +206,14 @@ std::optional<WarmWorker> take_warm(const std::string& key) {
 
 Status leave_warm(const Installation& installation, const std::string& key, WarmWorker worker,
                   double seconds) {
-  const auto folder = keeper_folder();
+  const auto folder = pool_folder();
   if (!folder) return our_error("there is no folder that only this user may enter");
-  Fd socket = connect_to_keeper(*folder);
+  Fd socket = connect_to_pool(*folder);
   if (!socket.valid()) {
-    NEREID_TRY_STATUS(start_keeper(installation, *folder));
-    socket = connect_to_keeper(*folder);
+    NEREID_TRY_STATUS(start_pool(installation, *folder));
+    socket = connect_to_pool(*folder);
   }
-  if (!socket.valid()) return our_error("the keeper does not listen");
+  if (!socket.valid()) return our_error("the worker pool does not listen");
   const Json packet{{"leave", key}, {"seconds", seconds}, {"worker", Json::parse(packet_of(worker))}};
   return send_packet(socket.get(), packet.dump(), descriptors_of(worker));
 }

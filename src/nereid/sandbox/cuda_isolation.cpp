@@ -1,4 +1,4 @@
-#include "nereid/sandbox/cuda_walls.h"
+#include "nereid/sandbox/cuda_isolation.h"
 
 #include <glob.h>
 #include <unistd.h>
@@ -13,13 +13,13 @@ namespace nereid::sandbox {
 namespace {
 
 constexpr CudaFit kFits[] = {
-    {"all walls", true, true, true, true},
+    {"all isolation", true, true, true, true},
     {"without a pid namespace", true, true, false, true},
     {"without Landlock", true, true, true, false},
     {"without a root of its own", true, false, false, true},
     {"without a pid namespace and Landlock", true, true, false, false},
     {"without namespaces", false, false, false, true},
-    {"without files' walls", true, false, false, false},
+    {"without files' isolation", true, false, false, false},
     {"without namespaces and Landlock", false, false, false, false},
 };
 

@@ -1,4 +1,4 @@
-#include "nereid/verify/workbench.h"
+#include "nereid/verify/verifier_processes.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -18,8 +18,8 @@ bool has_gpu() {
          std::filesystem::exists("/dev/nvidia-uvm", failure);
 }
 
-Result<std::unique_ptr<Workbench>> Workbench::open(const WorkbenchOptions& options) {
-  auto bench = std::make_unique<Workbench>();
+Result<std::unique_ptr<VerifierProcesses>> VerifierProcesses::open(const VerifierProcessesOptions& options) {
+  auto bench = std::make_unique<VerifierProcesses>();
   NEREID_TRY(const Installation installation, Installation::locate());
   tracer::TracerOptions tracing;
   tracing.installation = installation;
@@ -41,30 +41,30 @@ Result<std::unique_ptr<Workbench>> Workbench::open(const WorkbenchOptions& optio
   return bench;
 }
 
-Equipment Workbench::equipment() {
+VerifierBackends VerifierProcesses::backends() {
   return {
       .trace = [this](const tracer::TraceRequest& request,
                       Deadline deadline) { return tracer_->trace(request, deadline); },
       .replay = [this](const trace::Trace& reference, const trace::Trace& candidate,
                        const replay::SessionOptions& options,
                        Deadline deadline) { return replay_->begin(reference, candidate, options, deadline); },
-      .facts = [this](const trace::Trace& trace) { return facts_of(trace, kernels_); },
+      .analyze = [this](const trace::Trace& trace) { return analyze_trace(trace, kernels_); },
       .compile = [this](const trace::Trace& trace, Deadline deadline) { return compile(trace, deadline); },
       .triton_reads = [this](const trace::Kernel& kernel) { return triton_reads(kernel); },
-      .walls = [this](replay::Device device) { return walls(device); },
+      .isolation = [this](replay::Device device) { return isolation(device); },
   };
 }
 
-std::map<std::string, std::string> Workbench::walls(replay::Device device) {
-  std::map<std::string, std::string> standing = {{"replay", replay_->walls(device)}};
-  if (const auto tracer = tracer_->walls(Deadline::after(0)); tracer.ok())
+std::map<std::string, std::string> VerifierProcesses::isolation(replay::Device device) {
+  std::map<std::string, std::string> standing = {{"replay", replay_->isolation(device)}};
+  if (const auto tracer = tracer_->isolation(Deadline::after(0)); tracer.ok())
     standing["tracer"] = describe(*tracer);
   if (compiler_)
-    if (const auto compiler = compiler_->walls(); compiler.ok()) standing["compiler"] = describe(*compiler);
+    if (const auto compiler = compiler_->isolation(); compiler.ok()) standing["compiler"] = describe(*compiler);
   return standing;
 }
 
-Status Workbench::open_gpu(const Installation& installation) {
+Status VerifierProcesses::open_gpu(const Installation& installation) {
   NEREID_TRY(const auto* driver, gpu::Driver::open());
   NEREID_TRY(const auto facts, gpu::device_facts(*driver, 0));
   arch_ = facts.arch;
@@ -73,7 +73,7 @@ Status Workbench::open_gpu(const Installation& installation) {
   return compiler_->warm_up();
 }
 
-Result<bool> Workbench::triton_reads(const trace::Kernel& kernel) {
+Result<bool> VerifierProcesses::triton_reads(const trace::Kernel& kernel) {
   constexpr int kAnyArch = 90;
   const std::lock_guard lock(reader_mutex_);
   if (!reader_) {
@@ -84,7 +84,7 @@ Result<bool> Workbench::triton_reads(const trace::Kernel& kernel) {
   return std::holds_alternative<tracer::CompiledKernel>(answer);
 }
 
-Result<CompiledKernels> Workbench::compile(const trace::Trace& trace, Deadline deadline) {
+Result<CompiledKernels> VerifierProcesses::compile(const trace::Trace& trace, Deadline deadline) {
   if (!compiler_) return our_error("no GPU was opened to compile for");
   CompiledKernels compiled;
   Status trouble = ok_status();

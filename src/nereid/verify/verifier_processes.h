@@ -9,11 +9,11 @@
 #include "nereid/tracer/kernel_compiler.h"
 #include "nereid/tracer/tracer.h"
 #include "nereid/verify/kernel_library.h"
-#include "nereid/verify/ladder.h"
+#include "nereid/verify/pipeline.h"
 
 namespace nereid::verify {
 
-struct WorkbenchOptions {
+struct VerifierProcessesOptions {
   int jobs = 1;  // pairs judged at the same time
   replay::Device device = replay::Device::kCpu;
   // All candidates are: they share processes that others' do not (tracer::Tracer::trace_several,
@@ -21,22 +21,22 @@ struct WorkbenchOptions {
   // one file.
   bool one_author = false;
   bool inductor = false;  // many candidates are Inductor's: what they import is imported once
-  int compile_for = 0;    // of a CPU's workbench: the architecture that kernels are compiled for; 0: none are
+  int compile_for = 0;    // of a CPU's processes: the architecture that kernels are compiled for; 0: none are
 };
 
-class Workbench {
+class VerifierProcesses {
  public:
   // Starts both servers; returns before they are warm. When it goes, so do all their processes.
-  static Result<std::unique_ptr<Workbench>> open(const WorkbenchOptions& options);
+  static Result<std::unique_ptr<VerifierProcesses>> open(const VerifierProcessesOptions& options);
 
-  Equipment equipment();  // refers to this workbench
+  VerifierBackends backends();  // refers to this processes
   tracer::Tracer& tracer() { return *tracer_; }
 
  private:
   Status open_gpu(const Installation& installation);
   Result<CompiledKernels> compile(const trace::Trace& trace, Deadline deadline);
   Result<bool> triton_reads(const trace::Kernel& kernel);
-  std::map<std::string, std::string> walls(replay::Device device);
+  std::map<std::string, std::string> isolation(replay::Device device);
 
   std::unique_ptr<tracer::Tracer> tracer_;
   std::unique_ptr<replay::Server> replay_;

@@ -1,4 +1,4 @@
-#include "nereid/sandbox/keeper.h"
+#include "nereid/sandbox/worker_pool.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -7,12 +7,12 @@
 #include <chrono>
 #include <thread>
 
-#include "nereid/sandbox/worst_worker.h"
+#include "nereid/sandbox/hostile_worker_for_tests.h"
 
 namespace nereid::sandbox {
 namespace {
 
-class KeeperTest : public testing::Test {
+class WorkerPoolTest : public testing::Test {
  protected:
   void SetUp() override {
     ::setenv("XDG_RUNTIME_DIR", runtime_.path().c_str(), 1);
@@ -22,7 +22,7 @@ class KeeperTest : public testing::Test {
 
   static void keep_for(const char* seconds) { ::setenv("NEREID_KEEP_WARM", seconds, 1); }
   // Of a command that runs `code` and ends: its worker's launcher.
-  static int command(WorstWorker& worker, const std::string& code = "result = 1") {
+  static int command(HostileWorker& worker, const std::string& code = "result = 1") {
     worker.result(code, 0.5);
     const int launcher = worker.zygote().launcher_pid();
     worker.stop();
@@ -38,16 +38,16 @@ class KeeperTest : public testing::Test {
     return false;
   }
 
-  TemporaryFolder runtime_ = TemporaryFolder::create("nereid-keeper").value();
+  TemporaryFolder runtime_ = TemporaryFolder::create("nereid-worker-pool").value();
 };
 
-TEST_F(KeeperTest, TheNextCommandTakesWhatTheLastOneLeft) {
-  WorstWorker worker;
+TEST_F(WorkerPoolTest, TheNextCommandTakesWhatTheLastOneLeft) {
+  HostileWorker worker;
   const int first = command(worker, "result = 1");
   ASSERT_GT(first, 0);
   EXPECT_EQ(worker.result("result = 6 * 7"), 42);
   EXPECT_EQ(worker.zygote().launcher_pid(), first);
-  EXPECT_TRUE(worker.zygote().walls(Deadline::after(60)).value().enough());
+  EXPECT_TRUE(worker.zygote().isolation(Deadline::after(60)).value().enough());
   EXPECT_NE(worker.zygote().about(Deadline::after(60)).value().find("3."), std::string::npos);
   // Nobody else gets it meanwhile.
   auto other = Zygote::start(worker.options()).value();
@@ -58,21 +58,21 @@ TEST_F(KeeperTest, TheNextCommandTakesWhatTheLastOneLeft) {
   EXPECT_NE(command(worker), first);
 }
 
-TEST_F(KeeperTest, AChildThatWasEndedByForceIsNoReasonNotToKeep) {
-  WorstWorker worker;
+TEST_F(WorkerPoolTest, AChildThatWasEndedByForceIsNoReasonNotToKeep) {
+  HostileWorker worker;
   const int first = command(worker, "while True: pass");
   EXPECT_EQ(command(worker), first);
 }
 
-TEST_F(KeeperTest, OtherFilesAreAnotherWorker) {
-  WorstWorker worker;
+TEST_F(WorkerPoolTest, OtherFilesAreAnotherWorker) {
+  HostileWorker worker;
   const int first = command(worker);
   std::ofstream(worker.options().python_path[0] / "worst.py", std::ios::app) << "# changed\n";
   EXPECT_NE(command(worker), first);
 }
 
 // A worker whose launcher was killed may answer once more before it is gone.
-int launcher_after(WorstWorker& worker, int killed) {
+int launcher_after(HostileWorker& worker, int killed) {
   for (int i = 0; i < 200 && worker.zygote().launcher_pid() == killed; ++i) {
     EXPECT_EQ(worker.result("result = 1"), 1);
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -80,8 +80,8 @@ int launcher_after(WorstWorker& worker, int killed) {
   return worker.zygote().launcher_pid();
 }
 
-TEST_F(KeeperTest, ALostWorkerIsNotKept) {
-  WorstWorker worker;
+TEST_F(WorkerPoolTest, ALostWorkerIsNotKept) {
+  HostileWorker worker;
   EXPECT_EQ(worker.result("result = 1"), 1);
   const int first = worker.zygote().launcher_pid();
   ::kill(first, SIGKILL);
@@ -93,20 +93,20 @@ TEST_F(KeeperTest, ALostWorkerIsNotKept) {
   EXPECT_NE(launcher_after(worker, second), second);
 }
 
-TEST_F(KeeperTest, NobodyStaysLongerThanAsked) {
+TEST_F(WorkerPoolTest, NobodyStaysLongerThanAsked) {
   keep_for("0.3");
-  WorstWorker worker;
+  HostileWorker worker;
   EXPECT_TRUE(gone_soon(command(worker)));
 }
 
-TEST_F(KeeperTest, AFolderThatOthersMayEnterIsNotUsed) {
+TEST_F(WorkerPoolTest, AFolderThatOthersMayEnterIsNotUsed) {
   ::mkdir((runtime_.path() / "nereid").c_str(), 0700);
   ASSERT_EQ(::chmod((runtime_.path() / "nereid").c_str(), 0755), 0);
-  WorstWorker worker;
+  HostileWorker worker;
   EXPECT_TRUE(gone_soon(command(worker)));
 }
 
-TEST_F(KeeperTest, OnlyANumberOfSecondsKeeps) {
+TEST_F(WorkerPoolTest, OnlyANumberOfSecondsKeeps) {
   for (const char* no : {"", "0", "-1", "soon", "1e9", "60s"}) {
     keep_for(no);
     EXPECT_EQ(seconds_kept_warm(), 0) << no;

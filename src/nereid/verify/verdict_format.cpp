@@ -1,4 +1,4 @@
-#include "nereid/verify/telling.h"
+#include "nereid/verify/verdict_format.h"
 
 #include <fmt/format.h>
 
@@ -10,24 +10,24 @@
 namespace nereid::verify {
 namespace {
 
-class Teller {
+class VerdictFormatter {
  public:
-  Teller(const Verdict& verdict, const TellingOptions& options) : v_(verdict), options_(options) {}
+  VerdictFormatter(const Verdict& verdict, const VerdictFormat& options) : v_(verdict), options_(options) {}
 
-  std::string tell() {
-    out_ = styled(v_.word == Word::kVerified ? "1;32"
-                  : v_.word == Word::kError  ? "1;33"
+  std::string format() {
+    out_ = styled(v_.kind == VerdictKind::kVerified ? "1;32"
+                  : v_.kind == VerdictKind::kError  ? "1;33"
                                              : "1;31",
-                  to_string(v_.word));
+                  to_string(v_.kind));
     out_ += ": " + (reason(v_).empty() ? "no reason was recorded." : quoted(reason(v_))) + "\n";
     if (!v_.evidence.empty()) place(v_.evidence.front());
-    if (v_.errors && v_.word == Word::kMismatch) worst(*v_.errors);
+    if (v_.errors && v_.kind == VerdictKind::kMismatch) worst(*v_.errors);
     checked();
     if (v_.times) times(*v_.times);
     for (const auto& remark : v_.remarks) line("note", remark.sentence + where(remark));
     if (options_.explain) {
       explain();
-    } else if (v_.word != Word::kVerified && !v_.evidence.empty()) {
+    } else if (v_.kind != VerdictKind::kVerified && !v_.evidence.empty()) {
       if (const auto* rule = find_rule(v_.evidence.front().rule)) line("fix", std::string(rule->fix));
     }
     return out_;
@@ -106,7 +106,7 @@ class Teller {
     if (!shrunk.empty()) line("shrunk", shrunk);
     if (!c.degenerate.empty()) line("weak task", c.degenerate);
     if (c.frozen_parameters) line("assumes", "the parameters do not change after the first call");
-    if (v_.errors && v_.word == Word::kVerified)
+    if (v_.errors && v_.kind == VerdictKind::kVerified)
       line("error", fmt::format("at most {:.3g} where {:.3g} is allowed", v_.errors->max_error,
                                 v_.errors->max_tolerance));
   }
@@ -119,7 +119,7 @@ class Teller {
 
   void explain() {
     line("asked", fmt::format("policy {}, protocol {}, seed {}", v_.policy, v_.protocol, v_.seed));
-    for (const auto& [process, standing] : v_.walls) line("walls", process + ": " + standing);
+    for (const auto& [process, standing] : v_.isolation) line("isolation", process + ": " + standing);
     for (const auto& e : v_.evidence) {
       out_ += fmt::format("\n{} {}{}\n", styled("1", printable(e.rule)), quoted(e.sentence), where(e));
       if (options_.source_of) out_ += excerpt(options_.source_of(e.file), e.line);
@@ -131,14 +131,14 @@ class Teller {
   }
 
   const Verdict& v_;
-  const TellingOptions& options_;
+  const VerdictFormat& options_;
   std::string out_;
 };
 
 }  // namespace
 
-std::string tell(const Verdict& verdict, const TellingOptions& options) {
-  return Teller(verdict, options).tell();
+std::string format_verdict(const Verdict& verdict, const VerdictFormat& options) {
+  return VerdictFormatter(verdict, options).format();
 }
 
 }  // namespace nereid::verify

@@ -1,18 +1,18 @@
-// nereid-keeper: keeps warm workers between commands, see keeper.h. Started by a command, with a listening
+// nereid-worker-pool: keeps warm workers between commands, see worker_pool.h. Started by a command, with a listening
 // socket as descriptor 3.
 #include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "nereid/sandbox/keeper.h"
+#include "nereid/sandbox/worker_pool.h"
 
 int main() {
   struct stat info {};
   if (::fstat(3, &info) != 0 || !S_ISSOCK(info.st_mode)) {
     ::fprintf(
         stderr,
-        "nereid-keeper is started by nereid (NEREID_KEEP_WARM=SECONDS), with a socket as descriptor 3\n");
+        "nereid-worker-pool is started by nereid (NEREID_KEEP_WARM=SECONDS), with a socket as descriptor 3\n");
     return 2;
   }
   if (::chdir("/") != 0) return 1;  // no folder is kept busy

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "nereid/verify/facts.h"
+#include "nereid/verify/trace_analysis.h"
 
 namespace nereid::verify {
 
@@ -29,21 +29,21 @@ struct StaleRead {
 };
 
 // A step of the judged forward, or one before a launch of it.
-struct FlowStep {
-  const StepFacts* facts = nullptr;
+struct DataflowStep {
+  const StepAnalysis* facts = nullptr;
   int step = 0;  // its number, or that of its launch
   bool before = false;
   bool live = false;     // its result reaches an output
   bool as_data = false;  // ... as part of its numbers, not as an index, an address or a mask alone
   uint32_t origins = 0;  // what it reads derives from
-  // StepFacts::work, but for work over integers (docs/verdicts.md, "aten-compute").
+  // StepAnalysis::work, but for work over integers (docs/verdicts.md, "aten-compute").
   Work work = Work::kFree;
   bool counted = false;  // work over integers that is bookkeeping, and whose amount is bounded
 };
 
-struct Flow {
+struct Dataflow {
   std::vector<uint32_t> origins;  // of each storage, at the end
-  std::vector<FlowStep> steps;    // of the judged forward, in the order in which they run
+  std::vector<DataflowStep> steps;    // of the judged forward, in the order in which they run
   std::vector<bool> live;         // of each step of the judged forward: its result reaches an output
   std::vector<bool> made_before;  // of each storage: it was there before the judged forward began
   std::vector<StaleRead>
@@ -54,9 +54,9 @@ struct Flow {
   std::vector<bool> output_overwritten;
 };
 
-Flow follow(const TraceFacts& facts);
+Dataflow trace_dataflow(const TraceAnalysis& facts);
 
 // What each step of the forward `call` reads derives from (for comparing calls).
-std::vector<uint32_t> origins_of_call(const TraceFacts& facts, int call);
+std::vector<uint32_t> origins_of_call(const TraceAnalysis& facts, int call);
 
 }  // namespace nereid::verify

@@ -36,7 +36,7 @@
 #include "nereid/replay/cuda/cuda_machine.h"
 #include "nereid/replay/worker/operators.h"
 #include "nereid/sandbox/attempts.h"
-#include "nereid/sandbox/cuda_walls.h"
+#include "nereid/sandbox/cuda_isolation.h"
 #include "nereid/sandbox/refusals.h"
 #include "nereid/sandbox/seccomp_filter.h"
 
@@ -320,13 +320,13 @@ Result<std::string> live_in(const sandbox::CudaFit& fit, const Kernels& kernels)
         if (const auto finished = jail.finish(&asker); !finished.ok()) return finished.error().message;
         if (const auto sent = send_fd(channel, Fd(asker), 0); !sent.ok()) return sent.error().message;
         std::string wrong = run_exercises(**machine, kernels, *shared);
-        const auto escaped = sandbox::worked(sandbox::attempt_everything(victim), jail.walls().landlock > 0);
+        const auto escaped = sandbox::worked(sandbox::attempt_everything(victim), jail.isolation().landlock > 0);
         if (!escaped.empty()) wrong += fmt::format("NOT KEPT FROM {}; ", escaped);
         return wrong.empty() ? fmt::format("+context in {:.2f} s", context) : wrong;
       });
   auto refused = told.asked;
   std::erase_if(refused, [](const auto& one) { return phase_name(one.first.phase) == "attempts"; });
-  const std::string seen = fmt::format("walls: {}; refused meanwhile:{}", sandbox::describe(jail.walls()),
+  const std::string seen = fmt::format("isolation: {}; refused meanwhile:{}", sandbox::describe(jail.isolation()),
                                        list(refused, policy, false));
   if (!told.text.starts_with("+") || told.status != 0)
     return our_error("status {}; {}; {}", told.status, told.text, seen);
@@ -361,11 +361,11 @@ Result<std::string> on_the_host(const sandbox::CudaFit& fit) {
         for (const char* library :
              {"libcudnn_ops.so.9", "libcudnn_engines_precompiled.so.9", "libcufft.so.12"})
           if (::dlopen(library, RTLD_NOW) == nullptr) return ::dlerror();
-        const auto escaped = sandbox::worked(sandbox::attempt_everything(victim), jail.walls().landlock > 0);
+        const auto escaped = sandbox::worked(sandbox::attempt_everything(victim), jail.isolation().landlock > 0);
         return escaped.empty() ? "+" : fmt::format("not kept from {}", escaped);
       });
   if (told.text != "+" || told.status != 0) return our_error("status {}; {}", told.status, told.text);
-  return "libraries load, threads start; walls: " + sandbox::describe(jail.walls());
+  return "libraries load, threads start; isolation: " + sandbox::describe(jail.isolation());
 }
 
 // A block made in one jail is read in another, as an answer's is in a session.
@@ -421,15 +421,15 @@ Result<std::string> hand_over(const sandbox::CudaFit& fit) {
 
 }  // namespace
 
-std::vector<Check> walls_checks() {
-  std::vector<Check> checks = {{"walls survey", survey, 150}};
+std::vector<Check> isolation_checks() {
+  std::vector<Check> checks = {{"isolation survey", survey, 150}};
   for (const sandbox::CudaFit& fit : sandbox::cuda_fits()) {
-    checks.push_back({fmt::format("walls without a GPU, {}", fit.name),
+    checks.push_back({fmt::format("isolation without a GPU, {}", fit.name),
                       [&fit](const Kernels&) { return on_the_host(fit); }, 60});
-    checks.push_back({fmt::format("walls live, {}", fit.name),
+    checks.push_back({fmt::format("isolation live, {}", fit.name),
                       [&fit](const Kernels& kernels) { return live_in(fit, kernels); }, 120});
     checks.push_back(
-        {fmt::format("walls handover, {}", fit.name), [&fit](const Kernels&) { return hand_over(fit); }, 60});
+        {fmt::format("isolation handover, {}", fit.name), [&fit](const Kernels&) { return hand_over(fit); }, 60});
   }
   return checks;
 }
