@@ -12,8 +12,8 @@
 #include <c10/cuda/CUDAGuard.h>
 
 #include "nereid/base/deadline.h"
-#include "nereid/tests/gpu/selftest/floats.h"
-#include "nereid/tests/gpu/selftest/harness.h"
+#include "tests/gpu/selftest/floats.h"
+#include "tests/gpu/selftest/harness.h"
 #include "nereid/gpu/statistics.h"
 #include "nereid/replay/cuda/cuda_launcher.h"
 #include "nereid/replay/cuda/cuda_machine.h"

@@ -10,7 +10,7 @@
 #include "nereid/gpu/kernel.h"
 #include "nereid/gpu/mapping.h"
 #include "nereid/gpu/nvml.h"
-#include "nereid/tests/gpu/selftest/harness.h"
+#include "tests/gpu/selftest/harness.h"
 #include "nereid/gpu/statistics.h"
 
 namespace nereid::replay::cuda::selftest {
@@ -25,7 +25,7 @@ struct Gpu {
   static Result<Gpu> open() {
     NEREID_TRY(const gpu::Driver* driver, gpu::Driver::open());
     NEREID_TRY_STATUS(gpu::use_primary_context(*driver, kDevice));
-    Gpu gpu{*driver};
+    Gpu machine{*driver};
     NEREID_CUDA(*driver, cuStreamCreate(&machine.stream, CU_STREAM_NON_BLOCKING));
     return machine;
   }
@@ -283,16 +283,16 @@ Result<std::string> share(const Kernels& kernels) {
   NEREID_EXPECT(received.fd.valid(), "a descriptor");
   std::string access = "read-only";
   auto mapping =
-      gpu::Mapping::import(machine.driver, kDevice, received.fd, kCount * 4, gpu::Placement::kAtEnd, Access::kRead);
+      gpu::Mapping::import(machine.driver, kDevice, received.fd, kCount * 4, gpu::Placement::kAtEnd, gpu::Access::kRead);
   const std::string refusal = mapping.ok() ? "" : mapping.error().message;
   if (!mapping.ok()) {
     access = "read-write (read-only: " + refusal + ")";
     mapping =
-        gpu::Mapping::import(machine.driver, kDevice, received.fd, kCount * 4, gpu::Placement::kAtEnd, Access::kReadWrite);
+        gpu::Mapping::import(machine.driver, kDevice, received.fd, kCount * 4, gpu::Placement::kAtEnd, gpu::Access::kReadWrite);
   }
   if (!mapping.ok()) return mapping.error();
   auto larger = gpu::Mapping::import(machine.driver, kDevice, received.fd, size_t{64} << 20, gpu::Placement::kAtEnd,
-                                Access::kReadWrite);
+                                gpu::Access::kReadWrite);
   NEREID_EXPECT(!larger.ok(), "a larger import is refused");
   NEREID_TRY(const gpu::DeviceBuffer out, gpu::DeviceBuffer::allocate(machine.driver, 4));
   NEREID_TRY(const CUresult read,
@@ -399,7 +399,7 @@ struct TimedGraph {
   CUevent start = nullptr, end = nullptr;
 
   static Result<TimedGraph> make(const Gpu& machine, CUgraph work, CUdeviceptr flush, size_t flush_bytes) {
-    TimedGraph timed{gpu};
+    TimedGraph timed{machine};
     const gpu::Driver& driver = machine.driver;
     NEREID_CUDA(driver, cuEventCreate(&timed.start, CU_EVENT_DEFAULT));
     NEREID_CUDA(driver, cuEventCreate(&timed.end, CU_EVENT_DEFAULT));

@@ -11,7 +11,7 @@
 #include "nereid/base/deadline.h"
 #include "nereid/base/json.h"
 #include "nereid/gpu/driver.h"
-#include "nereid/tests/gpu/selftest/harness.h"
+#include "tests/gpu/selftest/harness.h"
 
 namespace nereid::replay::cuda::selftest {
 namespace {
@@ -85,7 +85,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   std::vector<Check> checks = driver_checks();
-  for (auto more : {aten_checks, isolation_checks})
+  for (auto more : {aten_checks, metrics_checks, isolation_checks})
     for (Check& check : more()) checks.push_back(std::move(check));
   int failed = 0;
   for (const Check& check : checks) {

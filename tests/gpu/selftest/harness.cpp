@@ -1,4 +1,4 @@
-#include "nereid/tests/gpu/selftest/harness.h"
+#include "tests/gpu/selftest/harness.h"
 
 #include <signal.h>
 #include <sys/prctl.h>

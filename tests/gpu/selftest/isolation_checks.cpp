@@ -30,8 +30,8 @@
 #include <thread>
 
 #include "nereid/base/deadline.h"
-#include "nereid/tests/gpu/selftest/floats.h"
-#include "nereid/tests/gpu/selftest/harness.h"
+#include "tests/gpu/selftest/floats.h"
+#include "tests/gpu/selftest/harness.h"
 #include "nereid/replay/cuda/cuda_launcher.h"
 #include "nereid/replay/cuda/cuda_machine.h"
 #include "nereid/replay/worker/operators.h"

@@ -4,8 +4,9 @@
 #include <cmath>
 #include <limits>
 
-#include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/error_metrics.h"
+#include "nereid/replay/worker/fused_metrics.h"
+#include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/types.h"
 
 namespace nereid::replay {
@@ -51,6 +52,7 @@ class Comparer {
         own_(flat(tensors.own)),
         truth_(flat(tolerance.kernelbench ? tensors.own : tensors.truth)),
         agreed_(tensors.agreed),
+        fused_(fused_metrics({got_, own_, truth_}) != nullptr),
         largest_(largest_finite(tensors.dtype)) {
     out_.dtype = trace::to_string(tensors.dtype);
     out_.sizes = tensors.own.sizes().vec();
@@ -64,12 +66,12 @@ class Comparer {
       error.largest = share_of_others(flat(other));
       return error;
     }
-    const double unit = scales().second;
+    const double unit = reference_errors().unit;
     const auto near = flat(other);
     auto* statistics = statistics_with_own(unit);
     auto sums = statistics ? statistics->zeros() : ErrorStatistics::Sums();
     for_stretches([&](const Stretch& stretch, int64_t first) {
-      const auto part = as_double(near.narrow(0, first, stretch.own.numel()));
+      const auto part = part_of(near, first, stretch.own.numel());
       error.add(own_error(stretch, part, unit));
       if (statistics && is_sampled(first)) statistics->add_error(sums, stretch, part, first);
     });
@@ -92,21 +94,27 @@ class Comparer {
   }
 
  private:
+  at::Tensor part_of(const at::Tensor& tensor, int64_t first, int64_t size) const {
+    if (fused_ && FusedMetrics::reads(tensor.scalar_type())) return tensor.contiguous();
+    return as_double(tensor.narrow(0, first, size));
+  }
+
   // Calls body(stretch, position of its first element).
   template <typename F>
   void for_stretches(F body) {
-    for (int64_t first = 0; first < own_.numel(); first += chunk_) {
-      const auto size = std::min(chunk_, own_.numel() - first);
-      const auto part = [&](const at::Tensor& tensor) { return as_double(tensor.narrow(0, first, size)); };
+    const auto chunk = fused_ ? std::max<int64_t>(own_.numel(), 1) : chunk_;
+    for (int64_t first = 0; first < own_.numel(); first += chunk) {
+      const auto size = std::min(chunk, own_.numel() - first);
+      const auto part = [&](const at::Tensor& tensor) { return part_of(tensor, first, size); };
       body({part(got_), part(own_), part(truth_),
             agreed_.defined() ? agreed_.narrow(0, first, size) : at::Tensor(), largest_},
            first);
     }
   }
 
-  // On a GPU only some stretches are looked at.
+  // Of PyTorch's operators on a GPU only some stretches are worth their time.
   bool is_sampled(int64_t first) const {
-    if (truth_.is_cpu()) return true;
+    if (fused_ || truth_.is_cpu()) return true;
     const auto chunks = (truth_.numel() + chunk_ - 1) / chunk_;
     return first / chunk_ % ((chunks + kMostStretches - 1) / kMostStretches) == 0;
   }
@@ -183,25 +191,38 @@ class Comparer {
     out_.error_limit = atol;
   }
 
-  // Of the truth, and the unit that errors are measured in.
-  std::pair<Scale, double> scales() {
-    Scale truth;
-    for_stretches([&](const Stretch& stretch, int64_t) { truth.add(scale_of(stretch)); });
-    double scale = truth.count > 0 ? std::sqrt(truth.squared / static_cast<double>(truth.count)) : 0;
-    if (scale == 0) scale = tensors_.usual_scale;
-    if (scale == 0) scale = 1;
-    return {truth, scale};
+  ReferenceErrors& reference_errors() {
+    auto& known = tensors_.reference_errors;
+    const auto &own = tensors_.own, &truth = tensors_.truth, &agreed = tensors_.agreed;
+    if (known && known->own_output.is_same(own) && known->truth.is_same(truth) && known->agreed.is_same(agreed))
+      return *known;
+    known = std::make_shared<ReferenceErrors>(ReferenceErrors{.own_output = own, .truth = truth, .agreed = agreed});
+    for_stretches([&](const Stretch& stretch, int64_t) { known->scale.add(scale_of(stretch)); });
+    const auto& [squared, count, undefined] = known->scale;
+    known->unit = count > 0 ? std::sqrt(squared / static_cast<double>(count)) : 0;
+    if (known->unit == 0) known->unit = tensors_.usual_scale;
+    if (known->unit == 0) known->unit = 1;
+    return *known;
+  }
+
+  OwnError references_own_error() {
+    auto& known = reference_errors();
+    if (!known.own) {
+      known.own.emplace();
+      for_stretches([&](const Stretch& s, int64_t) { known.own->add(own_error(s, s.own, known.unit)); });
+    }
+    return *known.own;
   }
 
   void scaled() {
-    const auto [truth, scale] = scales();
+    const auto truth = reference_errors().scale;
+    const double scale = reference_errors().unit;
     out_.undefined = truth.undefined;
     const double norm = truth.squared > 0
                             ? std::sqrt(truth.squared)
                             : scale * std::sqrt(std::max(static_cast<double>(truth.count), 1.0));
 
-    OwnError own;
-    for_stretches([&](const Stretch& stretch, int64_t) { own.add(own_error(stretch, stretch.own, scale)); });
+    auto own = references_own_error();
     own.widen(tensors_.nearby);
     out_.own_error = own.largest;
     out_.own_norm_error = std::sqrt(own.squared) / norm;
@@ -298,6 +319,7 @@ class Comparer {
   const int64_t chunk_;
   at::Tensor got_, own_, truth_;
   at::Tensor agreed_;
+  bool fused_;  // kernels of our own read the whole tensors
   double largest_;
   GotError sum_;
   OutputComparison out_;
@@ -331,14 +353,20 @@ double norm_floor_ulps(trace::DType type) {
   }
 }
 
-double rms(const at::Tensor& tensor) {
+Scale scale_of(const at::Tensor& tensor) {
   const auto t = flat(tensor);
-  if (t.numel() == 0) return 0;
+  const bool whole = fused_metrics({t}) != nullptr;
+  const auto chunk = whole ? std::max<int64_t>(t.numel(), 1) : kChunk;
   Scale sum;
-  for (int64_t first = 0; first < t.numel(); first += kChunk) {
-    const auto part = as_double(t.narrow(0, first, std::min(kChunk, t.numel() - first)));
-    sum.add(scale_of({part, part, part, {}, std::numeric_limits<double>::max()}));
+  for (int64_t first = 0; first < t.numel(); first += chunk) {
+    const auto part = whole ? t.contiguous() : as_double(t.narrow(0, first, std::min(chunk, t.numel() - first)));
+    sum.add(scale_of(Stretch{part, part, part, {}, std::numeric_limits<double>::max()}));
   }
+  return sum;
+}
+
+double rms(const at::Tensor& tensor) {
+  const auto sum = scale_of(tensor);
   return sum.count > 0 ? std::sqrt(sum.squared / static_cast<double>(sum.count)) : 0;
 }
 
@@ -352,7 +380,10 @@ OwnError nearby_error(const OutputTensors& tensors, const at::Tensor& near, bool
 
 void keep_agreeing(at::Tensor& agreed, const at::Tensor& truth, const at::Tensor& other) {
   const auto a = flat(truth), b = flat(other);
-  if (!agreed.defined()) agreed = at::ones({a.numel()}, a.options().dtype(c10::kBool));
+  // Another tensor each time: what was found with the last one holds for that one.
+  agreed = agreed.defined() ? agreed.clone() : at::ones({a.numel()}, a.options().dtype(c10::kBool));
+  if (const auto* metrics = fused_metrics({a, b}))
+    return metrics->keep_agreeing(agreed, a.contiguous(), b.contiguous(), kAgree);
   for (int64_t first = 0; first < a.numel(); first += kChunk) {
     const auto size = std::min(kChunk, a.numel() - first);
     const auto x = as_double(a.narrow(0, first, size)), y = as_double(b.narrow(0, first, size));

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <memory>
+#include <optional>
 
 #include "nereid/replay/report.h"
 #include "nereid/replay/worker/error_statistics.h"
@@ -12,8 +13,16 @@
 
 namespace nereid::replay {
 
-// One output, all of one shape. It is looked at a few million elements at a time: nothing of its size is
-// made.
+// What does not change while a reference's truth and its own output stay what they are: these tensors.
+struct ReferenceErrors {
+  at::Tensor own_output, truth, agreed;
+  Scale scale = {};
+  double unit = 1;  // that errors are measured in
+  std::optional<OwnError> own = {};
+};
+
+// One output, all of one shape. It is looked at a few million elements at a time, or on a GPU as a whole by kernels
+// of our own: nothing of its size is made.
 struct OutputTensors {
   trace::DType dtype{};
   at::Tensor got;          // the candidate's
@@ -31,6 +40,7 @@ struct OutputTensors {
   bool lifted = true;  // the truth is float64's, not the reference's own
   // Made by the first comparison; samples of right answers are added by `nearby_error`.
   mutable std::shared_ptr<ErrorStatistics> statistics = {};
+  mutable std::shared_ptr<ReferenceErrors> reference_errors = {};
   std::shared_ptr<Places> places = {};  // of integers that point to values
   int chosen_at = -1;                   // the step that made them
 };
@@ -72,7 +82,9 @@ bool forget_others(OutputTensors& tensors, const at::Tensor& doubted);
 double floor_ulps(trace::DType type);
 double norm_floor_ulps(trace::DType type);
 
-// The root mean square of the finite elements.
+// Of the finite elements.
+Scale scale_of(const at::Tensor& tensor);
+// Their root mean square.
 double rms(const at::Tensor& tensor);
 
 }  // namespace nereid::replay

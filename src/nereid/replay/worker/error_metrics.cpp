@@ -7,12 +7,18 @@
 #include <map>
 #include <mutex>
 
+#include "nereid/replay/worker/error_terms.h"
+#include "nereid/replay/worker/fused_metrics.h"
+
 namespace nereid::replay {
 namespace {
 
 constexpr int64_t kGrain = int64_t{1} << 15;  // elements that a thread is worth
 
 bool in_reach(const Stretch& stretch) { return stretch.truth.is_cpu(); }
+const FusedMetrics* fused(const Stretch& s, const at::Tensor& other = {}) {
+  return fused_metrics({s.got, s.own, s.truth, other});
+}
 
 // Most stretches are finite numbers with errors below everything that would be noted of them. Such pieces are
 // told two elements at once; whatever else is in a piece sends all of it through the loop that looks at each.
@@ -41,19 +47,12 @@ class Elements {
   double got(int64_t i) const { return got_[i]; }
   double own(int64_t i) const { return own_[i]; }
   double truth(int64_t i) const { return truth_[i]; }
-  bool same(int64_t i) const { return got_[i] == own_[i] || (std::isnan(got_[i]) && std::isnan(own_[i])); }
+  bool same(int64_t i) const { return terms::same(got_[i], own_[i]); }
 
-  enum class Standing { kUndefined, kOdd, kFinite };
-  // Odd: an infinity or a NaN, and it is to be the same.
+  using Standing = terms::Standing;
   Standing standing(int64_t i) const {
-    const double truth = truth_[i], own = own_[i];
-    const bool truth_is_finite = std::abs(truth) <= largest_;
-    if (agreed_ != nullptr)
-      return agreed_[i] && std::isfinite(own) && truth_is_finite ? Standing::kFinite : Standing::kUndefined;
-    if (std::isfinite(own) && truth_is_finite) return Standing::kFinite;
-    if (std::isfinite(own) || truth_is_finite) return Standing::kUndefined;
-    const bool same = std::isnan(truth) ? std::isnan(own) : own == std::copysign(kInfinity, truth);
-    return same ? Standing::kOdd : Standing::kUndefined;
+    return agreed_ != nullptr ? terms::standing_of(own_[i], truth_[i], largest_, agreed_[i])
+                              : terms::standing_of(own_[i], truth_[i], largest_);
   }
   bool finite(int64_t i) const { return standing(i) == Standing::kFinite; }
   const double* gots() const { return got_; }
@@ -161,6 +160,7 @@ void GotError::add(const GotError& part, int64_t offset) {
 }
 
 Scale scale_of(const Stretch& stretch) {
+  if (const auto* metrics = fused(stretch)) return metrics->scale_of(stretch);
   if (!in_reach(stretch)) return by_operators::scale_of(stretch);
   const Elements e(stretch);
   Scale total;
@@ -198,6 +198,7 @@ Scale scale_of(const Stretch& stretch) {
 }
 
 OwnError own_error(const Stretch& stretch, const at::Tensor& other, double scale) {
+  if (const auto* metrics = fused(stretch, other)) return metrics->own_error(stretch, other, scale);
   if (!in_reach(stretch)) return by_operators::own_error(stretch, other, scale);
   const Elements e(stretch);
   const auto* values = other.const_data_ptr<double>();
@@ -227,7 +228,7 @@ OwnError own_error(const Stretch& stretch, const at::Tensor& other, double scale
                 if (!std::isfinite(values[i]) || !e.finite(i)) continue;
                 const double off = values[i] - e.truth(i);
                 part.squared += off * off;
-                part.largest = std::max(part.largest, std::abs(off) / std::max(std::abs(e.truth(i)), scale));
+                part.largest = std::max(part.largest, terms::in_scale(off, e.truth(i), scale));
               }
             });
         return part;
@@ -237,12 +238,13 @@ OwnError own_error(const Stretch& stretch, const at::Tensor& other, double scale
 }
 
 GotError scaled_error(const Stretch& stretch, double scale, double limit) {
+  if (const auto* metrics = fused(stretch)) return metrics->scaled_error(stretch, scale, limit);
   if (!in_reach(stretch)) return by_operators::scaled_error(stretch, scale, limit);
   const Pair unit{scale, scale}, infinity{kInfinity, kInfinity};
   return judge(
       stretch,
       [&](const Elements& e, int64_t i) {
-        return std::abs(e.got(i) - e.truth(i)) / std::max(std::abs(e.truth(i)), scale);
+        return terms::in_scale(e.got(i) - e.truth(i), e.truth(i), scale);
       },
       [&](const Elements&, int64_t, double error) { return error > limit; },
       [&](const Elements& e, int64_t begin, int64_t end, GotError& part) {
@@ -267,6 +269,7 @@ GotError scaled_error(const Stretch& stretch, double scale, double limit) {
 }
 
 GotError plain_error(const Stretch& stretch, double rtol, double atol, bool of_got) {
+  if (const auto* metrics = fused(stretch)) return metrics->plain_error(stretch, rtol, atol, of_got);
   if (!in_reach(stretch)) return by_operators::plain_error(stretch, rtol, atol, of_got);
   return judge(
       stretch, [&](const Elements& e, int64_t i) { return std::abs(e.got(i) - e.own(i)); },

@@ -1,6 +1,6 @@
 // What a comparison needs to know of a stretch of elements, in one pass each: in plain loops where the
-// tensors lie in this process's memory, in PyTorch's operators where they lie on a GPU. Both give the same
-// numbers.
+// tensors lie in this process's memory; where they lie on a GPU, in kernels of our own (fused_metrics.h) or, without
+// these, in PyTorch's operators. All give the same numbers.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,7 +12,8 @@ namespace nereid::replay {
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Flat float64 tensors of one length, on one device.
+// Flat contiguous tensors of one length, on one device: of float64, or where `fused_metrics` reads them of any
+// floating-point dtype.
 struct Stretch {
   at::Tensor got, own, truth;
   // Bool: an element is defined only where this is true. Undefined: where own and truth agree in what is

@@ -8,6 +8,8 @@
 #include <bit>
 #include <cmath>
 
+#include "nereid/replay/worker/error_terms.h"
+#include "nereid/replay/worker/fused_metrics.h"
 #include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/types.h"
 
@@ -17,8 +19,8 @@ namespace {
 constexpr int64_t kMostSlices = 4096;  // of a dimension: more are put together
 constexpr int64_t kRuns = 1024;        // of adjacent elements
 constexpr int64_t kShortestRun = 64;
-constexpr int64_t kExponents = 64;  // of each sign: scale * 2^-48 to scale * 2^15
-constexpr int64_t kExponentsAbove = 16;
+constexpr int64_t kExponents = kernels::kExponents;  // of each sign: scale * 2^-48 to scale * 2^15
+constexpr int64_t kExponentsAbove = kernels::kExponentsAbove;
 constexpr double kFewest = 8;  // elements of a slice that is looked at
 constexpr int64_t kBuffer = 512;
 constexpr int64_t kOwnTables = int64_t{1} << 18;  // elements from which threads have sums of their own
@@ -29,12 +31,6 @@ constexpr double kFalseAlarm = 1e-6;
 double sample_factor(int samples) { return samples >= 5 ? 8 : samples >= 2 ? 6 : 2.5; }
 constexpr double kFamilyFactor = 7;  // ... and that many times what is usual among a family's slices
 constexpr double kFamilyFactorShifted = 10;  // ... where one sample alone says what that is
-
-// The distance between adjacent numbers of the dtype, at `x`.
-double ulp_at(double x, double epsilon, double smallest) {
-  const auto power = std::bit_cast<double>(std::bit_cast<uint64_t>(x) & 0x7FF0000000000000u);
-  return std::max(power * epsilon, smallest);
-}
 
 double smallest_ulp(trace::DType type) {
   switch (type) {
@@ -152,11 +148,7 @@ void ErrorStatistics::add(Family::Kind kind, int dimension, int64_t inner, int64
 }
 
 int64_t ErrorStatistics::value_group(double truth) const {
-  const auto exponent = [](double x) {
-    return static_cast<int64_t>(std::bit_cast<uint64_t>(x) >> 52 & 0x7FF);
-  };
-  const auto below = exponent(scale_) - exponent(truth) + kExponentsAbove;
-  return std::clamp<int64_t>(below, 0, kExponents - 1) + (std::signbit(truth) ? kExponents : 0);
+  return terms::exponent_group(truth, scale_, kExponents, kExponentsAbove);
 }
 
 // Calls row(begin, end) -> Terms for pieces of at most kBuffer elements of one row each, and adds them up.
@@ -206,7 +198,23 @@ void ErrorStatistics::walk(std::vector<Sum>& into, const Stretch& stretch, int64
     for (size_t g = 0; g < into.size(); ++g) add_to(into[g], table[g]);
 }
 
+template <typename Add>
+bool ErrorStatistics::add_fused(const Stretch& stretch, const at::Tensor& answer, int64_t first, Add add) const {
+  const auto* metrics = by_operators_ ? nullptr : fused_metrics({stretch.own, stretch.truth, answer});
+  if (metrics == nullptr || first != 0 || stretch.truth.numel() != elements_) return false;
+  std::vector<FusedMetrics::Family> families;
+  for (const auto& f : families_)
+    families.push_back({f.inner, f.size, f.per, f.groups, f.kind == Family::Kind::kValues});
+  const auto sums = metrics->group_sums(stretch, answer, families, scale_, {epsilon(type_), smallest_ulp(type_)});
+  for (size_t g = 0; g < sums.size(); ++g) add(g, sums[g]);
+  return true;
+}
+
 void ErrorStatistics::add_truth(const Stretch& stretch, int64_t first) {
+  if (add_fused(stretch, {}, first, [&](size_t g, const auto& sums) {
+        add_to(truth_[g], {sums[0], sums[1], sums[2], sums[3]});
+      }))
+    return;
   if (by_operators_ || !stretch.truth.is_cpu()) return add_on_device(truth_, stretch, first);
   const Pointers p(stretch);
   const double eps = epsilon(type_), smallest = smallest_ulp(type_);
@@ -214,7 +222,7 @@ void ErrorStatistics::add_truth(const Stretch& stretch, int64_t first) {
     for (int64_t j = 0; j < length; ++j) {
       const bool finite = p.finite(begin + j);
       x.truth[j] = finite ? p.truth[begin + j] : 0;
-      x.ulp[j] = finite ? ulp_at(x.truth[j], eps, smallest) : 0;
+      x.ulp[j] = finite ? terms::ulp_at(x.truth[j], eps, smallest) : 0;
       x.counts[j] = finite;
     }
   });
@@ -222,6 +230,10 @@ void ErrorStatistics::add_truth(const Stretch& stretch, int64_t first) {
 
 void ErrorStatistics::add_error(Sums& sums, const Stretch& stretch, const at::Tensor& answer,
                                 int64_t first) const {
+  if (add_fused(stretch, answer, first, [&](size_t g, const auto& of) {
+        add_to(sums[g], {of[0], of[1], of[2], of[3], of[4]});
+      }))
+    return;
   if (by_operators_ || !stretch.truth.is_cpu()) return add_on_device(sums, stretch, answer, first);
   const Pointers p(stretch);
   const auto* values = answer.const_data_ptr<double>();

@@ -16,7 +16,8 @@
 
 namespace nereid::replay {
 
-// Over the finite elements of a slice.
+// Over the finite elements of a slice. Of a slice of one exponent only the count and `ulp2`, `e` and `e2` are used,
+// and may be all that is summed.
 struct TruthSums {
   double count = 0, t = 0, t2 = 0;
   double ulp2 = 0;  // of the squares of the truth's unit in the last place, in the output's dtype
@@ -96,6 +97,9 @@ class ErrorStatistics {
   void walk(std::vector<Sum>& into, const Stretch& stretch, int64_t first, Row row) const;
   template <typename Sum, typename Row>
   void walk_part(std::vector<Sum>& into, int64_t begin, int64_t end, int64_t first, Row row) const;
+  // By kernels of our own, where the stretch is the whole output: calls add(group, sums). False where they cannot.
+  template <typename Add>
+  bool add_fused(const Stretch& stretch, const at::Tensor& answer, int64_t first, Add add) const;
   // By PyTorch's operators, where the tensors are on a GPU.
   at::Tensor groups_of(const Family& family, const Stretch& stretch, int64_t first) const;
   void add_on_device(std::vector<TruthSums>& into, const Stretch& stretch, int64_t first) const;

@@ -86,12 +86,8 @@ double finite_share(const std::vector<OutputTensors>& outputs) {
   int64_t finite = 0, elements = 0;
   for (const auto& output : outputs) {
     if (!c10::isFloatingType(output.own.scalar_type()) || output.own.numel() == 0) continue;
-    const auto flat = output.own.reshape({-1});
-    for (int64_t first = 0; first < flat.numel(); first += kChunk) {
-      const auto part = flat.narrow(0, first, std::min(kChunk, flat.numel() - first));
-      finite += at::isfinite(part).sum().item().toLong();
-    }
-    elements += flat.numel();
+    finite += scale_of(output.own).count;
+    elements += output.own.numel();
   }
   return elements == 0 ? 1 : static_cast<double>(finite) / static_cast<double>(elements);
 }
