@@ -7,7 +7,10 @@ BUILD := build/$(PRESET)
 # Two tests more than there are cores: some of them wait. So OpenMP's threads sleep where they would spin for a core that another test has.
 CTEST := OMP_WAIT_POLICY=passive ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j $(shell expr $(JOBS) + 2)
 
-.PHONY: setup setup-tests build demo test slow mutation dist sanitize clean
+# One part of the tests: make test PART=compiler (`ctest --test-dir build/release --print-labels` lists the parts).
+PART ?=
+
+.PHONY: setup setup-tests build demo test slow mutation dist sanitize format lint tidy clean
 setup: ; @tools/setup
 setup-tests: ; @tools/setup requirements-test.txt
 build: setup
@@ -19,7 +22,7 @@ demo: setup
 	@cmake --build $(BUILD) -j $(JOBS) --target nereid nereid-replay nereid_jail nereid-jail nereid-worker-pool
 	@tools/demo
 test: setup-tests build
-	@$(CTEST) -LE 'slow|gpu'
+	@$(CTEST) -LE 'slow|gpu' $(if $(PART),-L '^$(PART)')
 # Minutes to hours: long fuzzing, whole model zoos, exhaustive operator tables.
 slow: setup-tests build
 	@$(CTEST) -L slow
@@ -30,4 +33,15 @@ mutation: setup-tests build
 dist: build ; @tools/dist $(BUILD)
 # The default tests under AddressSanitizer and UndefinedBehaviorSanitizer.
 sanitize: ; @$(MAKE) --no-print-directory test PRESET=sanitize
+# clang-format and ruff, pinned in requirements-test.txt. The corpus of candidates is left as it is written (ruff.toml).
+CPP = git ls-files '*.h' '*.cpp'
+format: setup-tests
+	@$(CPP) | xargs .venv/bin/clang-format -i
+	@.venv/bin/ruff check --fix -q . && .venv/bin/ruff format -q .
+lint: setup-tests
+	@$(CPP) | xargs .venv/bin/clang-format --dry-run -Werror
+	@.venv/bin/ruff check -q . && .venv/bin/ruff format --check -q .
+# clang-tidy with the checks of .clang-tidy: make tidy PART=verify (a folder of src/nereid; minutes each).
+tidy: setup-tests build
+	@git ls-files 'src/nereid/$(PART)*.cpp' | grep -v _fuzz | xargs -P $(JOBS) -n 4 .venv/bin/clang-tidy --quiet -p $(BUILD)
 clean: ; rm -rf build dist

@@ -29,7 +29,6 @@ import triton.language as tl
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
 from nereid import engine_kernels as own  # noqa: E402
 
-from nereid.engine_kernels import LOWEST, rows_of  # noqa: E402
 
 
 @triton.jit

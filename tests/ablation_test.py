@@ -681,8 +681,8 @@ class Slices(unittest.TestCase):
         self.assertEqual({(unit.run["schedule"]["kind"], unit.run["schedule"]["seconds"]) for unit in units if unit.program == "rl"}, {("cosine", 120)})
         first = "sft compiler best hrd uniform grpo drpo tempted unruled levels learnt plans no_plans search".split()
         self.assertEqual([unit.name for unit in table.units][:len(first) + 1], [*(f"{arm}/seed-1" for arm in first), "best/seed-2"])
-        in_a_loan = [unit.name for *_, unit in schedule(table.units, 2, 1480)]
-        self.assertEqual(in_a_loan[:len(first)], [f"{arm}/seed-1" for arm in first])  # a whole table
+        in_a_run = [unit.name for *_, unit in schedule(table.units, 2, 1480)]
+        self.assertEqual(in_a_run[:len(first)], [f"{arm}/seed-1" for arm in first])  # a whole table
         self.assertEqual({unit.run["schedule"]["steps"] for unit in units if unit.program == "sft"}, {900})
         self.assertEqual({unit.run["data"]["global_batch_size"] * unit.run["data"]["sequence_length"] for unit in units if unit.program == "sft"}, {1 << 18})
         self.assertIn("rule_reward = false", next(unit for unit in units if unit.arm == "unruled").run_file())

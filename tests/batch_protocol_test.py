@@ -3,13 +3,11 @@
     tests/batch_protocol_test.py PATH/TO/nereid
 """
 import json
-import os
 import pathlib
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import unittest
 

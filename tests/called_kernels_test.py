@@ -11,8 +11,8 @@ import types
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "python"))
-import torch
-import triton
+import torch  # noqa: F401
+import triton  # noqa: F401
 from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 
@@ -96,7 +96,7 @@ class Launches(unittest.TestCase):
         self.assertEqual((metadata.shared, metadata.launch_pdl), (96, False))
         self.assertEqual(self.driver.loaded, [("add", b"\x7fELF and so on", 96, 0)])
         self.assertEqual(len(self.driver.launches), 3)
-        grid, (stream, function, packed, metadata, *hooks), args = (self.driver.launches[0][:3], self.driver.launches[0][3:9], self.driver.launches[0][9:])
+        grid, (stream, function, packed, metadata, *_), args = (self.driver.launches[0][:3], self.driver.launches[0][3:9], self.driver.launches[0][9:])
         self.assertEqual((grid, stream, function, packed, metadata), ((2, 3, 1), 77, "function", (8, 1, 96), None))
         self.assertEqual((args[0].shape, args[2], args[3]), ((8,), 7, 64))
         self.assertEqual(len(program.model.forward.__globals__["kernel0"].device_caches[0][0]), 1)  # one key for the same arguments

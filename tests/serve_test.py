@@ -158,7 +158,7 @@ def openai_package(test, server):
     stopped = client.completions.create(model=model, prompt=prompt, temperature=0, stop=stop, logprobs=1).choices[0]
     count = len(stopped.logprobs.tokens)
     test.expect(stopped.text == choice.text[:choice.text.find(stop)] and stopped.finish_reason == "stop" and 0 < count < len(told.tokens) and stopped.logprobs.tokens == told.tokens[:count]
-                and stopped.logprobs.text_offset[-1] < len(stopped.text) <= told.text_offset[count], f"completions: what a stop string cuts off has no log-probabilities")
+                and stopped.logprobs.text_offset[-1] < len(stopped.text) <= told.text_offset[count], "completions: what a stop string cuts off has no log-probabilities")
 
     messages = [{"role": "user", "content": "Why?"}]
     chat = client.chat.completions.create(model=model, messages=messages, temperature=0, logprobs=True, top_logprobs=2).choices[0]

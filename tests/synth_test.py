@@ -6,7 +6,6 @@ the same command writes the same bytes whatever the threads, and what it says of
 """
 import argparse
 import json
-import os
 import random
 import signal
 import subprocess

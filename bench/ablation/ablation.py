@@ -1,4 +1,4 @@
-"""Runs the arms of a table (arms.toml; docs/ablation.md), each once for each seed: trained with equal compute, then evaluated.
+"""Runs the arms of a table (arms.toml; bench/ablation/README.md), each once for each seed: trained with equal compute, then evaluated.
 
     ablation.py plan ARMS.toml [--gpus 2 --seconds 1500]   what would be run, and when
     ablation.py tasks ARMS.toml                            the tasks of all evaluations, and what the compiler makes of them: once, beforehand

@@ -83,7 +83,7 @@ def settings(unit):
 
 
 def commit():
-    """$NEREID_COMMIT, what bench/loan/pack wrote down, or the checkout's."""
+    """$NEREID_COMMIT, what bench/remote/pack wrote down, or the checkout's."""
     if told := os.environ.get("NEREID_COMMIT"):
         return told
     try:

@@ -3,7 +3,6 @@
     report.py ARMS.toml FOLDER -o OUT     OUT/results.md and OUT/*.svg
 """
 import argparse
-import json
 import pathlib
 import sys
 

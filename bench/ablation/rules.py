@@ -4,7 +4,7 @@ import math
 
 from files import lines_of
 from measures import log_speed
-from training import end_of, paid_of, plain, rules_of, runs_of
+from training import end_of, paid_of, rules_of, runs_of
 
 SHOWN = 5  # examples and fastest answers
 

@@ -15,7 +15,6 @@ import json
 import linecache
 import pathlib
 import statistics
-import sys
 import time
 import types
 

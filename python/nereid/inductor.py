@@ -236,7 +236,7 @@ def install():
     if _installed:
         return
     _installed = True
-    import torch._dynamo.device_interface  # asks torch.cuda for its functions, each of which must be another, before they are replaced
+    import torch._dynamo.device_interface  # noqa: F401  asks torch.cuda for its functions, each of which must be another, before they are replaced
 
     fake_cuda.install()
     fake_tensor.init_gpu_context = lambda *args, **kwargs: None

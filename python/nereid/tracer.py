@@ -21,7 +21,7 @@ import torch.func  # noqa: F401
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from . import arguments, backward, constants, fake_cuda, fake_tensors, grad_modes, inert, layers, source, tracing, triton_front_end
-from .errors import KernelDoesNotCompile, Malformed, Untraceable
+from .errors import KernelDoesNotCompile, Malformed
 from .known_values import KnownValues
 from .pointers import Pointers
 from .recorder import Recorder

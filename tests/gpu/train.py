@@ -18,7 +18,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "train"))
 import toy_runs
 from shards import write_set
-from toy_runs import BASE, EXACT, command, curve, root, run_file, same_checkpoint
+from toy_runs import EXACT, command, curve, root, run_file, same_checkpoint
 
 parser = argparse.ArgumentParser()
 parser.add_argument("lm")

@@ -5,8 +5,6 @@
 Without --all: each case in float32 and, in turn, one of its variants. Exit code 1 names those that are not Verified.
 """
 import argparse
-import collections
-import itertools
 import json
 import pathlib
 import subprocess

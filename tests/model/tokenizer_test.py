@@ -16,7 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 import corpus  # noqa: E402
 import tokenizer_files  # noqa: E402
-from tokenizers import AddedToken, Tokenizer  # noqa: E402
+from tokenizers import Tokenizer  # noqa: E402
 
 LONG = "--long" in sys.argv
 if LONG:

@@ -5,7 +5,6 @@ import pathlib
 import signal
 import subprocess
 import sys
-import time
 
 import torch
 from safetensors.torch import load_file

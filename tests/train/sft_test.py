@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 
-import torch
 from safetensors.torch import load_file, save_file
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))

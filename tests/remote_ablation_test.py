@@ -1,6 +1,6 @@
-"""bench/loan/ablation with a `nereid` that pretends: two loans, of which the first is lost in the middle, with nothing between them but what came home; and a third with another model.
+"""bench/remote/ablation with a `nereid` that pretends: two runs on a remote machine, of which the first is cut off in the middle, with nothing between them but what was fetched; and a third with another model.
 
-    tests/loan_ablation_test.py
+    tests/remote_ablation_test.py
 """
 import json
 import os
@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import time
 import unittest
 
 import ablation_test
@@ -34,18 +33,18 @@ if sys.argv[1:3] == ["train", "data"]:
     folder.joinpath("tokens.json").write_text(json.dumps({"tokenizer": pathlib.Path(asked["-t"]).read_text(), "shards": [sum(1 for line in open(file)) for file in files if file.endswith(".jsonl")]}))
     sys.exit(0)
 if sys.argv[1] == "train" and "best/seed-2" in sys.argv[3]:
-    while not pathlib.Path(os.environ["LOAN"]).with_name("hurry").exists() and os.getppid() != 1:
+    while not pathlib.Path(os.environ["REMOTE"]).with_name("hurry").exists() and os.getppid() != 1:
         time.sleep(0.02)
 """ + ablation_test.PRETENDER
 
 
-class Loans(unittest.TestCase):
+class RemoteRuns(unittest.TestCase):
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
         self.addCleanup(lambda: [self.lose(number) for number in (1, 2, 3, 4)])
         self.root, self.checkout = pathlib.Path(scratch.name), pathlib.Path(scratch.name) / "checkout"
-        for name in ("bench/loan", "bench/ablation", "bench/small_model", "runs"):
+        for name in ("bench/remote", "bench/ablation", "bench/small_model", "runs"):
             shutil.copytree(ROOT / name, self.checkout / name, ignore=shutil.ignore_patterns("results", "tasks.tar.xz", "__pycache__"))
         (self.checkout / "models/small").mkdir(parents=True)
         (self.checkout / "models/small/tokenizer.json").write_text("older")
@@ -67,43 +66,43 @@ class Loans(unittest.TestCase):
         (self.root / "stand-in/torch/__init__.py").write_text("")
 
     def call(self, number, until, **settings):
-        environment = {**os.environ, "PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}", "PYTHONPATH": str(self.root / "stand-in"), "LOAN": str(self.loan(number)), "OUT": str(self.root / f"out{number}"),
+        environment = {**os.environ, "PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}", "PYTHONPATH": str(self.root / "stand-in"), "REMOTE": str(self.remote(number)), "OUT": str(self.root / f"out{number}"),
                        "UNTIL": str(until), "DEVICE": "cpu", "MODEL": "carry/start", "ARMS": "bench/ablation/few.toml", "PROGRAMS": "400", "TOTAL": "500", "G": "1", "EVERY": "0.2", **settings}
         said = self.root / "said.txt"
         with said.open("w") as out:  # what goes on there holds a pipe
-            code = subprocess.run(["bash", "bench/loan/call", "ablation"], cwd=self.checkout, env=environment, stdout=out, stderr=out, timeout=200).returncode
+            code = subprocess.run(["bash", "bench/remote/call", "ablation"], cwd=self.checkout, env=environment, stdout=out, stderr=out, timeout=200).returncode
         self.assertEqual(code, 0, said.read_text())
         home = self.root / f"home{number}"
         with tarfile.open(self.root / f"out{number}/notes.tgz") as tar:
             tar.extractall(home, filter="data")
         return said.read_text(), home / "home"
 
-    def loan(self, number):
-        return self.root / f"loan{number}"
+    def remote(self, number):
+        return self.root / f"remote{number}"
 
     def lose(self, number):
         """The machine goes back: all that runs there ends."""
-        own = f"LOAN={self.loan(number)}".encode()
+        own = f"REMOTE={self.remote(number)}".encode()
         for process in pathlib.Path("/proc").glob("[0-9]*"):
             try:
                 if own in (process / "environ").read_bytes().split(b"\0"):
                     os.kill(int(process.name), signal.SIGKILL)
             except OSError:
                 pass
-        shutil.rmtree(self.loan(number), ignore_errors=True)
+        shutil.rmtree(self.remote(number), ignore_errors=True)
 
     def units(self, archive):
         with tarfile.open(archive) as tar:
             return {"/".join(name.split("/")[:2]) for name in tar.getnames()}
 
-    def test_a_loan_goes_on_with_what_is_left(self):
+    def test_a_run_goes_on_with_what_is_left(self):
         for _ in range(60):  # calls, each of which looks in
             said, home = self.call(1, 2)
             kept = (home / "kept.txt").read_text() if (home / "kept.txt").exists() else ""
             if "3 units kept" in kept and (self.root / "out1/ablation-000.tar.gz.00").exists():  # packed less often
                 break
         self.assertNotIn("ended", said)
-        self.assertEqual((self.loan(1) / "tree/models/small/tokenizer.json").read_text(), "newer")
+        self.assertEqual((self.remote(1) / "tree/models/small/tokenizer.json").read_text(), "newer")
         self.assertIn("4 of 4 units in 120 s of 1 GPUs", (home / "plan.txt").read_text())
         self.assertEqual(self.units(home / "results/01.tar.xz"), {"sft/seed-1", "compiler/seed-1", "best/seed-1"})
         self.assertTrue((self.root / "out1/ablation-000.tar.gz.00").exists())
@@ -115,18 +114,18 @@ class Loans(unittest.TestCase):
         (self.root / "hurry").touch()
         said, home = self.call(2, 150)
         self.assertIn("ended, 0", said)
-        self.assertIn("4 units, 3 of them are of earlier loans", said)
+        self.assertIn("4 units, 3 of them are of earlier runs", said)
         self.assertEqual((home / "run-0.txt").read_text(), "best/seed-2: trains (0 steps are done)\nbest/seed-2: is evaluated (alone)\n4 of 4 units are done\n")
         self.assertEqual(self.units(home / "results/02.tar.xz"), {"best/seed-2"})
         report = (home / "report/results.md").read_text()
         self.assertIn("| best/alone |", report)
         self.assertIn("On CPU. Programs of commit abc1234.", report)
-        self.assertEqual({json.loads(line)["commit"] for line in [(self.loan(2) / f"work/ablation/best/seed-{seed}/fingerprint.json").read_text() for seed in (1, 2)]}, {"abc1234"})
+        self.assertEqual({json.loads(line)["commit"] for line in [(self.remote(2) / f"work/ablation/best/seed-{seed}/fingerprint.json").read_text() for seed in (1, 2)]}, {"abc1234"})
 
         (self.checkout / "carry/start/config.json").write_text('{"another": 1}')
         said, home = self.call(3, 150)
         self.assertIn("ended, 1", said)
-        self.assertRegex(said, r"results of earlier loans were done with something else \(ANEW=1 leaves them out\): ablation/sft/seed-1: done with another base model: its weights are \w+, those here \w+\n")
+        self.assertRegex(said, r"results of earlier runs were done with something else \(ANEW=1 leaves them out\): ablation/sft/seed-1: done with another base model: its weights are \w+, those here \w+\n")
         self.assertNotIn("data: ", said)  # it was told at once
         # The same model, and other data: told when these are there.
         (self.checkout / "carry/start/config.json").write_text("{}")
@@ -136,10 +135,10 @@ class Loans(unittest.TestCase):
 
         # A machine that is another one, and nothing carried there.
         (self.checkout / "carry/site.tar.xz").unlink()
-        refused = subprocess.run(["bash", "bench/loan/call", "ablation"], cwd=self.checkout, env={**os.environ, "LOAN": str(self.loan(5)), "OUT": str(self.root / "out5")}, capture_output=True, text=True, timeout=60)
+        refused = subprocess.run(["bash", "bench/remote/call", "ablation"], cwd=self.checkout, env={**os.environ, "REMOTE": str(self.remote(5)), "OUT": str(self.root / "out5")}, capture_output=True, text=True, timeout=60)
         self.assertEqual(refused.returncode, 2)
         self.assertIn("another machine than before", refused.stderr)
-        self.assertFalse(self.loan(5).exists())
+        self.assertFalse(self.remote(5).exists())
 
 
 if __name__ == "__main__":
