@@ -107,10 +107,10 @@ void expect_equal(const GotError& a, const GotError& b) {
   expect_equal_sum(a.squared, b.squared, b.squared);
 }
 
-struct Case {
+struct ElementTypes {
   c10::ScalarType type, truth;
 };
-class FusedMetricsTest : public testing::TestWithParam<Case> {
+class FusedMetricsTest : public testing::TestWithParam<ElementTypes> {
  protected:
   std::unique_ptr<FusedMetrics> fused_ = on_the_host();
 };
@@ -150,16 +150,16 @@ TEST_P(FusedMetricsTest, AgreeingIsTheOperators) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, FusedMetricsTest,
-                         testing::Values(Case{at::kFloat, at::kDouble}, Case{at::kHalf, at::kDouble},
-                                         Case{at::kBFloat16, at::kDouble}, Case{at::kDouble, at::kDouble},
-                                         Case{at::kFloat, at::kFloat}, Case{at::kBFloat16, at::kBFloat16},
-                                         Case{at::kFloat8_e4m3fn, at::kDouble},
-                                         Case{at::kFloat8_e5m2, at::kDouble}),
-                         [](const auto& info) {
-                           return std::string(c10::toString(info.param.type)) + "_" +
-                                  c10::toString(info.param.truth);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Types, FusedMetricsTest,
+    testing::Values(ElementTypes{at::kFloat, at::kDouble}, ElementTypes{at::kHalf, at::kDouble},
+                    ElementTypes{at::kBFloat16, at::kDouble}, ElementTypes{at::kDouble, at::kDouble},
+                    ElementTypes{at::kFloat, at::kFloat}, ElementTypes{at::kBFloat16, at::kBFloat16},
+                    ElementTypes{at::kFloat8_e4m3fn, at::kDouble},
+                    ElementTypes{at::kFloat8_e5m2, at::kDouble}),
+    [](const auto& info) {
+      return std::string(c10::toString(info.param.type)) + "_" + c10::toString(info.param.truth);
+    });
 
 TEST(FusedMetricsNumbersTest, EveryNumberOfSixteenAndEightBitsIsRead) {
   const auto fused = on_the_host();
