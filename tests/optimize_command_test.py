@@ -145,9 +145,9 @@ class Optimize(unittest.TestCase):
         self.assertEqual(json.loads(self.optimize(*arguments, "--whole-only", code=1).stdout)["verdict"], "Malformed")
         result = json.loads(self.optimize(*arguments).stdout)
         server.shutdown()
-        self.assertEqual((result["verdict"], result["proposer"]), ("Verified", "fragments"))
+        self.assertEqual((result["verdict"], result["proposer"]), ("Verified", "subgraphs"))
         text = out.read_text()
-        for word in ("torch.ops.aten.sort", "torch.ops.aten.linear", "fragment_1_ModelNew", "fragment_1_relu_kernel", "self.fc.weight"):
+        for word in ("torch.ops.aten.sort", "torch.ops.aten.linear", "subgraph_1_ModelNew", "subgraph_1_relu_kernel", "self.fc.weight"):
             self.assertIn(word, text)
         verdict = subprocess.run([NEREID, "verify", task, out, "--policy", "hybrid", "--device", "cpu"], capture_output=True, text=True,
                                  timeout=200)  # fmt: skip

@@ -153,9 +153,9 @@ print("answers begin as their folder says")
 
 # A fragment's answer stands in place of the fragment.
 result, errors = optimize("mixed.py", "--proposers", "model", "--model", learnt, "--policy", "hybrid")
-assert (result["verdict"], result["proposer"]) == ("Verified", "fragments") and "model" in result["plan"], (result, errors)
+assert (result["verdict"], result["proposer"]) == ("Verified", "subgraphs") and "model" in result["plan"], (result, errors)
 text = (root / "out.py").read_text()
-assert "torch.ops.aten.sort" in text and "fragment_1_ModelNew" in text, text
+assert "torch.ops.aten.sort" in text and "subgraph_1_ModelNew" in text, text
 print("a fragment is the model's, the rest PyTorch's")
 
 # One that knows nothing, and never ends: greedily it goes round in circles, which is broken off, and drawn it does not.

@@ -101,7 +101,7 @@ print("three held-out programs of two operators: Verified")
 # A program written by hand, which it may only understand as it is told again from its trace.
 SOFTMAX = REPOSITORY / "tests/tasks/softmax.py"
 result = json.loads(ran("optimize", SOFTMAX, "-o", "softmax.py", "--proposers", "model", "--samples", 16, "--first", "--device", "cpu", "--policy", "strict", "--budget", "250s", "--json").stdout)
-assert result["verdict"] == "Verified" and result["proposer"] in ("model", "fragments"), result
+assert result["verdict"] == "Verified" and result["proposer"] in ("model", "subgraphs"), result
 assert ran("verify", SOFTMAX, "softmax.py", "--device", "cpu", "--policy", "strict").stdout.startswith("Verified")
 print(f"a softmax written by hand: Verified, by {result['proposer']}")
 

@@ -58,11 +58,11 @@ Status write_all(int fd, std::string_view bytes, const std::filesystem::path& pa
 }  // namespace
 
 Status write_file_atomically(const std::filesystem::path& path, std::string_view bytes) {
-  auto told = [&] { return our_error("{}: {}", path.string(), std::strerror(errno)); };
+  auto failed = [&] { return our_error("{}: {}", path.string(), std::strerror(errno)); };
   // A device or a pipe is written to; a file in its place would be its end.
   if (struct stat there {}; ::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode)) {
     const Fd device(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-    return device.valid() ? write_all(device.get(), bytes, path) : told();
+    return device.valid() ? write_all(device.get(), bytes, path) : failed();
   }
   std::string temporary;
   Fd fd;
@@ -72,9 +72,9 @@ Status write_file_atomically(const std::filesystem::path& path, std::string_view
     temporary = fmt::format("{}.{:08x}{:08x}.tmp", path.string(), random(), random());
     fd = Fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   } while (!fd.valid() && errno == EEXIST);
-  if (!fd.valid()) return told();
+  if (!fd.valid()) return failed();
   auto fail = [&] {
-    const auto error = told();
+    const auto error = failed();
     ::unlink(temporary.c_str());
     return error;
   };

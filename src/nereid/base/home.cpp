@@ -8,7 +8,7 @@
 namespace nereid {
 
 std::filesystem::path home_folder() {
-  if (const char* told = std::getenv("HOME"); told != nullptr && *told != '\0') return told;
+  if (const char* text = std::getenv("HOME"); text != nullptr && *text != '\0') return text;
   const passwd* user = ::getpwuid(::getuid());
   return user != nullptr && user->pw_dir != nullptr ? user->pw_dir : "";
 }

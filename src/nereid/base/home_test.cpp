@@ -14,15 +14,15 @@ TEST(HomeFolder, IsKnownWithoutTheEnvironment) {
   const passwd* user = ::getpwuid(::getuid());
   if (user == nullptr) GTEST_SKIP() << "this user is in no database";
   const std::string home = user->pw_dir;
-  const char* told = std::getenv("HOME");
-  const std::string before = told != nullptr ? told : "";
+  const char* text = std::getenv("HOME");
+  const std::string before = text != nullptr ? text : "";
   ::setenv("HOME", "/somewhere", 1);
   EXPECT_EQ(home_folder(), "/somewhere");
   ::setenv("HOME", "", 1);
   EXPECT_EQ(home_folder(), home);
   ::unsetenv("HOME");
   EXPECT_EQ(home_folder(), home);
-  if (told != nullptr) ::setenv("HOME", before.c_str(), 1);
+  if (text != nullptr) ::setenv("HOME", before.c_str(), 1);
 }
 
 }  // namespace

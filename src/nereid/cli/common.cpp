@@ -38,7 +38,7 @@ Result<replay::Device> device_from(const std::string& name) {
   return name == "cuda" || (name == "auto" && gpu) ? replay::Device::kCuda : replay::Device::kCpu;
 }
 
-void add_judging_flags(CLI::App& command, JudgingFlags& flags) {
+void add_verification_flags(CLI::App& command, VerificationFlags& flags) {
   command
       .add_option("--policy", flags.policy,
                   "Who may do the work: strict (Triton alone), mostly (90 % Triton), hybrid (any mixture)")

@@ -19,14 +19,14 @@ class App;
 namespace nereid::cli {
 
 // --policy, --protocol, --device, --trials, --time-limit of whatever judges candidates.
-struct JudgingFlags {
+struct VerificationFlags {
   std::string policy = "mostly", protocol = "nereid", device = "auto";
   int trials = 3;
   double time_limit = 30;    // seconds
   double verdict_limit = 0;  // likewise; 0: the default
   std::vector<std::string> forbid;
 };
-void add_judging_flags(CLI::App& command, JudgingFlags& flags);
+void add_verification_flags(CLI::App& command, VerificationFlags& flags);
 
 // "90s", "15m", "1.5h", "30d", in seconds; a plain number is seconds where `plain` allows it. An error names
 // the option.

@@ -68,13 +68,13 @@ Result<Answer> run(const EvalOptions& options, bool json) {
       options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   NEREID_TRY(const auto setup, SearchSetup::make(options.search, jobs));
   const std::string question = question_of(options.search, *setup);
-  NEREID_TRY(const auto ways, ways_of(options.search, setup->bench->settings().device));
+  NEREID_TRY(const auto ways, ways_of(options.search, setup->evaluator->settings().device));
   std::unique_ptr<search::BaselineClock> clock;
   if (!ways.empty()) {
     NEREID_TRY(
         clock,
         search::BaselineClock::make(
-            *setup->bench, setup->installation,
+            *setup->evaluator, setup->installation,
             {.ways = ways, .seconds = kBaselineSampling, .patience = kBaselinePatience, .jobs = jobs}));
   }
   Progress progress("eval " + options.tasks, std::ssize(tasks));
@@ -84,7 +84,7 @@ Result<Answer> run(const EvalOptions& options, bool json) {
   {
     const Ticker ticker(progress, [&] { return setup->at_work(); });
     results = eval::evaluate(
-        *setup->bench, tasks, setup->proposers,
+        *setup->evaluator, tasks, setup->proposers,
         {.folder = options.output,
          .question = question,
          .jobs = jobs,
@@ -94,10 +94,10 @@ Result<Answer> run(const EvalOptions& options, bool json) {
                     .every_sample = true,  // pass@k counts them
                     .first_is_enough = options.search.first,
                     .repairs = options.search.once ? 0 : options.search.repairs,
-                    .fragments = !options.search.whole_only && !options.search.once,
+                    .subgraphs = !options.search.whole_only && !options.search.once,
                     .tuning = !options.search.once},
          .baselines = clock.get(),
-         .tell = [&](const eval::TaskResult& r, int64_t done, int64_t of) {
+         .report = [&](const eval::TaskResult& r, int64_t done, int64_t of) {
            progress.say(fmt::format("{} {}", r.id, verdict_name(r)));
            progress.advance(1);
            if (done % kNoted == 0 || done == of)
@@ -105,8 +105,8 @@ Result<Answer> run(const EvalOptions& options, bool json) {
          }});
   }
   if (!results.ok()) return results.error();
-  if (!setup->bench->trouble().empty())
-    fmt::print(stderr, "nereid: not all was remembered: {}\n", setup->bench->trouble());
+  if (!setup->evaluator->trouble().empty())
+    fmt::print(stderr, "nereid: not all was remembered: {}\n", setup->evaluator->trouble());
   std::vector<eval::Score> scores;
   int64_t errors = 0;
   Json list = Json::array();

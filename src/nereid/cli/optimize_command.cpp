@@ -51,7 +51,7 @@ struct OptimizeOptions {
 };
 
 // One line on stderr for each thing that happened.
-void tell(const search::Task& task, const search::Event& event, Progress& progress) {
+void report(const search::Task& task, const search::Event& event, Progress& progress) {
   using Kind = search::Event::Kind;
   switch (event.kind) {
     case Kind::kAsked:
@@ -162,7 +162,7 @@ Result<Answer> run_dynamic(const OptimizeOptions& options, const search::Task& t
                            Progress& progress, bool json) {
   NEREID_TRY(const compiler::Guard guard, compiler::Guard::read(setup.installation.package));
   progress.say("writing kernels for any batch");
-  NEREID_TRY(auto made, search::for_any_batch(*setup.bench, task, guard, options.fallback, Deadline::after(2 * budget + 120)));
+  NEREID_TRY(auto made, search::for_any_batch(*setup.evaluator, task, guard, options.fallback, Deadline::after(2 * budget + 120)));
   if (interrupted()) return Error{"interrupted before anything was verified", Blame::kInterrupted};
   const search::Judged& own = made.judged.front().judged;
   const bool slower = search::slower_than_eager(task, own), written = made.verified() && (options.keep_slower || !slower);
@@ -218,24 +218,24 @@ Result<Answer> run(const OptimizeOptions& options, bool json) {
       return input_error("--report {}: expected another file than -o", options.report);
   }
   NEREID_TRY(const auto setup, SearchSetup::make(options.search, 1));
-  NEREID_TRY(const auto ways, ways_of(options.search, setup->bench->settings().device));
+  NEREID_TRY(const auto ways, ways_of(options.search, setup->evaluator->settings().device));
   const std::string name = std::filesystem::path(options.reference).filename().string();
   Progress progress("optimize " + name);
   const Ticker ticker(progress, [&] { return setup->at_work(); });
-  NEREID_TRY(const auto task, setup->bench->trace(name, source, Deadline::after(std::max(budget, 60.0))));
+  NEREID_TRY(const auto task, setup->evaluator->trace(name, source, Deadline::after(std::max(budget, 60.0))));
   if (!options.dynamic.empty()) return run_dynamic(options, *task, *setup, budget, progress, json);
-  auto outcome = search::search(*setup->bench, *task, setup->proposers,
+  auto outcome = search::search(*setup->evaluator, *task, setup->proposers,
                                 {.deadline = Deadline::after(budget),
                                  .patience = Deadline::after(2 * budget + 120),
                                  .samples = options.search.samples,
                                  .every_sample = options.search.every_sample,
                                  .first_is_enough = options.search.first,
                                  .repairs = options.search.once ? 0 : options.search.repairs,
-                                 .fragments = !options.search.whole_only && !options.search.once,
+                                 .subgraphs = !options.search.whole_only && !options.search.once,
                                  .tuning = !options.search.once},
-                                [&](const search::Event& event) { tell(*task, event, progress); });
-  if (!setup->bench->trouble().empty())
-    progress.note("nereid: not all was remembered: " + setup->bench->trouble());
+                                [&](const search::Event& event) { report(*task, event, progress); });
+  if (!setup->evaluator->trouble().empty())
+    progress.note("nereid: not all was remembered: " + setup->evaluator->trouble());
   if (!outcome.best && interrupted())
     return Error{"interrupted before anything was verified", Blame::kInterrupted};
   if (const auto* fault = search::fault_of(outcome); fault != nullptr && !outcome.best)
@@ -245,7 +245,7 @@ Result<Answer> run(const OptimizeOptions& options, bool json) {
   if (outcome.best && !ways.empty() && !interrupted()) {
     progress.say("timing PyTorch");
     NEREID_TRY(const auto clock,
-               search::BaselineClock::make(*setup->bench, setup->installation, {.ways = ways}));
+               search::BaselineClock::make(*setup->evaluator, setup->installation, {.ways = ways}));
     auto compared = clock->measure(*task, outcome.best->source, Deadline::after(kBaselineSeconds));
     if (compared.ok())
       baselines = std::move(compared->baselines), outcome.compiled = std::move(compared->kernels);
@@ -255,7 +255,7 @@ Result<Answer> run(const OptimizeOptions& options, bool json) {
   const bool written = outcome.best && (options.keep_slower || !search::slower_than_eager(*task, *outcome.best));
   if (written) {
     NEREID_TRY(const compiler::Guard guard, compiler::Guard::read(setup->installation.package));
-    NEREID_TRY(auto file, search::guarded(*setup->bench, *task, outcome.best->source, guard, options.fallback));
+    NEREID_TRY(auto file, search::guarded(*setup->evaluator, *task, outcome.best->source, guard, options.fallback));
     outcome.best->source = std::move(file.source);
     if (options.fallback && interrupted()) progress.note("nereid: interrupted: the file is written without --fallback");
     const search::Provenance provenance{.program = "nereid " NEREID_VERSION,

@@ -104,7 +104,7 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
       .add_option("--budget", flags.budget,
                   "Nothing new is begun after so long, and the best is kept: 30s, 5m; for each task")
       ->capture_default_str();
-  add_judging_flags(command, flags);
+  add_verification_flags(command, flags);
   command.add_option("--samples", flags.samples, "Answers asked of a proposer that draws them, side by side")
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
@@ -123,13 +123,13 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
                      "user calls them), inductor (its kernels replayed); with commas");
   command.add_option("--store", flags.store,
                      "The file of what was found out before (see `nereid store --help`)");
-  command.add_flag("--whole-only", flags.whole_only, "Do not cut the program into fragments");
+  command.add_flag("--whole-only", flags.whole_only, "Do not cut the program into subgraphs");
   command.add_flag("--every-sample", flags.every_sample,
                    "Judge all samples, though one has beaten what was to be expected; `eval` always does");
   command.add_flag("--first", flags.first, "Nothing more is looked for once something is verified");
   command.add_flag("--untimed", flags.untimed, "On a GPU too, nothing is timed: verdicts alone, ranked by the cost model");
   command.add_flag("--once", flags.once,
-                   "What each proposer answers first, and no more: no repairs, fragments or tuning");
+                   "What each proposer answers first, and no more: no repairs, subgraphs or tuning");
   command.add_flag("--fresh", flags.fresh, "Judge and ask anew, whatever the store knows");
   command.add_flag("--no-store", flags.forget, "Neither look anything up nor keep it");
 }
@@ -189,8 +189,8 @@ Result<std::unique_ptr<SearchSetup>> SearchSetup::make(const SearchFlags& flags,
              verify::VerifierProcesses::open({.jobs = jobs + 1, .device = device, .inductor = inductor}));
   // On a CPU one of each task, on a GPU one of each proposer's.
   const int judged_at_once = cuda ? jobs * static_cast<int>(setup->proposers.size()) : jobs;
-  setup->bench = std::make_unique<search::Bench>(
-      setup->processes->backends(), search::BenchOptions{.settings = settings_of(flags, device, jobs),
+  setup->evaluator = std::make_unique<search::Evaluator>(
+      setup->processes->backends(), search::EvaluatorOptions{.settings = settings_of(flags, device, jobs),
                                                           .store = setup->store.get(),
                                                           .fresh = flags.fresh,
                                                           .hardware = setup->hardware,

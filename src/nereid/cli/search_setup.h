@@ -15,7 +15,7 @@
 
 namespace nereid::cli {
 
-struct SearchFlags : JudgingFlags {
+struct SearchFlags : VerificationFlags {
   std::string proposers = "compiler,inductor", model, model_device, budget = "60s", store;
   std::optional<uint64_t> seed;
   int samples = 1, repairs = 2;
@@ -38,7 +38,7 @@ struct SearchSetup {
   std::vector<proposers::Proposer*> proposers;
   // What they do right now, for people who wait.
   std::string at_work() const;
-  std::unique_ptr<search::Bench> bench;
+  std::unique_ptr<search::Evaluator> evaluator;
   std::string hardware, versions;
   // A language model of ours writes on a GPU: for more tasks at a time than can be judged.
   bool model_on_gpu = false;

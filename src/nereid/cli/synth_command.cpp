@@ -50,8 +50,8 @@ constexpr int kMostLaterSizes = 64;
 
 // What the traced forward of a program does, in words; empty where only Python knows.
 std::string forward_of(const synth::Made& made) {
-  const auto trace = synth::traced(made.program, made.manner, made.layout, "model.py");
-  return trace ? compiler::told_forward(*trace, made.code) : "";
+  const auto trace = synth::traced(made.program, made.style, made.layout, "model.py");
+  return trace ? compiler::prefill_summary(*trace, made.code) : "";
 }
 
 // Where programs go: a folder of files with an index, one file of lines, or stdout.
@@ -172,7 +172,7 @@ class Run {
       return input_error("no program of level {} is made of these operators within these bounds",
                          options_.level);
     if (options_.check == "replay") {
-      NEREID_TRY(bench_, verify::VerifierProcesses::open({.jobs = pool_.threads(), .one_author = true}));
+      NEREID_TRY(processes_, verify::VerifierProcesses::open({.jobs = pool_.threads(), .one_author = true}));
     }
     Progress progress("programs", static_cast<int64_t>(options_.count));
     uint64_t in_vain = 0;
@@ -183,7 +183,7 @@ class Run {
         break;
       }
       const uint64_t wanted = (options_.count - counts_.made) * 5 / 4 + 16;
-      const uint64_t most = bench_ ? kCheckedTogether * 4 * static_cast<uint64_t>(pool_.threads()) : kBatch;
+      const uint64_t most = processes_ ? kCheckedTogether * 4 * static_cast<uint64_t>(pool_.threads()) : kBatch;
       const auto batch = static_cast<size_t>(std::min<uint64_t>(most, wanted) * per_index);
       const uint64_t before = counts_.made;
       if (const Status done = batch_of(batch, per_index); !done.ok()) {
@@ -223,7 +223,7 @@ class Run {
           if (options_.forward) forwards_[static_cast<size_t>(i)] = forward_of(made);
         },
         64);
-    if (bench_) NEREID_TRY_STATUS(check_batch(size));
+    if (processes_) NEREID_TRY_STATUS(check_batch(size));
     for (size_t i = 0; i < size; ++i) {
       // Later sizes belong to a program that was kept.
       if (i % per_index == 0) {
@@ -258,7 +258,7 @@ class Run {
                                       last = std::min(first + kCheckedTogether, all.size());
                          std::vector<std::string> sources;
                          for (size_t i = first; i < last; ++i) sources.push_back(batch_[all[i]].code);
-                         auto checked = dataset::check_tasks(*bench_, sources, options_.seed);
+                         auto checked = dataset::check_tasks(*processes_, sources, options_.seed);
                          const std::lock_guard lock(mutex);
                          if (!checked.ok()) failure = checked.error();
                          for (size_t i = first; i < last && checked.ok(); ++i)
@@ -269,7 +269,7 @@ class Run {
   }
 
   bool is_checked(size_t i) {
-    if (!bench_) return true;
+    if (!processes_) return true;
     if (!checked_[i].weak.empty()) return ++counts_.degenerate_by_replay, false;
     if (!checked_[i].trouble.empty()) return ++counts_.not_replayed, false;
     return true;
@@ -296,7 +296,7 @@ class Run {
   std::vector<std::unique_ptr<synth::Maker>> makers_;
   std::vector<synth::Made> batch_;
   std::vector<std::string> forwards_;  // of these, where they are asked for
-  std::unique_ptr<verify::VerifierProcesses> bench_;  // where what is drawn is replayed
+  std::unique_ptr<verify::VerifierProcesses> processes_;  // where what is drawn is replayed
   std::vector<dataset::Checked> checked_;
   std::unordered_set<uint64_t> seen_;
   uint64_t next_ = 0;

@@ -20,7 +20,7 @@ namespace nereid::cli {
 namespace {
 
 constexpr size_t kGroup = 8;       // programs traced in one child
-constexpr size_t kMostTold = 3;    // refusals in the report
+constexpr size_t kMostShown = 3;    // refusals in the report
 constexpr uint64_t kRunAhead = 4;  // groups a thread, finished before an earlier one is
 
 // Programs in the order of their numbers, each of which is new and on the right side.
@@ -101,8 +101,8 @@ class PairRun {
     drawer_.skip_to(done_.next);
     started_at_ = done_;
     if (done_.programs >= options_.count) return ok_status();
-    NEREID_TRY(const auto bench, verify::VerifierProcesses::open({.jobs = threads_, .one_author = true}));
-    dataset::PairMaker maker(*bench, {.variants = options_.variants,
+    NEREID_TRY(const auto processes, verify::VerifierProcesses::open({.jobs = threads_, .one_author = true}));
+    dataset::PairMaker maker(*processes, {.variants = options_.variants,
                                     .wordings = options_.wordings,
                                     .brief = options_.brief,
                                     .seed = options_.seed,
@@ -221,7 +221,7 @@ class PairRun {
       now.degenerate += yield.degenerate.empty() ? 0 : 1;
       for (const auto& [word, count] : yield.verdicts) now.verdicts[word] += count;
       for (const auto* why : {&yield.first_refused, &yield.not_lowered})
-        if (!why->empty() && refused_.size() < kMostTold) refused_.push_back(*why);
+        if (!why->empty() && refused_.size() < kMostShown) refused_.push_back(*why);
       if (!base_kept || yield.lines.empty()) continue;  // later sizes belong to a program that was kept
       now.pairs += yield.lines.size();
       for (const auto& line : yield.lines) lines += line + "\n";

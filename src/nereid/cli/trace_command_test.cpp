@@ -34,8 +34,8 @@ TEST(TraceJson, SaysWhatEachStepIsAndCanBeReadBack) {
   EXPECT_EQ(forward["steps"][0]["flops"], 2.0 * 32 * 48 * 48);
   EXPECT_EQ(forward["steps"][0]["reaches_output"], true);
   const trace::Trace views = golden("ragged.Model");
-  const Json told = trace_json(views, trace_facts(views));
-  for (const Json& step : told["phases"].back()["steps"])
+  const Json reported = trace_json(views, trace_facts(views));
+  for (const Json& step : reported["phases"].back()["steps"])
     EXPECT_EQ(step["class"] == "view", !step.contains("reaches_output")) << step["call"];
   EXPECT_EQ(json["flops"], forward["flops"]);
   double sum = 0;

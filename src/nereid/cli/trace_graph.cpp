@@ -60,9 +60,9 @@ std::string trace_graph(const trace::Trace& trace, const trace::Phase& phase, co
                          quoted(trace::storage_text(trace, one.storage)));
     }
   const auto outputs = trace::tensors_in(phase.output);
-  std::set<trace::ValueId> told;
+  std::set<trace::ValueId> reported;
   for (const trace::ValueId id : outputs)
-    if (told.insert(id).second)
+    if (reported.insert(id).second)
       dot += fmt::format("  o{} [shape=ellipse, peripheries=2, label={}];\n", id,
                          quoted("output " + trace::shape_text(trace.values[static_cast<size_t>(id)])));
   const auto end = static_cast<int>(phase.steps.size());

@@ -148,13 +148,13 @@ class Page {
       const Phase& phase = trace_.phases[p];
       if (phase.steps.empty() && !options_.all) continue;
       const bool repeats = phase.kind == PhaseKind::kForward || phase.kind == PhaseKind::kMakeInputs;
-      if (repeats && !options_.all && told_later(p)) continue;
+      if (repeats && !options_.all && shown_later(p)) continue;
       tell_phase(p, repeats && !options_.all ? calls_like(p) : std::vector<int>());
     }
   }
 
   // A later phase of the same kind does the same: that one is told.
-  bool told_later(size_t p) const {
+  bool shown_later(size_t p) const {
     for (size_t later = p + 1; later < trace_.phases.size(); ++later)
       if (trace_.phases[later].kind == trace_.phases[p].kind &&
           signature(trace_, trace_.phases[later]) == signature(trace_, trace_.phases[p]))

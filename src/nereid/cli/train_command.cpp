@@ -72,11 +72,11 @@ Result<Answer> make_data(const TrainDataOptions& options, bool json) {
   const Stopwatch clock;
   constexpr uint64_t kMegabyte = 1'000'000;
   std::optional<Progress> progress;
-  uint64_t told = 0;
-  settings.tell = [&](uint64_t bytes, uint64_t of) {
+  uint64_t reported = 0;
+  settings.report = [&](uint64_t bytes, uint64_t of) {
     if (!progress) progress.emplace("train data, MB", static_cast<int64_t>(of / kMegabyte));
-    progress->advance(static_cast<int64_t>(bytes / kMegabyte - told));
-    told = bytes / kMegabyte;
+    progress->advance(static_cast<int64_t>(bytes / kMegabyte - reported));
+    reported = bytes / kMegabyte;
   };
   NEREID_TRY(const auto made, train::make_shards(settings));
   progress.reset();

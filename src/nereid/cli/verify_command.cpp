@@ -42,7 +42,7 @@ Examples:
 A line of pairs.jsonl: {"id": "1", "reference": "softmax.py", "candidate_source": "import torch ..."}; docs/batch_protocol.md has
 all keys of a line and all fields of an answer. --batch FOLDER pairs every reference.py with the files beside it.)";
 
-struct VerifyOptions : JudgingFlags {
+struct VerifyOptions : VerificationFlags {
   std::string reference, candidate, batch, output;
   std::optional<uint64_t> seed;
   int jobs = 0;
@@ -134,8 +134,8 @@ struct AlsoAt {
 Result<Answer> one(const VerifyOptions& options) {
   NEREID_TRY(auto settings, settings_of(options));
   NEREID_TRY(const auto pair, verify::read_pair(options.reference, options.candidate));
-  NEREID_TRY(const auto bench, verify::VerifierProcesses::open({.jobs = 2, .device = settings.device}));
-  verify::Judge judge(bench->backends(), settings);
+  NEREID_TRY(const auto processes, verify::VerifierProcesses::open({.jobs = 2, .device = settings.device}));
+  verify::Judge judge(processes->backends(), settings);
   std::vector<AlsoAt> others;
   for (const auto& text : options.also_at) {
     NEREID_TRY(auto sizes, sizes_from(text, pair.reference_source));
@@ -189,8 +189,8 @@ Result<Answer> many(const VerifyOptions& options) {
   settings.threads = jobs > 1 ? 1 : 0;
   settings.timing_seconds =
       options.timing_seconds > 0 ? options.timing_seconds : 0.1;  // of many, each a little
-  NEREID_TRY(const auto bench, verify::VerifierProcesses::open({.jobs = jobs, .device = settings.device, .compile_for = settings.compile_for}));
-  verify::Judge judge(bench->backends(), settings);
+  NEREID_TRY(const auto processes, verify::VerifierProcesses::open({.jobs = jobs, .device = settings.device, .compile_for = settings.compile_for}));
+  verify::Judge judge(processes->backends(), settings);
   Progress progress("verify " + options.batch);
   end_soon_after_interrupt(kSecondsToEnd, options.output.empty()
                                               ? "interrupted"
@@ -229,7 +229,7 @@ void add_options(CLI::App& command, VerifyOptions& options) {
                      "The task: class Model, get_inputs(), get_init_inputs()");
   command.add_option("CANDIDATE", options.candidate,
                      "The answer: class ModelNew, or a text with a code block");
-  add_judging_flags(command, options);
+  add_verification_flags(command, options);
   command.add_option("--seed", options.seed, "Repeats a run: every verdict tells its seed (default: fresh)")->check(a_seed());
   command.add_option("--rtol", options.rtol, "Replaces the tolerance: |got - want| <= atol + rtol |want|")
       ->check(CLI::NonNegativeNumber);

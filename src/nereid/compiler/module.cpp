@@ -81,9 +81,9 @@ class ModuleWriter {
     for (size_t k = 0; k < texts_.size(); ++k) tell_sizes(fused_.kernels[k], texts_[k]);
     if (choices_.share_equal) share();
     NEREID_TRY(std::string forward, forward_text(trace_, graph_, fused_, texts_, file_));
-    const auto merged = merged_sizes(trace_, known_);
-    forward = with_merged_sizes(SizeTeller(all_shapes_, known_).told(forward), merged);
-    for (KernelText& kernel : texts_) kernel.text = with_merged_sizes(kernel.text, merged);
+    const auto merged = collapsed_dims(trace_, known_);
+    forward = with_collapsed_dims(SymbolicSizes(all_shapes_, known_).rewrite(forward), merged);
+    for (KernelText& kernel : texts_) kernel.text = with_collapsed_dims(kernel.text, merged);
     module_.plan = plan_text(trace_, graph_, fused_, module_, target_);
     module_.text = "\"\"\"" + module_.plan + "\"\"\"\n" + imports(file_) + "\n";
     if (!file_.needed.empty()) module_.text += file_.needed + "\n\n";
@@ -180,10 +180,10 @@ class ModuleWriter {
     for (const auto& pointer : text.pointers)
       if (const Tensor& tensor = graph_.tensors[static_cast<size_t>(pointer.tensor)]; tensor.strides == row_major(tensor.sizes))
         pointers[pointer.name] = tensor.sizes;
-    const SizeTeller sizes(shapes, known_, &all_shapes_, pointers);
-    text.text = sizes.told(text.text);
-    text.grid = sizes.told(text.grid);
-    for (auto& each : text.constants) each.covers = sizes.told(each.covers);
+    const SymbolicSizes sizes(shapes, known_, &all_shapes_, pointers);
+    text.text = sizes.rewrite(text.text);
+    text.grid = sizes.rewrite(text.grid);
+    for (auto& each : text.constants) each.covers = sizes.rewrite(each.covers);
   }
 
   KernelArgument argument(const TileKernel& kernel, const PointerParameter& pointer) const {

@@ -17,8 +17,8 @@
 namespace nereid::dataset {
 namespace {
 
-constexpr uint32_t kVariantStream = 2, kWordingStream = 3, kFragmentStream = 4;
-constexpr uint32_t kOneFragmentIn = 4;  // brief tasks
+constexpr uint32_t kVariantStream = 2, kPlanTextStream = 3, kSubgraphStream = 4;
+constexpr uint32_t kOneSubgraphIn = 4;  // brief tasks
 constexpr const char* kTaskFile = "model.py";
 constexpr const char* kAnswerFile = "model_new.py";
 constexpr double kTraceSeconds = 60;
@@ -63,24 +63,24 @@ Json kernels_of(const compiler::Module& module) {
 }  // namespace
 
 struct PairMaker::Task {
-  const std::string& source() const { return fragment ? fragment->source : made->code; }
+  const std::string& source() const { return subgraph ? subgraph->source : made->code; }
 
-  const trace::Trace& lowered_trace() const { return fragment ? fragment->trace : trace; }
+  const trace::Trace& lowered_trace() const { return subgraph ? subgraph->trace : trace; }
 
   const synth::Made* made = nullptr;
   const Json* about = nullptr;
-  std::optional<FragmentTask> fragment{};  // where it is told as one
+  std::optional<SubgraphTask> subgraph{};  // where it is told as one
   TaskFacts facts{};
   trace::Trace trace{};
-  std::optional<trace::Trace> told{};  // without Python, where `trace` is the tracer's
+  std::optional<trace::Trace> ours{};  // without Python, where `trace` is the tracer's
   std::vector<Variant> variants{};
   Yield yield{};
 };
 
-PairMaker::PairMaker(verify::VerifierProcesses& bench, const Options& options)
-    : bench_(bench),
+PairMaker::PairMaker(verify::VerifierProcesses& processes, const Options& options)
+    : processes_(processes),
       options_(options),
-      backends_(bench.backends()),
+      backends_(processes.backends()),
       judge_(
           [&] {
             verify::VerifierBackends backends = backends_;
@@ -107,13 +107,13 @@ Status PairMaker::trace_references(std::vector<Task>& tasks) {
   std::vector<Task*> asked;
   for (Task& task : tasks) {
     const synth::Made& made = *task.made;
-    auto told = synth::traced(made.program, made.manner, made.layout, kTaskFile);
-    if (told && !is_judged(task)) {
-      task.trace = *std::move(told);
+    auto ours = synth::traced(made.program, made.style, made.layout, kTaskFile);
+    if (ours && !is_judged(task)) {
+      task.trace = *std::move(ours);
       continue;
     }
-    task.yield.traced_by_python = !told;
-    task.told = std::move(told);
+    task.yield.traced_by_python = !ours;
+    task.ours = std::move(ours);
     asked.push_back(&task);
     requests.push_back({.source = made.code,
                         .path = kTaskFile,
@@ -121,7 +121,7 @@ Status PairMaker::trace_references(std::vector<Task>& tasks) {
                         .draw = options_.seed & 0x7fffffff,
                         .seconds = kTraceSeconds});
   }
-  NEREID_TRY(auto answers, bench_.tracer().trace_several(requests, Deadline::never()));
+  NEREID_TRY(auto answers, processes_.tracer().trace_several(requests, Deadline::never()));
   for (size_t i = 0; i < asked.size(); ++i) {
     const auto* trace = std::get_if<trace::Trace>(&answers[i]);
     if (trace == nullptr) {
@@ -136,22 +136,22 @@ Status PairMaker::trace_references(std::vector<Task>& tasks) {
   return ok_status();
 }
 
-Status PairMaker::tell_as_fragment(Task& task) {
-  synth::Dice dice(options_.seed, number_of(*task.made), kFragmentStream);
-  if (!options_.brief || dice.below(kOneFragmentIn) != 0) return ok_status();
-  auto fragment = as_fragment(task.trace);
-  if (!fragment.ok()) return ok_status();  // then as it is
-  task.fragment = *std::move(fragment);
+Status PairMaker::make_subgraph_task(Task& task) {
+  synth::Rng rng(options_.seed, number_of(*task.made), kSubgraphStream);
+  if (!options_.brief || rng.below(kOneSubgraphIn) != 0) return ok_status();
+  auto subgraph = as_subgraph(task.trace);
+  if (!subgraph.ok()) return ok_status();  // then as it is
+  task.subgraph = *std::move(subgraph);
   if (!is_judged(task)) return ok_status();
   // Who judges goes by what the tracer makes of its text.
-  const tracer::TraceRequest request{.source = task.fragment->source,
+  const tracer::TraceRequest request{.source = task.subgraph->source,
                                      .path = kTaskFile,
                                      .class_name = "Model",
                                      .draw = options_.seed & 0x7fffffff,
                                      .seconds = kTraceSeconds};
-  NEREID_TRY(auto answer, bench_.tracer().trace(request, Deadline::never()));
+  NEREID_TRY(auto answer, processes_.tracer().trace(request, Deadline::never()));
   const auto* trace = std::get_if<trace::Trace>(&answer);
-  if (trace == nullptr) return our_error("a fragment could not be traced:\n{}", task.fragment->source);
+  if (trace == nullptr) return our_error("a subgraph could not be traced:\n{}", task.subgraph->source);
   task.trace = *trace;
   const std::lock_guard lock(mutex_);
   traced_.insert_or_assign(key_of(request), std::move(answer));
@@ -159,22 +159,22 @@ Status PairMaker::tell_as_fragment(Task& task) {
 }
 
 Result<std::vector<Variant>> PairMaker::variants(const Task& task, const trace::Trace& trace) const {
-  synth::Dice dice(options_.seed, number_of(*task.made), kVariantStream);
-  return (options_.brief ? variants_of_kinds : variants_of)(trace, task.source(), dice, options_.variants);
+  synth::Rng rng(options_.seed, number_of(*task.made), kVariantStream);
+  return (options_.brief ? variants_of_kinds : variants_of)(trace, task.source(), rng, options_.variants);
 }
 
 // Of a judged task: that the trace which others get in place of the tracer's would have given the same.
-Status PairMaker::hold_against_told(const Task& task) const {
-  if (!task.told) return ok_status();
+Status PairMaker::compare_with_own_trace(const Task& task) const {
+  if (!task.ours) return ok_status();
   const std::string id = task.about->at("id").get<std::string>();
-  trace::Trace told = *task.told;
-  if (task.fragment) {
-    auto fragment = as_fragment(told);
-    if (!fragment.ok() || fragment->source != task.fragment->source)
-      return our_error("{}: its trace without Python is told as another fragment than the tracer's", id);
-    told = std::move(fragment->trace);
+  trace::Trace ours = *task.ours;
+  if (task.subgraph) {
+    auto subgraph = as_subgraph(ours);
+    if (!subgraph.ok() || subgraph->source != task.subgraph->source)
+      return our_error("{}: its trace without Python is told as another subgraph than the tracer's", id);
+    ours = std::move(subgraph->trace);
   }
-  const auto all = variants(task, told);
+  const auto all = variants(task, ours);
   if (!all.ok())
     return our_error("{}: its trace without Python cannot be lowered: {}", id, all.error().message);
   for (size_t v = 0; v < std::max(all->size(), task.variants.size()); ++v)
@@ -195,7 +195,7 @@ Status PairMaker::trace_variants(std::vector<Task>& tasks) {
                           .reference = &task.trace,
                           .seconds = kTraceSeconds});
   if (requests.empty()) return ok_status();
-  NEREID_TRY(auto answers, bench_.tracer().trace_several(requests, Deadline::never()));
+  NEREID_TRY(auto answers, processes_.tracer().trace_several(requests, Deadline::never()));
   const std::lock_guard lock(mutex_);
   for (size_t i = 0; i < answers.size(); ++i)
     traced_.insert_or_assign(key_of(requests[i]), std::move(answers[i]));
@@ -209,8 +209,8 @@ bool PairMaker::is_judged(const Task& task) const {
 Status PairMaker::write(Task& task) {
   const synth::Made& made = *task.made;
   std::vector<std::string> lines;
-  const auto merged = compiler::merged_sizes(task.lowered_trace(), compiler::numbers_in(compiler::without_prose(task.source())));
-  const std::string steps = options_.brief ? compiler::told_steps(task.lowered_trace(), task.source()) : "";
+  const auto merged = compiler::collapsed_dims(task.lowered_trace(), compiler::numbers_in(compiler::without_prose(task.source())));
+  const std::string steps = options_.brief ? compiler::trace_summary(task.lowered_trace(), task.source()) : "";
   for (size_t v = 0; v < task.variants.size(); ++v) {
     const Variant& variant = task.variants[v];
     verify::Verdict verdict;
@@ -237,14 +237,14 @@ Status PairMaker::write(Task& task) {
     }
     Json choices = Json::array();
     for (const Choice& choice : variant.choices) choices.push_back(to_string(choice));
-    synth::Dice dice(options_.seed, number_of(made) * 64 + v, kWordingStream);
+    synth::Rng rng(options_.seed, number_of(made) * 64 + v, kPlanTextStream);
     std::vector<std::pair<std::string, std::string>> said;
     for (int w = 0; w < (options_.brief ? 1 : options_.wordings); ++w) {
-      Wording wording = options_.brief ? briefly(steps, variant) : worded(task.facts, variant, w, dice);
-      if (options_.brief) wording.plan = compiler::with_merged_sizes(wording.plan, merged);
-      if (verify::normal_form(wording.code) != variant.normal_form)
+      PlanText plan_text = options_.brief ? write_brief_plan(steps, variant) : write_plan_text(task.facts, variant, w, rng);
+      if (options_.brief) plan_text.plan = compiler::with_collapsed_dims(plan_text.plan, merged);
+      if (verify::normal_form(plan_text.code) != variant.normal_form)
         return our_error("{}: wording {} is another program", id, w);
-      std::pair<std::string, std::string> both = {wording.plan, wording.code};
+      std::pair<std::string, std::string> both = {plan_text.plan, plan_text.code};
       if (std::ranges::find(said, both) != said.end()) continue;
       said.push_back(std::move(both));
       Json line = *task.about;
@@ -253,8 +253,8 @@ Status PairMaker::write(Task& task) {
       line["choices"] = choices;
       line["kernels"] = kernels_of(variant.module);
       line["task"] = task.source();
-      line["plan"] = wording.plan;
-      line["code"] = wording.code;
+      line["plan"] = plan_text.plan;
+      line["code"] = plan_text.code;
       if (is_judged(task)) line["verdict"] = verdict_of(verdict, variant);
       lines.push_back(line.dump());
     }
@@ -273,7 +273,7 @@ Result<std::vector<Yield>> PairMaker::make(const std::vector<synth::Made>& progr
     std::vector<std::string> operators;
     for (const auto& step : task.made->program.steps) operators.emplace_back(step.applied.op->name);
     task.facts = facts_of(task.trace, std::move(operators));
-    NEREID_TRY_STATUS(tell_as_fragment(task));
+    NEREID_TRY_STATUS(make_subgraph_task(task));
     if (is_judged(task)) {
       NEREID_TRY(task.yield.degenerate, why_weak(backends_, task.trace, options_.seed));
       if (!task.yield.degenerate.empty()) continue;
@@ -281,7 +281,7 @@ Result<std::vector<Yield>> PairMaker::make(const std::vector<synth::Made>& progr
     auto variants = this->variants(task, task.lowered_trace());
     if (variants.ok()) {
       task.variants = *std::move(variants);
-      NEREID_TRY_STATUS(hold_against_told(task));
+      NEREID_TRY_STATUS(compare_with_own_trace(task));
     } else {
       task.yield.not_lowered = variants.error().message;
     }

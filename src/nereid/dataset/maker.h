@@ -22,7 +22,7 @@ namespace nereid::dataset {
 struct Options {
   int variants = 4;  // of each task at most: the compiler's own answer and others
   int wordings = 4;  // of each variant
-  bool brief = false;  // one short wording instead; some tasks are told as fragments are (as_fragment.h)
+  bool brief = false;  // one short plan instead; some tasks are written as subgraphs are (whole_task_subgraph.h)
   uint64_t seed = 0;
   verify::Policy policy = verify::Policy::kStrict;
   int trials = 3;
@@ -42,7 +42,7 @@ struct Yield {
 class PairMaker {
  public:
   // `bench` was opened for candidates of one author.
-  PairMaker(verify::VerifierProcesses& bench, const Options& options);
+  PairMaker(verify::VerifierProcesses& processes, const Options& options);
 
   // One Yield for each program, with `about` (level, hash, ...) in each of its lines. An Error is a fault of
   // ours, or an interrupt. Thread-safe.
@@ -53,14 +53,14 @@ class PairMaker {
   struct Task;
   Result<tracer::TraceAnswer> trace(const tracer::TraceRequest& request, Deadline deadline);
   Status trace_references(std::vector<Task>& tasks);
-  Status tell_as_fragment(Task& task);
+  Status make_subgraph_task(Task& task);
   Result<std::vector<Variant>> variants(const Task& task, const trace::Trace& trace) const;
-  Status hold_against_told(const Task& task) const;
+  Status compare_with_own_trace(const Task& task) const;
   Status trace_variants(std::vector<Task>& tasks);
   bool is_judged(const Task& task) const;
   Status write(Task& task);
 
-  verify::VerifierProcesses& bench_;
+  verify::VerifierProcesses& processes_;
   const Options options_;
   const verify::VerifierBackends backends_;
   std::mutex mutex_;

@@ -51,20 +51,20 @@ std::string quantity(double amount, const char* unit, bool exact) {
   return fmt::format("{:.3g} {}{}", amount, kPrefix[step], unit);
 }
 
-class Teller {
+class PlanWriter {
  public:
-  Teller(const TaskFacts& task, const Variant& variant, synth::Dice& dice)
+  PlanWriter(const TaskFacts& task, const Variant& variant, synth::Rng& rng)
       : task_(task),
         variant_(variant),
         kernels_(variant.module.kernels),
-        dice_(dice),
-        exact_(dice.below(3) == 0),
-        ticks_(dice.below(2) == 0) {}
+        rng_(rng),
+        exact_(rng.below(3) == 0),
+        ticks_(rng.below(2) == 0) {}
 
   std::string plan() {
-    std::string text = wrapped(situation()) + (dice_.below(2) == 0 ? "\n" : "");
+    std::string text = wrapped(situation()) + (rng_.below(2) == 0 ? "\n" : "");
     text += wrapped(decision());
-    const uint32_t list = dice_.below(3);  // "1. ", "- ", or sentences
+    const uint32_t list = rng_.below(3);  // "1. ", "- ", or sentences
     for (size_t k = 0; k < kernels_.size(); ++k) {
       const std::string mark = list == 0 ? fmt::format("{}. ", k + 1) : list == 1 ? "- " : "";
       text += wrapped(mark + about(kernels_[k], list == 2 ? lead(k) : ""), std::string(mark.size(), ' '));
@@ -81,7 +81,7 @@ class Teller {
 
  private:
   const char* one_of(Words words) {
-    return *(words.begin() + dice_.below(static_cast<uint32_t>(words.size())));
+    return *(words.begin() + rng_.below(static_cast<uint32_t>(words.size())));
   }
   std::string bytes(double amount) const { return quantity(amount, "B", exact_); }
   std::string named(const std::string& name) const { return ticks_ ? "`" + name + "`" : name; }
@@ -92,9 +92,9 @@ class Teller {
 
   std::string situation() {
     const std::string ops =
-        fmt::format("{}", fmt::join(task_.operators, dice_.below(2) == 0 ? ", " : " -> "));
+        fmt::format("{}", fmt::join(task_.operators, rng_.below(2) == 0 ? ", " : " -> "));
     const std::string moved = bytes(task_.bytes);
-    switch (dice_.below(4)) {
+    switch (rng_.below(4)) {
       case 0:
         return fmt::format(
             "The module computes {}. Run one operator at a time, PyTorch makes {} call{} that move {}.", ops,
@@ -116,7 +116,7 @@ class Teller {
   std::string decision() {
     const std::string count = in_words(kernels_.size());
     if (kernels_.size() == 1) {
-      switch (dice_.below(3)) {
+      switch (rng_.below(3)) {
         case 0:
           return "All of it becomes one kernel.";
         case 1:
@@ -125,7 +125,7 @@ class Teller {
           return fmt::format("I write one kernel, {}.", named(kernels_[0].name));
       }
     }
-    switch (dice_.below(3)) {
+    switch (rng_.below(3)) {
       case 0:
         return fmt::format("It becomes {} kernels.", count);
       case 1:
@@ -145,17 +145,17 @@ class Teller {
   std::string about(const LoweredKernel& kernel, const std::string& lead) {
     std::string text = lead + named(kernel.name);
     text +=
-        dice_.below(2) == 0 ? fmt::format(" does {}", kernel.does) : fmt::format(" computes {}", kernel.does);
+        rng_.below(2) == 0 ? fmt::format(" does {}", kernel.does) : fmt::format(" computes {}", kernel.does);
     text += over(kernel) + ": " + reason(kernel) + ".";
-    if (dice_.below(4) != 0) text += " " + cut(kernel) + ".";
-    if (dice_.below(3) != 0)
+    if (rng_.below(4) != 0) text += " " + cut(kernel) + ".";
+    if (rng_.below(3) != 0)
       text += fmt::format(" It reads {} and writes {}.", bytes(kernel.estimate.bytes_read),
                           bytes(kernel.estimate.bytes_written));
     return text;
   }
 
   std::string over(const LoweredKernel& kernel) {
-    if (dice_.below(4) == 0) return "";
+    if (rng_.below(4) == 0) return "";
     const std::string rows = fmt::format("[{}]", fmt::join(kernel.rows, ", "));
     if (kernel.columns.empty()) return " over " + rows;
     return fmt::format(" over {} by [{}]", rows, fmt::join(kernel.columns, ", "));
@@ -236,7 +236,7 @@ class Teller {
   std::string totals() {
     double moved = 0;
     for (const auto& kernel : kernels_) moved += kernel.estimate.bytes_read + kernel.estimate.bytes_written;
-    if (dice_.below(4) == 0) return "";
+    if (rng_.below(4) == 0) return "";
     if (moved < 0.95 * task_.bytes)
       return fmt::format("{} {} instead of {}.", one_of({"Memory traffic:", "In all that moves", "Moved:"}),
                          bytes(moved), bytes(task_.bytes));
@@ -248,7 +248,7 @@ class Teller {
   const TaskFacts& task_;
   const Variant& variant_;
   const std::vector<LoweredKernel>& kernels_;
-  synth::Dice& dice_;
+  synth::Rng& rng_;
   const bool exact_, ticks_;
 };
 
@@ -275,9 +275,9 @@ enum class Comments { kAsTheyAre, kNone, kOfLines };
 
 // Comment lines that stand alone, as the compiler writes them at the top of a kernel, stay or go; others are
 // added.
-std::string commented(const std::string& code, Comments how, synth::Dice& dice) {
+std::string commented(const std::string& code, Comments how, synth::Rng& rng) {
   if (how == Comments::kAsTheyAre) return code;
-  const bool first = dice.below(2) == 0;
+  const bool first = rng.below(2) == 0;
   std::string to;
   std::string_view last;
   for (size_t at = 0; at < code.size();) {
@@ -333,7 +333,7 @@ std::string named(const compiler::KernelArgument& argument) {
     sizes.push_back(argument.sizes[d]);
     if (argument.sizes[d] == 1) strides[d] = 0;  // any would do, as in compiler/output/trace_summary.h
   }
-  return text + compiler::SizeTeller({sizes}, {}).told(fmt::format(" strides [{}]", fmt::join(strides, ", ")));
+  return text + compiler::SymbolicSizes({sizes}, {}).rewrite(fmt::format(" strides [{}]", fmt::join(strides, ", ")));
 }
 
 // "#1 relu, #2 #3 mean, mean_rest, variance": what is done, behind the step that it is of, or the steps.
@@ -380,7 +380,7 @@ std::string named(const LoweredKernel& kernel, bool written) {
 
 // A writer goes from left to right, so what follows from something stands behind it: a kernel's name behind what it
 // does, and how many kernels there are nowhere.
-Wording briefly(const std::string& steps, const Variant& variant) {
+PlanText write_brief_plan(const std::string& steps, const Variant& variant) {
   const auto& kernels = variant.module.kernels;
   constexpr std::array kKinds = {"One by one", "Simply fused", "Fused", "As compiled"};
   std::string plan = steps + fmt::format("{}:\n", kKinds[static_cast<size_t>(variant.kind)]);
@@ -394,23 +394,23 @@ Wording briefly(const std::string& steps, const Variant& variant) {
   return {.plan = plan, .code = with_work(without_plan(variant.module), variant.module)};
 }
 
-Wording worded(const TaskFacts& task, const Variant& variant, int number, synth::Dice& dice) {
+PlanText write_plan_text(const TaskFacts& task, const Variant& variant, int number, synth::Rng& rng) {
   const compiler::Module& module = variant.module;
   if (number == 0) return {module.plan, module.text};
-  Teller teller(task, variant, dice);
-  Wording made{.plan = teller.plan(), .code = {}};
+  PlanWriter writer(task, variant, rng);
+  PlanText made{.plan = writer.plan(), .code = {}};
   const std::string code = without_plan(module);
-  switch (dice.below(3)) {
+  switch (rng.below(3)) {
     case 0:
       break;
     case 1:
-      made.code = "\"\"\"" + teller.headline() + "\"\"\"\n";
+      made.code = "\"\"\"" + writer.headline() + "\"\"\"\n";
       break;
     default:
       made.code = "\"\"\"" + made.plan + "\"\"\"\n";
   }
   constexpr std::array kComments = {Comments::kAsTheyAre, Comments::kNone, Comments::kOfLines};
-  made.code += commented(code, kComments[dice.below(3)], dice);
+  made.code += commented(code, kComments[rng.below(3)], rng);
   return made;
 }
 

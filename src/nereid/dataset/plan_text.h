@@ -1,13 +1,13 @@
 // A plan in words and a file with comments: the same program as several authors would tell it.
 //
 // Everything said is read off the lowered module: which kernels there are, what each does, over what, how it
-// is cut, what it moves. Dice decide only how it is said, how much of it, and where in the file.
+// is cut, what it moves. The generator decides only how it is said, how much of it, and where in the file.
 #pragma once
 
 #include <string>
 
 #include "nereid/dataset/variants.h"
-#include "nereid/synth/dice.h"
+#include "nereid/synth/rng.h"
 
 namespace nereid::dataset {
 
@@ -19,14 +19,14 @@ struct TaskFacts {
 };
 TaskFacts facts_of(const trace::Trace& trace, std::vector<std::string> operators);
 
-struct Wording {
+struct PlanText {
   std::string plan;
   std::string code;  // of the variant's normal form
 };
-// Wording 0 is the compiler's own; others differ with the dice.
 // In a few words, the same for everybody: what is done step by step (compiler/output/trace_summary.h), of which kind it is (variants.h), which kernels, what
 // each does, what it reads and writes, over what and how it is cut. The code begins without a plan.
-Wording briefly(const std::string& steps, const Variant& variant);
-Wording worded(const TaskFacts& task, const Variant& variant, int number, synth::Dice& dice);
+PlanText write_brief_plan(const std::string& steps, const Variant& variant);
+// Number 0 is the compiler's own; others are drawn with `rng`.
+PlanText write_plan_text(const TaskFacts& task, const Variant& variant, int number, synth::Rng& rng);
 
 }  // namespace nereid::dataset

@@ -29,15 +29,15 @@ class Teller {
       lines.push_back(fmt::format("{} {}{}{}", state.name, tensor(state.value),
                                   state.parameter ? " parameter" : "", state.persistent ? " persistent" : ""));
     const trace::Phase& forward = trace_.phases.back();
-    lines.push_back("forward of " + told(forward.inputs));
+    lines.push_back("forward of " + text_of(forward.inputs));
     for (const auto& step : forward.steps) {
       const auto& call = std::get<trace::Call>(step);
       std::string line = fmt::format("{}:{} {}", call.place.file, call.place.line, call.op);
-      for (const auto& one : call.args) line += " " + told(one);
-      for (const auto& [name, one] : call.kwargs) line += " " + name + "=" + told(one);
-      lines.push_back(line + " -> " + told(call.result));
+      for (const auto& one : call.args) line += " " + text_of(one);
+      for (const auto& [name, one] : call.kwargs) line += " " + name + "=" + text_of(one);
+      lines.push_back(line + " -> " + text_of(call.result));
     }
-    lines.push_back("returns " + told(forward.output));
+    lines.push_back("returns " + text_of(forward.output));
     for (const auto& [name, flag] : trace_.flags) lines.push_back(fmt::format("{} {}", name, flag));
     return lines;
   }
@@ -53,28 +53,28 @@ class Teller {
       text += fmt::format("[{} bytes {} role {}]", storage.bytes, storage.name, static_cast<int>(storage.role));
     return text;
   }
-  std::string told(const trace::Arg& arg) {
-    return std::visit([&](const auto& node) { return told(node); }, arg.node);
+  std::string text_of(const trace::Arg& arg) {
+    return std::visit([&](const auto& node) { return text_of(node); }, arg.node);
   }
-  std::string told(const trace::None&) { return "None"; }
-  std::string told(bool flag) { return flag ? "True" : "False"; }
-  std::string told(int64_t number) { return fmt::format("{}", number); }
-  std::string told(double number) { return fmt::format("{}f", number); }
-  std::string told(const std::complex<double>&) { return "complex"; }
-  std::string told(const trace::Text& text) { return text.text; }
-  std::string told(const trace::TensorRef& ref) { return tensor(ref.value); }
-  std::string told(const trace::Named& named) { return named.kind + ":" + named.name; }
-  std::string told(const trace::List& list) {
+  std::string text_of(const trace::None&) { return "None"; }
+  std::string text_of(bool flag) { return flag ? "True" : "False"; }
+  std::string text_of(int64_t number) { return fmt::format("{}", number); }
+  std::string text_of(double number) { return fmt::format("{}f", number); }
+  std::string text_of(const std::complex<double>&) { return "complex"; }
+  std::string text_of(const trace::Text& text) { return text.text; }
+  std::string text_of(const trace::TensorRef& ref) { return tensor(ref.value); }
+  std::string text_of(const trace::Named& named) { return named.kind + ":" + named.name; }
+  std::string text_of(const trace::List& list) {
     std::string text = list.tuple ? "(" : "[";
-    for (const auto& item : list.items) text += told(item) + ";";
+    for (const auto& item : list.items) text += text_of(item) + ";";
     return text + (list.tuple ? ")" : "]");
   }
-  std::string told(const trace::Dict& dict) {
+  std::string text_of(const trace::Dict& dict) {
     std::string text = "{";
-    for (const auto& item : dict.items) text += item.first + ": " + told(item.second) + ";";
+    for (const auto& item : dict.items) text += item.first + ": " + text_of(item.second) + ";";
     return text + "}";
   }
-  std::string told(const trace::Opaque& opaque) { return opaque.type; }
+  std::string text_of(const trace::Opaque& opaque) { return opaque.type; }
 
   const trace::Trace& trace_;
   std::map<trace::StorageId, size_t> numbers_;
@@ -119,7 +119,7 @@ class TracedTest : public testing::Test {
 
   void compare(const synth::Made& made, const trace::Trace& real) {
     ++compared_;
-    const auto ours = synth::traced(made.program, made.manner, made.layout, "model.py");
+    const auto ours = synth::traced(made.program, made.style, made.layout, "model.py");
     ASSERT_TRUE(ours) << made.code;
     const auto expected = Teller(real).tell(), told = Teller(*ours).tell();
     for (size_t i = 0; i < std::max(expected.size(), told.size()); ++i) {
@@ -129,10 +129,10 @@ class TracedTest : public testing::Test {
       return;
     }
     if (compared_ % 4 != 0) return;  // modules follow from traces; some are looked at all the same
-    const auto part = as_fragment(real), our_part = as_fragment(*ours);
+    const auto part = as_subgraph(real), our_part = as_subgraph(*ours);
     EXPECT_EQ(part.ok() ? part->source : part.error().message,
               our_part.ok() ? our_part->source : our_part.error().message);
-    synth::Dice one(0, made.index, 2), other(0, made.index, 2);
+    synth::Rng one(0, made.index, 2), other(0, made.index, 2);
     const auto a = variants_of(real, made.code, one, 3), b = variants_of(*ours, made.code, other, 3);
     ASSERT_EQ(a.ok(), b.ok()) << made.code;
     if (!a.ok()) {

@@ -34,7 +34,7 @@ struct Move {
   std::function<void(compiler::Choices&)> apply;
 };
 
-Choice told(const Move& move) {
+Choice choice_of(const Move& move) {
   Choice choice = move.choice;
   if (choice.kind == Choice::Kind::kCut) choice.text = compiler::to_string(move.cut);
   return choice;
@@ -188,8 +188,8 @@ bool same_kernels(const std::vector<compiler::LoweredKernel>& a, const std::vect
 class VariantMaker {
  public:
   // `prose`: as Lowering has it.
-  VariantMaker(const trace::Trace& trace, const std::string& source, synth::Dice& dice, bool prose)
-      : trace_(trace), task_(trace, source, prose), dice_(dice), ways_(has_attention(trace)) {}
+  VariantMaker(const trace::Trace& trace, const std::string& source, synth::Rng& rng, bool prose)
+      : trace_(trace), task_(trace, source, prose), rng_(rng), ways_(has_attention(trace)) {}
 
   // As the compiler has it.
   Status add_own(Kind kind) {
@@ -212,7 +212,7 @@ class VariantMaker {
     make(moves, choices, chosen);
     // Another boundary makes other kernels, which may be cut otherwise too.
     auto other = lowered(task_, choices);
-    if (other.ok() && chosen.front().kind != Choice::Kind::kCut && dice_.below(2) == 0) {
+    if (other.ok() && chosen.front().kind != Choice::Kind::kCut && rng_.below(2) == 0) {
       std::vector<Move> cuts;
       for (const auto& kernel : other->kernels) add_cuts(kernel, cuts);
       if (!cuts.empty()) {
@@ -231,7 +231,7 @@ class VariantMaker {
     compiler::Choices choices = base(easiest);
     std::vector<Choice> chosen;
     for (const auto& kernel : *own) {
-      if (dice_.below(2) == 0) continue;
+      if (rng_.below(2) == 0) continue;
       std::vector<Move> cuts;
       add_cuts(kernel, cuts);
       if (!cuts.empty()) make(cuts, choices, chosen);
@@ -289,9 +289,9 @@ class VariantMaker {
 
   // One of the moves.
   void make(const std::vector<Move>& moves, compiler::Choices& choices, std::vector<Choice>& chosen) {
-    const Move& move = moves[dice_.below(static_cast<uint32_t>(moves.size()))];
+    const Move& move = moves[rng_.below(static_cast<uint32_t>(moves.size()))];
     move.apply(choices);
-    chosen.push_back(told(move));
+    chosen.push_back(choice_of(move));
   }
 
   void add(compiler::Module module, std::vector<Choice> choices, Kind kind) {
@@ -308,7 +308,7 @@ class VariantMaker {
 
   const trace::Trace& trace_;
   compiler::Lowering task_;
-  synth::Dice& dice_;
+  synth::Rng& rng_;
   bool ways_;
   // Of each kind:
   std::array<std::optional<compiler::Choices>, kAllKinds> bases_{};
@@ -320,34 +320,34 @@ class VariantMaker {
 }  // namespace
 
 Result<std::vector<Variant>> variants_of(const trace::Trace& trace, const std::string& source,
-                                         synth::Dice& dice, int most) {
-  VariantMaker maker(trace, source, dice, true);
+                                         synth::Rng& rng, int most) {
+  VariantMaker maker(trace, source, rng, true);
   NEREID_TRY_STATUS(maker.add_own(Kind::kCompiled));
   for (int left = kTries * most; left > 0 && maker.count() < most; --left) maker.add_other();
   return maker.take();
 }
 
 Result<std::vector<Variant>> variants_of_kinds(const trace::Trace& trace, const std::string& source,
-                                               synth::Dice& dice, int most) {
-  VariantMaker maker(trace, source, dice, false);  // prose is not worth an answer's tokens
+                                               synth::Rng& rng, int most) {
+  VariantMaker maker(trace, source, rng, false);  // prose is not worth an answer's tokens
   std::array order = kKinds;
   // Two of five as they stand.
-  if (const uint32_t way = dice.below(5); way == 2 || way == 3)
+  if (const uint32_t way = rng.below(5); way == 2 || way == 3)
     order = {Kind::kOneByOne, Kind::kFused, Kind::kSimplyFused};
   else if (way == 4)
     order = {Kind::kSimplyFused, Kind::kFused, Kind::kOneByOne};
   NEREID_TRY_STATUS(maker.add_own(order[0]));
   for (size_t k = 1; k < order.size() && maker.count() < most; ++k) {
     // One in three with other cuts, or another way.
-    if (dice.below(3) != 0)
+    if (rng.below(3) != 0)
       NEREID_TRY_STATUS(maker.add_own(order[k]));
-    else if (order[k] == Kind::kFused && dice.below(3) == 0)
+    else if (order[k] == Kind::kFused && rng.below(3) == 0)
       maker.add_way();
     else
       maker.add_recut(order[k]);
   }
   for (int left = kTries * most; left > 0 && maker.count() < most; --left)
-    maker.add_recut(order[dice.below(kKinds.size())]);
+    maker.add_recut(order[rng.below(kKinds.size())]);
   return maker.take();
 }
 

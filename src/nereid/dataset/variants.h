@@ -6,7 +6,7 @@
 
 #include "nereid/base/result.h"
 #include "nereid/compiler/module.h"
-#include "nereid/synth/dice.h"
+#include "nereid/synth/rng.h"
 
 namespace nereid::dataset {
 
@@ -32,12 +32,12 @@ struct Variant {
 
 // At most `most`, in which dice decide about all but the first. An error: the task cannot be lowered.
 Result<std::vector<Variant>> variants_of(const trace::Trace& trace, const std::string& source,
-                                         synth::Dice& dice, int most);
+                                         synth::Rng& rng, int most);
 
 // Of two of the first three kinds that dice choose, then of the third, then with other cuts; of two, two in five
 // are one by one, three in ten simply fused and as many fused, where they differ. A variant is of the easiest
 // kind that has its kernels.
 Result<std::vector<Variant>> variants_of_kinds(const trace::Trace& trace, const std::string& source,
-                                               synth::Dice& dice, int most);
+                                               synth::Rng& rng, int most);
 
 }  // namespace nereid::dataset

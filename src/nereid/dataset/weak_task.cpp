@@ -57,14 +57,14 @@ Result<std::string> why_weak(const verify::VerifierBackends& backends, const tra
   return std::string();
 }
 
-Result<std::vector<Checked>> check_tasks(verify::VerifierProcesses& bench, const std::vector<std::string>& sources,
+Result<std::vector<Checked>> check_tasks(verify::VerifierProcesses& processes, const std::vector<std::string>& sources,
                                          uint64_t seed) {
   constexpr double kTraceSeconds = 60;
   std::vector<tracer::TraceRequest> requests;
   for (const auto& source : sources)
     requests.push_back({.source = source, .draw = seed & 0x7fffffff, .seconds = kTraceSeconds});
-  NEREID_TRY(const auto answers, bench.tracer().trace_several(requests, Deadline::never()));
-  const verify::VerifierBackends backends = bench.backends();
+  NEREID_TRY(const auto answers, processes.tracer().trace_several(requests, Deadline::never()));
+  const verify::VerifierBackends backends = processes.backends();
   std::vector<Checked> checked;
   for (const auto& answer : answers) {
     checked.emplace_back();

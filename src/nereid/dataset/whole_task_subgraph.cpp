@@ -22,7 +22,7 @@ trace::Arg references(const std::vector<ValueId>& values, bool tuple) {
 
 }  // namespace
 
-Result<FragmentTask> as_fragment(const trace::Trace& trace) {
+Result<SubgraphTask> as_subgraph(const trace::Trace& trace) {
   const trace::Phase& forward = trace.phases.back();
   std::vector<ValueId> inputs, outputs;
   std::set<ValueId> made;
@@ -52,7 +52,7 @@ Result<FragmentTask> as_fragment(const trace::Trace& trace) {
   std::vector<size_t> steps(forward.steps.size());
   std::iota(steps.begin(), steps.end(), size_t{0});
 
-  FragmentTask task{.source = {}, .trace = trace};
+  SubgraphTask task{.source = {}, .trace = trace};
   NEREID_TRY(task.source, render::subgraph_source(trace, forward, steps, inputs, outputs));
   trace::Phase only = forward;
   only.call = 0;

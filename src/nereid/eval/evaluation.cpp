@@ -262,7 +262,7 @@ void compare(TaskResult& result, search::Compared compared) {
   result.compared = std::move(compared);
 }
 
-Result<std::vector<TaskResult>> evaluate(search::Bench& bench, const std::vector<TaskFile>& tasks,
+Result<std::vector<TaskResult>> evaluate(search::Evaluator& evaluator, const std::vector<TaskFile>& tasks,
                                          const std::vector<proposers::Proposer*>& proposers,
                                          const EvaluationOptions& options) {
   std::error_code failure;
@@ -276,7 +276,7 @@ Result<std::vector<TaskResult>> evaluate(search::Bench& bench, const std::vector
   int64_t done = 0;
 
   const auto trace = [&](const TaskFile& task_file, const std::string& source) {
-    return bench.trace(task_file.path.filename().string(), source, Deadline::after(options.budget + kTracePatience));
+    return evaluator.trace(task_file.path.filename().string(), source, Deadline::after(options.budget + kTracePatience));
   };
   const auto solution_of = [&](const TaskFile& task_file) {
     return options.folder / "solutions" / (task_file.id + ".py");
@@ -291,7 +291,7 @@ Result<std::vector<TaskResult>> evaluate(search::Bench& bench, const std::vector
     auto how = options.search;
     how.deadline = Deadline::after(options.budget);
     how.patience = Deadline::after(2 * options.budget + 120);
-    const auto outcome = search::search(bench, **task, proposers, how);
+    const auto outcome = search::search(evaluator, **task, proposers, how);
     if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
     if (outcome.best) {
       const fs::path to = solution_of(task_file);
@@ -301,8 +301,8 @@ Result<std::vector<TaskResult>> evaluate(search::Bench& bench, const std::vector
           to, search::result_file(**task, *outcome.best,
                                   {.program = "nereid eval",
                                    .reference = task_file.id,
-                                   .hardware = bench.options().hardware,
-                                   .versions = bench.options().versions,
+                                   .hardware = evaluator.options().hardware,
+                                   .versions = evaluator.options().versions,
                                    .compiled = outcome.compiled ? &*outcome.compiled : nullptr})));
     }
     return result_of(task_file.id, **task, outcome);
@@ -336,7 +336,7 @@ Result<std::vector<TaskResult>> evaluate(search::Bench& bench, const std::vector
     const std::lock_guard lock(mutex);
     results[index] = result;
     ++done;
-    if (options.tell) options.tell(result, done, std::ssize(tasks));
+    if (options.report) options.report(result, done, std::ssize(tasks));
     return ok_status();
   };
   const auto work = [&] {

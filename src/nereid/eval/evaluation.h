@@ -37,12 +37,12 @@ struct EvaluationOptions {
       folder{};  // results.jsonl, and below solutions/ each best candidate; made where it is not there
   std::string question{};          // what was asked: another question may not go on in the same folder
   int jobs = 1;                    // tasks at a time; more where a language model of ours writes for many at once,
-                                   // of which the bench judges as many as it was told to
+                                   // of which the evaluator judges as many as it was told to
   bool model_on_gpu = false;       // it writes for still more, and nobody who judges waits for it
   double budget = 60;              // seconds for a task
   search::SearchOptions search{};  // its deadline is set for each task
   search::BaselineClock* baselines = nullptr;  // PyTorch's times of every verified task too
-  std::function<void(const TaskResult&, int64_t done, int64_t of)> tell{};  // called under a lock
+  std::function<void(const TaskResult&, int64_t done, int64_t of)> report{};  // called under a lock
 };
 
 // The result of one search as it is counted.
@@ -51,7 +51,7 @@ TaskResult result_of(const std::string& id, const search::Task& task, const sear
 // Judges what results.jsonl does not hold yet; a task whose source changed is judged again, and so is one
 // that ended in an Error. All results, in the tasks' order. An interrupt ends it with an Error blamed so;
 // what was judged is kept.
-Result<std::vector<TaskResult>> evaluate(search::Bench& bench, const std::vector<TaskFile>& tasks,
+Result<std::vector<TaskResult>> evaluate(search::Evaluator& evaluator, const std::vector<TaskFile>& tasks,
                                          const std::vector<proposers::Proposer*>& proposers,
                                          const EvaluationOptions& options);
 

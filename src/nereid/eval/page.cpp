@@ -63,7 +63,7 @@ std::string html_page(const std::vector<TaskResult>& results, const Summary& s, 
       for (const auto& [p, value] : *line.fast)
         bars.push_back({.label = fmt::format("p = {} {}", p, line.name),
                         .value = value,
-                        .told = percent(value),
+                        .text = percent(value),
                         .ours = p == "1"});
     body += search::bars(bars);
   }

@@ -84,8 +84,8 @@ Result<std::vector<Subject>> subjects_of_program(tracer::Tracer& tracer, const s
                                .draw = seed & 0x7fffffff,
                                .seconds = kTraceSeconds};
   NEREID_TRY(const auto reference, trace_of(tracer.trace(request, Deadline::never()), id));
-  synth::Dice dice(seed, made.index, kVariantStream);
-  NEREID_TRY(const auto lowered, dataset::variants_of(*reference, made.code, dice, variants));
+  synth::Rng rng(seed, made.index, kVariantStream);
+  NEREID_TRY(const auto lowered, dataset::variants_of(*reference, made.code, rng, variants));
   std::vector<tracer::TraceRequest> requests;
   for (const auto& variant : lowered)
     requests.push_back({.source = variant.module.text,

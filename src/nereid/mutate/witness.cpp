@@ -12,7 +12,7 @@
 namespace nereid::mutate {
 namespace {
 
-using replay::InputKind;
+using replay::InputDistribution;
 using replay::OutputComparison;
 
 constexpr uint64_t kFirstSeed = 0x5eed'0000'0001;  // verdicts use others
@@ -98,7 +98,7 @@ std::vector<WitnessSearch::Inputs> WitnessSearch::all_inputs() {
   for (int i = 0; i < kOwnSeeds; ++i)
     all.push_back({.name = "own", .seed = kFirstSeed + static_cast<uint64_t>(i), .sanitize = i < 2});
   for (const char* name : kKinds)
-    if (const auto kind = replay::input_kind_from_string(name))
+    if (const auto kind = replay::input_distribution_from_string(name))
       all.push_back({.name = name, .kind = *kind, .seed = kFirstSeed + 100});
   for (int d = 0; d < distributions(); ++d)
     for (int i = 0; i < kSeedsEach; ++i)
@@ -170,7 +170,7 @@ Result<std::optional<Witness>> WitnessSearch::look(replay::Session& session, con
   if (!report.inputs_written.empty()) return found("writes " + report.inputs_written.front());
   if (!report.comparison) return none;
   if (!report.comparison->structure.empty()) return found(report.comparison->structure);
-  const bool own = inputs.distribution < 0 && inputs.kind == InputKind::kOwn;
+  const bool own = inputs.distribution < 0 && inputs.kind == InputDistribution::kOwn;
   const Worst worst = worst_of(report.comparison->outputs, candidate->outputs, own);
   if (!(worst.excess > 1)) return none;
   if (worst.excess > kGrave && own) return found(worst.reason);

@@ -60,7 +60,7 @@ class WitnessSearch {
   struct Inputs {
     std::string name;
     int distribution = -1;  // of witness_inputs.h; -1: the task's own, changed as `kind` says
-    replay::InputKind kind = replay::InputKind::kOwn;
+    replay::InputDistribution kind = replay::InputDistribution::kOwn;
     uint64_t seed = 0;
     bool sanitize = false;
   };

@@ -5,7 +5,7 @@
 namespace nereid::ops {
 
 Applied apply(const Operator& op, const Form& form, const Shape& out,
-              const std::array<int32_t, kMaxBorn>& born, const Details& details) {
+              const std::array<int32_t, kMaxBorn>& born, const LayerOptions& details) {
   Applied applied{.op = &op, .form = &form, .out = out, .operands = {}, .born = born, .constants = {}};
   for (size_t s = 0; s < form.slots; ++s) applied.operands[s] = operand_shape(form.slot[s], out, born);
   applied.bias = details.bias, applied.groups = details.groups;
@@ -68,7 +68,7 @@ bool is_sound(const Applied& applied) {
   return true;
 }
 
-int told_axis(const Applied& applied, int dim) {
+int written_axis(const Applied& applied, int dim) {
   const Rule rule = applied.op->rule;
   const bool either = rule == Rule::kReduce || rule == Rule::kArgReduce || rule == Rule::kAxis || rule == Rule::kTranspose || rule == Rule::kCat ||
                       rule == Rule::kSlice;

@@ -30,9 +30,9 @@ struct Applied {
 // Whether axis `dim` of the result is that one.
 bool is_inferred(const Applied& applied, size_t dim);
 // Axis `dim` of the first operand as it is told: -1 for the last one, where it is counted from the end.
-int told_axis(const Applied& applied, int dim);
+int written_axis(const Applied& applied, int dim);
 Applied apply(const Operator& op, const Form& form, const Shape& out,
-              const std::array<int32_t, kMaxBorn>& born, const Details& details = {});
+              const std::array<int32_t, kMaxBorn>& born, const LayerOptions& details = {});
 
 // Whether every size is at least 1, and 2 where the form needs that to mean something.
 bool is_sound(const Applied& applied);

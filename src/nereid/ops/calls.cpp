@@ -41,13 +41,13 @@ Tensor Calling::contiguous(Tensor tensor) {
                {{"memory_format", named("memory_format", "contiguous_format")}}, to.type(tensor));
 }
 
-Tensor Calling::reshape(Tensor tensor, const Sizes& sizes, const Sizes& told) {
+Tensor Calling::reshape(Tensor tensor, const Sizes& sizes, const Sizes& requested) {
   const bool view = can_be_seen_as(to.laid(tensor), sizes);
-  return look_as(view ? "view" : "_unsafe_view", view ? tensor : contiguous(tensor), sizes, told);
+  return look_as(view ? "view" : "_unsafe_view", view ? tensor : contiguous(tensor), sizes, requested);
 }
 
-Tensor Calling::look_as(std::string_view op, Tensor tensor, const Sizes& sizes, const Sizes& told) {
-  return to.call(op, {arg(tensor), integers(told)},
+Tensor Calling::look_as(std::string_view op, Tensor tensor, const Sizes& sizes, const Sizes& requested) {
+  return to.call(op, {arg(tensor), integers(requested)},
                  to.look(tensor, {sizes, seen_as(to.laid(tensor), sizes)}));
 }
 

@@ -17,7 +17,7 @@ struct Calling {
 
   Laid laid(size_t operand = 0) const { return to.laid(x[operand]); }
   int64_t dim() const { return applied.form->dim; }
-  int64_t told_dim() const { return told_axis(applied, applied.form->dim); }
+  int64_t written_dim() const { return written_axis(applied, applied.form->dim); }
   bool whole() const { return applied.form->all; }
   bool module() const { return spelling == Spelling::kModule; }
   bool method() const { return spelling == Spelling::kMethod; }
@@ -34,11 +34,11 @@ struct Calling {
   // A new dense result, row by row.
   Tensor fresh(std::string_view op, std::vector<Arg> args, const Sizes& sizes, Recording::Named named = {},
                DType type = DType::kF32);
-  // aten::view where the elements lie so, else a copy. `told`: the sizes as they are asked for.
+  // aten::view where the elements lie so, else a copy. `requested`: the sizes as they are asked for.
   Tensor reshape(Tensor tensor, const Sizes& sizes) { return reshape(tensor, sizes, sizes); }
-  Tensor reshape(Tensor tensor, const Sizes& sizes, const Sizes& told);
+  Tensor reshape(Tensor tensor, const Sizes& sizes, const Sizes& requested);
   Tensor look_as(std::string_view op, Tensor tensor, const Sizes& sizes) { return look_as(op, tensor, sizes, sizes); }
-  Tensor look_as(std::string_view op, Tensor tensor, const Sizes& sizes, const Sizes& told);
+  Tensor look_as(std::string_view op, Tensor tensor, const Sizes& sizes, const Sizes& requested);
   Tensor contiguous(Tensor tensor);
   Tensor expand(Tensor tensor, const Sizes& sizes);
   Tensor transpose(Tensor tensor, size_t a, size_t b, std::string_view op, std::vector<Arg> more);

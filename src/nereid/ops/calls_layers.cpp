@@ -258,7 +258,7 @@ std::optional<Tensor> layer_norm_by_hand(Calling& c) {
 std::optional<Tensor> normalize(Calling& c) {
   Sizes rows = c.out();
   rows[static_cast<size_t>(c.dim())] = 1;
-  const Tensor length = c.fresh("linalg_vector_norm", {arg(c.x[0]), arg(2.0), integers({c.told_dim()}), arg(true)}, rows);
+  const Tensor length = c.fresh("linalg_vector_norm", {arg(c.x[0]), arg(2.0), integers({c.written_dim()}), arg(true)}, rows);
   const Tensor least = c.elementwise("clamp_min", {length}, {arg(1e-12)});
   return c.elementwise("div.Tensor", {c.x[0], c.expand(least, c.out())});
 }

@@ -11,7 +11,7 @@ std::optional<Tensor> transpose(Calling& c) {
   const auto a = static_cast<size_t>(c.dim()), b = static_cast<size_t>(c.applied.form->dim2);
   if (c.applied.short_transpose && c.laid().sizes.size() == 2) return c.transpose(c.x[0], a, b, "t", {});
   return c.transpose(c.x[0], a, b, "transpose.int",
-                     {arg(c.told_dim()), arg(static_cast<int64_t>(told_axis(c.applied, c.applied.form->dim2)))});
+                     {arg(c.written_dim()), arg(static_cast<int64_t>(written_axis(c.applied, c.applied.form->dim2)))});
 }
 std::optional<Tensor> permute(Calling& c) {
   const Laid from = c.laid();
@@ -25,11 +25,11 @@ std::optional<Tensor> permute(Calling& c) {
   return c.to.call("permute", {arg(c.x[0]), integers(order)}, c.to.look(c.x[0], std::move(lies)));
 }
 std::optional<Tensor> view(Calling& c) {
-  Sizes told = c.out();
+  Sizes dim = c.out();
   const bool reshapes = c.applied.op->name == "merge" ? !c.module() : c.applied.op->name == "view" && c.method();
-  for (size_t d = 0; d < told.size(); ++d)
-    if (reshapes && is_inferred(c.applied, d)) told[d] = -1;
-  return c.reshape(c.x[0], c.out(), told);
+  for (size_t d = 0; d < dim.size(); ++d)
+    if (reshapes && is_inferred(c.applied, d)) dim[d] = -1;
+  return c.reshape(c.x[0], c.out(), dim);
 }
 
 std::optional<Tensor> unsqueeze(Calling& c) {
@@ -56,21 +56,21 @@ Tensor part(Calling& c, int64_t from) {
 std::optional<Tensor> slice(Calling& c) {
   const Cut& cut = c.applied.cut;
   const int64_t size = c.out()[static_cast<size_t>(c.dim())], begin = cut.before;
-  if (!c.method()) return c.to.call("narrow", {arg(c.x[0]), arg(c.told_dim()), arg(begin), arg(size)}, part(c, begin));
+  if (!c.method()) return c.to.call("narrow", {arg(c.x[0]), arg(c.written_dim()), arg(begin), arg(size)}, part(c, begin));
   const int64_t end = begin != 0 && cut.behind == 0 ? std::numeric_limits<int64_t>::max() : begin + size;
   return c.to.call("slice.Tensor", {arg(c.x[0]), arg(c.dim()), arg(begin), arg(end)}, part(c, begin));
 }
-std::vector<Tensor> all_parts(Calling& c, std::string_view op, int64_t told, int64_t count) {
+std::vector<Tensor> all_parts(Calling& c, std::string_view op, int64_t dim, int64_t count) {
   const int64_t size = c.out()[static_cast<size_t>(c.dim())];
   std::vector<Tensor> all;
   for (int64_t i = 0; i < count; ++i) all.push_back(part(c, i * size));
-  std::vector<Arg> args = {arg(c.x[0]), arg(told)};
-  if (c.told_dim() != 0) args.push_back(arg(c.told_dim()));
+  std::vector<Arg> args = {arg(c.x[0]), arg(dim)};
+  if (c.written_dim() != 0) args.push_back(arg(c.written_dim()));
   c.to.call(op, std::move(args), tensors(all));
   return all;
 }
-std::optional<Tensor> parts(Calling& c, std::string_view op, int64_t told, int64_t count, int64_t which) {
-  return all_parts(c, op, told, count)[static_cast<size_t>(which)];
+std::optional<Tensor> parts(Calling& c, std::string_view op, int64_t dim, int64_t count, int64_t which) {
+  return all_parts(c, op, dim, count)[static_cast<size_t>(which)];
 }
 std::optional<Tensor> split(Calling& c) {
   return parts(c, "split.Tensor", c.out()[static_cast<size_t>(c.dim())], c.applied.cut.parts, c.applied.cut.part);
@@ -79,7 +79,7 @@ std::optional<Tensor> chunk(Calling& c) {
   return parts(c, "chunk", c.applied.cut.parts, c.applied.cut.parts, c.applied.cut.part);
 }
 
-// The chunks of an operand, told twice but where they are given names: f of one times the other.
+// The chunks of an operand, dim twice but where they are given names: f of one times the other.
 std::optional<Tensor> gated(Calling& c, std::string_view op) {
   const std::vector<Tensor> halves = all_parts(c, "chunk", 2, 2);
   const Laid lies[] = {c.to.laid(halves[0])};
@@ -90,7 +90,7 @@ std::optional<Tensor> swiglu(Calling& c) { return gated(c, "silu"); }
 std::optional<Tensor> geglu(Calling& c) { return gated(c, "gelu"); }
 std::optional<Tensor> glu(Calling& c) {
   std::vector<Arg> args = {arg(c.x[0])};
-  if (c.told_dim() != -1) args.push_back(arg(c.told_dim()));
+  if (c.written_dim() != -1) args.push_back(arg(c.written_dim()));
   const Laid lies[] = {c.to.laid(part(c, 0))};
   return c.to.call("glu", std::move(args), c.to.made(elementwise(lies)));
 }
@@ -101,8 +101,8 @@ Sizes joined(const Sizes& sizes, std::span<const Laid> operands) {
 }
 std::vector<Arg> listed(const Calling& c) {
   std::vector<Arg> args = {tensors({c.x.begin(), c.x.end()})};
-  const int64_t told = c.told_dim();
-  if (told != 0) args.push_back(arg(told));
+  const int64_t dim = c.written_dim();
+  if (dim != 0) args.push_back(arg(dim));
   return args;
 }
 std::optional<Tensor> cat(Calling& c) {
@@ -131,11 +131,11 @@ std::optional<Tensor> stack(Calling& c) {
 Tensor rotated(Calling& c) {
   const auto last = static_cast<int64_t>(c.out().size()) - 1;
   const int64_t size = c.out().back(), middle = size / 2;
-  const auto between = [&](int64_t from, int64_t to, int64_t told) {
+  const auto between = [&](int64_t from, int64_t to, int64_t dim) {
     Laid lies = c.laid();
     lies.sizes.back() = to - from;
     const int64_t further = from * lies.strides.back();
-    return c.to.call("slice.Tensor", {arg(c.x[0]), arg(last), arg(from), arg(told)}, c.to.look(c.x[0], std::move(lies), further));
+    return c.to.call("slice.Tensor", {arg(c.x[0]), arg(last), arg(from), arg(dim)}, c.to.look(c.x[0], std::move(lies), further));
   };
   const Tensor second = c.elementwise("neg", {between(middle, size, std::numeric_limits<int64_t>::max())});
   const Tensor first = between(0, middle, middle);

@@ -116,10 +116,10 @@ std::optional<Tensor> softsign(Calling& c) {
   return c.elementwise("div.Tensor", {c.x[0], more});
 }
 
-Sizes told_axes(const Calling& c) {
-  Sizes axes = {c.told_dim()};
+Sizes written_axes(const Calling& c) {
+  Sizes axes = {c.written_dim()};
   for (const int further : {c.applied.form->dim2, c.applied.form->dim3})
-    if (further >= 0) axes.push_back(told_axis(c.applied, further));
+    if (further >= 0) axes.push_back(written_axis(c.applied, further));
   return axes;
 }
 // Over one to three axes, or over all.
@@ -127,7 +127,7 @@ std::optional<Tensor> reduction(Calling& c, std::string_view over_all, std::stri
                                 std::vector<Arg> before = {}) {
   std::vector<Arg> args = {arg(c.x[0])};
   for (Arg& one : before) args.push_back(std::move(one));
-  if (!c.whole()) args.push_back(integers(told_axes(c)));
+  if (!c.whole()) args.push_back(integers(written_axes(c)));
   if (c.applied.form->keep) args.push_back(arg(true));
   return c.fresh(c.whole() ? over_all : over_axis, std::move(args), c.out());
 }
@@ -144,7 +144,7 @@ std::optional<Tensor> variance(Calling& c) {
   if (!c.whole() || population) named.emplace_back("correction", arg(int64_t{population ? 0 : 1}));
   if (c.whole()) return c.fresh(aten(c), {arg(c.x[0])}, {}, std::move(named));
   if (c.applied.form->keep) named.emplace_back("keepdim", arg(true));
-  return c.fresh(aten(c), {arg(c.x[0]), integers(told_axes(c))}, c.out(), std::move(named));
+  return c.fresh(aten(c), {arg(c.x[0]), integers(written_axes(c))}, c.out(), std::move(named));
 }
 std::optional<Tensor> logsumexp(Calling& c) {
   if (!c.whole()) return reduction(c, "", "logsumexp");
@@ -153,30 +153,30 @@ std::optional<Tensor> logsumexp(Calling& c) {
   return c.fresh("logsumexp", {arg(c.x[0]), integers(over)}, {});
 }
 std::optional<Tensor> place_of_extreme(Calling& c) {
-  return c.fresh(aten(c), {arg(c.x[0]), arg(c.told_dim())}, c.out(), {}, DType::kI64);
+  return c.fresh(aten(c), {arg(c.x[0]), arg(c.written_dim())}, c.out(), {}, DType::kI64);
 }
 std::optional<Tensor> value_of_extreme(Calling& c) {
   const Tensor values = c.to.made(c.out()), places = c.to.made(c.out(), DType::kI64);
-  c.to.call(aten(c), {arg(c.x[0]), arg(c.told_dim())}, tensors({values, places}, true));
+  c.to.call(aten(c), {arg(c.x[0]), arg(c.written_dim())}, tensors({values, places}, true));
   return values;
 }
 std::optional<Tensor> softmax(Calling& c) {
   return c.fresh(c.applied.op->name == "log_softmax" ? "_log_softmax" : "_softmax",
-                 {arg(c.x[0]), arg(c.told_dim()), arg(false)}, c.laid().sizes);
+                 {arg(c.x[0]), arg(c.written_dim()), arg(false)}, c.laid().sizes);
 }
 std::optional<Tensor> scan(Calling& c) {
-  return c.fresh(aten(c), {arg(c.x[0]), arg(c.told_dim())}, c.laid().sizes);
+  return c.fresh(aten(c), {arg(c.x[0]), arg(c.written_dim())}, c.laid().sizes);
 }
 std::optional<Tensor> scan_with_places(Calling& c) {
   const Tensor values = c.to.made(c.laid().sizes), places = c.to.made(c.laid().sizes, DType::kI64);
-  c.to.call(aten(c), {arg(c.x[0]), arg(c.told_dim())}, tensors({values, places}, true));
+  c.to.call(aten(c), {arg(c.x[0]), arg(c.written_dim())}, tensors({values, places}, true));
   return values;
 }
 Tensor flipped(Calling& c, Tensor tensor) {
-  return c.elementwise("flip", {tensor}, {integers({c.told_dim()})});
+  return c.elementwise("flip", {tensor}, {integers({c.written_dim()})});
 }
 Tensor summed_up(Calling& c, Tensor tensor) {
-  return c.fresh("cumsum", {arg(tensor), arg(c.told_dim())}, c.out());
+  return c.fresh("cumsum", {arg(tensor), arg(c.written_dim())}, c.out());
 }
 std::optional<Tensor> cumsum_exclusive(Calling& c) {
   return c.elementwise("sub.Tensor", {summed_up(c, c.x[0]), c.x[0]});
@@ -253,7 +253,7 @@ std::optional<Tensor> causal_softmax(Calling& c) {
   return c.fresh("_softmax", {arg(scores), arg(int64_t{-1}), arg(false)}, sizes);
 }
 std::optional<Tensor> flip(Calling& c) {
-  return c.elementwise("flip", {c.x[0]}, {integers({c.told_dim()})});
+  return c.elementwise("flip", {c.x[0]}, {integers({c.written_dim()})});
 }
 // where(mask, x, 0), made contiguous.
 std::optional<Tensor> triangle(Calling& c) {

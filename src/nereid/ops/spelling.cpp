@@ -58,11 +58,11 @@ class Speller {
       fmt::format_to(std::back_inserter(to_), "{}", value);
       return true;
     };
-    if (name == "dim") return put(told_axis(applied_, form.dim));
+    if (name == "dim") return put(written_axis(applied_, form.dim));
     if (name == "parts") return put(applied_.cut.parts);
     if (name == "part") return put(applied_.cut.part);
     if (name == "before") return put(applied_.cut.before);
-    if (name == "dim2") return put(told_axis(applied_, form.dim2));
+    if (name == "dim2") return put(written_axis(applied_, form.dim2));
     if (name == "k") {
       if (applied_.window.named) to_ += "kernel_size=";
       return each("", applied_.window.kernel), true;
@@ -110,13 +110,13 @@ class Speller {
 
   void over() {
     const Form& form = *applied_.form;
-    const int first = told_axis(applied_, form.dim);
+    const int first = written_axis(applied_, form.dim);
     if (!bare()) to_ += "dim=";
     if (form.dim2 < 0) {
       fmt::format_to(std::back_inserter(to_), "{}", first);
     } else {
-      fmt::format_to(std::back_inserter(to_), "{}{}, {}", applied_.listed_axes ? '[' : '(', first, told_axis(applied_, form.dim2));
-      if (form.dim3 >= 0) fmt::format_to(std::back_inserter(to_), ", {}", told_axis(applied_, form.dim3));
+      fmt::format_to(std::back_inserter(to_), "{}{}, {}", applied_.listed_axes ? '[' : '(', first, written_axis(applied_, form.dim2));
+      if (form.dim3 >= 0) fmt::format_to(std::back_inserter(to_), ", {}", written_axis(applied_, form.dim3));
       to_ += applied_.listed_axes ? ']' : ')';
     }
     if (form.keep) to_ += ", keepdim=True";

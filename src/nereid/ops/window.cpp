@@ -13,9 +13,9 @@ class Drawer {
   Drawer(const std::function<uint32_t(uint32_t)>& below, const Applied& plain)
       : below_(below), plain_(plain), axes_(static_cast<size_t>(spatial_axes(plain))) {}
 
-  Details convolution() {
+  LayerOptions convolution() {
     const bool transposed = is_transposed(*plain_.op), point = plain_.form->kernel == 1;
-    Details made{.window = plain_.window, .bias = below_(3) != 0};
+    LayerOptions made{.window = plain_.window, .bias = below_(3) != 0};
     Window& window = made.window;
     each(window, [&](size_t d) {
       window.kernel[d] = point        ? uint8_t{1}
@@ -34,9 +34,9 @@ class Drawer {
     return made;
   }
 
-  Details pool() {
+  LayerOptions pool() {
     const bool maximum = plain_.op->name.starts_with("max");
-    Details made{.window = plain_.window};
+    LayerOptions made{.window = plain_.window};
     Window& window = made.window;
     window.ceil = below_(5) == 0, window.counts_padding = maximum || below_(4) != 0;
     const uint32_t step = below_(7);  // the window's own size, one, or another
@@ -187,11 +187,11 @@ Cut draw_factors(const std::function<uint32_t(uint32_t)>& below, const Applied& 
 
 }  // namespace
 
-Details draw_details(const std::function<uint32_t(uint32_t)>& below, const Applied& plain, bool keeps_shape) {
+LayerOptions draw_layer_options(const std::function<uint32_t(uint32_t)>& below, const Applied& plain, bool keeps_shape) {
   const Operator& op = *plain.op;
   if (op.lowering == Lowering::kConvolution && !keeps_shape) return Drawer(below, plain).convolution();
   if (has_window(op) && !keeps_shape) return Drawer(below, plain).pool();
-  Details made;
+  LayerOptions made;
   if (op.lowering == Lowering::kConvolution || op.rule == Rule::kLinear) made.bias = below(3) != 0;
   if (op.rule == Rule::kGroupNorm) {
     const int32_t channels = plain.out.dims[1], wanted[] = {1, 2, 3, 4, 5, 6, 8, 10, 16, 32, channels, 0};

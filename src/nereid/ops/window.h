@@ -41,12 +41,12 @@ struct Cut {
 };
 
 // What a form leaves open.
-struct Details {
+struct LayerOptions {
   Window window{};  // not given: the form's
   bool bias = true;
   int32_t groups = 0;  // of a group norm; 0: as many as its channels suggest
   Cut cut{};
-  bool operator==(const Details&) const = default;
+  bool operator==(const LayerOptions&) const = default;
 };
 
 bool has_window(const Operator& op);
@@ -61,6 +61,6 @@ int32_t result_size(const Window& window, size_t axis, bool transposed, int32_t 
 bool sees(const Window& window, size_t axis, bool transposed, int32_t in, int32_t out);
 
 // `below(n)`: a number in [0, n). `keeps_shape`: the operand must stay of the result's shape.
-Details draw_details(const std::function<uint32_t(uint32_t)>& below, const Applied& plain, bool keeps_shape);
+LayerOptions draw_layer_options(const std::function<uint32_t(uint32_t)>& below, const Applied& plain, bool keeps_shape);
 
 }  // namespace nereid::ops

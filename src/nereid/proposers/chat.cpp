@@ -17,7 +17,7 @@
 namespace nereid::proposers {
 namespace {
 
-constexpr size_t kMostTold = 300;  // of a body in an error
+constexpr size_t kMostShown = 300;  // of a body in an error
 
 // How one try ended.
 struct Try {
@@ -89,8 +89,8 @@ int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
 
 std::string shortened(const std::string& body) {
   std::string text;
-  for (const char c : body.substr(0, kMostTold)) text += static_cast<unsigned char>(c) < 32 ? ' ' : c;
-  return body.size() > kMostTold ? text + "..." : text;
+  for (const char c : body.substr(0, kMostShown)) text += static_cast<unsigned char>(c) < 32 ? ' ' : c;
+  return body.size() > kMostShown ? text + "..." : text;
 }
 
 std::string request_body(const ChatOptions& options, const std::vector<Message>& messages) {

@@ -100,7 +100,7 @@ std::optional<Proposal> CompilerTuner::next() {
   return std::nullopt;
 }
 
-void CompilerTuner::told(std::optional<double> ms) {
+void CompilerTuner::observe(std::optional<double> ms) {
   if (!ms || *ms >= best_ms_ * kFaster) return;
   best_ms_ = *ms, best_ = last_;
   if (move_.whole) plan_cuts(module_);

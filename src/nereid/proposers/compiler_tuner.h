@@ -18,7 +18,7 @@ class CompilerTuner : public Tuner {
  public:
   CompilerTuner(const trace::Trace& trace, std::string source, double ms);
   std::optional<Proposal> next() override;
-  void told(std::optional<double> ms) override;
+  void observe(std::optional<double> ms) override;
 
  private:
   struct Move {

@@ -127,7 +127,7 @@ Result<Question> ModelProposer::question(const Request& request, std::vector<int
   }
   NEREID_TRY(question.messages, conversation(prompts_, kTaskName, request));
   if (!prompts_.prefill.empty() && request.trace != nullptr && request.attempts.empty()) {
-    NEREID_TRY(question.prefills, prompts_.prefills_for(compiler::told_forward(*request.trace, request.source)));
+    NEREID_TRY(question.prefills, prompts_.prefills_for(compiler::prefill_summary(*request.trace, request.source)));
     if (request.round > 0 && !question.prefills.empty()) question.prefills.resize(1);  // what is greedy was had
   }
   return question;

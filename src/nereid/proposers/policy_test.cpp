@@ -101,11 +101,11 @@ TEST(Proposers, CompilerAndInductor) {
       EXPECT_THAT(proposal->text, HasSubstr("class ModelNew"));
       if (kept.empty() && proposal->variant.find("warps=") != std::string::npos) {
         kept = proposal->variant.substr(0, proposal->variant.find(':'));
-        tuner->told(50);
+        tuner->observe(50);
       } else if (turn % 2 == 0) {
-        tuner->told(std::nullopt);
+        tuner->observe(std::nullopt);
       } else {
-        tuner->told(49.9);  // no faster than a clock can tell
+        tuner->observe(49.9);  // no faster than a clock can tell
       }
     }
     EXPECT_THAT(kept, Not(IsEmpty()));

@@ -80,7 +80,7 @@ class Tuner {
  public:
   virtual ~Tuner() = default;
   virtual std::optional<Proposal> next() = 0;       // nothing: all was tried
-  virtual void told(std::optional<double> ms) = 0;  // of the last; nothing where it was not verified
+  virtual void observe(std::optional<double> ms) = 0;  // of the last; nothing where it was not verified
 };
 
 // Thread-safe.
@@ -94,7 +94,7 @@ class Proposer {
   virtual bool repairs() const { return false; }  // looks at `attempts`
   virtual bool samples() const { return false; }  // another `sample` is another answer
   virtual bool paid() const { return false; }     // every question costs money
-  // Programs of more operators are better cut into fragments than asked about as a whole.
+  // Programs of more operators are better cut into subgraphs than asked about as a whole.
   virtual int most_operators() const { return INT_MAX; }
   // What it does right now, for people who wait: "1240 tokens, 182 a second"; empty where there is nothing to tell.
   virtual std::string at_work() const { return {}; }

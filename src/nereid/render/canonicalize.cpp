@@ -254,8 +254,8 @@ class Teller {
   // m (|x - y| - m / 2), m = min(|x - y|, delta): Huber's loss, and beta times the smooth one. One that is both, as the smooth one.
   bool far_or_near(const Call& call) {
     const int64_t how = reduction_of(call, 2);
-    const Number told = number(call.args, 3);
-    const double delta = told.there ? told.is : 1;
+    const Number delta_argument = number(call.args, 3);
+    const double delta = delta_argument.there ? delta_argument.is : 1;
     const bool huber = call.op == "aten::huber_loss";
     if (delta <= 0 || (!huber && how == 1 && delta == 1)) return false;
     if (how == 1 && delta == 1) {
@@ -376,9 +376,9 @@ class Teller {
     const Arg apart = part("aten::sub.Tensor", {call.args[0], by_channels(call.args[3], sizes, call)}, call);
     const bool weights = tensor(call, 1) != nullptr, bias = tensor(call, 2) != nullptr;
     const Arg scale = weights ? part("aten::mul.Tensor", {root, call.args[1]}, call) : root;
-    const Arg told = bias ? made(sizes, trace::DType::kF32) : call.result;
-    part("aten::mul.Tensor", {apart, by_channels(scale, sizes, call)}, told, call);
-    if (bias) part("aten::add.Tensor", {told, by_channels(call.args[2], sizes, call)}, call.result, call);
+    const Arg scaled = bias ? made(sizes, trace::DType::kF32) : call.result;
+    part("aten::mul.Tensor", {apart, by_channels(scale, sizes, call)}, scaled, call);
+    if (bias) part("aten::add.Tensor", {scaled, by_channels(call.args[2], sizes, call)}, call.result, call);
     return true;
   }
 
@@ -469,7 +469,7 @@ class Teller {
   bool with_number(const Call& call) {
     const auto* x = tensor(call, 0);
     if (x == nullptr || value(x->value).dtype != trace::DType::kF32 || value(x->value).sizes.empty() || !call.kwargs.empty()) return false;
-    const auto told = [&](std::string op, Arg of, double operand, Arg result) {
+    const auto rewrite = [&](std::string op, Arg of, double operand, Arg result) {
       const Arg with = filled(operand, {1});
       add({.op = std::move(op), .args = {std::move(of), with}, .kwargs = {}, .result = std::move(result), .parts = {}, .place = call.place});
     };
@@ -482,24 +482,24 @@ class Teller {
         {"aten::mul.Scalar", "aten::mul.Tensor"}, {"aten::div.Scalar", "aten::div.Tensor"}, {"aten::clamp_min", "aten::maximum"},
         {"aten::clamp_max", "aten::minimum"}};
     if (const auto found = kBinary.find(call.op); found != kBinary.end() && args.size() == 2 && second.there) {
-      told(std::string(found->second), args[0], second.is, call.result);
+      rewrite(std::string(found->second), args[0], second.is, call.result);
       return true;
     }
     if (call.op == "aten::neg" && args.size() == 1) {
-      told("aten::mul.Tensor", args[0], -1, call.result);
+      rewrite("aten::mul.Tensor", args[0], -1, call.result);
       return true;
     }
     if (call.op == "aten::rsub.Scalar" && args.size() == 2 && second.there) {
       const Dims own = sizes;
       const Arg negative = made(own, trace::DType::kF32);
-      told("aten::mul.Tensor", args[0], -1, negative);
-      told("aten::add.Tensor", negative, second.is, call.result);
+      rewrite("aten::mul.Tensor", args[0], -1, negative);
+      rewrite("aten::add.Tensor", negative, second.is, call.result);
       return true;
     }
     if (call.op != "aten::clamp" || args.size() < 2) return false;
     const Number upper = number(args, 2);
     if (second.there != upper.there) {
-      told(second.there ? "aten::maximum" : "aten::minimum", args[0], second.there ? second.is : upper.is, call.result);
+      rewrite(second.there ? "aten::maximum" : "aten::minimum", args[0], second.there ? second.is : upper.is, call.result);
       return true;
     }
     const bool whole = std::holds_alternative<int64_t>(args[1].node) || (args.size() > 2 && std::holds_alternative<int64_t>(args[2].node));

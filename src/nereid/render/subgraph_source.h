@@ -20,7 +20,7 @@ bool is_contiguous(const trace::Value& value);
 // The name of a storage that holds nothing below zero, like those whose names end in "var".
 inline constexpr std::string_view kPositive = "positive";
 
-// The line of a fragment's file that does its first step; the others follow, a line each.
+// The line of a subgraph's file that does its first step; the others follow, a line each.
 inline constexpr int kFirstStepLine = 6;
 
 // In KernelBench's format: forward takes `inputs` as x0, x1, ..., each contiguous whatever it is in the trace,

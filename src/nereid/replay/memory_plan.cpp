@@ -17,9 +17,9 @@ constexpr int64_t kMostRaceLog = int64_t{1} << 30;
 std::vector<Moment> plan_memory(const TaskFootprint& task, bool frugal) {
   const auto& own = task.reference.own;
   const auto& candidate = task.candidate;
-  const Footprint lifted = task.reference.lifted.value_or(own);
+  const Footprint upcast = task.reference.upcast.value_or(own);
   const auto truths =
-      task.reference.lifted ? task.reference.lifted_outputs : 0;  // else its own answer is the truth
+      task.reference.upcast ? task.reference.upcast_outputs : 0;  // else its own answer is the truth
   const auto blocks = task.inputs_block + task.outputs_block;
   // With the sanitizer: a bit for each byte, and what programs touched.
   const auto watching = task.device == Device::kCuda
@@ -40,11 +40,11 @@ std::vector<Moment> plan_memory(const TaskFootprint& task, bool frugal) {
                                     std::max(own.start, own.standing) + own.scratch +
                                     std::min(4 * task.inputs_block, kParts) + candidate_rests},
       {"while the candidate runs", blocks + reference_rests + candidate_runs},
-      {"while the truth is told in float64", judging + lifted.forward + lifted.scratch},
+      {"while the truth is told in float64", judging + upcast.forward + upcast.scratch},
       {"while the reference runs", judging + truths + own.forward - own.standing + own.scratch},
       {"while outputs are compared", judging + answers + stretches},
       {"while another truth is told, by which the reference's own error is measured",
-       judging + answers + lifted.forward + lifted.scratch + stretches}};
+       judging + answers + upcast.forward + upcast.scratch + stretches}};
   // Not captured and captured forwards of both sides, one of which is timed at a time.
   if (task.device == Device::kCuda)
     moments.push_back({"while both are timed", blocks + reference_rests + candidate_runs +

@@ -35,8 +35,8 @@ struct Footprint {
 
 struct ReferenceFootprint {
   Footprint own;
-  std::optional<Footprint> lifted;  // in float64: begins with its inputs, which go after their last use
-  int64_t outputs = 0, lifted_outputs = 0;
+  std::optional<Footprint> upcast;  // in float64: begins with its inputs, which go after their last use
+  int64_t outputs = 0, upcast_outputs = 0;
   int64_t moved = 0;  // of what stands: inputs and state that can lie in the block itself
 };
 

@@ -148,7 +148,7 @@ Json to_json(const Trial& t) {
 
 Trial trial_from_json(const Json& j) {
   return {.seed = j.at("seed"),
-          .kind = enum_at(j, "kind", InputKind::kRedrawn),
+          .kind = enum_at(j, "kind", InputDistribution::kRedrawn),
           .perturb = j.at("perturb"),
           .gentle = j.at("gentle"),
           .sanitize = j.at("sanitize")};

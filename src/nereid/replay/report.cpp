@@ -5,17 +5,17 @@
 namespace nereid::replay {
 namespace {
 
-constexpr std::string_view kInputKinds[] = {"own",  "zeros",   "ones",     "negative",   "tiny",   "huge",
+constexpr std::string_view kInputDistributions[] = {"own",  "zeros",   "ones",     "negative",   "tiny",   "huge",
                                             "ramp", "one_hot", "outliers", "infinities", "nans",   "flipped",
                                             "wide", "state",   "lowest",   "highest",    "redrawn"};
 
 }  // namespace
 
-std::string_view to_string(InputKind kind) { return kInputKinds[static_cast<size_t>(kind)]; }
+std::string_view to_string(InputDistribution kind) { return kInputDistributions[static_cast<size_t>(kind)]; }
 
-std::optional<InputKind> input_kind_from_string(std::string_view name) {
-  for (size_t i = 0; i < std::size(kInputKinds); ++i)
-    if (kInputKinds[i] == name) return static_cast<InputKind>(i);
+std::optional<InputDistribution> input_distribution_from_string(std::string_view name) {
+  for (size_t i = 0; i < std::size(kInputDistributions); ++i)
+    if (kInputDistributions[i] == name) return static_cast<InputDistribution>(i);
   return std::nullopt;
 }
 

@@ -20,7 +20,7 @@ enum class Device { kCpu, kCuda };
 // generator, but in kLowest to kRedrawn, where floating-point ones are. Inputs that are never negative stay
 // so in all kinds but kFlipped; what leaves the range of the task's own inputs is judged where the reference
 // makes a number of it.
-enum class InputKind {
+enum class InputDistribution {
   kOwn,  // the task's own generator
   kZeros,
   kOnes,
@@ -40,8 +40,8 @@ enum class InputKind {
   kHighest,  // ... the most
   kRedrawn,  // ... any of it by chance; of integer tables that the module registers, too
 };
-std::string_view to_string(InputKind kind);
-std::optional<InputKind> input_kind_from_string(std::string_view name);
+std::string_view to_string(InputDistribution kind);
+std::optional<InputDistribution> input_distribution_from_string(std::string_view name);
 
 // The seed that a phase starts from: torch.manual_seed(phase_seed(...)), the same for reference and
 // candidate. splitmix64(seed * 64 + 8 * kind + call), in [0, 2^63).
@@ -49,7 +49,7 @@ uint64_t phase_seed(uint64_t seed, trace::PhaseKind kind, int call);
 
 struct Trial {
   uint64_t seed = 0;
-  InputKind kind = InputKind::kOwn;
+  InputDistribution kind = InputDistribution::kOwn;
   bool perturb = true;   // parameters and persistent buffers get values that hide nothing (worker/inputs.h)
   bool gentle = false;   // of these only constants, where the reference is not for more
   bool sanitize = true;  // CPU: the executor's sanitizer. CUDA: the fenced replay
@@ -128,8 +128,8 @@ struct OutputComparison {
 
 // Where the truth came from.
 enum class Oracle {
-  kFloat64,  // the reference replayed with every floating-point dtype lifted
-  kOwn,  // it cannot be lifted (`oracle_note` says why): its own dtype, with the error that inputs moved by
+  kFloat64,  // the reference replayed with every floating-point dtype upcast
+  kOwn,  // it cannot be upcast (`oracle_note` says why): its own dtype, with the error that inputs moved by
          // half an ulp cause
 };
 
@@ -205,8 +205,8 @@ struct TimeRequest {
   double seconds =
       1.5;  // for sampling, all kinds together; choosing among alternatives may take as much again
   // What floating-point inputs hold while timed; the first is the task's own. Each is a trial first.
-  std::vector<InputKind> kinds = {InputKind::kOwn, InputKind::kOutliers, InputKind::kHuge,
-                                  InputKind::kNegative};
+  std::vector<InputDistribution> kinds = {InputDistribution::kOwn, InputDistribution::kOutliers, InputDistribution::kHuge,
+                                  InputDistribution::kNegative};
   double slack = 1;      // the tolerance's factor is multiplied by this on other kinds than the task's own
   LeastWork least = {};  // of the candidate
   // What other sessions found of the reference, and where what this one finds goes (known_reference.h). Where its time
@@ -220,7 +220,7 @@ struct TimeRequest {
 };
 
 struct KindTimes {
-  InputKind kind{};
+  InputDistribution kind{};
   double reference_ms = 0, candidate_ms = 0;    // medians
   double speedup = 0, ci_low = 0, ci_high = 0;  // reference over candidate, 95 % bootstrap interval
   int samples = 0;

@@ -282,11 +282,11 @@ TEST_P(DeviceJail, SaysWhatWasRefusedWhereItIsAsked) {
   EXPECT_EQ(said, "-1 Operation not permitted");
   ASSERT_NE(refusals, nullptr);
   const auto asked = refusals->asked();
-  std::string told;
-  for (const auto& [one, times] : asked) told += fmt::format("{} {}; ", one.call, one.what);
-  EXPECT_EQ(asked.count({"socket", "(0x2, 0x1)", 0}), 1U) << told;
+  std::string text;
+  for (const auto& [one, times] : asked) text += fmt::format("{} {}; ", one.call, one.what);
+  EXPECT_EQ(asked.count({"socket", "(0x2, 0x1)", 0}), 1U) << text;
   if (::geteuid() != 0) GTEST_SKIP() << "only root may look into a jailed process";
-  EXPECT_EQ(told,
+  EXPECT_EQ(text,
             "bind unix @nereid-test; connect unix /nereid-test; mkdir /there; socket (0x2, 0x1); "
             "symlink ../from -> /there/to; unlink /there/file; ");
   ::close(channel[0]), ::close(channel[1]);

@@ -133,7 +133,7 @@ Result<bool> ForkLoop::fork_child(uint64_t number, Child& child) {
   if (interpreter_.before != nullptr) interpreter_.before();
   const int core = least_used_core();
   const pid_t pid = ::fork();
-  if (auto* told = pid == 0 ? interpreter_.after_in_child : interpreter_.after_in_parent) told();
+  if (auto* callback = pid == 0 ? interpreter_.after_in_child : interpreter_.after_in_parent) callback();
   if (pid < 0) return failure("fork");
   if (pid == 0) {
     become_child(number, child, said[1], core);

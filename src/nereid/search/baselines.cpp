@@ -66,10 +66,10 @@ std::vector<std::string> usual_ways(replay::Device device) {
   return {"eager", "compile", "inductor"};
 }
 
-BaselineClock::BaselineClock(Bench& bench, const Installation& installation, BaselineOptions options)
-    : bench_(bench),
+BaselineClock::BaselineClock(Evaluator& evaluator, const Installation& installation, BaselineOptions options)
+    : evaluator_(evaluator),
       options_(std::move(options)),
-      device_(bench.settings().device == replay::Device::kCuda ? "cuda" : "cpu"),
+      device_(evaluator.settings().device == replay::Device::kCuda ? "cuda" : "cpu"),
       server_(installation, compiles(options_.ways) ? CallServer::Kind::kCompile : CallServer::Kind::kEager,
               device_),
       candidates_(installation, CallServer::Kind::kCandidates, device_) {
@@ -78,9 +78,9 @@ BaselineClock::BaselineClock(Bench& bench, const Installation& installation, Bas
       called_.push_back(way);
 }
 
-Result<std::unique_ptr<BaselineClock>> BaselineClock::make(Bench& bench, const Installation& installation,
+Result<std::unique_ptr<BaselineClock>> BaselineClock::make(Evaluator& evaluator, const Installation& installation,
                                                            BaselineOptions options) {
-  std::unique_ptr<BaselineClock> clock(new BaselineClock(bench, installation, std::move(options)));
+  std::unique_ptr<BaselineClock> clock(new BaselineClock(evaluator, installation, std::move(options)));
   const auto& ways = clock->options_.ways;
   if (std::count(ways.begin(), ways.end(), "inductor") > 0) {
     NEREID_TRY(clock->inductor_, proposers::InductorProposer::start(installation, clock->options_.jobs,
@@ -107,8 +107,8 @@ store::Key BaselineClock::key_of(const Task& task, const std::string& subject) c
           .task = task.hash,
           .subject = subject,
           .question = fmt::format("{} s on {}", options_.seconds, device_),
-          .hardware = bench_.options().hardware,
-          .versions = bench_.options().versions};
+          .hardware = evaluator_.options().hardware,
+          .versions = evaluator_.options().versions};
 }
 
 Status BaselineClock::call(const Task& task, Deadline deadline, Baselines& baselines) {
@@ -139,7 +139,7 @@ Result<Baseline> BaselineClock::call_candidate(const Task& task, const std::stri
   const auto key = key_of(task, "called " + sha256_hex(candidate));
   if (auto before = known(key)) return *std::move(before);
   const auto declined = [&](const Error& why) { return taken(key, Json{{"declined", why.message}}, task); };
-  auto traced = bench_.candidate(task, candidate, deadline);
+  auto traced = evaluator_.candidate(task, candidate, deadline);
   if (!traced.ok()) {
     if (traced.error().blame != Blame::kInput) return traced.error();
     return declined(traced.error());
@@ -158,7 +158,7 @@ Result<Baseline> BaselineClock::call_candidate(const Task& task, const std::stri
 }
 
 std::optional<Baseline> BaselineClock::known(const store::Key& key) {
-  const auto record = bench_.look_up(key);
+  const auto record = evaluator_.look_up(key);
   auto baseline = record ? baseline_from(record->document) : Result<Baseline>(Error{});
   return baseline.ok() ? std::optional(*std::move(baseline)) : std::nullopt;
 }
@@ -166,7 +166,7 @@ std::optional<Baseline> BaselineClock::known(const store::Key& key) {
 Baseline BaselineClock::taken(const store::Key& key, const Json& answer, const Task& task) {
   auto baseline = baseline_from(answer.dump(-1, ' ', false, Json::error_handler_t::replace));
   if (!baseline.ok()) baseline = Baseline{.declined = baseline.error().message};
-  bench_.keep({.key = key,
+  evaluator_.keep({.key = key,
                .state = baseline->call_ms ? "measured" : "declined",
                .milliseconds = baseline->call_ms,
                .document = json_of(*baseline).dump(-1, ' ', false, Json::error_handler_t::replace)},
@@ -175,12 +175,12 @@ Baseline BaselineClock::taken(const store::Key& key, const Json& answer, const T
 }
 
 Status BaselineClock::replay(const Task& task, Deadline deadline, Compared& compared) {
-  const auto answer = bench_.ask(*inductor_, task, 0, {}, deadline);
+  const auto answer = evaluator_.ask(*inductor_, task, 0, {}, deadline);
   if (!answer.ok() || answer->proposals.empty()) {
     compared.declined = answer.ok() ? answer->declined : answer.error().message;
     return ok_status();
   }
-  auto judged = bench_.measure(task, "inductor", answer->proposals[0], deadline);
+  auto judged = evaluator_.measure(task, "inductor", answer->proposals[0], deadline);
   if (!judged.broken_off) compared.kernels = std::move(judged);
   return ok_status();
 }

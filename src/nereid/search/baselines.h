@@ -50,11 +50,11 @@ const std::vector<std::string>& baseline_ways();
 // Those that a device has: on a CPU without "graph" and "max-autotune", which takes hours there.
 std::vector<std::string> usual_ways(replay::Device device);
 
-// Thread-safe; refers to the bench.
+// Thread-safe; refers to the evaluator.
 class BaselineClock {
  public:
   // Starts nothing but Inductor's worker, where it is asked for.
-  static Result<std::unique_ptr<BaselineClock>> make(Bench& bench, const Installation& installation,
+  static Result<std::unique_ptr<BaselineClock>> make(Evaluator& evaluator, const Installation& installation,
                                                      BaselineOptions options);
 
   // What cannot be timed says why. Where the deadline passes or the user interrupts, what was not begun is
@@ -63,7 +63,7 @@ class BaselineClock {
   Result<Compared> measure(const Task& task, const std::string& candidate, Deadline deadline);
 
  private:
-  BaselineClock(Bench& bench, const Installation& installation, BaselineOptions options);
+  BaselineClock(Evaluator& evaluator, const Installation& installation, BaselineOptions options);
   store::Key key_of(const Task& task, const std::string& subject) const;
   Status call(const Task& task, Deadline deadline, Baselines& baselines);
   Result<Baseline> call_candidate(const Task& task, const std::string& candidate, Deadline deadline);
@@ -72,7 +72,7 @@ class BaselineClock {
   std::optional<Baseline> known(const store::Key& key);
   Status replay(const Task& task, Deadline deadline, Compared& compared);
 
-  Bench& bench_;
+  Evaluator& evaluator_;
   const BaselineOptions options_;
   const std::string device_;
   std::vector<std::string> called_;  // of the ways, those that the server knows

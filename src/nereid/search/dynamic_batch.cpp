@@ -48,8 +48,8 @@ int64_t most_elements(const trace::Trace& trace) {
 
 class Writer {
  public:
-  Writer(Bench& bench, const Task& task, const compiler::Guard& guard, bool fallback, Deadline deadline)
-      : bench_(bench), task_(task), guard_(guard), fallback_(fallback), deadline_(deadline) {}
+  Writer(Evaluator& evaluator, const Task& task, const compiler::Guard& guard, bool fallback, Deadline deadline)
+      : evaluator_(evaluator), task_(task), guard_(guard), fallback_(fallback), deadline_(deadline) {}
 
   Result<DynamicBatch> run() {
     NEREID_TRY(input_, batch_input(task_));
@@ -63,10 +63,10 @@ class Writer {
     }
     NEREID_TRY(std::string code, compiler::for_any_batch(written, input_.name));
     code = "\"\"\"For any batch. Figures are those of a batch of " + std::to_string(batches[1]) + ".\n\n" + plan_ + "\"\"\"\n" + code;
-    NEREID_TRY(const trace::Trace candidate, bench_.trace_of(*tasks[2], code, "ModelNew"));
+    NEREID_TRY(const trace::Trace candidate, evaluator_.trace_of(*tasks[2], code, "ModelNew"));
     made_.largest = static_cast<int64_t>(static_cast<double>(kMostElements) * static_cast<double>(batches[2]) /
                                          static_cast<double>(std::max(most_elements(tasks[2]->trace), most_elements(candidate))));
-    NEREID_TRY(const bool modes, mode_matters(bench_, *tasks[2], code));
+    NEREID_TRY(const bool modes, mode_matters(evaluator_, *tasks[2], code));
     std::vector<int64_t> small = {1, 2, batches[0]};
     for (const int64_t least : small) {
       made_.judged.clear();
@@ -92,8 +92,8 @@ class Writer {
 
  private:
   Result<std::unique_ptr<const Task>> at(int64_t batch) {
-    if (batch == input_.batch) return bench_.trace(task_.name, task_.source, deadline_);
-    auto made = bench_.trace(task_.name, compiler::with_batch(task_.source, input_.batch, batch), deadline_);
+    if (batch == input_.batch) return evaluator_.trace(task_.name, task_.source, deadline_);
+    auto made = evaluator_.trace(task_.name, compiler::with_batch(task_.source, input_.batch, batch), deadline_);
     if (!made.ok())
       return Error{fmt::format("--dynamic batch: at a batch of {} in place of {}: {}", batch, input_.batch, made.error().message),
                    made.error().blame};
@@ -113,11 +113,11 @@ class Writer {
 
   Result<bool> judge(int64_t batch) {
     NEREID_TRY(const auto task, at(batch));
-    made_.judged.push_back({batch, bench_.judge(*task, "compiler", {.text = made_.source}, deadline_)});
+    made_.judged.push_back({batch, evaluator_.judge(*task, "compiler", {.text = made_.source}, deadline_)});
     return made_.judged.back().judged.verified();
   }
 
-  Bench& bench_;
+  Evaluator& evaluator_;
   const Task& task_;
   const compiler::Guard& guard_;
   const bool fallback_;
@@ -130,8 +130,8 @@ class Writer {
 
 }  // namespace
 
-Result<DynamicBatch> for_any_batch(Bench& bench, const Task& task, const compiler::Guard& guard, bool fallback, Deadline deadline) {
-  return Writer(bench, task, guard, fallback, deadline).run();
+Result<DynamicBatch> for_any_batch(Evaluator& evaluator, const Task& task, const compiler::Guard& guard, bool fallback, Deadline deadline) {
+  return Writer(evaluator, task, guard, fallback, deadline).run();
 }
 
 }  // namespace nereid::search

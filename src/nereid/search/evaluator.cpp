@@ -59,14 +59,14 @@ std::string attempts_hash(const std::vector<proposers::Attempt>& attempts) {
 
 }  // namespace
 
-Bench::Bench(verify::VerifierBackends backends, BenchOptions options)
+Evaluator::Evaluator(verify::VerifierBackends backends, EvaluatorOptions options)
     : backends_(backends),
       options_(std::move(options)),
       judge_(backends, options_.settings),
       measure_(std::move(backends), comparing(options_.settings)),
       turns_(options_.judged_at_once > 0 ? options_.judged_at_once : std::counting_semaphore<>::max()) {}
 
-Result<std::unique_ptr<const Task>> Bench::trace(const std::string& name, const std::string& source,
+Result<std::unique_ptr<const Task>> Evaluator::trace(const std::string& name, const std::string& source,
                                                  Deadline deadline) {
   auto task = std::make_unique<Task>();
   task->name = name, task->source = source, task->hash = sha256_hex(source);
@@ -84,17 +84,17 @@ Result<std::unique_ptr<const Task>> Bench::trace(const std::string& name, const 
   return std::unique_ptr<const Task>(std::move(task));
 }
 
-Judged Bench::judge(const Task& task, const std::string& proposer, const proposers::Proposal& proposal,
+Judged Evaluator::judge(const Task& task, const std::string& proposer, const proposers::Proposal& proposal,
                     Deadline deadline) {
   return judge_by(judge_, task, proposer, proposal, deadline);
 }
 
-Judged Bench::measure(const Task& task, const std::string& proposer, const proposers::Proposal& proposal,
+Judged Evaluator::measure(const Task& task, const std::string& proposer, const proposers::Proposal& proposal,
                       Deadline deadline) {
   return judge_by(measure_, task, proposer, proposal, deadline);
 }
 
-Judged Bench::judge_by(verify::Judge& judge, const Task& task, const std::string& proposer,
+Judged Evaluator::judge_by(verify::Judge& judge, const Task& task, const std::string& proposer,
                        const proposers::Proposal& proposal, Deadline deadline) {
   const store::Key key{store::Kind::kVerdict,     task.hash,
                        sha256_hex(proposal.text), question_of(judge.settings(), proposal.answer),
@@ -153,13 +153,13 @@ Judged Bench::judge_by(verify::Judge& judge, const Task& task, const std::string
   return judged;
 }
 
-Result<tracer::TraceAnswer> Bench::trace_candidate(const Task& task, const std::string& source) {
+Result<tracer::TraceAnswer> Evaluator::trace_candidate(const Task& task, const std::string& source) {
   tracer::TraceRequest request{.source = source, .path = "candidate.py", .class_name = "ModelNew"};
   request.reference = &task.trace;
   return backends_.trace(request, Deadline::after(kTracePatience));
 }
 
-Result<trace::Trace> Bench::trace_of(const Task& task, const std::string& source, const std::string& class_name) {
+Result<trace::Trace> Evaluator::trace_of(const Task& task, const std::string& source, const std::string& class_name) {
   const bool reference = class_name == "Model";
   tracer::TraceRequest request{
       .source = source, .path = reference ? task.name : "candidate.py", .class_name = class_name};
@@ -171,7 +171,7 @@ Result<trace::Trace> Bench::trace_of(const Task& task, const std::string& source
   return std::move(*trace);
 }
 
-Result<Bench::Candidate> Bench::candidate(const Task& task, const std::string& source, Deadline deadline) {
+Result<Evaluator::Candidate> Evaluator::candidate(const Task& task, const std::string& source, Deadline deadline) {
   NEREID_TRY(auto answer, trace_candidate(task, source));
   auto* trace = std::get_if<trace::Trace>(&answer);
   if (trace == nullptr) return input_error("the candidate: {}", refusal(answer));
@@ -183,7 +183,7 @@ Result<Bench::Candidate> Bench::candidate(const Task& task, const std::string& s
   return candidate;
 }
 
-std::optional<Work> Bench::work_of_candidate(const Task& task, const std::string& source) {
+std::optional<Work> Evaluator::work_of_candidate(const Task& task, const std::string& source) {
   const auto answer = trace_candidate(task, source);
   const auto* trace = answer.ok() ? std::get_if<trace::Trace>(&*answer) : nullptr;
   if (trace == nullptr) return std::nullopt;
@@ -192,14 +192,14 @@ std::optional<Work> Bench::work_of_candidate(const Task& task, const std::string
   return work_of(*facts);
 }
 
-store::Key Bench::proposal_key(const proposers::Proposer& proposer, const Task& task, int sample,
+store::Key Evaluator::proposal_key(const proposers::Proposer& proposer, const Task& task, int sample,
                                const std::vector<proposers::Attempt>& attempts, int round) const {
   Json question = {{"sample", sample}, {"attempts", attempts_hash(attempts)}, {"name", task.name}};
   if (round > 0) question["round"] = round;
   return {store::Kind::kProposal, task.hash, proposer.identity(), question.dump(), "", options_.versions};
 }
 
-std::optional<proposers::Answer> Bench::remembered(const store::Key& key) {
+std::optional<proposers::Answer> Evaluator::remembered(const store::Key& key) {
   const auto known = look_up(key);
   if (!known) return std::nullopt;
   const auto json = parse_json(known->document, "the store's proposal");
@@ -210,14 +210,14 @@ std::optional<proposers::Answer> Bench::remembered(const store::Key& key) {
   return *std::move(answer);
 }
 
-void Bench::remember(const store::Key& key, const Task& task, const proposers::Answer& answer) {
+void Evaluator::remember(const store::Key& key, const Task& task, const proposers::Answer& answer) {
   keep({.key = key,
         .state = answer.proposals.empty() ? "declined" : "proposed",
         .document = proposers::to_json(answer).dump(-1, ' ', false, Json::error_handler_t::replace)},
        {task.source});
 }
 
-Result<proposers::Answer> Bench::ask(proposers::Proposer& proposer, const Task& task, int sample,
+Result<proposers::Answer> Evaluator::ask(proposers::Proposer& proposer, const Task& task, int sample,
                                   const std::vector<proposers::Attempt>& attempts, Deadline deadline) {
   const auto key = proposal_key(proposer, task, sample, attempts);
   if (auto known = remembered(key)) return *std::move(known);
@@ -231,13 +231,13 @@ Result<proposers::Answer> Bench::ask(proposers::Proposer& proposer, const Task& 
   return answer;
 }
 
-class Bench::SeveralAnswers : public proposers::Answers {
+class Evaluator::SeveralAnswers : public proposers::Answers {
  public:
-  SeveralAnswers(Bench& bench, proposers::Proposer& proposer, const Task& task, const std::vector<int>& samples, int round)
-      : bench_(bench), proposer_(proposer), task_(task), round_(round) {
+  SeveralAnswers(Evaluator& evaluator, proposers::Proposer& proposer, const Task& task, const std::vector<int>& samples, int round)
+      : evaluator_(evaluator), proposer_(proposer), task_(task), round_(round) {
     std::vector<int> unknown;
     for (const int sample : samples) {
-      if (auto known = bench.remembered(bench.proposal_key(proposer, task, sample, {}, round)))
+      if (auto known = evaluator.remembered(evaluator.proposal_key(proposer, task, sample, {}, round)))
         known_.push_back({sample, *std::move(known)});
       else
         unknown.push_back(sample);
@@ -251,12 +251,12 @@ class Bench::SeveralAnswers : public proposers::Answers {
     if (told_ < known_.size()) return std::optional(std::move(known_[told_++]));
     if (!asked_) return std::optional<One>();
     NEREID_TRY(auto one, asked_->next(deadline));
-    if (one) bench_.remember(bench_.proposal_key(proposer_, task_, one->sample, {}, round_), task_, one->answer);
+    if (one) evaluator_.remember(evaluator_.proposal_key(proposer_, task_, one->sample, {}, round_), task_, one->answer);
     return one;
   }
 
  private:
-  Bench& bench_;
+  Evaluator& evaluator_;
   proposers::Proposer& proposer_;
   const Task& task_;
   const int round_;
@@ -265,12 +265,12 @@ class Bench::SeveralAnswers : public proposers::Answers {
   std::unique_ptr<proposers::Answers> asked_;
 };
 
-std::unique_ptr<proposers::Answers> Bench::ask_several(proposers::Proposer& proposer, const Task& task,
+std::unique_ptr<proposers::Answers> Evaluator::ask_several(proposers::Proposer& proposer, const Task& task,
                                                     const std::vector<int>& samples, int round) {
   return std::make_unique<SeveralAnswers>(*this, proposer, task, samples, round);
 }
 
-std::optional<store::Record> Bench::look_up(const store::Key& key) {
+std::optional<store::Record> Evaluator::look_up(const store::Key& key) {
   if (options_.store == nullptr || options_.fresh) return std::nullopt;
   auto found = options_.store->find(key);
   if (found.ok()) return *std::move(found);
@@ -278,19 +278,19 @@ std::optional<store::Record> Bench::look_up(const store::Key& key) {
   return std::nullopt;
 }
 
-void Bench::keep(const store::Record& record, std::initializer_list<std::string_view> texts) {
+void Evaluator::keep(const store::Record& record, std::initializer_list<std::string_view> texts) {
   if (options_.store == nullptr) return;
   if (const auto put = options_.store->put(record); !put.ok()) return note(put.error());
   for (const auto text : texts)
     if (const auto kept = options_.store->keep_text(text); !kept.ok()) return note(kept.error());
 }
 
-void Bench::note(const Error& error) {
+void Evaluator::note(const Error& error) {
   const std::lock_guard lock(mutex_);
   if (trouble_.empty()) trouble_ = error.message;
 }
 
-std::string Bench::trouble() const {
+std::string Evaluator::trouble() const {
   const std::lock_guard lock(mutex_);
   return trouble_;
 }

@@ -24,7 +24,7 @@ struct Task {
   Work work{};  // of the reference
 };
 
-struct BenchOptions {
+struct EvaluatorOptions {
   verify::Settings settings{};
   store::Store* store = nullptr;  // null: nothing is remembered
   bool fresh = false;             // look nothing up; what is found out is kept all the same
@@ -33,9 +33,9 @@ struct BenchOptions {
 };
 
 // Thread-safe. Trouble with the store is no reason to fail: it is told once, in `trouble`.
-class Bench {
+class Evaluator {
  public:
-  Bench(verify::VerifierBackends backends, BenchOptions options);
+  Evaluator(verify::VerifierBackends backends, EvaluatorOptions options);
 
   // An Error (blamed on the input) where it cannot be traced, with the reason.
   Result<std::unique_ptr<const Task>> trace(const std::string& name, const std::string& source,
@@ -70,7 +70,7 @@ class Bench {
   void keep(const store::Record& record, std::initializer_list<std::string_view> texts);
 
   const verify::Settings& settings() const { return judge_.settings(); }
-  const BenchOptions& options() const { return options_; }
+  const EvaluatorOptions& options() const { return options_; }
   std::string trouble() const;
 
  private:
@@ -86,7 +86,7 @@ class Bench {
   void note(const Error& error);
 
   verify::VerifierBackends backends_;
-  BenchOptions options_;
+  EvaluatorOptions options_;
   verify::Judge judge_, measure_;
   std::counting_semaphore<> turns_;  // to judge
   mutable std::mutex mutex_;  // guards what follows

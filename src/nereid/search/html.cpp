@@ -75,11 +75,11 @@ std::string page(std::string_view title, std::string_view body) {
 }
 
 std::string bars(const std::vector<Bar>& bars) {
-  constexpr int kRow = 30, kLabel = 230, kRoom = 420, kTold = 250;
+  constexpr int kRow = 30, kLabel = 230, kRoom = 420, kText = 250;
   double longest = 0;
   for (const auto& bar : bars) longest = std::max(longest, bar.value);
   std::string out = fmt::format("<svg viewBox=\"0 0 {} {}\" width=\"{}\" role=\"img\">\n",
-                                kLabel + kRoom + kTold, kRow * bars.size() + 4, kLabel + kRoom + kTold);
+                                kLabel + kRoom + kText, kRow * bars.size() + 4, kLabel + kRoom + kText);
   for (size_t i = 0; i < bars.size(); ++i) {
     const double width = longest > 0 ? std::max(2.0, bars[i].value / longest * kRoom) : 2;
     const size_t y = i * kRow + 4;
@@ -88,7 +88,7 @@ std::string bars(const std::vector<Bar>& bars) {
         "<rect x=\"{}\" y=\"{}\" width=\"{:.1f}\" height=\"20\" rx=\"3\" style=\"fill:var({})\"/>"
         "<text x=\"{:.1f}\" y=\"{}\" class=\"soft\">{}</text>\n",
         kLabel - 10, y + 15, escaped(shortened(bars[i].label, 34)), kLabel, y, width,
-        bars[i].ours ? "--accent" : "--plain", kLabel + width + 8, y + 15, escaped(bars[i].told));
+        bars[i].ours ? "--accent" : "--plain", kLabel + width + 8, y + 15, escaped(bars[i].text));
   }
   return out + "</svg>\n";
 }

@@ -73,15 +73,15 @@ void forget_running_statistics(trace::Call& call) {
 
 }  // namespace
 
-Result<Slicer> Slicer::cut(const Task& task) {
-  Slicer slicer(task);
-  NEREID_TRY_STATUS(slicer.read());
-  return slicer;
+Result<Partitioner> Partitioner::cut(const Task& task) {
+  Partitioner partitioner(task);
+  NEREID_TRY_STATUS(partitioner.read());
+  return partitioner;
 }
 
-const trace::Call& Slicer::call(size_t step) const { return std::get<trace::Call>(forward_->steps[step]); }
+const trace::Call& Partitioner::call(size_t step) const { return std::get<trace::Call>(forward_->steps[step]); }
 
-std::vector<bool> Slicer::reaches_output() const {
+std::vector<bool> Partitioner::reaches_output() const {
   std::set<trace::StorageId> wanted;
   for (const ValueId id : trace::tensors_in(forward_->output)) wanted.insert(value(id).storage);
   std::vector<bool> reaches(forward_->steps.size(), false);
@@ -99,7 +99,7 @@ std::vector<bool> Slicer::reaches_output() const {
   return reaches;
 }
 
-Status Slicer::read() {
+Status Partitioner::read() {
   const auto& trace = task_->trace;
   auto forward = std::make_shared<trace::Phase>(trace.phases[static_cast<size_t>(task_->facts.judged())]);
   for (auto& step : forward->steps) {
@@ -156,7 +156,7 @@ Status Slicer::read() {
 }
 
 // What writes in place, into what was made a few steps before, is one node with these.
-Status Slicer::join(size_t step, const std::vector<ValueId>& written) {
+Status Partitioner::join(size_t step, const std::vector<ValueId>& written) {
   size_t first = nodes_.size();
   for (const ValueId id : written) {
     const auto made = maker_.find(value(id).storage);
@@ -175,26 +175,26 @@ Status Slicer::join(size_t step, const std::vector<ValueId>& written) {
   return ok_status();
 }
 
-std::vector<ValueId> Slicer::read_by_node(size_t node) const {
+std::vector<ValueId> Partitioner::read_by_node(size_t node) const {
   std::vector<ValueId> values;
   for (const size_t step : nodes_[node])
     for (const ValueId id : render::read_by(call(step))) values.push_back(id);
   return values;
 }
 
-Nodes Slicer::all() const {
+Nodes Partitioner::all() const {
   Nodes set;
   for (size_t n = 0; n < nodes_.size(); ++n) set.set(n);
   return set;
 }
 
-bool Slicer::convex(const Nodes& set) const {
+bool Partitioner::convex(const Nodes& set) const {
   Nodes above, below;
   each_node(set, [&](size_t n) { above |= ancestors_[n], below |= descendants_[n]; });
   return (above & below & ~set).none();
 }
 
-std::optional<ValueId> Slicer::same_place(const std::vector<ValueId>& values, ValueId id) const {
+std::optional<ValueId> Partitioner::same_place(const std::vector<ValueId>& values, ValueId id) const {
   const auto& v = value(id);
   for (const ValueId each : values) {
     const auto& other = value(each);
@@ -204,13 +204,13 @@ std::optional<ValueId> Slicer::same_place(const std::vector<ValueId>& values, Va
   return std::nullopt;
 }
 
-bool Slicer::may_follow(const Nodes& set, const Nodes& done) const {
+bool Partitioner::may_follow(const Nodes& set, const Nodes& done) const {
   Nodes needed;
   each_node(set, [&](size_t n) { needed |= before_[n]; });
   return (needed & ~(set | done)).none();
 }
 
-size_t Slicer::lines(const Nodes& set) const {
+size_t Partitioner::lines(const Nodes& set) const {
   std::set<std::pair<std::string, int>> places;
   each_node(set, [&](size_t n) {
     const auto& place = call(nodes_[n].front()).place;
@@ -219,13 +219,13 @@ size_t Slicer::lines(const Nodes& set) const {
   return places.size();
 }
 
-bool Slicer::computes(size_t node) const {
+bool Partitioner::computes(size_t node) const {
   const auto& steps = task_->facts.phases[static_cast<size_t>(task_->facts.judged())].steps;
   return std::any_of(nodes_[node].begin(), nodes_[node].end(),
                      [&](size_t step) { return steps[step].work != verify::Work::kFree; });
 }
 
-std::vector<size_t> Slicer::steps_of(const Nodes& set) const {
+std::vector<size_t> Partitioner::steps_of(const Nodes& set) const {
   std::set<size_t> steps;
   std::deque<ValueId> wanted;
   each_node(set, [&](size_t n) {
@@ -245,8 +245,8 @@ std::vector<size_t> Slicer::steps_of(const Nodes& set) const {
   return {steps.begin(), steps.end()};
 }
 
-// Inputs are told as contiguous. What is read as a view that is not is taken as a view in the fragment.
-std::vector<size_t> Slicer::steps_told(const Nodes& set) const {
+// Inputs are told as contiguous. What is read as a view that is not is taken as a view in the subgraph.
+std::vector<size_t> Partitioner::steps_with_views(const Nodes& set) const {
   const auto own = steps_of(set);
   std::set<size_t> steps(own.begin(), own.end());
   std::deque<size_t> readers(own.begin(), own.end());
@@ -262,15 +262,15 @@ std::vector<size_t> Slicer::steps_told(const Nodes& set) const {
   return {steps.begin(), steps.end()};
 }
 
-Result<Fragment> Slicer::describe(const Nodes& set, Telling telling) const {
-  Fragment fragment{.nodes = set};
-  const auto steps = telling.views ? steps_told(set) : steps_of(set);
+Result<Subgraph> Partitioner::describe(const Nodes& set, SourceStyle style) const {
+  Subgraph subgraph{.nodes = set};
+  const auto steps = style.views ? steps_with_views(set) : steps_of(set);
   std::set<ValueId> made;
   for (const size_t step : steps)
     for (const ValueId id : trace::tensors_in(call(step).result)) made.insert(id);
   for (const size_t step : steps)
     for (const ValueId id : render::read_by(call(step)))
-      if (!made.contains(id)) add_once(fragment.inputs, id);
+      if (!made.contains(id)) add_once(subgraph.inputs, id);
   // What others read, or forward returns: the storages of the set, as their makers gave them.
   std::set<trace::StorageId> wanted;
   for (size_t i = 0; i < forward_->steps.size(); ++i)
@@ -280,39 +280,39 @@ Result<Fragment> Slicer::describe(const Nodes& set, Telling telling) const {
   each_node(set, [&](size_t n) {
     for (const size_t step : nodes_[n])
       for (const ValueId id : trace::tensors_in(call(step).result))
-        if (wanted.contains(value(id).storage) && !same_place(fragment.outputs, id)) add_once(fragment.outputs, id);
+        if (wanted.contains(value(id).storage) && !same_place(subgraph.outputs, id)) add_once(subgraph.outputs, id);
   });
-  if (fragment.outputs.empty()) return input_error("nobody needs it");
-  if (fragment.inputs.empty()) return input_error("it has no inputs");
+  if (subgraph.outputs.empty()) return input_error("nobody needs it");
+  if (subgraph.inputs.empty()) return input_error("it has no inputs");
 
   std::optional<render::CanonicalSteps> taught;
-  if (telling.taught) {
+  if (style.canonical) {
     taught = render::canonical_steps(task_->trace, *forward_, steps);
     // Named in the order in which they are read now, as the usual telling has them.
     std::vector<ValueId> read;
     for (const size_t step : taught->steps)
       for (const ValueId id : render::read_by(std::get<trace::Call>(taught->forward.steps[step])))
-        if (std::ranges::find(fragment.inputs, id) != fragment.inputs.end()) add_once(read, id);
-    for (const ValueId id : fragment.inputs) add_once(read, id);
-    fragment.inputs = std::move(read);
+        if (std::ranges::find(subgraph.inputs, id) != subgraph.inputs.end()) add_once(read, id);
+    for (const ValueId id : subgraph.inputs) add_once(read, id);
+    subgraph.inputs = std::move(read);
   }
-  for (const ValueId id : fragment.inputs)
-    fragment.sizes.push_back(value(id).sizes.empty() ? std::vector<int64_t>{1} : value(id).sizes);
+  for (const ValueId id : subgraph.inputs)
+    subgraph.sizes.push_back(value(id).sizes.empty() ? std::vector<int64_t>{1} : value(id).sizes);
   if (taught) {
-    auto inputs = fragment.inputs;
-    for (const auto& [id, number] : taught->numbers) inputs.push_back(id), fragment.numbers.emplace_back(taught->trace.values[static_cast<size_t>(id)].sizes, number);
-    NEREID_TRY(fragment.source, render::subgraph_source(taught->trace, taught->forward, taught->steps, inputs, fragment.outputs));
-  } else if (auto plain = telling.plain ? render::idiomatic_torch(task_->trace, *forward_, steps, fragment.inputs, fragment.outputs) : std::nullopt) {
-    fragment.source = std::move(plain->source), fragment.sizes = std::move(plain->sizes);
+    auto inputs = subgraph.inputs;
+    for (const auto& [id, number] : taught->numbers) inputs.push_back(id), subgraph.numbers.emplace_back(taught->trace.values[static_cast<size_t>(id)].sizes, number);
+    NEREID_TRY(subgraph.source, render::subgraph_source(taught->trace, taught->forward, taught->steps, inputs, subgraph.outputs));
+  } else if (auto plain = style.idiomatic ? render::idiomatic_torch(task_->trace, *forward_, steps, subgraph.inputs, subgraph.outputs) : std::nullopt) {
+    subgraph.source = std::move(plain->source), subgraph.sizes = std::move(plain->sizes);
   } else {
-    NEREID_TRY(fragment.source,
-               render::subgraph_source(task_->trace, *forward_, steps, fragment.inputs, fragment.outputs));
+    NEREID_TRY(subgraph.source,
+               render::subgraph_source(task_->trace, *forward_, steps, subgraph.inputs, subgraph.outputs));
   }
 
   const Gpu gpu;
   const auto& facts = task_->facts.phases[static_cast<size_t>(task_->facts.judged())].steps;
   double bytes = 0;
-  for (const auto* list : {&fragment.inputs, &fragment.outputs})
+  for (const auto* list : {&subgraph.inputs, &subgraph.outputs})
     for (const ValueId id : *list)
       bytes += static_cast<double>(trace::element_count(value(id)) * trace::element_bytes(value(id).dtype));
   double flops = 0;
@@ -320,19 +320,19 @@ Result<Fragment> Slicer::describe(const Nodes& set, Telling telling) const {
     for (const size_t number : nodes_[n]) {
       const auto& step = facts[number];
       flops += step.flops;
-      fragment.eager_ms +=
+      subgraph.eager_ms +=
           (std::max(step.bytes / gpu.memory_bytes_per_second, step.flops / gpu.float32_contraction_flops) +
            gpu.launch_seconds) *
           1e3;
     }
   });
-  fragment.least_ms = (std::max(bytes / gpu.memory_bytes_per_second, flops / gpu.half_contraction_flops) +
+  subgraph.least_ms = (std::max(bytes / gpu.memory_bytes_per_second, flops / gpu.half_contraction_flops) +
                        gpu.launch_seconds) *
                       1e3;
-  return fragment;
+  return subgraph;
 }
 
-std::vector<Fragment> Slicer::fragments(size_t most_nodes, size_t most) const {
+std::vector<Subgraph> Partitioner::subgraphs(size_t most_nodes, size_t most) const {
   std::unordered_set<Nodes> seen;
   std::deque<Nodes> queue;
   for (size_t n = 0; n < nodes_.size(); ++n) {
@@ -341,13 +341,13 @@ std::vector<Fragment> Slicer::fragments(size_t most_nodes, size_t most) const {
     seen.insert(one), queue.push_back(one);
   }
   // Grown by one neighbour at a time; a set on the way need not be convex for a larger one to be.
-  std::vector<Fragment> found;
+  std::vector<Subgraph> found;
   const size_t most_sets = most * 8;
   while (!queue.empty() && found.size() < most) {
     const Nodes set = queue.front();
     queue.pop_front();
     if (convex(set))
-      if (auto fragment = describe(set); fragment.ok()) found.push_back(*std::move(fragment));
+      if (auto subgraph = describe(set); subgraph.ok()) found.push_back(*std::move(subgraph));
     if (set.count() == most_nodes || seen.size() > most_sets) continue;
     Nodes next;
     each_node(set, [&](size_t n) { next |= before_[n] | after_[n]; });
@@ -360,13 +360,13 @@ std::vector<Fragment> Slicer::fragments(size_t most_nodes, size_t most) const {
   return found;
 }
 
-std::vector<Fragment> Slicer::lines_as_fragments(size_t most_nodes) const {
+std::vector<Subgraph> Partitioner::lines_as_subgraphs(size_t most_nodes) const {
   std::map<std::pair<std::string, int>, Nodes> lines;
   for (size_t n = 0; n < nodes_.size(); ++n) {
     const auto& place = call(nodes_[n].front()).place;
     lines[{place.file, place.line}].set(n);
   }
-  std::vector<Fragment> found;
+  std::vector<Subgraph> found;
   for (auto& [place, rest] : lines)
     while (rest.any()) {
       Nodes set, grown;
@@ -377,38 +377,38 @@ std::vector<Fragment> Slicer::lines_as_fragments(size_t most_nodes) const {
       }
       rest &= ~set;
       if (set.count() < 2 || set.count() > most_nodes || !convex(set)) continue;
-      if (auto fragment = describe(set); fragment.ok()) found.push_back(*std::move(fragment));
+      if (auto subgraph = describe(set); subgraph.ok()) found.push_back(*std::move(subgraph));
     }
   return found;
 }
 
-std::optional<Fragment> Slicer::whole() const {
-  auto fragment = describe(all());
-  return fragment.ok() ? std::optional(*std::move(fragment)) : std::nullopt;
+std::optional<Subgraph> Partitioner::whole() const {
+  auto subgraph = describe(all());
+  return subgraph.ok() ? std::optional(*std::move(subgraph)) : std::nullopt;
 }
 
-std::vector<Fragment> Slicer::told_otherwise(const Nodes& set) const {
-  std::vector<Fragment> found;
+std::vector<Subgraph> Partitioner::alternative_sources(const Nodes& set) const {
+  std::vector<Subgraph> found;
   std::set<std::string> sources;
   if (const auto usual = describe(set); usual.ok()) sources.insert(usual->source);
-  for (const Telling telling : {Telling{.taught = true}, Telling{.views = false, .taught = true}, Telling{.views = false}, Telling{.plain = false},
-                                Telling{.views = false, .plain = false}})
-    if (auto fragment = describe(set, telling); fragment.ok() && sources.insert(fragment->source).second)
-      found.push_back(*std::move(fragment));
+  for (const SourceStyle style : {SourceStyle{.canonical = true}, SourceStyle{.views = false, .canonical = true}, SourceStyle{.views = false}, SourceStyle{.idiomatic = false},
+                                SourceStyle{.views = false, .idiomatic = false}})
+    if (auto subgraph = describe(set, style); subgraph.ok() && sources.insert(subgraph->source).second)
+      found.push_back(*std::move(subgraph));
   return found;
 }
 
-Fragment Slicer::alone(size_t node) const {
+Subgraph Partitioner::alone(size_t node) const {
   Nodes set;
   set.set(node);
-  auto fragment = describe(set);
-  if (fragment.ok()) return *std::move(fragment);
-  Fragment plain{.nodes = set};
+  auto subgraph = describe(set);
+  if (subgraph.ok()) return *std::move(subgraph);
+  Subgraph plain{.nodes = set};
   plain.eager_ms = Gpu{}.launch_seconds * 1e3;
   return plain;
 }
 
-Result<std::string> Slicer::compose(const std::vector<Piece>& pieces) const {
+Result<std::string> Partitioner::compose(const std::vector<Piece>& pieces) const {
   const auto& trace = task_->trace;
   const auto leaves = leaves_of(trace, *forward_);
   std::map<ValueId, std::string> names;
@@ -444,9 +444,9 @@ Result<std::string> Slicer::compose(const std::vector<Piece>& pieces) const {
   std::map<std::string, std::string> class_of;  // of each candidate's text
   size_t parts = 0;
   for (const auto& piece : pieces) {
-    const Fragment& fragment = *piece.fragment;
+    const Subgraph& subgraph = *piece.subgraph;
     if (piece.candidate.empty()) {
-      for (const size_t step : steps_of(fragment.nodes)) {
+      for (const size_t step : steps_of(subgraph.nodes)) {
         NEREID_TRY(const std::string text, render::call_python(call(step), name_of, device));
         body += "        " +
                 render::targets_python(call(step).result,
@@ -457,11 +457,11 @@ Result<std::string> Slicer::compose(const std::vector<Piece>& pieces) const {
     }
     auto& made = class_of[piece.candidate];
     if (made.empty()) {
-      const std::string prefix = fmt::format("fragment_{}_", ++parts);
+      const std::string prefix = fmt::format("subgraph_{}_", ++parts);
       const render::Part part = render::as_part(piece.candidate, prefix);
       imports.insert(part.imports.begin(), part.imports.end());
       std::vector<std::string> ops;
-      each_node(fragment.nodes, [&](size_t n) {
+      each_node(subgraph.nodes, [&](size_t n) {
         for (const size_t step : nodes_[n]) ops.push_back(call(step).op.substr(6));
       });
       classes += fmt::format("\n\n# Fragment {}, by {}: {}.\n{}", parts, piece.proposer, fmt::join(ops, ", "),
@@ -471,28 +471,28 @@ Result<std::string> Slicer::compose(const std::vector<Piece>& pieces) const {
     }
     std::vector<std::string> args, results;
     bool other_sizes = false;
-    for (size_t i = 0; i < fragment.inputs.size(); ++i) {
-      const ValueId id = fragment.inputs[i];
+    for (size_t i = 0; i < subgraph.inputs.size(); ++i) {
+      const ValueId id = subgraph.inputs[i];
       NEREID_TRY(auto name, name_of(id));
       // As it was told; what another candidate returned may lie otherwise than in the trace.
       if (!render::is_contiguous(value(id)) || !leaves.contains(value(id).storage)) name += ".contiguous()";
-      if (i < fragment.sizes.size() && fragment.sizes[i] != value(id).sizes) {
+      if (i < subgraph.sizes.size() && subgraph.sizes[i] != value(id).sizes) {
         other_sizes = true;
-        name += fmt::format(".reshape({})", fmt::join(fragment.sizes[i], ", "));
+        name += fmt::format(".reshape({})", fmt::join(subgraph.sizes[i], ", "));
       }
       args.push_back(std::move(name));
     }
-    for (const auto& [sizes, number] : fragment.numbers) args.push_back(fmt::format("torch.full([{}], {}, device={})", fmt::join(sizes, ", "), render::float_text(number), device));
-    for (const ValueId id : fragment.outputs) results.push_back(names[id] = fmt::format("t{}", count++));
+    for (const auto& [sizes, number] : subgraph.numbers) args.push_back(fmt::format("torch.full([{}], {}, device={})", fmt::join(sizes, ", "), render::float_text(number), device));
+    for (const ValueId id : subgraph.outputs) results.push_back(names[id] = fmt::format("t{}", count++));
     // What was written in place has several values in a trace.
-    each_node(fragment.nodes, [&](size_t n) {
+    each_node(subgraph.nodes, [&](size_t n) {
       for (const size_t step : nodes_[n])
         for (const ValueId id : trace::tensors_in(call(step).result))
-          if (const auto same = same_place(fragment.outputs, id)) names[id] = names.at(*same);
+          if (const auto same = same_place(subgraph.outputs, id)) names[id] = names.at(*same);
     });
     body +=
         fmt::format("        {} = self.{}run({})\n", fmt::join(results, ", "), made, fmt::join(args, ", "));
-    for (const ValueId id : other_sizes ? fragment.outputs : std::vector<ValueId>())
+    for (const ValueId id : other_sizes ? subgraph.outputs : std::vector<ValueId>())
       body += fmt::format("        {0} = {0}.reshape([{1}])\n", names[id], fmt::join(value(id).sizes, ", "));
   }
   NEREID_TRY(const std::string output, render::tree_python(forward_->output, name_of, device, true));

@@ -1,8 +1,8 @@
-// A traced forward cut into fragments: what a fragment needs, gives and costs, its text as a task of its own,
-// and the whole put together again from fragments.
+// A traced forward cut into subgraphs: what a subgraph needs, gives and costs, its text as a task of its own,
+// and the whole put together again from subgraphs.
 //
 // A node is a step that computes or copies; views are not nodes, but are taken along by whoever needs them. A
-// fragment is a convex set of nodes (no way out of it leads back into it), so that a program of fragments can
+// subgraph is a convex set of nodes (no way out of it leads back into it), so that a program of subgraphs can
 // be put in order. What writes in place is one node with what made it, and so are the calls of
 // a composite (composite_at). What no output depends on is no part of it: counters of calls, running statistics
 // of what is normalised by its own. Programs that write what they were given, draw random numbers or launch
@@ -25,9 +25,9 @@ namespace nereid::search {
 inline constexpr size_t kMostNodes = 512;
 using Nodes = std::bitset<kMostNodes>;
 
-struct Fragment {
+struct Subgraph {
   Nodes nodes{};
-  std::string source{};  // a task in KernelBench's format; equal for fragments that do the same
+  std::string source{};  // a task in KernelBench's format; equal for subgraphs that do the same
   std::vector<trace::ValueId> inputs{};  // in the order of its forward's parameters
   // Of the inputs, as its source has them; where they are not the trace's, results have other sizes too.
   std::vector<std::vector<int64_t>> sizes{};
@@ -38,35 +38,35 @@ struct Fragment {
   double least_ms = 0;  // one launch that reads the inputs and writes the outputs once, modelled
 };
 
-// One fragment of a program, and who computes it: a file with ModelNew for its source, or nobody (its own
+// One subgraph of a program, and who computes it: a file with ModelNew for its source, or nobody (its own
 // steps).
 struct Piece {
-  const Fragment* fragment = nullptr;
+  const Subgraph* subgraph = nullptr;
   std::string candidate{};
   std::string proposer{};
 };
 
-class Slicer {
+class Partitioner {
  public:
   // An error says why the program is not cut. Refers to the task.
-  static Result<Slicer> cut(const Task& task);
+  static Result<Partitioner> cut(const Task& task);
 
   size_t nodes() const { return nodes_.size(); }
   // Connected convex sets of at most `most_nodes` nodes, at most `most` of them, the small ones first. What
   // cannot be a task of its own (it takes integers that nobody knows, or something that has no text) is left
   // out.
-  std::vector<Fragment> fragments(size_t most_nodes, size_t most) const;
+  std::vector<Subgraph> subgraphs(size_t most_nodes, size_t most) const;
   // The nodes of each line of the reference's file, where they are connected, convex, and at most so many:
   // often one operator in several calls. Those of several nodes alone.
-  std::vector<Fragment> lines_as_fragments(size_t most_nodes) const;
+  std::vector<Subgraph> lines_as_subgraphs(size_t most_nodes) const;
   // All nodes as one; nothing where that cannot be a task of its own.
-  std::optional<Fragment> whole() const;
-  // The same nodes told otherwise, for who does not understand them as `fragments` tells them: in the words that
+  std::optional<Subgraph> whole() const;
+  // The same nodes told otherwise, for who does not understand them as `subgraphs` tells them: in the words that
   // our models are taught (canonical_steps.h), without the views that they read through, and by ATen's calls alone.
   // Each text differs from the others and from that.
-  std::vector<Fragment> told_otherwise(const Nodes& set) const;
+  std::vector<Subgraph> alternative_sources(const Nodes& set) const;
   // A single node as it is; for what no proposer can do.
-  Fragment alone(size_t node) const;
+  Subgraph alone(size_t node) const;
   // How many lines of the reference's file the set's steps come from.
   size_t lines(const Nodes& set) const;
   bool computes(size_t node) const;  // PyTorch's work on it is work under some policy
@@ -81,7 +81,7 @@ class Slicer {
   Result<std::string> compose(const std::vector<Piece>& pieces) const;
 
  private:
-  explicit Slicer(const Task& task) : task_(&task) {}
+  explicit Partitioner(const Task& task) : task_(&task) {}
   Status read();
   std::vector<bool> reaches_output() const;  // of each step
   bool convex(const Nodes& set) const;
@@ -89,14 +89,14 @@ class Slicer {
   std::vector<trace::ValueId> read_by_node(size_t node) const;
   // That one of them which is the same elements of the same storage.
   std::optional<trace::ValueId> same_place(const std::vector<trace::ValueId>& values, trace::ValueId id) const;
-  std::vector<size_t> steps_told(const Nodes& set) const;
-  struct Telling {
+  std::vector<size_t> steps_with_views(const Nodes& set) const;
+  struct SourceStyle {
     bool views = true;  // that lead to what is not contiguous are among the steps
-    bool plain = true;  // as people write it, where that is known
-    bool taught = false;  // in the words that our models are taught
+    bool idiomatic = true;  // as people write it, where that is known
+    bool canonical = false;  // in the words that our models are taught
   };
-  Result<Fragment> describe(const Nodes& set) const { return describe(set, {}); }
-  Result<Fragment> describe(const Nodes& set, Telling telling) const;
+  Result<Subgraph> describe(const Nodes& set) const { return describe(set, {}); }
+  Result<Subgraph> describe(const Nodes& set, SourceStyle style) const;
   const trace::Call& call(size_t step) const;
   const trace::Value& value(trace::ValueId id) const { return task_->trace.values[static_cast<size_t>(id)]; }
 

@@ -8,7 +8,7 @@
 #include <random>
 #include <set>
 
-#include "nereid/search/fragments.h"
+#include "nereid/search/subgraph_search.h"
 #include "nereid/search/graph_svg.h"
 #include "nereid/render/python_text.h"
 
@@ -98,7 +98,7 @@ size_t count_convex(const std::vector<std::vector<int>>& nodes, size_t most) {
   return count;
 }
 
-TEST(Slicer, FindsEveryConvexSet) {
+TEST(Partitioner, FindsEveryConvexSet) {
   std::mt19937 random(3);
   for (int round = 0; round < 20; ++round) {
     std::vector<std::vector<int>> nodes;
@@ -109,26 +109,26 @@ TEST(Slicer, FindsEveryConvexSet) {
     }
     std::vector<int> all = {0, 1, 2, 3, 4, 5, 6};  // all returned: every set has an output
     const auto task = program(nodes, all);
-    const auto slicer = Slicer::cut(*task);
-    ASSERT_TRUE(slicer.ok()) << slicer.error().message;
-    EXPECT_EQ(slicer->fragments(5, 10000).size(), count_convex(nodes, 5));
+    const auto partitioner = Partitioner::cut(*task);
+    ASSERT_TRUE(partitioner.ok()) << partitioner.error().message;
+    EXPECT_EQ(partitioner->subgraphs(5, 10000).size(), count_convex(nodes, 5));
   }
 }
 
-TEST(Slicer, AFragmentIsATaskOfItsOwn) {
+TEST(Partitioner, ASubgraphIsATaskOfItsOwn) {
   // 0: relu(x); 1: relu(0) and 2: add(0, w), 3: add(1, 2)
   const auto task = program({{-1}, {0}, {0, -2}, {1, 2}});
-  const auto slicer = Slicer::cut(*task);
-  ASSERT_TRUE(slicer.ok());
-  const auto fragments = slicer->fragments(2, 100);
-  const auto find = [&](std::initializer_list<size_t> nodes) -> const Fragment* {
+  const auto partitioner = Partitioner::cut(*task);
+  ASSERT_TRUE(partitioner.ok());
+  const auto subgraphs = partitioner->subgraphs(2, 100);
+  const auto find = [&](std::initializer_list<size_t> nodes) -> const Subgraph* {
     Nodes set;
     for (const size_t n : nodes) set.set(n);
-    for (const auto& f : fragments)
+    for (const auto& f : subgraphs)
       if (f.nodes == set) return &f;
     return nullptr;
   };
-  const Fragment* pair = find({2, 3});
+  const Subgraph* pair = find({2, 3});
   ASSERT_NE(pair, nullptr);
   EXPECT_THAT(pair->inputs, SizeIs(3));
   EXPECT_THAT(pair->outputs, SizeIs(1));
@@ -142,7 +142,7 @@ TEST(Slicer, AFragmentIsATaskOfItsOwn) {
   EXPECT_EQ(find({0, 3}), nullptr);  // not connected
 }
 
-TEST(Slicer, InputsAreToldAsContiguous) {
+TEST(Partitioner, InputsAreToldAsContiguous) {
   // 0: relu(x); 1: relu of 0 transposed, which 1 lies like; 2: relu(1)
   const auto task = program({{-1}, {0}, {1}});
   auto& trace = task->trace;
@@ -162,11 +162,11 @@ TEST(Slicer, InputsAreToldAsContiguous) {
   transpose.args = {trace::Arg{trace::TensorRef{result(0)}}, trace::Arg{int64_t{0}}, trace::Arg{int64_t{1}}};
   steps.insert(steps.begin() + 1, transpose);
   task->facts.phases.back().steps.insert(task->facts.phases.back().steps.begin() + 1, {.name = "x"});
-  const auto slicer = Slicer::cut(*task);
-  ASSERT_TRUE(slicer.ok()) << slicer.error().message;
-  ASSERT_EQ(slicer->nodes(), 3U);
-  // The view is the fragment's own; what has no view that made it is told otherwise than it lies.
-  const Fragment second = slicer->alone(1), third = slicer->alone(2);
+  const auto partitioner = Partitioner::cut(*task);
+  ASSERT_TRUE(partitioner.ok()) << partitioner.error().message;
+  ASSERT_EQ(partitioner->nodes(), 3U);
+  // The view is the subgraph's own; what has no view that made it is told otherwise than it lies.
+  const Subgraph second = partitioner->alone(1), third = partitioner->alone(2);
   EXPECT_THAT(second.source, HasSubstr("        t0 = torch.ops.aten.transpose.int(x0, 0, 1)\n"
                                        "        t1 = torch.ops.aten.relu.default(t0)\n        return t1\n"));
   EXPECT_THAT(second.source, HasSubstr("torch.rand(8, 4)"));
@@ -176,31 +176,31 @@ TEST(Slicer, InputsAreToldAsContiguous) {
   // Who does not understand the view is given what it shows.
   Nodes middle;
   middle.set(1);
-  const auto otherwise = slicer->told_otherwise(middle);
+  const auto otherwise = partitioner->alternative_sources(middle);
   ASSERT_THAT(otherwise, SizeIs(1));
   EXPECT_THAT(otherwise[0].source, HasSubstr("        t0 = torch.ops.aten.relu.default(x0)\n        return t0\n"));
   EXPECT_THAT(otherwise[0].source, HasSubstr("torch.rand(4, 8)"));
   EXPECT_THAT(otherwise[0].inputs, ElementsAre(trace::tensors_in(view)[0]));
-  EXPECT_THAT(slicer->told_otherwise(third.nodes), IsEmpty());  // there is one way alone
-  const auto whole = slicer->whole();
+  EXPECT_THAT(partitioner->alternative_sources(third.nodes), IsEmpty());  // there is one way alone
+  const auto whole = partitioner->whole();
   ASSERT_TRUE(whole);
-  EXPECT_EQ(whole->nodes, slicer->all());
+  EXPECT_EQ(whole->nodes, partitioner->all());
   EXPECT_THAT(whole->source, HasSubstr("t2 = torch.ops.aten.relu.default(t1)"));
   const std::string viewless = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    pass\n";
-  const Fragment before = slicer->alone(0);
-  const auto given = slicer->compose({{&before, "", ""}, {&otherwise[0], viewless, "model"}, {&third, "", ""}});
+  const Subgraph before = partitioner->alone(0);
+  const auto given = partitioner->compose({{&before, "", ""}, {&otherwise[0], viewless, "model"}, {&third, "", ""}});
   ASSERT_TRUE(given.ok()) << given.error().message;
-  EXPECT_THAT(*given, HasSubstr("t1 = torch.ops.aten.transpose.int(t0, 0, 1)\n        t2 = self.fragment_1_run(t1.contiguous())"));
+  EXPECT_THAT(*given, HasSubstr("t1 = torch.ops.aten.transpose.int(t0, 0, 1)\n        t2 = self.subgraph_1_run(t1.contiguous())"));
   // So it is given as told.
-  const Fragment first = slicer->alone(0);
+  const Subgraph first = partitioner->alone(0);
   const std::string candidate = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    pass\n";
-  const auto text = slicer->compose({{&first, "", ""}, {&second, "", ""}, {&third, candidate, "model"}});
+  const auto text = partitioner->compose({{&first, "", ""}, {&second, "", ""}, {&third, candidate, "model"}});
   ASSERT_TRUE(text.ok()) << text.error().message;
   EXPECT_THAT(*text, HasSubstr("t2 = torch.ops.aten.relu.default(t1)"));
-  EXPECT_THAT(*text, HasSubstr("t3 = self.fragment_1_run(t2.contiguous())"));
+  EXPECT_THAT(*text, HasSubstr("t3 = self.subgraph_1_run(t2.contiguous())"));
 }
 
-TEST(Slicer, MasksAndIndicesAreDrawn) {
+TEST(Partitioner, MasksAndIndicesAreDrawn) {
   // 0: relu(x); 1: masked_fill(0, w as a mask); 2: index_select(1, 1, w as indices)
   const auto task = program({{-1}, {0, -2}, {1, -2}});
   auto& trace = task->trace;
@@ -218,22 +218,22 @@ TEST(Slicer, MasksAndIndicesAreDrawn) {
   std::get<trace::List>(trace.phases.back().inputs.node).items.push_back(them);
   auto& select = std::get<trace::Call>(steps[2]);
   select.op = "aten::index_select", select.args = {select.args[0], trace::Arg{int64_t{-1}}, them};
-  const auto slicer = Slicer::cut(*task);
-  ASSERT_TRUE(slicer.ok()) << slicer.error().message;
+  const auto partitioner = Partitioner::cut(*task);
+  ASSERT_TRUE(partitioner.ok()) << partitioner.error().message;
   // Alone as people write it, with others as the trace has it.
-  EXPECT_THAT(slicer->alone(1).source, HasSubstr("    def forward(self, x, mask):\n        out = torch.masked_fill(x, mask, 0.0)\n"));
-  const auto otherwise = slicer->told_otherwise(slicer->alone(1).nodes);
+  EXPECT_THAT(partitioner->alone(1).source, HasSubstr("    def forward(self, x, mask):\n        out = torch.masked_fill(x, mask, 0.0)\n"));
+  const auto otherwise = partitioner->alternative_sources(partitioner->alone(1).nodes);
   ASSERT_THAT(otherwise, SizeIs(2));
   EXPECT_THAT(otherwise[0].source, HasSubstr("t0 = torch.ops.aten.where.self(x0, x2, x1)"));  // named as they are read
-  EXPECT_THAT(otherwise[0].inputs, ElementsAre(slicer->alone(1).inputs[1], slicer->alone(1).inputs[0]));
+  EXPECT_THAT(otherwise[0].inputs, ElementsAre(partitioner->alone(1).inputs[1], partitioner->alone(1).inputs[0]));
   ASSERT_THAT(otherwise[0].numbers, SizeIs(1));
   EXPECT_THAT(otherwise[1].source, HasSubstr("t0 = torch.ops.aten.masked_fill.Scalar(x0, x1, 0.0)"));
-  EXPECT_THAT(slicer->alone(1).source, HasSubstr("    mask = torch.rand(8, 4) < 0.5\n    return [x, mask]\n"));
-  EXPECT_THAT(slicer->alone(2).source, HasSubstr("        out = torch.index_select(x, -1, idx)\n"));
-  EXPECT_THAT(slicer->alone(2).source, HasSubstr("    idx = torch.randint(0, 4, (9,))\n"));
+  EXPECT_THAT(partitioner->alone(1).source, HasSubstr("    mask = torch.rand(8, 4) < 0.5\n    return [x, mask]\n"));
+  EXPECT_THAT(partitioner->alone(2).source, HasSubstr("        out = torch.index_select(x, -1, idx)\n"));
+  EXPECT_THAT(partitioner->alone(2).source, HasSubstr("    idx = torch.randint(0, 4, (9,))\n"));
   std::string both;
-  for (const auto& fragment : slicer->fragments(2, 10))
-    if (fragment.nodes.count() == 2 && fragment.nodes.test(2)) both = fragment.source;
+  for (const auto& subgraph : partitioner->subgraphs(2, 10))
+    if (subgraph.nodes.count() == 2 && subgraph.nodes.test(2)) both = subgraph.source;
   EXPECT_THAT(both, HasSubstr("        t1 = torch.ops.aten.index_select.default(t0, -1, x2)\n"));
   EXPECT_THAT(both, HasSubstr("        torch.rand(8, 4) < 0.5,\n        torch.randint(0, 4, (9,)),\n"));
   // Rows by indices of two dimensions: told with one, and given so.
@@ -241,8 +241,8 @@ TEST(Slicer, MasksAndIndicesAreDrawn) {
   trace.values.back() = indices;
   select.op = "aten::embedding", select.args = {select.args[0], them};
   trace.values[static_cast<size_t>(trace::tensors_in(select.result)[0])].sizes = {3, 3, 4};
-  const auto rows = Slicer::cut(*task);
-  const Fragment first = rows->alone(0), second = rows->alone(1), third = rows->alone(2);
+  const auto rows = Partitioner::cut(*task);
+  const Subgraph first = rows->alone(0), second = rows->alone(1), third = rows->alone(2);
   EXPECT_THAT(third.source, HasSubstr("out = torch.index_select(x, 0, idx)"));
   EXPECT_THAT(third.source, HasSubstr("idx = torch.randint(0, 8, (9,))"));
   const std::string candidate = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    pass\n";
@@ -251,45 +251,45 @@ TEST(Slicer, MasksAndIndicesAreDrawn) {
   EXPECT_THAT(*text, HasSubstr(", inputs[1].reshape(9))\n        t2 = t2.reshape([3, 3, 4])\n"));
   // Where nobody knows what integers may be, there is no task of its own.
   select.op = "aten::add.Tensor", select.args = {select.args[0], them};
-  const auto other = Slicer::cut(*task);
+  const auto other = Partitioner::cut(*task);
   EXPECT_THAT(other->alone(2).source, IsEmpty());
-  EXPECT_THAT(other->fragments(1, 10), SizeIs(2));
+  EXPECT_THAT(other->subgraphs(1, 10), SizeIs(2));
 }
 
-TEST(Slicer, ANumberIsToldAsATensorOfOneElement) {
+TEST(Partitioner, ANumberIsToldAsATensorOfOneElement) {
   // 0: relu(x), a single number; 1: add(w, 0)
   const auto task = program({{-1}, {-2, 0}});
   auto& trace = task->trace;
   auto& number = trace.values[static_cast<size_t>(
       trace::tensors_in(std::get<trace::Call>(trace.phases.back().steps[0]).result)[0])];
   number.sizes = {}, number.strides = {};
-  const auto slicer = Slicer::cut(*task);
-  const Fragment first = slicer->alone(0), second = slicer->alone(1);
+  const auto partitioner = Partitioner::cut(*task);
+  const Subgraph first = partitioner->alone(0), second = partitioner->alone(1);
   EXPECT_THAT(second.source, HasSubstr("        torch.rand(1),\n"));
   const std::string candidate = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    pass\n";
-  const auto text = slicer->compose({{&first, "", ""}, {&second, candidate, "model"}});
+  const auto text = partitioner->compose({{&first, "", ""}, {&second, candidate, "model"}});
   ASSERT_TRUE(text.ok()) << text.error().message;
-  EXPECT_THAT(*text, HasSubstr("t1 = self.fragment_1_run(self.block[0].w, t0.contiguous().reshape(1))\n"
+  EXPECT_THAT(*text, HasSubstr("t1 = self.subgraph_1_run(self.block[0].w, t0.contiguous().reshape(1))\n"
                                "        t1 = t1.reshape([8, 4])\n"));
 }
 
-TEST(Slicer, WhatALineDoesIsAFragment) {
+TEST(Partitioner, WhatALineDoesIsASubgraph) {
   // Nodes 1, 2 and 4 are of one line, but 4 hangs together with neither; 3 reads 2.
   const auto task = program({{-1}, {0}, {1}, {2}, {3}}, {4});
   auto& steps = task->trace.phases.back().steps;
   for (size_t i = 0; i < 5; ++i) std::get<trace::Call>(steps[i]).place = {"m.py", i == 0 ? 1 : i == 3 ? 3 : 2};
-  const auto slicer = Slicer::cut(*task);
+  const auto partitioner = Partitioner::cut(*task);
   Nodes expected;
   expected.set(1), expected.set(2);
-  const auto lines = slicer->lines_as_fragments(5);
+  const auto lines = partitioner->lines_as_subgraphs(5);
   ASSERT_THAT(lines, SizeIs(1));
   EXPECT_EQ(lines[0].nodes, expected);
-  EXPECT_EQ(slicer->lines(expected), 1U);
-  EXPECT_EQ(slicer->lines(slicer->all()), 3U);
-  EXPECT_THAT(slicer->lines_as_fragments(1), IsEmpty());
+  EXPECT_EQ(partitioner->lines(expected), 1U);
+  EXPECT_EQ(partitioner->lines(partitioner->all()), 3U);
+  EXPECT_THAT(partitioner->lines_as_subgraphs(1), IsEmpty());
 }
 
-TEST(Slicer, WhatWritesInPlaceIsOneNodeWithWhatMadeIt) {
+TEST(Partitioner, WhatWritesInPlaceIsOneNodeWithWhatMadeIt) {
   // 0: relu(x); 1: relu(0); 2: relu_(1), the same storage; 3: add(0, 2)
   const auto task = program({{-1}, {0}, {1}, {0, 2}});
   auto& trace = task->trace;
@@ -298,23 +298,23 @@ TEST(Slicer, WhatWritesInPlaceIsOneNodeWithWhatMadeIt) {
   in_place.op = "aten::relu_";
   const auto result = [&](size_t step) { return trace::tensors_in(std::get<trace::Call>(steps[step]).result)[0]; };
   trace.values[static_cast<size_t>(result(2))] = trace.values[static_cast<size_t>(result(1))];
-  const auto slicer = Slicer::cut(*task);
-  ASSERT_TRUE(slicer.ok()) << slicer.error().message;
-  ASSERT_EQ(slicer->nodes(), 3U);
-  const Fragment first = slicer->alone(0), both = slicer->alone(1), last = slicer->alone(2);
+  const auto partitioner = Partitioner::cut(*task);
+  ASSERT_TRUE(partitioner.ok()) << partitioner.error().message;
+  ASSERT_EQ(partitioner->nodes(), 3U);
+  const Subgraph first = partitioner->alone(0), both = partitioner->alone(1), last = partitioner->alone(2);
   EXPECT_THAT(both.source, HasSubstr("        t0 = torch.ops.aten.relu.default(x0)\n        t1 = torch.ops.aten.relu_.default(t0)\n        return t"));
   EXPECT_THAT(both.outputs, SizeIs(1));
   Nodes middle;
   middle.set(1);
-  EXPECT_THAT(slicer->steps_of(middle), ElementsAre(1, 2));
-  // Who reads either value is given the fragment's result.
+  EXPECT_THAT(partitioner->steps_of(middle), ElementsAre(1, 2));
+  // Who reads either value is given the subgraph's result.
   const std::string candidate = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    pass\n";
-  const auto text = slicer->compose({{&first, "", ""}, {&both, candidate, "model"}, {&last, "", ""}});
+  const auto text = partitioner->compose({{&first, "", ""}, {&both, candidate, "model"}, {&last, "", ""}});
   ASSERT_TRUE(text.ok()) << text.error().message;
   EXPECT_THAT(*text, HasSubstr("t2 = torch.ops.aten.add.Tensor(t0, t1)"));
 }
 
-TEST(Slicer, ACosineSimilarityIsOneNode) {
+TEST(Partitioner, ACosineSimilarityIsOneNode) {
   // norm(x), clone, norm(w), clone, 1e-8, clamp_min_ of both clones, w / clone, x / clone, their product, its sum; relu of it
   const auto task = program({{-1}, {0}, {-2}, {2}, {-1}, {1, 4}, {3, 4}, {-2, 6}, {-1, 5}, {8, 7}, {9}, {10}});
   auto& trace = task->trace;
@@ -330,22 +330,22 @@ TEST(Slicer, ACosineSimilarityIsOneNode) {
   call(10).args.push_back(dims);
   call(4).args = {trace::Arg{1e-8}};
   for (const size_t clone : {1, 3}) trace.values[static_cast<size_t>(result(clone == 1 ? 5 : 6))] = trace.values[static_cast<size_t>(result(clone))];
-  const auto slicer = Slicer::cut(*task);
-  ASSERT_TRUE(slicer.ok()) << slicer.error().message;
-  ASSERT_EQ(slicer->nodes(), 2U);
-  const Fragment cosine = slicer->alone(0);
+  const auto partitioner = Partitioner::cut(*task);
+  ASSERT_TRUE(partitioner.ok()) << partitioner.error().message;
+  ASSERT_EQ(partitioner->nodes(), 2U);
+  const Subgraph cosine = partitioner->alone(0);
   EXPECT_THAT(cosine.source, HasSubstr("    def forward(self, x, b):\n        out = F.cosine_similarity(x, b, dim=-1)\n"));
   EXPECT_THAT(cosine.outputs, ElementsAre(result(10)));
-  EXPECT_THAT(slicer->alone(1).source, HasSubstr("torch.ops.aten.relu.default(x0)"));
-  const auto otherwise = slicer->told_otherwise(cosine.nodes);
+  EXPECT_THAT(partitioner->alone(1).source, HasSubstr("torch.ops.aten.relu.default(x0)"));
+  const auto otherwise = partitioner->alternative_sources(cosine.nodes);
   ASSERT_THAT(otherwise, Not(IsEmpty()));
   EXPECT_THAT(otherwise.back().source, HasSubstr("torch.ops.aten.clamp_min_.Tensor(t1, t4)"));
   // Another epsilon is told as the trace has it.
   call(4).args = {trace::Arg{1e-6}};
-  EXPECT_THAT(Slicer::cut(*task)->alone(0).source, Not(HasSubstr("cosine")));
+  EXPECT_THAT(Partitioner::cut(*task)->alone(0).source, Not(HasSubstr("cosine")));
 }
 
-TEST(Slicer, AHingeLossIsOneNode) {
+TEST(Partitioner, AHingeLossIsOneNode) {
   // zeros_like(x), empty_like(x), fill_, sub_ x, clamp_min_ of it, w != 1, where, w != -1, where, their sum, its mean; relu of it
   const auto task = program({{-1}, {-1}, {1}, {1, -1}, {1}, {-2}, {5, 1, 0}, {-2}, {7, -1, 0}, {6, 8}, {9}, {10}});
   auto& trace = task->trace;
@@ -357,16 +357,16 @@ TEST(Slicer, AHingeLossIsOneNode) {
     call(step++).op = fmt::format("aten::{}", op);
   call(2).args.push_back(trace::Arg{1.0});
   for (const size_t i : {2, 3, 4}) trace.values[static_cast<size_t>(result(i))] = trace.values[static_cast<size_t>(result(1))];
-  const auto slicer = Slicer::cut(*task);
-  ASSERT_TRUE(slicer.ok()) << slicer.error().message;
-  ASSERT_EQ(slicer->nodes(), 2U);
-  EXPECT_THAT(slicer->alone(0).source, HasSubstr("    def forward(self, x, target):\n        out = F.hinge_embedding_loss(x, target)\n"));
-  EXPECT_THAT(slicer->alone(0).source, HasSubstr("    target = torch.randint(0, 2, (8, 4)) * 2.0 - 1.0\n    return [x, target]\n"));
+  const auto partitioner = Partitioner::cut(*task);
+  ASSERT_TRUE(partitioner.ok()) << partitioner.error().message;
+  ASSERT_EQ(partitioner->nodes(), 2U);
+  EXPECT_THAT(partitioner->alone(0).source, HasSubstr("    def forward(self, x, target):\n        out = F.hinge_embedding_loss(x, target)\n"));
+  EXPECT_THAT(partitioner->alone(0).source, HasSubstr("    target = torch.randint(0, 2, (8, 4)) * 2.0 - 1.0\n    return [x, target]\n"));
   call(2).args.back() = trace::Arg{0.5};
-  EXPECT_THAT(Slicer::cut(*task)->alone(0).source, HasSubstr("F.hinge_embedding_loss(x, target, margin=0.5)"));
+  EXPECT_THAT(Partitioner::cut(*task)->alone(0).source, HasSubstr("F.hinge_embedding_loss(x, target, margin=0.5)"));
 }
 
-TEST(Slicer, APoolOverLinesIsToldAsSuch) {
+TEST(Partitioner, APoolOverLinesIsToldAsSuch) {
   const auto task = program({{-1}, {0}});
   auto& trace = task->trace;
   auto& pool = std::get<trace::Call>(trace.phases.back().steps[1]);
@@ -381,21 +381,21 @@ TEST(Slicer, APoolOverLinesIsToldAsSuch) {
   auto& y = trace.values[static_cast<size_t>(trace::tensors_in(pool.result)[0])];
   x.sizes = {2, 4, 1, 4}, x.strides = {16, 4, 4, 1};
   y.sizes = {2, 4, 1, 2}, y.strides = {8, 2, 2, 1};
-  const auto slicer = Slicer::cut(*task);
-  ASSERT_TRUE(slicer.ok()) << slicer.error().message;
-  const Fragment lines = slicer->alone(1), relu = slicer->alone(0);
+  const auto partitioner = Partitioner::cut(*task);
+  ASSERT_TRUE(partitioner.ok()) << partitioner.error().message;
+  const Subgraph lines = partitioner->alone(1), relu = partitioner->alone(0);
   EXPECT_THAT(lines.source, HasSubstr("        out = F.avg_pool1d(x, 3, stride=2, padding=1, ceil_mode=True, count_include_pad=False)\n"));
   EXPECT_THAT(lines.source, HasSubstr("    x = torch.randn(2, 4, 4)\n"));
-  EXPECT_THAT(*slicer->compose({{&relu, "", ""}, {&lines, "class ModelNew:\n    pass\n", "model"}}),
+  EXPECT_THAT(*partitioner->compose({{&relu, "", ""}, {&lines, "class ModelNew:\n    pass\n", "model"}}),
               HasSubstr("run(t0.contiguous().reshape(2, 4, 4))\n        t1 = t1.reshape([2, 4, 1, 2])\n"));
   // The usual stride and padding are not said; a pool over pictures stays one.
   pool.args[2] = ints({}), pool.args[3] = ints({0, 0}), pool.args.resize(4);
-  EXPECT_THAT(Slicer::cut(*task)->alone(1).source, HasSubstr("        out = F.avg_pool1d(x, 3)\n"));
+  EXPECT_THAT(Partitioner::cut(*task)->alone(1).source, HasSubstr("        out = F.avg_pool1d(x, 3)\n"));
   pool.args[1] = ints({3, 3});
-  EXPECT_THAT(Slicer::cut(*task)->alone(1).source, HasSubstr("torch.ops.aten.avg_pool2d.default(x0, [3, 3]"));
+  EXPECT_THAT(Partitioner::cut(*task)->alone(1).source, HasSubstr("torch.ops.aten.avg_pool2d.default(x0, [3, 3]"));
 }
 
-TEST(Slicer, WhatNoOutputDependsOnIsNoPart) {
+TEST(Partitioner, WhatNoOutputDependsOnIsNoPart) {
   // 0: relu(x); 1: batch_norm(0, w, ...) by its own input; 2: w is counted up
   const auto task = program({{-1}, {0}, {-2}}, {1});
   auto& trace = task->trace;
@@ -407,18 +407,18 @@ TEST(Slicer, WhatNoOutputDependsOnIsNoPart) {
   norm.args = {x, none, none, counter, counter, trace::Arg{true}, trace::Arg{0.1}, trace::Arg{1e-5}, trace::Arg{true}};
   auto& count = std::get<trace::Call>(steps[2]);
   count.op = "aten::add_.Tensor", count.args = {counter, trace::Arg{int64_t{1}}}, count.result = counter;
-  const auto slicer = Slicer::cut(*task);
-  ASSERT_TRUE(slicer.ok()) << slicer.error().message;
-  ASSERT_EQ(slicer->nodes(), 2U);
-  EXPECT_THAT(slicer->whole()->source, HasSubstr("t1 = torch.ops.aten.batch_norm.default(t0, None, None, None, None, True, 0.1, 1e-05, True)\n        return t1\n"));
+  const auto partitioner = Partitioner::cut(*task);
+  ASSERT_TRUE(partitioner.ok()) << partitioner.error().message;
+  ASSERT_EQ(partitioner->nodes(), 2U);
+  EXPECT_THAT(partitioner->whole()->source, HasSubstr("t1 = torch.ops.aten.batch_norm.default(t0, None, None, None, None, True, 0.1, 1e-05, True)\n        return t1\n"));
   // By what it keeps it is another.
   norm.args[5] = trace::Arg{false};
-  const auto kept = Slicer::cut(*task);
+  const auto kept = Partitioner::cut(*task);
   ASSERT_FALSE(kept.ok());
   EXPECT_THAT(kept.error().message, HasSubstr("add_.Tensor writes in place"));
 }
 
-TEST(Slicer, AViewOfAllIsWhatItIsOf) {
+TEST(Partitioner, AViewOfAllIsWhatItIsOf) {
   // 0: relu(x), turned; expanded to its own size, which has the same id; 1: relu of that
   const auto task = program({{-1}, {0}});
   auto& trace = task->trace;
@@ -430,27 +430,27 @@ TEST(Slicer, AViewOfAllIsWhatItIsOf) {
   expand.op = "aten::expand", expand.args = {made, trace::Arg{trace::List{{{int64_t{8}}, {int64_t{4}}}}}}, expand.result = made;
   steps.insert(steps.begin() + 1, expand);
   task->facts.phases.back().steps.insert(task->facts.phases.back().steps.begin() + 1, {.name = "x"});
-  const auto slicer = Slicer::cut(*task);
-  ASSERT_TRUE(slicer.ok()) << slicer.error().message;
-  EXPECT_THAT(slicer->alone(1).source, HasSubstr("        t0 = torch.ops.aten.relu.default(x0)\n        return t0\n"));
-  EXPECT_THAT(slicer->whole()->source, HasSubstr("        t1 = torch.ops.aten.relu.default(t0)\n        return t1\n"));
+  const auto partitioner = Partitioner::cut(*task);
+  ASSERT_TRUE(partitioner.ok()) << partitioner.error().message;
+  EXPECT_THAT(partitioner->alone(1).source, HasSubstr("        t0 = torch.ops.aten.relu.default(x0)\n        return t0\n"));
+  EXPECT_THAT(partitioner->whole()->source, HasSubstr("        t1 = torch.ops.aten.relu.default(t0)\n        return t1\n"));
 }
 
-TEST(Slicer, WhatIsNotCut) {
+TEST(Partitioner, WhatIsNotCut) {
   const auto task = program({{-1}, {0}});
   auto& steps = task->trace.phases.back().steps;
   std::get<trace::Call>(steps[0]).op = "aten::relu_";
-  EXPECT_THAT(Slicer::cut(*task).error().message, HasSubstr("in place"));  // an input
+  EXPECT_THAT(Partitioner::cut(*task).error().message, HasSubstr("in place"));  // an input
   steps[0] = trace::Launch{.alternatives = {trace::Alternative{}}, .place = {}};
-  EXPECT_THAT(Slicer::cut(*task).error().message, HasSubstr("kernels of its own"));
+  EXPECT_THAT(Partitioner::cut(*task).error().message, HasSubstr("kernels of its own"));
 }
 
-TEST(Slicer, PiecesMakeAProgram) {
+TEST(Partitioner, PiecesMakeAProgram) {
   const auto task = program({{-1}, {0}, {0, -2}, {1, 2}});
-  const auto slicer = Slicer::cut(*task);
-  const auto fragments = slicer->fragments(2, 100);
-  const Fragment *tail = nullptr, *first = nullptr;
-  for (const auto& f : fragments) {
+  const auto partitioner = Partitioner::cut(*task);
+  const auto subgraphs = partitioner->subgraphs(2, 100);
+  const Subgraph *tail = nullptr, *first = nullptr;
+  for (const auto& f : subgraphs) {
     if (f.nodes.count() == 2 && f.nodes.test(2) && f.nodes.test(3)) tail = &f;
     if (f.nodes.count() == 1 && f.nodes.test(1)) first = &f;
   }
@@ -460,16 +460,16 @@ TEST(Slicer, PiecesMakeAProgram) {
       "Model(torch.nn.Module):\n    pass\n\n\n"
       "def get_inputs():\n    return [1]\n\n\nclass ModelNew(Model):\n    def forward(self, a, b, c):\n      "
       "  kernel[(1,)](a)\n        return a\n";
-  const Fragment alone = slicer->alone(0);
+  const Subgraph alone = partitioner->alone(0);
   const auto text =
-      slicer->compose({{&alone, "", ""}, {first, candidate, "compiler"}, {tail, candidate, "compiler"}});
+      partitioner->compose({{&alone, "", ""}, {first, candidate, "compiler"}, {tail, candidate, "compiler"}});
   ASSERT_TRUE(text.ok()) << text.error().message;
   EXPECT_THAT(*text, HasSubstr("t0 = torch.ops.aten.relu.default(inputs[0])"));
-  EXPECT_THAT(*text, HasSubstr("t1 = self.fragment_1_run(t0.contiguous())"));
-  EXPECT_THAT(*text, HasSubstr("t2 = self.fragment_1_run(t0.contiguous(), self.block[0].w, t1.contiguous())"));  // one text, one class
+  EXPECT_THAT(*text, HasSubstr("t1 = self.subgraph_1_run(t0.contiguous())"));
+  EXPECT_THAT(*text, HasSubstr("t2 = self.subgraph_1_run(t0.contiguous(), self.block[0].w, t1.contiguous())"));  // one text, one class
   EXPECT_THAT(*text, HasSubstr("return (t2,)"));
-  EXPECT_THAT(*text, HasSubstr("fragment_1_kernel[(1,)](a)"));
-  EXPECT_THAT(*text, HasSubstr("class fragment_1_ModelNew(fragment_1_Model):"));
+  EXPECT_THAT(*text, HasSubstr("subgraph_1_kernel[(1,)](a)"));
+  EXPECT_THAT(*text, HasSubstr("class subgraph_1_ModelNew(subgraph_1_Model):"));
   EXPECT_THAT(*text, Not(HasSubstr("get_inputs")));
 }
 
@@ -481,35 +481,35 @@ TEST(Cover, IsTheCheapest) {
     for (int i = 0; i < 6; ++i)
       nodes.push_back({static_cast<int>(random() % static_cast<unsigned>(i + 1)) - 1});
     const auto task = program(nodes, {0, 1, 2, 3, 4, 5});
-    const auto slicer = Slicer::cut(*task);
-    const auto fragments = slicer->fragments(3, 1000);
+    const auto partitioner = Partitioner::cut(*task);
+    const auto subgraphs = partitioner->subgraphs(3, 1000);
     std::vector<Offer> offers;
-    for (const auto& f : fragments)
+    for (const auto& f : subgraphs)
       if (f.nodes.count() == 1 || random() % 3 > 0)
         offers.push_back({&f, static_cast<double>(random() % 1000 + 1) * (f.nodes.count() == 1 ? 1.0 : 1.5),
                           static_cast<int>(offers.size())});
     double best = 1e30;
     const std::function<void(Nodes, double)> all_ways = [&](Nodes done, double ms) {
-      if (done == slicer->all()) best = std::min(best, ms);
+      if (done == partitioner->all()) best = std::min(best, ms);
       if (ms >= best) return;
       for (const auto& o : offers)
-        if ((o.fragment->nodes & done).none() && slicer->may_follow(o.fragment->nodes, done))
-          all_ways(done | o.fragment->nodes, ms + o.ms);
+        if ((o.subgraph->nodes & done).none() && partitioner->may_follow(o.subgraph->nodes, done))
+          all_ways(done | o.subgraph->nodes, ms + o.ms);
     };
     all_ways({}, 0);
     double ms = 0;
     Nodes covered;
-    for (const auto& o : cheapest_cover(*slicer, offers)) {
-      EXPECT_TRUE(slicer->may_follow(o.fragment->nodes, covered));
-      EXPECT_TRUE((covered & o.fragment->nodes).none());
-      covered |= o.fragment->nodes, ms += o.ms;
+    for (const auto& o : cheapest_cover(*partitioner, offers)) {
+      EXPECT_TRUE(partitioner->may_follow(o.subgraph->nodes, covered));
+      EXPECT_TRUE((covered & o.subgraph->nodes).none());
+      covered |= o.subgraph->nodes, ms += o.ms;
     }
-    EXPECT_EQ(covered, slicer->all());
+    EXPECT_EQ(covered, partitioner->all());
     EXPECT_DOUBLE_EQ(ms, best);
   }
   const auto task = program({{-1}, {0}});
-  const auto slicer = Slicer::cut(*task);
-  EXPECT_THAT(cheapest_cover(*slicer, {}), IsEmpty());
+  const auto partitioner = Partitioner::cut(*task);
+  EXPECT_THAT(cheapest_cover(*partitioner, {}), IsEmpty());
 }
 
 TEST(Cover, IsFoundByAskingForFew) {
@@ -520,17 +520,17 @@ TEST(Cover, IsFoundByAskingForFew) {
     for (int i = 0; i < 7; ++i)
       nodes.push_back({static_cast<int>(random() % static_cast<unsigned>(i + 1)) - 1});
     const auto task = program(nodes, {0, 1, 2, 3, 4, 5, 6});
-    const auto slicer = Slicer::cut(*task);
-    const auto fragments = slicer->fragments(4, 1000);
+    const auto partitioner = Partitioner::cut(*task);
+    const auto subgraphs = partitioner->subgraphs(4, 1000);
     std::map<std::string, double> costs;  // equal texts cost the same
-    for (const auto& f : fragments)
+    for (const auto& f : subgraphs)
       if (const double ms = f.least_ms * (1 + static_cast<double>(random() % 100) / 100);
           !costs.contains(f.source))
         costs[f.source] = f.nodes.count() > 1 && random() % 4 == 0 ? INFINITY : ms;
     std::vector<Offer> hopes, all;
-    for (const auto& f : fragments) {
-      hopes.push_back({.fragment = &f, .ms = f.least_ms, .asked = false});
-      if (costs[f.source] < INFINITY) all.push_back({.fragment = &f, .ms = costs[f.source]});
+    for (const auto& f : subgraphs) {
+      hopes.push_back({.subgraph = &f, .ms = f.least_ms, .asked = false});
+      if (costs[f.source] < INFINITY) all.push_back({.subgraph = &f, .ms = costs[f.source]});
     }
     const auto cost = [](const std::vector<Offer>& cover) {
       double ms = 0;
@@ -538,19 +538,19 @@ TEST(Cover, IsFoundByAskingForFew) {
       return ms;
     };
     std::set<std::string> questions;
-    const auto ask = [&](const Fragment& f) {
+    const auto ask = [&](const Subgraph& f) {
       EXPECT_TRUE(questions.insert(f.source).second) << "asked twice";
       return std::optional(costs[f.source]);
     };
-    const double best = cost(cheapest_cover(*slicer, all));
-    EXPECT_DOUBLE_EQ(cost(cheapest_cover_asked(*slicer, hopes, ask, [] { return INFINITY; })), best);
+    const double best = cost(cheapest_cover(*partitioner, all));
+    EXPECT_DOUBLE_EQ(cost(cheapest_cover_asked(*partitioner, hopes, ask, [] { return INFINITY; })), best);
     asked += questions.size(), could_ask += costs.size();
     // Nothing is cheaper than what is there, or somebody stops it.
     questions.clear();
-    EXPECT_THAT(cheapest_cover_asked(*slicer, hopes, ask, [&] { return best * 0.99; }), IsEmpty());
+    EXPECT_THAT(cheapest_cover_asked(*partitioner, hopes, ask, [&] { return best * 0.99; }), IsEmpty());
     EXPECT_THAT(
         cheapest_cover_asked(
-            *slicer, hopes, [](const Fragment&) { return std::optional<double>(); }, [] { return INFINITY; }),
+            *partitioner, hopes, [](const Subgraph&) { return std::optional<double>(); }, [] { return INFINITY; }),
         IsEmpty());
   }
   EXPECT_LT(asked, could_ask * 3 / 4) << could_ask;

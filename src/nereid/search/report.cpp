@@ -51,13 +51,13 @@ std::string times(const Task& task, const Outcome& outcome) {
   std::vector<Bar> list;
   double eager = task.work.ms;
   if (measured && outcome.best && outcome.best->times) eager = outcome.best->times->reference_ms;
-  list.push_back({.label = "eager PyTorch", .value = eager, .told = milliseconds_text(eager)});
+  list.push_back({.label = "eager PyTorch", .value = eager, .text = milliseconds_text(eager)});
   const auto add = [&](const Judged& judged, const std::string& label, bool ours) {
     if (!judged.verified() || !judged.ms() || judged.times.has_value() != measured) return;
     list.push_back(
         {.label = label,
          .value = *judged.ms(),
-         .told = fmt::format("{} ({:.2f}x)", milliseconds_text(*judged.ms()), eager / *judged.ms()),
+         .text = fmt::format("{} ({:.2f}x)", milliseconds_text(*judged.ms()), eager / *judged.ms()),
          .ours = ours});
   };
   if (outcome.compiled) add(*outcome.compiled, "torch.compile's kernels", false);
@@ -77,12 +77,12 @@ std::string as_called(const Outcome& outcome, const Baselines& baselines, const 
     if (baseline.call_ms)
       list.push_back({.label = baseline_name(way),
                       .value = *baseline.call_ms,
-                      .told = milliseconds_text(*baseline.call_ms),
+                      .text = milliseconds_text(*baseline.call_ms),
                       .ours = way == kCandidateWay});
   if (const auto ms = outcome.best ? outcome.best->launches_ms() : std::nullopt)
     list.push_back({.label = label_of(*outcome.best) + ", its launches",
                     .value = *ms,
-                    .told = milliseconds_text(*ms),
+                    .text = milliseconds_text(*ms),
                     .ours = true});
   std::string out = "<h2>As a user calls them, on " + escaped(hardware) + "</h2>\n" + bars(list);
   for (const auto& [way, baseline] : baselines)

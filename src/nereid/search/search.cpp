@@ -9,19 +9,19 @@
 #include <thread>
 
 #include "nereid/base/interrupt.h"
-#include "nereid/search/fragments.h"
+#include "nereid/search/subgraph_search.h"
 
 namespace nereid::search {
 namespace {
 
-constexpr double kModelTold = 0.03;  // relative; modelled times that differ by less are equal
+constexpr double kModelledMargin = 0.03;  // relative; modelled times that differ by less are equal
 
 // One search under way; its members are shared by a thread for each proposer.
 class Run {
  public:
-  Run(Bench& bench, const Task& task, const SearchOptions& options,
+  Run(Evaluator& evaluator, const Task& task, const SearchOptions& options,
       const std::function<void(const Event&)>& tell)
-      : bench_(bench), task_(task), options_(options), tell_(tell) {}
+      : evaluator_(evaluator), task_(task), options_(options), tell_(tell) {}
 
   void with(proposers::Proposer& proposer, int rank) {
     const int samples = proposer.samples() ? std::max(1, options_.samples) : 1;
@@ -29,14 +29,14 @@ class Run {
     std::vector<int> numbers(static_cast<size_t>(samples));
     std::iota(numbers.begin(), numbers.end(), 0);
     if (!go_on()) return;
-    if (options_.fragments && too_large_for(proposer)) return;
+    if (options_.subgraphs && too_large_for(proposer)) return;
     // Where one right answer is enough, most often the first is one.
     const bool drawn = proposer.samples() && !proposer.paid();
     if (options_.first_is_enough && samples > 1) {
       judge_samples(proposer, rank, {0});
       numbers.erase(numbers.begin());
     }
-    const bool waits = options_.first_is_enough && drawn && options_.fragments && samples > 1;
+    const bool waits = options_.first_is_enough && drawn && options_.subgraphs && samples > 1;
     if (go_on() && !waits) judge_samples(proposer, rank, numbers);
     if (!drawn || samples < 2) return;
     const std::lock_guard lock(mutex_);
@@ -58,9 +58,9 @@ class Run {
     const std::string name(proposer.name());
     const int samples = static_cast<int>(numbers.size());
     event({Event::Kind::kAsked, name, {}});
-    const auto answers = bench_.ask_several(proposer, task_, numbers, round);
+    const auto answers = evaluator_.ask_several(proposer, task_, numbers, round);
     Expectation expectation;
-    for (int told = 0; told < samples && go_on(); ++told) {
+    for (int sample = 0; sample < samples && go_on(); ++sample) {
       const auto next = answers->next(options_.deadline);
       if (!next.ok()) return decline(name, next.error());
       if (!*next) return;
@@ -71,7 +71,7 @@ class Run {
       for (int repair = 0; repair < repairs && !attempts.empty() && !judged && go_on(); ++repair) {
         event({Event::Kind::kAsked, name, {}});
         const size_t before = attempts.size();
-        const auto answer = bench_.ask(proposer, task_, (*next)->sample, attempts, options_.deadline);
+        const auto answer = evaluator_.ask(proposer, task_, (*next)->sample, attempts, options_.deadline);
         if (!answer.ok()) {
           decline(name, answer.error());
           break;
@@ -80,8 +80,8 @@ class Run {
         if (attempts.size() == before) break;
       }
       if (judged && !options_.every_sample && enough(expectation, *judged)) {
-        if (told + 1 < samples)
-          event({Event::Kind::kSaid, name, fmt::format("{} of {} samples of {} are enough", told + 1, samples, name)});
+        if (sample + 1 < samples)
+          event({Event::Kind::kSaid, name, fmt::format("{} of {} samples of {} are enough", sample + 1, samples, name)});
         return;
       }
     }
@@ -101,7 +101,7 @@ class Run {
         event({Event::Kind::kSaid, name, proposal->variant});
         auto judged = judge(name, *proposal, static_cast<int>(i));
         if (!judged) return;
-        tuner->told(judged->verified() ? judged->ms() : std::nullopt);
+        tuner->observe(judged->verified() ? judged->ms() : std::nullopt);
         judged->sample = false;
         take(*std::move(judged));
       }
@@ -109,13 +109,13 @@ class Run {
     }
   }
 
-  // Programs put together from fragments, where whole ones leave something to gain.
-  void with_fragments(const std::vector<proposers::Proposer*>& proposers) {
+  // Programs put together from subgraphs, where whole ones leave something to gain.
+  void with_subgraphs(const std::vector<proposers::Proposer*>& proposers) {
     const bool one_kernel = outcome_.best && outcome_.best->work && outcome_.best->work->steps.size() <= 1;
     if (!go_on() || one_kernel) return;
     if (outcome_.best) round_ = kRounds + 1;  // what is drawn more boldly is for who has nothing
     const auto whole = [&](const proposers::Proposal& proposal) {
-      auto judged = judge("fragments", proposal, static_cast<int>(proposers.size()));
+      auto judged = judge("subgraphs", proposal, static_cast<int>(proposers.size()));
       if (!judged) return;
       judged->sample = false;
       take(*std::move(judged));
@@ -125,15 +125,15 @@ class Run {
       return outcome_.best && outcome_.best->ms() ? *outcome_.best->ms()
                                                   : std::numeric_limits<double>::infinity();
     };
-    const auto findings = search_fragments(
-        bench_, task_, proposers,
+    const auto findings = search_subgraphs(
+        evaluator_, task_, proposers,
         {.deadline = options_.deadline,
          .first_is_enough = options_.first_is_enough,
          .samples = options_.samples,
          .whole_again = [this](int round) { again(round); }},
         whole, to_beat,
         [this](const std::string& text) {
-          event({Event::Kind::kSaid, "fragments", text});
+          event({Event::Kind::kSaid, "subgraphs", text});
         });
     outcome_.cost += findings.cost;
     if (findings.fault) decline(findings.faulty, *findings.fault);
@@ -161,10 +161,10 @@ class Run {
   // Nothing where there was no time for a verdict.
   std::optional<Judged> judge(const std::string& name, const proposers::Proposal& proposal, int rank) {
     std::unique_lock turn(turn_, std::defer_lock);
-    if (bench_.settings().device == replay::Device::kCpu) turn.lock();
+    if (evaluator_.settings().device == replay::Device::kCpu) turn.lock();
     const Deadline deadline = deadline_now();
     std::optional<Judged> judged;
-    if (!interrupted() && !deadline.passed()) judged = bench_.judge(task_, name, proposal, deadline);
+    if (!interrupted() && !deadline.passed()) judged = evaluator_.judge(task_, name, proposal, deadline);
     if (!judged || judged->broken_off || (interrupted() && !judged->verified())) {
       if (!interrupted()) decline(name, "the time was over before what it proposed was judged");
       return std::nullopt;
@@ -173,14 +173,14 @@ class Run {
     return judged;
   }
 
-  // Such a program is cut anyway, and each fragment is what the proposer is better at.
+  // Such a program is cut anyway, and each subgraph is what the proposer is better at.
   bool too_large_for(const proposers::Proposer& proposer) {
     if (proposer.most_operators() == INT_MAX) return false;
-    const auto slicer = Slicer::cut(task_);
-    if (!slicer.ok() || static_cast<int>(slicer->nodes()) <= proposer.most_operators()) return false;
+    const auto partitioner = Partitioner::cut(task_);
+    if (!partitioner.ok() || static_cast<int>(partitioner->nodes()) <= proposer.most_operators()) return false;
     event({Event::Kind::kSaid, std::string(proposer.name()),
-           fmt::format("{} is asked about fragments alone: the program has {} operators", proposer.name(),
-                       slicer->nodes())});
+           fmt::format("{} is asked about subgraphs alone: the program has {} operators", proposer.name(),
+                       partitioner->nodes())});
     return true;
   }
 
@@ -244,7 +244,7 @@ class Run {
     if (tell_) tell_(event);
   }
 
-  Bench& bench_;
+  Evaluator& evaluator_;
   const Task& task_;
   const SearchOptions& options_;
   const std::function<void(const Event&)>& tell_;
@@ -252,7 +252,7 @@ class Run {
   struct Drawn {
     proposers::Proposer* proposer;
     int rank;
-    bool waits;  // for fragments, with all but the first
+    bool waits;  // for subgraphs, with all but the first
   };
   std::vector<Drawn> drawn_{};  // who may be asked again; one thread's after `with`
   int round_ = 0;               // the next of `again`
@@ -265,12 +265,12 @@ class Run {
 
 bool Expectation::enough(const Judged& sample, const Judged* others) {
   if (!sample.verified() || !sample.ms()) return false;
-  const double ms = *sample.ms(), told = sample.times ? 1 : 1 - kModelTold;
+  const double ms = *sample.ms(), factor = sample.times ? 1 : 1 - kModelledMargin;
   const bool known = verified_ > 0;
   const double mean = known ? sum_ / verified_ : 0;
   sum_ += ms, ++verified_;
-  if (others == nullptr) return known && ms < mean * told;
-  return others->times.has_value() == sample.times.has_value() && others->ms() && ms < *others->ms() * told;
+  if (others == nullptr) return known && ms < mean * factor;
+  return others->times.has_value() == sample.times.has_value() && others->ms() && ms < *others->ms() * factor;
 }
 
 bool better(const Judged& a, const Judged& b) {
@@ -280,19 +280,19 @@ bool better(const Judged& a, const Judged& b) {
   if (!a.ms() || !b.ms()) return a.ms().has_value();
   if (a.times) return *a.ms() < *b.ms();
   // A model does not tell such times apart: who was named first wins.
-  if (std::abs(*a.ms() - *b.ms()) < kModelTold * *b.ms()) return a.rank < b.rank;
+  if (std::abs(*a.ms() - *b.ms()) < kModelledMargin * *b.ms()) return a.rank < b.rank;
   return *a.ms() < *b.ms();
 }
 
-Outcome search(Bench& bench, const Task& task, const std::vector<proposers::Proposer*>& proposers,
+Outcome search(Evaluator& evaluator, const Task& task, const std::vector<proposers::Proposer*>& proposers,
                const SearchOptions& options, const std::function<void(const Event&)>& tell) {
-  Run run(bench, task, options, tell);
+  Run run(evaluator, task, options, tell);
   std::vector<std::thread> threads;
   for (size_t i = 0; i < proposers.size(); ++i)
     threads.emplace_back([&run, proposer = proposers[i], i] { run.with(*proposer, static_cast<int>(i)); });
   for (auto& thread : threads) thread.join();
   if (options.tuning) run.tune(proposers);
-  if (options.fragments) run.with_fragments(proposers);
+  if (options.subgraphs) run.with_subgraphs(proposers);
   return run.finish();
 }
 

@@ -20,10 +20,10 @@ struct SearchOptions {
   int samples = 1;        // answers asked of a proposer that samples, side by side
   bool every_sample = false;  // all of them are judged, though one may be enough (see below)
   // The search ends with the first verified result, and a proposer's other samples wait for its first; those of
-  // one that costs nothing wait for fragments, too.
+  // one that costs nothing wait for subgraphs, too.
   bool first_is_enough = false;
   int repairs = 2;        // times that a proposer is told what was wrong with an answer
-  bool fragments = true;  // after whole programs, fragments.h
+  bool subgraphs = true;  // after whole programs, subgraph_search.h
   bool tuning = true;     // the winner's choices are turned, where a clock tells what is better
 };
 
@@ -72,7 +72,7 @@ class Expectation {
 //
 // A proposer's samples are asked for at once, and each is judged as soon as it is there, while others are
 // being written. What is still being written when one is enough (Expectation) is cancelled.
-Outcome search(Bench& bench, const Task& task, const std::vector<proposers::Proposer*>& proposers,
+Outcome search(Evaluator& evaluator, const Task& task, const std::vector<proposers::Proposer*>& proposers,
                const SearchOptions& options, const std::function<void(const Event&)>& tell = {});
 
 // A proposer that could not be asked; null where all could.

@@ -69,12 +69,12 @@ class Scripted : public proposers::Proposer {
   std::string_view name() const override { return name_; }
   bool repairs() const override { return repairs_; }
   std::unique_ptr<proposers::Tuner> tuner(const proposers::Request&, double ms) override {
-    told.push_back(ms);
+    observed.push_back(ms);
     return std::make_unique<Turns>(*this);
   }
   // What a tuner proposes, one by one, and what it was told first and after each; -1: not verified.
   std::vector<std::string> turns;
-  std::vector<double> told;
+  std::vector<double> observed;
   Result<proposers::Answer> propose(const proposers::Request& request, Deadline) override {
     requests.push_back(request);
     const size_t round = std::min(requests.size(), answers_.size()) - 1;
@@ -89,7 +89,7 @@ class Scripted : public proposers::Proposer {
       if (at_ == of_.turns.size()) return std::nullopt;
       return proposers::Proposal{.text = of_.turns[at_++], .variant = "turned"};
     }
-    void told(std::optional<double> ms) override { of_.told.push_back(ms.value_or(-1)); }
+    void observe(std::optional<double> ms) override { of_.observed.push_back(ms.value_or(-1)); }
     Scripted& of_;
     size_t at_ = 0;
   };
@@ -157,16 +157,16 @@ struct SearchTest : testing::Test {
     };
   }
 
-  std::unique_ptr<Bench> bench(store::Store* store = nullptr, bool fresh = false) {
-    return std::make_unique<Bench>(
+  std::unique_ptr<Evaluator> evaluator(store::Store* store = nullptr, bool fresh = false) {
+    return std::make_unique<Evaluator>(
         backends,
-        BenchOptions{.settings = {}, .store = store, .fresh = fresh, .hardware = "cpu", .versions = "1"});
+        EvaluatorOptions{.settings = {}, .store = store, .fresh = fresh, .hardware = "cpu", .versions = "1"});
   }
-  Outcome run(Bench& bench, std::vector<proposers::Proposer*> proposers,
-              SearchOptions options = {.fragments = false}) {
-    auto task = bench.trace("task.py", "class Model: pass\n", Deadline::after(10));
+  Outcome run(Evaluator& evaluator, std::vector<proposers::Proposer*> proposers,
+              SearchOptions options = {.subgraphs = false}) {
+    auto task = evaluator.trace("task.py", "class Model: pass\n", Deadline::after(10));
     EXPECT_TRUE(task.ok());
-    return search(bench, **task, proposers, options, [this](const Event& e) {
+    return search(evaluator, **task, proposers, options, [this](const Event& e) {
       if (e.kind == Event::Kind::kBest) bests.push_back(e.judged->source);
     });
   }
@@ -178,7 +178,7 @@ struct SearchTest : testing::Test {
 
 TEST_F(SearchTest, TheFastestVerifiedWins) {
   Scripted one("one", {proposing({"BYTES 4e12", "BYTES 1e12", "BYTES 2e12", "raise"})});
-  const auto b = bench();
+  const auto b = evaluator();
   const Outcome outcome = run(*b, {&one});
   ASSERT_TRUE(outcome.best);
   EXPECT_EQ(outcome.best->source, "BYTES 1e12");
@@ -191,14 +191,14 @@ TEST_F(SearchTest, TheFastestVerifiedWins) {
 
 TEST_F(SearchTest, WhereAModelCannotTellTheFirstNamedWins) {
   Scripted one("one", {proposing({"BYTES 1.01e12"})}), two("two", {proposing({"BYTES 1.0e12"})});
-  const auto b = bench();
+  const auto b = evaluator();
   EXPECT_EQ(run(*b, {&one, &two}).best->proposer, "one");
   EXPECT_EQ(run(*b, {&two, &one}).best->proposer, "two");
 }
 
 TEST_F(SearchTest, WithNothingVerifiedTheFurthestIsTold) {
   Scripted one("one", {proposing({"raise"})}), two("two", {{.declined = "cannot"}});
-  const auto b = bench();
+  const auto b = evaluator();
   const Outcome outcome = run(*b, {&one, &two});
   EXPECT_FALSE(outcome.best);
   ASSERT_THAT(outcome.declined, SizeIs(1));
@@ -220,7 +220,7 @@ class Drawing : public proposers::Proposer {
     return std::make_unique<Samples>(*this, std::move(samples));
   }
   std::atomic_flag ready;
-  int told = 0, cancelled = 0;
+  int observed = 0, cancelled = 0;
 
  private:
   struct Samples : proposers::Answers {
@@ -230,7 +230,7 @@ class Drawing : public proposers::Proposer {
       of_.ready.wait(false);
       if (samples_.empty()) return std::optional<One>();
       const int sample = samples_.back();  // in no order of theirs
-      samples_.pop_back(), ++of_.told;
+      samples_.pop_back(), ++of_.observed;
       const std::string& text = of_.texts_[static_cast<size_t>(sample)];
       if (text == "lost") return our_error("the process was lost");
       return std::optional<One>({sample, proposing({text})});
@@ -246,16 +246,16 @@ TEST_F(SearchTest, SamplesEndWhereOneBeatsWhatOthersFound) {
     Scripted one("one", {proposing({"BYTES 2e12"})});
     Drawing drawing({"BYTES 9e12", "BYTES 1e12", "raise", "BYTES 3e12"});
     drawing.ready.clear();
-    const auto b = bench();
+    const auto b = evaluator();
     const auto task = b->trace("task.py", "class Model: pass\n", Deadline::after(10));
-    const Outcome outcome = search(*b, **task, {&one, &drawing}, {.samples = 4, .every_sample = every, .fragments = false},
+    const Outcome outcome = search(*b, **task, {&one, &drawing}, {.samples = 4, .every_sample = every, .subgraphs = false},
                                    [&](const Event& e) {
                                      if (e.kind != Event::Kind::kJudged || e.judged->proposer != "one") return;
                                      drawing.ready.test_and_set();
                                      drawing.ready.notify_all();
                                    });
     EXPECT_EQ(outcome.best->source, "BYTES 1e12");
-    EXPECT_EQ(drawing.told, every ? 4 : 3);
+    EXPECT_EQ(drawing.observed, every ? 4 : 3);
     EXPECT_EQ(drawing.cancelled, every ? 0 : 1);
     EXPECT_THAT(outcome.tried, SizeIs(every ? 5 : 4));
   }
@@ -263,20 +263,20 @@ TEST_F(SearchTest, SamplesEndWhereOneBeatsWhatOthersFound) {
 
 TEST_F(SearchTest, SamplesEndWhereOneBeatsTheMeanOfThoseBefore) {
   Drawing drawing({"BYTES 0.1e12", "BYTES 2e12", "BYTES 4.1e12", "raise", "BYTES 4e12"});
-  const Outcome outcome = run(*bench(), {&drawing}, {.samples = 5, .fragments = false});
+  const Outcome outcome = run(*evaluator(), {&drawing}, {.samples = 5, .subgraphs = false});
   EXPECT_EQ(outcome.best->source, "BYTES 2e12");
-  EXPECT_EQ(drawing.told, 4);  // 4.1 is above 4, and less than 3 % would be nothing that the model can tell
+  EXPECT_EQ(drawing.observed, 4);  // 4.1 is above 4, and less than 3 % would be nothing that the model can tell
 }
 
 TEST_F(SearchTest, WhereOneIsEnoughTheOthersWaitForTheFirst) {
   Drawing right({"BYTES 2e12", "BYTES 1e12", "BYTES 1e12"});
-  const SearchOptions first{.samples = 3, .first_is_enough = true, .fragments = false};
-  EXPECT_EQ(run(*bench(), {&right}, first).best->source, "BYTES 2e12");
-  EXPECT_EQ(right.told, 1);
+  const SearchOptions first{.samples = 3, .first_is_enough = true, .subgraphs = false};
+  EXPECT_EQ(run(*evaluator(), {&right}, first).best->source, "BYTES 2e12");
+  EXPECT_EQ(right.observed, 1);
   EXPECT_EQ(right.cancelled, 0);  // nobody asked for them
   Drawing wrong({"raise", "BYTES 1e12", "raise"});
-  EXPECT_EQ(run(*bench(), {&wrong}, first).best->source, "BYTES 1e12");
-  EXPECT_EQ(wrong.told, 3);  // from the last
+  EXPECT_EQ(run(*evaluator(), {&wrong}, first).best->source, "BYTES 1e12");
+  EXPECT_EQ(wrong.observed, 3);  // from the last
 }
 
 // Answers by what it is asked: a model that reads texts by their manner.
@@ -300,45 +300,45 @@ class Reader : public proposers::Proposer {
 
 TEST_F(SearchTest, AProgramThatIsMisreadIsToldAgainFromItsTrace) {
   Reader reader([](bool again, int, int) { return again ? "class ModelNew: pass  # BYTES 1e12" : "raise"; });
-  const Outcome first = run(*bench(), {&reader}, {.samples = 4, .first_is_enough = true});
+  const Outcome first = run(*evaluator(), {&reader}, {.samples = 4, .first_is_enough = true});
   ASSERT_TRUE(first.best);
-  EXPECT_EQ(first.best->proposer, "fragments");
-  EXPECT_THAT(first.best->source, HasSubstr("self.fragment_1_run(inputs[0])"));
+  EXPECT_EQ(first.best->proposer, "subgraphs");
+  EXPECT_THAT(first.best->source, HasSubstr("self.subgraph_1_run(inputs[0])"));
   EXPECT_FALSE(first.all_tried);
   EXPECT_THAT(reader.asked, ElementsAre("0.0", "again 0.0"));  // the other samples wait
   reader.asked.clear();
-  EXPECT_TRUE(run(*bench(), {&reader}, {.samples = 2}).best);
+  EXPECT_TRUE(run(*evaluator(), {&reader}, {.samples = 2}).best);
   EXPECT_THAT(reader.asked, ElementsAre("0.0", "0.1", "again 0.0"));
   reader.asked.clear();
-  EXPECT_FALSE(run(*bench(), {&reader}, {.samples = 2, .fragments = false}).best);
+  EXPECT_FALSE(run(*evaluator(), {&reader}, {.samples = 2, .subgraphs = false}).best);
   EXPECT_THAT(reader.asked, ElementsAre("0.0", "0.1"));
   // Whoever reads a text as it is has nothing from hearing it again.
   Scripted one("one", {proposing({"raise"})});
-  EXPECT_TRUE(run(*bench(), {&one}, {}).all_tried);
+  EXPECT_TRUE(run(*evaluator(), {&one}, {}).all_tried);
   EXPECT_THAT(one.requests, SizeIs(1));
 }
 
 TEST_F(SearchTest, WhileNothingIsVerifiedItIsDrawnMoreBoldly) {
   Reader wrong([](bool, int sample, int round) { return fmt::format("raise {} {}", sample, round); });
-  const Outcome none = run(*bench(), {&wrong}, {.samples = 2, .first_is_enough = true});
+  const Outcome none = run(*evaluator(), {&wrong}, {.samples = 2, .first_is_enough = true});
   EXPECT_FALSE(none.best);
   EXPECT_TRUE(none.all_tried);
   EXPECT_THAT(wrong.asked, ElementsAre("0.0", "again 0.0", "again 0.1", "0.1", "1.1", "again 1.1", "2.1", "again 2.1", "3.1", "again 3.1"));
   EXPECT_EQ(std::ranges::count_if(none.tried, [](const Judged& j) { return j.sample; }), 2);  // what pass@k counts
   Reader late([](bool again, int, int round) { return again || round < 2 ? "raise" : "BYTES 1e12"; });
-  const Outcome found = run(*bench(), {&late}, {.samples = 2});
+  const Outcome found = run(*evaluator(), {&late}, {.samples = 2});
   ASSERT_TRUE(found.best);
   EXPECT_THAT(late.asked, Contains("2.1"));
   EXPECT_THAT(late.asked, testing::Not(Contains("3.1")));
   Reader slow([](bool, int sample, int round) { return fmt::format("SLOW raise {} {}", sample, round); });
-  EXPECT_FALSE(run(*bench(), {&slow}, {.deadline = Deadline::after(0), .samples = 2}).all_tried);
+  EXPECT_FALSE(run(*evaluator(), {&slow}, {.deadline = Deadline::after(0), .samples = 2}).all_tried);
 }
 
 TEST_F(SearchTest, TheSameCodeIsJudgedOnce) {
   Drawing different({"raise", "BYTES 1e12"}), alike({"raise", "raise", "raise", "BYTES 1e12", "raise"});
-  EXPECT_THAT(run(*bench(), {&different}, {.samples = 2, .every_sample = true, .fragments = false}).tried, SizeIs(2));
+  EXPECT_THAT(run(*evaluator(), {&different}, {.samples = 2, .every_sample = true, .subgraphs = false}).tried, SizeIs(2));
   const int once = traced;
-  EXPECT_THAT(run(*bench(), {&alike}, {.samples = 5, .every_sample = true, .fragments = false}).tried, SizeIs(5));
+  EXPECT_THAT(run(*evaluator(), {&alike}, {.samples = 5, .every_sample = true, .subgraphs = false}).tried, SizeIs(5));
   EXPECT_EQ(traced, 2 * once);
 }
 
@@ -346,27 +346,27 @@ TEST_F(SearchTest, SamplesThatAreKnownAreNotDrawnAgain) {
   const auto folder = TemporaryFolder::create();
   auto store = store::Store::open(folder->path() / "store.db");
   Drawing drawing({"BYTES 1e12", "raise", "BYTES 1e12", "raise"});
-  const auto b = bench(store->get());
-  EXPECT_THAT(run(*b, {&drawing}, {.samples = 2, .every_sample = true, .fragments = false}).tried, SizeIs(2));
-  EXPECT_THAT(run(*b, {&drawing}, {.samples = 4, .every_sample = true, .fragments = false}).tried, SizeIs(4));
-  EXPECT_EQ(drawing.told, 4);
+  const auto b = evaluator(store->get());
+  EXPECT_THAT(run(*b, {&drawing}, {.samples = 2, .every_sample = true, .subgraphs = false}).tried, SizeIs(2));
+  EXPECT_THAT(run(*b, {&drawing}, {.samples = 4, .every_sample = true, .subgraphs = false}).tried, SizeIs(4));
+  EXPECT_EQ(drawing.observed, 4);
 }
 
 TEST_F(SearchTest, AProposerThatIsLostIsNoWordAboutTheTask) {
   Scripted one("one", {proposing({"raise"})});
   Drawing drawing({"lost"});
-  const Outcome outcome = run(*bench(), {&one, &drawing});
+  const Outcome outcome = run(*evaluator(), {&one, &drawing});
   EXPECT_FALSE(outcome.best);
   ASSERT_NE(fault_of(outcome), nullptr);
   EXPECT_EQ(fault_of(outcome)->fault, Blame::kOurs);
   EXPECT_EQ(fault_of(outcome)->why, "the process was lost");
-  EXPECT_EQ(fault_of(run(*bench(), {&one})), nullptr);
+  EXPECT_EQ(fault_of(run(*evaluator(), {&one})), nullptr);
 }
 
 TEST_F(SearchTest, ARepairIsToldTheEvidence) {
   Scripted one("one", {proposing({"raise 1"}), proposing({"raise 2"}), proposing({"BYTES 1"})}, true);
-  const auto b = bench();
-  const Outcome outcome = run(*b, {&one}, {.repairs = 2, .fragments = false});
+  const auto b = evaluator();
+  const Outcome outcome = run(*b, {&one}, {.repairs = 2, .subgraphs = false});
   ASSERT_TRUE(outcome.best);
   ASSERT_THAT(one.requests, SizeIs(3));
   EXPECT_THAT(one.requests[0].attempts, IsEmpty());
@@ -374,27 +374,27 @@ TEST_F(SearchTest, ARepairIsToldTheEvidence) {
   EXPECT_EQ(one.requests[2].attempts[1].text, "raise 2");
   EXPECT_THAT(one.requests[2].attempts[1].evidence, HasSubstr("ValueError"));
   Scripted two("two", {proposing({"raise 1"}), proposing({"raise 2"}), proposing({"BYTES 1"})}, true);
-  EXPECT_FALSE(run(*b, {&two}, {.repairs = 1, .fragments = false}).best);
+  EXPECT_FALSE(run(*b, {&two}, {.repairs = 1, .subgraphs = false}).best);
 }
 
 TEST_F(SearchTest, NothingIsBegunAfterTheDeadline) {
   Scripted one("one", {proposing({"BYTES 1"})});
-  const auto b = bench();
-  EXPECT_FALSE(run(*b, {&one}, {.deadline = Deadline::after(0), .fragments = false}).best);
+  const auto b = evaluator();
+  EXPECT_FALSE(run(*b, {&one}, {.deadline = Deadline::after(0), .subgraphs = false}).best);
   EXPECT_THAT(one.requests, IsEmpty());
 }
 
 TEST_F(SearchTest, WhileNothingIsVerifiedWhatIsBeingJudgedIsWaitedFor) {
   Scripted one("one", {proposing({"SLOW BYTES 2e12", "BYTES 1e12"})});
-  const auto b = bench();
-  const Outcome outcome = run(*b, {&one}, {.deadline = Deadline::after(0.2), .fragments = false});
+  const auto b = evaluator();
+  const Outcome outcome = run(*b, {&one}, {.deadline = Deadline::after(0.2), .subgraphs = false});
   ASSERT_TRUE(outcome.best);
   EXPECT_EQ(outcome.best->source, "SLOW BYTES 2e12");
   ASSERT_THAT(outcome.declined, SizeIs(1));
   EXPECT_THAT(outcome.declined[0].why, HasSubstr("time was over"));
   Scripted two("two", {proposing({"SLOW BYTES 2e12"})});
-  EXPECT_FALSE(run(*bench(), {&two},
-                   {.deadline = Deadline::after(0.1), .patience = Deadline::after(0.2), .fragments = false})
+  EXPECT_FALSE(run(*evaluator(), {&two},
+                   {.deadline = Deadline::after(0.1), .patience = Deadline::after(0.2), .subgraphs = false})
                    .best);
 }
 
@@ -402,13 +402,13 @@ TEST_F(SearchTest, OnceSomethingIsVerifiedTheDeadlineBreaksOff) {
   Scripted one("one", {proposing({"BYTES 2e12", "SLOW BYTES 1e12"})});
   const auto folder = TemporaryFolder::create();
   auto store = store::Store::open(folder->path() / "store.db");
-  const auto b = bench(store->get());
-  const Outcome outcome = run(*b, {&one}, {.deadline = Deadline::after(0.3), .fragments = false});
+  const auto b = evaluator(store->get());
+  const Outcome outcome = run(*b, {&one}, {.deadline = Deadline::after(0.3), .subgraphs = false});
   ASSERT_TRUE(outcome.best);
   EXPECT_EQ(outcome.best->source, "BYTES 2e12");
   EXPECT_THAT(outcome.tried, SizeIs(1));
   // It is no verdict, and is not remembered as one.
-  const Outcome again = run(*b, {&one}, {.fragments = false});
+  const Outcome again = run(*b, {&one}, {.subgraphs = false});
   EXPECT_EQ(again.best->source, "SLOW BYTES 1e12");
   EXPECT_FALSE(again.best->remembered);
 }
@@ -416,19 +416,19 @@ TEST_F(SearchTest, OnceSomethingIsVerifiedTheDeadlineBreaksOff) {
 TEST_F(SearchTest, WhereThereIsAClockTheWinnerIsTurned) {
   Scripted one("one", {proposing({"MS 5"})}), two("two", {proposing({"MS 7"})});
   one.turns = {"MS 6", "raise", "MS 3", "MS 4"}, two.turns = {"MS 1"};
-  Bench timed(backends, BenchOptions{.settings = {.device = replay::Device::kCuda, .time = true}});
+  Evaluator timed(backends, EvaluatorOptions{.settings = {.device = replay::Device::kCuda, .time = true}});
   const Outcome outcome = run(timed, {&one, &two});
   ASSERT_TRUE(outcome.best);
   EXPECT_EQ(outcome.best->source, "MS 3");
   EXPECT_EQ(outcome.best->ms(), 3);
-  EXPECT_THAT(one.told, ElementsAre(5, 6, -1, 3, 4));
-  EXPECT_THAT(two.told, IsEmpty());  // it did not win
+  EXPECT_THAT(one.observed, ElementsAre(5, 6, -1, 3, 4));
+  EXPECT_THAT(two.observed, IsEmpty());  // it did not win
   EXPECT_EQ(
       std::count_if(outcome.tried.begin(), outcome.tried.end(), [](const Judged& j) { return j.sample; }), 2);
   // Without a clock there is nothing to tell by.
   Scripted three("three", {proposing({"BYTES 1e12"})});
   three.turns = {"BYTES 1e9"};
-  EXPECT_EQ(run(*bench(), {&three}).best->source, "BYTES 1e12");
+  EXPECT_EQ(run(*evaluator(), {&three}).best->source, "BYTES 1e12");
 }
 
 TEST_F(SearchTest, WhatWasJudgedOnceIsRemembered) {
@@ -436,11 +436,11 @@ TEST_F(SearchTest, WhatWasJudgedOnceIsRemembered) {
   auto store = store::Store::open(folder->path() / "store.db");
   ASSERT_TRUE(store.ok());
   Scripted one("one", {proposing({"BYTES 1e12", "raise"})});
-  const auto first = bench(store->get());
+  const auto first = evaluator(store->get());
   const Outcome before = run(*first, {&one});
   EXPECT_FALSE(before.best->remembered);
   const int traces = traced;
-  const auto second = bench(store->get());
+  const auto second = evaluator(store->get());
   const Outcome after = run(*second, {&one});
   EXPECT_EQ(traced, traces + 1);  // the reference alone
   EXPECT_THAT(one.requests, SizeIs(1));
@@ -450,13 +450,13 @@ TEST_F(SearchTest, WhatWasJudgedOnceIsRemembered) {
   EXPECT_EQ(after.best->work->steps.size(), before.best->work->steps.size());
   EXPECT_EQ(after.cost.completion_tokens, 0);
   EXPECT_EQ(after.tried[1].evidence, before.tried[1].evidence);
-  const auto third = bench(store->get(), true);
+  const auto third = evaluator(store->get(), true);
   EXPECT_FALSE(run(*third, {&one}).best->remembered);
   EXPECT_THAT(one.requests, SizeIs(2));
 }
 
 TEST_F(SearchTest, AReferenceThatDoesNotTraceIsBadInput) {
-  const auto task = bench()->trace("task.py", "raise", Deadline::after(10));
+  const auto task = evaluator()->trace("task.py", "raise", Deadline::after(10));
   ASSERT_FALSE(task.ok());
   EXPECT_EQ(task.error().blame, Blame::kInput);
   EXPECT_THAT(task.error().message, HasSubstr("task.py: forward raised ValueError: no"));
@@ -464,7 +464,7 @@ TEST_F(SearchTest, AReferenceThatDoesNotTraceIsBadInput) {
 
 TEST_F(SearchTest, TheResultFileSaysWhatIsKnown) {
   Scripted one("one", {proposing({"BYTES 1e12"})});
-  const auto b = bench();
+  const auto b = evaluator();
   const auto task = b->trace("task.py", "class Model: pass\n", Deadline::after(10));
   Judged best = *run(*b, {&one}).best;
   best.source = "\n\n\n" + best.source;
@@ -481,10 +481,10 @@ TEST_F(SearchTest, TheResultFileSaysWhatIsKnown) {
 
 TEST_F(SearchTest, TheReportTellsAllAndEscapesAll) {
   Scripted one("one", {proposing({"BYTES 1e12", "raise <script>"})}), two("two", {{.declined = "can<not"}});
-  const auto b = bench();
+  const auto b = evaluator();
   const auto task = b->trace("task.py", "class Model: pass  # <b>\n", Deadline::after(10));
   std::vector<proposers::Proposer*> proposers = {&one, &two};
-  const Outcome outcome = search(*b, **task, proposers, {.fragments = false});
+  const Outcome outcome = search(*b, **task, proposers, {.subgraphs = false});
   const std::string html = report_page(
       **task, outcome, {.reference = "t<a>sk.py", .hardware = "cpu", .versions = "v", .policy = "mostly"});
   for (const char* word :

@@ -171,14 +171,14 @@ const Choices<Number>& Automaton<Number>::choices_at(int state, int steps, bool 
 }
 
 template <typename Number>
-bool Automaton<Number>::draw(Dice& dice, bool two, std::vector<int>& groups) {
+bool Automaton<Number>::draw(Rng& rng, bool two, std::vector<int>& groups) {
   groups.clear();
-  int chosen = firsts_[two].choose(dice);
+  int chosen = firsts_[two].choose(rng);
   if (chosen == kUndecided) return false;
   groups.push_back(chosen);
   int state = first_states_[static_cast<size_t>(chosen)];
   for (int steps = level_ - 1; steps > 0; --steps) {
-    chosen = choices_at(state, steps, two).choose(dice);
+    chosen = choices_at(state, steps, two).choose(rng);
     if (chosen == kUndecided) return false;
     groups.push_back(chosen);
     state = next_[static_cast<size_t>(state)][static_cast<size_t>(chosen)];

@@ -15,8 +15,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "nereid/synth/dice.h"
-#include "nereid/synth/draft.h"
+#include "nereid/synth/rng.h"
+#include "nereid/synth/sampled_program.h"
 
 namespace nereid::synth {
 
@@ -28,7 +28,7 @@ class Automaton {
   const Number& total(bool two) const { return firsts_[two].total(); }
   int states() const { return static_cast<int>(states_.size()); }
   // The groups of a sequence's operators. False where undecided.
-  bool draw(Dice& dice, bool two, std::vector<int>& groups);
+  bool draw(Rng& rng, bool two, std::vector<int>& groups);
 
  private:
   using Types = std::bitset<kTypes>;

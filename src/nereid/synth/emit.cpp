@@ -27,7 +27,7 @@ struct Written {
 // An argument of a constructor that is no size.
 struct Number {
   std::string argument, value;
-  std::string told;  // as get_init_inputs() has it
+  std::string text;  // as get_init_inputs() has it
 };
 
 // A class or function that is being written.
@@ -51,18 +51,18 @@ struct Body {
 
 class Emitter {
  public:
-  Emitter(const Program& program, const Manner& manner, std::string& to)
-      : program_(program), manner_(manner), uses_(uses_of(program)), to_(to), coiner_(manner.coined_names), prose_(manner.prose) {
-    const auto list = size_names(manner.size_names);
+  Emitter(const Program& program, const CodeStyle& style, std::string& to)
+      : program_(program), style_(style), uses_(uses_of(program)), to_(to), coiner_(style.coined_names), prose_(style.prose) {
+    const auto list = size_names(style.size_names);
     listed_sizes_.assign(list.begin(), list.end());
-    if (manner.coined_sizes != 0) {
-      Coiner coiner(manner.coined_sizes);
+    if (style.coined_sizes != 0) {
+      Coiner coiner(style.coined_sizes);
       NameTable once;
       for (std::string& name : listed_sizes_) name = once.fresh(coiner.size());
     }
-    if (manner.shuffled != 0) {
-      Dice dice(manner.shuffled, 0);
-      shuffle(dice, listed_sizes_);
+    if (style.shuffled != 0) {
+      Rng rng(style.shuffled, 0);
+      shuffle(rng, listed_sizes_);
     }
     layout_.lines.resize(program.steps.size()), layout_.before.resize(program.steps.size()), layout_.own.resize(program.steps.size());
     layout_.parameter.resize(program.inputs.size());
@@ -72,12 +72,12 @@ class Emitter {
     Body model = body(true);
     model.model = true;
     arguments_of(model, 0, program_.steps.size());
-    if (manner_.unpacked) unpack(model);
+    if (style_.unpacked) unpack(model);
     steps(model, 0, program_.steps.size(), true);
-    finish(model, static_cast<int>(program_.steps.size()) - 1, manner_.second_output);
-    if (manner_.shuffled != 0) {
-      Dice dice(manner_.shuffled, 1);
-      shuffle(dice, model.sizes);
+    finish(model, static_cast<int>(program_.steps.size()) - 1, style_.second_output);
+    if (style_.shuffled != 0) {
+      Rng rng(style_.shuffled, 1);
+      shuffle(rng, model.sizes);
     }
     // Inputs first: they name the sizes that are globals.
     const std::string inputs = inputs_function(model);
@@ -86,7 +86,7 @@ class Emitter {
     imports();
     std::string model_class;
     write_class(model, "Model", model_class);
-    const bool globals_first = manner_.size_names % 2 == 1;
+    const bool globals_first = style_.size_names % 2 == 1;
     if (globals_first) globals();
     place(placed_apart_);
     to_ += apart_;
@@ -98,8 +98,8 @@ class Emitter {
     for (const auto& [ref, name] : model.arguments) layout_.arguments.push_back(ref.index);
     layout_.state = std::move(model.parameters);
     layout_.state.insert(layout_.state.end(), model.submodules.begin(), model.submodules.end());
-    if (manner_.tight) tighten();
-    if (manner_.whole_paths) spell_out();
+    if (style_.tight) tighten();
+    if (style_.whole_paths) spell_out();
     return std::move(layout_);
   }
 
@@ -110,12 +110,12 @@ class Emitter {
   }
 
   template <typename T>
-  static void shuffle(Dice& dice, std::vector<T>& list) {
-    for (size_t i = list.size(); i > 1; --i) std::swap(list[i - 1], list[dice.below(static_cast<uint32_t>(i))]);
+  static void shuffle(Rng& rng, std::vector<T>& list) {
+    for (size_t i = list.size(); i > 1; --i) std::swap(list[i - 1], list[rng.below(static_cast<uint32_t>(i))]);
   }
 
   // ---- prose
-  bool says(uint32_t one_in) { return manner_.prose != 0 && prose_.one_in(one_in); }
+  bool says(uint32_t one_in) { return style_.prose != 0 && prose_.one_in(one_in); }
   // Lines of comments.
   void comments(const char* indent, uint32_t one_in, std::string& to) {
     if (!says(one_in)) return;
@@ -172,7 +172,7 @@ class Emitter {
   }
 
   // ---- names
-  std::string value_called(std::string_view wanted) { return manner_.coined_names == 0 ? std::string(wanted) : coiner_.value(); }
+  std::string value_called(std::string_view wanted) { return style_.coined_names == 0 ? std::string(wanted) : coiner_.value(); }
 
   // ---- where things are
   static int lines_in(std::string_view text) {
@@ -194,7 +194,7 @@ class Emitter {
     Body made;
     made.steps.resize(program_.steps.size()), made.inputs.resize(program_.inputs.size());
     made.method = method;
-    if (manner_.sizes == SizeStyle::kGlobal)  // a variable of such a name would hide the size
+    if (style_.sizes == SizeStyle::kGlobal)  // a variable of such a name would hide the size
       for (const std::string& size : listed_sizes_) (void)made.names.fresh(size);
     return made;
   }
@@ -210,7 +210,7 @@ class Emitter {
   }
   void number(std::string& to, int32_t size) const { format(to, "{}", size); }
   void global(std::string& to, int32_t size) {
-    if (manner_.sizes != SizeStyle::kGlobal || size < 2) return number(to, size);
+    if (style_.sizes != SizeStyle::kGlobal || size < 2) return number(to, size);
     to += size_name(size);
   }
   // In forward() or a function.
@@ -228,42 +228,42 @@ class Emitter {
     for (const auto& [ref, argument] : body.arguments) {
       const ops::Shape& shape = program_.inputs[ref.index].shape;
       if (shape.rank < 2) continue;
-      if (manner_.inline_shapes) {
-        if (manner_.names == Names::kReused) return;  // it is something else soon
+      if (style_.inline_shapes) {
+        if (style_.names == Names::kReused) return;  // it is something else soon
         for (size_t d = 0; d < shape.rank; ++d)
-          if (shape.dims[d] > 1) body.unpacked.emplace_back(shape.dims[d], fmt::format(manner_.spoken == 0 ? fmt::runtime("{}.shape[{}]") : fmt::runtime("{}.size({})"), argument, d));
+          if (shape.dims[d] > 1) body.unpacked.emplace_back(shape.dims[d], fmt::format(style_.spoken == 0 ? fmt::runtime("{}.shape[{}]") : fmt::runtime("{}.size({})"), argument, d));
         return;
       }
       std::string list;
       for (size_t d = 0; d < shape.rank; ++d) {
-        if (manner_.one_by_one && d % 2 == manner_.input_names % 2U) continue;
-        const std::string name = body.names.fresh(value_called(kNames[manner_.spoken][d]));
-        if (manner_.one_by_one) {
-          const int axis = static_cast<int>(d) - (manner_.input_names == 2 ? static_cast<int>(shape.rank) : 0);
-          format(body.lines, manner_.spoken == 0 ? fmt::runtime("        {} = {}.shape[{}]\n") : fmt::runtime("        {} = {}.size({})\n"), name, argument, axis);
+        if (style_.one_by_one && d % 2 == style_.input_names % 2U) continue;
+        const std::string name = body.names.fresh(value_called(kNames[style_.spoken][d]));
+        if (style_.one_by_one) {
+          const int axis = static_cast<int>(d) - (style_.input_names == 2 ? static_cast<int>(shape.rank) : 0);
+          format(body.lines, style_.spoken == 0 ? fmt::runtime("        {} = {}.shape[{}]\n") : fmt::runtime("        {} = {}.size({})\n"), name, argument, axis);
         }
         list += (d > 0 ? ", " : "") + name;
         if (shape.dims[d] > 1) body.unpacked.emplace_back(shape.dims[d], name);
       }
-      if (!manner_.one_by_one) format(body.lines, "        {} = {}.{}\n", list, argument, manner_.spoken == 0 ? "shape" : "size()");
+      if (!style_.one_by_one) format(body.lines, "        {} = {}.{}\n", list, argument, style_.spoken == 0 ? "shape" : "size()");
       return;
     }
   }
   // What the constructors' arguments call it: as globals do, or "n" of N.
   std::string argument_name(int32_t size) {
     const std::string& global = size_name(size);
-    if (!manner_.apart || manner_.sizes != SizeStyle::kGlobal) return global;
+    if (!style_.apart || style_.sizes != SizeStyle::kGlobal) return global;
     for (const auto& [known, name] : argument_names_)
       if (known == size) return name;
     std::string name = global;
     for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    if (name == global || name.size() < 4) name += manner_.spoken == 0 ? "_size" : "_dim";  // "is", "for"
+    if (name == global || name.size() < 4) name += style_.spoken == 0 ? "_size" : "_dim";  // "is", "for"
     name = arguments_.fresh(name);
     return argument_names_.emplace_back(size, name).second;
   }
   // In a constructor.
   void argument(Body& body, std::string& to, int32_t size) {
-    if (manner_.sizes == SizeStyle::kLiteral || size < 2) return number(to, size);
+    if (style_.sizes == SizeStyle::kLiteral || size < 2) return number(to, size);
     if (std::find(body.sizes.begin(), body.sizes.end(), size) == body.sizes.end()) body.sizes.push_back(size);
     to += argument_name(size);
   }
@@ -284,10 +284,10 @@ class Emitter {
         const Ref ref = step.operands[s];
         Written& written = ref.fresh ? body.inputs[ref.index] : body.steps[ref.index];
         if (!written.text.empty() || (!ref.fresh && ref.index >= first)) continue;
-        if (ref.fresh && manner_.parameter[ref.index]) continue;
+        if (ref.fresh && style_.parameter[ref.index]) continue;
         const std::string_view wanted =
             ref.fresh ? input_name(*step.applied.op, program_.inputs[ref.index], step.applied.out,
-                                   std::min<size_t>(s, 2), manner_.input_names)
+                                   std::min<size_t>(s, 2), style_.input_names)
                       : std::string_view("x");
         written.text = body.names.fresh(value_called(wanted));
         body.arguments.push_back({ref, written.text});
@@ -297,7 +297,7 @@ class Emitter {
   void own_parameter(Body& body, Ref ref, const Step& step) {
     const Input& input = program_.inputs[ref.index];
     const std::string name =
-        body.attributes.fresh(value_called(input_name(*step.applied.op, input, step.applied.out, 1, manner_.input_names)));
+        body.attributes.fresh(value_called(input_name(*step.applied.op, input, step.applied.out, 1, style_.input_names)));
     format(body.init, "        self.{} = nn.Parameter(torch.randn(", name);
     shape(body.init, input.shape, true, &body);
     body.init += ')';
@@ -311,10 +311,10 @@ class Emitter {
 
   // ---- steps
   void steps(Body& body, size_t first, size_t end, bool regions) {
-    auto region = std::lower_bound(manner_.regions.begin(), manner_.regions.end(), first,
+    auto region = std::lower_bound(style_.regions.begin(), style_.regions.end(), first,
                                    [](const Region& r, size_t i) { return r.first < i; });
     for (size_t i = first; i < end; ++i) {
-      if (regions && region != manner_.regions.end() && region->first == i) {
+      if (regions && region != style_.regions.end() && region->first == i) {
         apart(body, *region);
         i = region->last;
         ++region;
@@ -327,7 +327,7 @@ class Emitter {
   void one(Body& body, size_t i) {
     Written expression = expression_of(body, i);
     body.unplaced.push_back(i);
-    if (manner_.inlined[i]) {
+    if (style_.inlined[i]) {
       body.steps[i] = std::move(expression);
       return;
     }
@@ -338,13 +338,13 @@ class Emitter {
     const Step& step = program_.steps[i];
     const ops::Operator& op = *step.applied.op;
     for (const Ref ref : step.operands)
-      if (ref.fresh && manner_.parameter[ref.index] && body.inputs[ref.index].text.empty())
+      if (ref.fresh && style_.parameter[ref.index] && body.inputs[ref.index].text.empty())
         own_parameter(body, ref, step);
-    const Spelling spelling = manner_.spelling[i];
-    const ops::Applied applied = told(program_, manner_, i);
+    const Spelling spelling = style_.spelling[i];
+    const ops::Applied applied = styled_call(program_, style_, i);
     operands_.clear();
     std::string pattern(spelling == Spelling::kModule ? "" : spelling == Spelling::kMethod ? op.method : op.functional);
-    pattern = phrased(std::move(pattern), applied, manner_.phrasing);
+    pattern = phrased(std::move(pattern), applied, style_.phrasing);
     const bool infix = spelling == Spelling::kMethod || (spelling == Spelling::kFunctional && binds(pattern));
     for (const Ref ref : step.operands) {
       const Written& written = ref.fresh ? body.inputs[ref.index] : body.steps[ref.index];
@@ -372,10 +372,10 @@ class Emitter {
       names.weight_prefix = prefix;
     }
     pattern = with_fresh_names(body, pattern);
-    if (manner_.number_first[i] && (pattern == "{x} * {a}" || pattern == "{x} + {a}")) std::swap(pattern[1], pattern[pattern.size() - 2]);
+    if (style_.number_first[i] && (pattern == "{x} * {a}" || pattern == "{x} + {a}")) std::swap(pattern[1], pattern[pattern.size() - 2]);
     made.atomic = !pattern.starts_with("-{x}") && !is_infix(pattern);
     ops::spell(made.text, pattern, applied, names);
-    if ((manner_.kept_numbers || manner_.global_numbers) && body.method) keep_numbers(body, applied, pattern, made.text);
+    if ((style_.kept_numbers || style_.global_numbers) && body.method) keep_numbers(body, applied, pattern, made.text);
     if (const size_t end = made.text.find('\n'); end != made.text.npos) {
       for (const size_t inlined : body.unplaced) body.placed.emplace_back(inlined, lines_in(body.lines));
       body.unplaced.clear();
@@ -390,11 +390,11 @@ class Emitter {
   std::string with_fresh_names(Body& body, std::string_view pattern) {
     if (pattern.find('\n') == pattern.npos) return std::string(pattern);
     std::vector<std::pair<std::string_view, std::string>> named;
-    std::string_view told = pattern.substr(0, pattern.find(" = "));
-    while (!told.empty()) {
-      const std::string_view name = told.substr(0, told.find(", "));
+    std::string_view names = pattern.substr(0, pattern.find(" = "));
+    while (!names.empty()) {
+      const std::string_view name = names.substr(0, names.find(", "));
       named.emplace_back(name, body.names.fresh(value_called(name)));
-      told.remove_prefix(std::min(name.size() + 2, told.size()));
+      names.remove_prefix(std::min(name.size() + 2, names.size()));
     }
     std::string made;
     while (!pattern.empty()) {
@@ -422,7 +422,7 @@ class Emitter {
 
   // Constants and an axis of a call become attributes: `torch.clamp(x, self.min_val, self.max_val)`.
   void keep(Body& body, std::string& text, size_t at, std::string_view value, std::string_view name) {
-    if (manner_.global_numbers) {
+    if (style_.global_numbers) {
       std::string global(name);
       for (char& c : global) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
       if (is_size(global)) return;
@@ -433,7 +433,7 @@ class Emitter {
     }
     const std::string attribute = body.attributes.fresh(name);
     std::string passed;
-    if (manner_.passed_numbers && body.model) passed = passed_number(body, attribute, value);
+    if (style_.passed_numbers && body.model) passed = passed_number(body, attribute, value);
     format(body.init, "        self.{} = {}\n", attribute, passed.empty() ? std::string(value) : passed);
     text.replace(at, value.size(), "self." + attribute);
   }
@@ -441,18 +441,18 @@ class Emitter {
   std::string passed_number(Body& body, std::string_view name, std::string_view value) {
     if (is_size(name)) return {};
     const std::string argument = arguments_.fresh(name);
-    std::string told(value);
-    if (manner_.sizes == SizeStyle::kGlobal) {
+    std::string text(value);
+    if (style_.sizes == SizeStyle::kGlobal) {
       static constexpr std::string_view kUsual[] = {"kernel_size", "stride", "padding", "dilation", "num_groups", "eps"};
       std::string global = argument;
-      if (manner_.apart || std::ranges::find(kUsual, name) == std::end(kUsual))
+      if (style_.apart || std::ranges::find(kUsual, name) == std::end(kUsual))
         for (char& c : global) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
       if (!is_size(global)) {
-        told = global_numbers_.fresh(global);
-        globals_.emplace_back(told, value);
+        text = global_numbers_.fresh(global);
+        globals_.emplace_back(text, value);
       }
     }
-    body.numbers.push_back({argument, std::string(value), told});
+    body.numbers.push_back({argument, std::string(value), text});
     return argument;
   }
   // Of "nn.Conv2d(C, D, 3, padding=1)", which begins at `begin`: kernel_size, padding=padding.
@@ -509,8 +509,8 @@ class Emitter {
                            .size = [this, &body](std::string& to, int32_t size) { argument(body, to, size); },
                            .weight_prefix = {}};
     const size_t begin = body.init.size();
-    ops::spell(body.init, phrased(std::string(applied.op->module), applied, manner_.phrasing), applied, sizes);
-    if (manner_.passed_windows && body.model) pass_numbers(body, begin);
+    ops::spell(body.init, phrased(std::string(applied.op->module), applied, style_.phrasing), applied, sizes);
+    if (style_.passed_windows && body.model) pass_numbers(body, begin);
   }
 
   // The operator's own tensors as parameters; what their names start with.
@@ -545,27 +545,27 @@ class Emitter {
     const Step& step = program_.steps[i];
     std::string name;
     const auto dead = [&](Ref ref) {  // after this step, in this body
-      return !ref.fresh && uses_.last[ref.index] <= i && manner_.second_output != ref.index &&
+      return !ref.fresh && uses_.last[ref.index] <= i && style_.second_output != ref.index &&
              !body.steps[ref.index].text.empty() && body.names.taken(body.steps[ref.index].text);
     };
-    if (manner_.names == Names::kReused) {
+    if (style_.names == Names::kReused) {
       const Ref first = step.operands[0];
       if (dead(first)) {
         name = body.steps[first.index].text;
-      } else if (first.fresh && !manner_.parameter[first.index] && !tapped_later(first, i) &&
+      } else if (first.fresh && !style_.parameter[first.index] && !tapped_later(first, i) &&
                  body.names.taken(body.inputs[first.index].text)) {
         name = body.inputs[first.index].text;
       } else {
         name = body.names.fresh(value_called(i % 2 == 0 ? "out" : "h"));
       }
-    } else if (manner_.names == Names::kNumbered) {
-      name = body.names.fresh(fmt::format("{}{}", manner_.spoken == 0 ? 'h' : 't', i + 1));
+    } else if (style_.names == Names::kNumbered) {
+      name = body.names.fresh(fmt::format("{}{}", style_.spoken == 0 ? 'h' : 't', i + 1));
     } else {
-      name = body.names.fresh(value_called(value_name(*step.applied.op, manner_.spoken)));
+      name = body.names.fresh(value_called(value_name(*step.applied.op, style_.spoken)));
     }
     std::string& to = body.lines;
     const char* indent = body.method ? "        " : "    ";
-    if (manner_.said_comments && i % 3 == 0) {
+    if (style_.said_comments && i % 3 == 0) {
       format(to, "{}# ", indent);
       for (const char c : phrase(*step.applied.op)) to += c == '_' ? ' ' : c;
       to += '\n';
@@ -576,12 +576,12 @@ class Emitter {
     format(to, "{}{} = {}", indent, name, expression);
     if (says(10)) {
       format(to, "  # {}", prose_.remark());
-    } else if (manner_.shape_comments) {
+    } else if (style_.shape_comments) {
       const ops::Shape& shape = step.applied.out;
       format(to, "  # ({})", fmt::join(shape.dims.begin(), shape.dims.begin() + shape.rank, ", "));
     }
     to += '\n';
-    if (manner_.spaced && i % 4 == 3) to += '\n';
+    if (style_.spaced && i % 4 == 3) to += '\n';
     body.steps[i] = {std::move(name), true};
   }
   bool tapped_later(Ref input, size_t i) const {
@@ -605,12 +605,12 @@ class Emitter {
     finish(part, region.last, -1);
     std::string callee;
     if (region.kind == Region::kFunction) {
-      callee = functions_.fresh(manner_.coined_names != 0 ? coiner_.function() : manner_.spoken == 0 ? "_apply" : "combine");
+      callee = functions_.fresh(style_.coined_names != 0 ? coiner_.function() : style_.spoken == 0 ? "_apply" : "combine");
       write_function(part, callee);
     } else {
-      const std::string name = functions_.fresh(manner_.coined_names != 0 ? coiner_.class_name() : manner_.spoken == 0 ? "Block" : "Stage");
+      const std::string name = functions_.fresh(style_.coined_names != 0 ? coiner_.class_name() : style_.spoken == 0 ? "Block" : "Stage");
       write_class(part, name, apart_);
-      const std::string attribute = body.attributes.fresh(value_called(manner_.spoken == 0 ? "block" : "stage"));
+      const std::string attribute = body.attributes.fresh(value_called(style_.spoken == 0 ? "block" : "stage"));
       adopt(body, part, attribute + ".");
       callee = "self." + attribute;
       format(body.init, "        {} = {}(", callee, name);
@@ -638,15 +638,15 @@ class Emitter {
   }
 
   void sequential(Body& body, const Region& region) {
-    const std::string attribute = body.attributes.fresh(value_called(manner_.spoken == 0 ? "net" : "layers"));
+    const std::string attribute = body.attributes.fresh(value_called(style_.spoken == 0 ? "net" : "layers"));
     const std::string name = "self." + attribute;
-    const bool loop = manner_.loops && body.method;
+    const bool loop = style_.loops && body.method;
     format(body.init, loop ? fmt::runtime("        {} = nn.ModuleList([\n") : fmt::runtime("        {} = nn.Sequential(\n"), name);
     for (size_t i = region.first; i <= region.last; ++i) {
       if (!loop) body.unplaced.push_back(i);
       submodule(body, i, fmt::format("{}.{}.", attribute, i - region.first));
       body.init += "            ";
-      construct(body, told(program_, manner_, i));
+      construct(body, styled_call(program_, style_, i));
       body.init += ",\n";
     }
     body.init += loop ? "        ])\n" : "        )\n";
@@ -667,10 +667,10 @@ class Emitter {
     const std::string& name = body.steps[static_cast<size_t>(last)].text;
     if (second_output >= 0) {
       const std::string& other = body.steps[static_cast<size_t>(second_output)].text;
-      const auto keys = result_keys(manner_);
-      if (manner_.returned == Manner::kDict)
+      const auto keys = result_keys(style_);
+      if (style_.returned == CodeStyle::kDict)
         format(to, "{}return {{\"{}\": {}, \"{}\": {}}}\n", indent, keys[0], name, keys[1], other);
-      else if (manner_.returned == Manner::kList)
+      else if (style_.returned == CodeStyle::kList)
         format(to, "{}return [{}, {}]\n", indent, name, other);
       else
         format(to, "{}return {}, {}\n", indent, name, other);
@@ -680,7 +680,7 @@ class Emitter {
     const size_t line = to.rfind('\n', to.size() - 2);
     const size_t start = line == std::string::npos ? 0 : line + 1;
     const std::string head = fmt::format("{}{} = ", indent, name);
-    if (manner_.input_names != 1 && to.compare(start, head.size(), head) == 0 && to.back() == '\n')
+    if (style_.input_names != 1 && to.compare(start, head.size(), head) == 0 && to.back() == '\n')
       to.replace(start, head.size(), fmt::format("{}return ", indent));
     else
       format(to, "{}return {}\n", indent, name);
@@ -693,15 +693,15 @@ class Emitter {
       if (!first) to += ", ";
       first = false;
       to += name;
-      if (manner_.type_hints) to += ": torch.Tensor";
+      if (style_.type_hints) to += ": torch.Tensor";
     }
   }
 
   void write_function(Body& body, const std::string& name) {
     format(apart_, "def {}(", name);
     parameter_list(body, apart_);
-    apart_ += manner_.type_hints ? ") -> torch.Tensor:\n" : "):\n";
-    if (manner_.forward_docstring) apart_ += "    \"\"\"One part of the forward pass.\"\"\"\n";
+    apart_ += style_.type_hints ? ") -> torch.Tensor:\n" : "):\n";
+    if (style_.forward_docstring) apart_ += "    \"\"\"One part of the forward pass.\"\"\"\n";
     move_on(body, apart_);
     apart_ += body.lines;
     apart_ += "\n\n";
@@ -710,26 +710,26 @@ class Emitter {
   void write_class(Body& body, const std::string& name, std::string& to) {
     const bool model = name == "Model";
     format(to, "class {}(nn.Module):\n", name);
-    if (manner_.docstring && says(2)) {
+    if (style_.docstring && says(2)) {
       docstring("    ", to);
       if (!prose_.one_in(3)) to += '\n';
-    } else if (manner_.docstring) {
+    } else if (style_.docstring) {
       class_docstring(body, model, to);
     }
-    const bool constructed = !body.init.empty() || (manner_.docstring && model && !manner_.bare);
+    const bool constructed = !body.init.empty() || (style_.docstring && model && !style_.bare);
     if (constructed) {
       to += "    def __init__(self";
       for (const int32_t size : body.sizes) {
-        format(to, ", {}{}", argument_name(size), manner_.type_hints ? ": int" : "");
-        if (model && manner_.defaults) format(to, "{}{}", manner_.type_hints ? " = " : "=", size);
+        format(to, ", {}{}", argument_name(size), style_.type_hints ? ": int" : "");
+        if (model && style_.defaults) format(to, "{}{}", style_.type_hints ? " = " : "=", size);
       }
       for (const Number& number : body.numbers) {
         const char* type = number.value.starts_with('(') ? ": tuple" : number.value.find_first_of(".e") == number.value.npos ? ": int" : ": float";
-        format(to, ", {}{}", number.argument, manner_.type_hints ? type : "");
-        if (manner_.defaults) format(to, "{}{}", manner_.type_hints ? " = " : "=", number.value);
+        format(to, ", {}{}", number.argument, style_.type_hints ? type : "");
+        if (style_.defaults) format(to, "{}{}", style_.type_hints ? " = " : "=", number.value);
       }
       to += "):\n";
-      if (manner_.long_super)
+      if (style_.long_super)
         format(to, "        super({}, self).__init__()\n", name);
       else
         to += "        super().__init__()\n";
@@ -739,9 +739,9 @@ class Emitter {
     }
     to += "    def forward(";
     parameter_list(body, to);
-    const bool several = model && manner_.second_output >= 0;
-    to += manner_.type_hints && !several ? ") -> torch.Tensor:\n" : "):\n";
-    if (model && manner_.forward_docstring) {
+    const bool several = model && style_.second_output >= 0;
+    to += style_.type_hints && !several ? ") -> torch.Tensor:\n" : "):\n";
+    if (model && style_.forward_docstring) {
       if (says(2))
         docstring("        ", to);
       else
@@ -754,16 +754,16 @@ class Emitter {
 
   void class_docstring(const Body& body, bool model, std::string& to) {
     static constexpr std::string_view kBefore[] = {"", "", "", "Simple model that performs: ", "A module for benchmarks. ", "Model: "};
-    format(to, "    \"\"\"{}", model ? kBefore[manner_.told] : "");
+    format(to, "    \"\"\"{}", model ? kBefore[style_.docstring_style] : "");
     if (model)
       describe(program_, to);
     else
       to += "A part of the model";
     to += '.';
-    if (manner_.told == 2 && !body.sizes.empty()) {
+    if (style_.docstring_style == 2 && !body.sizes.empty()) {
       to += "\n\n    Args:\n";
       for (const int32_t size : body.sizes)
-        format(to, "        {} (int): {}\n", argument_name(size), manner_.prose == 0 ? "one of the sizes." : prose_.sentence());
+        format(to, "        {} (int): {}\n", argument_name(size), style_.prose == 0 ? "one of the sizes." : prose_.sentence());
       to += "    ";
     }
     to += "\"\"\"\n\n";
@@ -773,16 +773,16 @@ class Emitter {
       return fmt::format("({})", fmt::join(shape.dims.begin(), shape.dims.begin() + shape.rank, ", "));
     };
     const std::string out = said(program_.steps.back().applied.out);
-    if (manner_.told < 3) {
+    if (style_.docstring_style < 3) {
       format(to, "        \"\"\"Returns a tensor of shape {}.\"\"\"\n", out);
       return;
     }
-    to += manner_.told == 3 ? "        \"\"\"\n        Forward pass.\n\n" : "        \"\"\"\n";
+    to += style_.docstring_style == 3 ? "        \"\"\"\n        Forward pass.\n\n" : "        \"\"\"\n";
     to += "        Args:\n";
     for (const auto& [ref, name] : body.arguments)
-      format(to, "            {}: {} of shape {}\n", name, manner_.told == 4 ? "input tensor" : "tensor",
+      format(to, "            {}: {} of shape {}\n", name, style_.docstring_style == 4 ? "input tensor" : "tensor",
              said(program_.inputs[ref.index].shape));
-    format(to, "\n        Returns:\n            {} of shape {}\n        \"\"\"\n", manner_.told == 4 ? "torch.Tensor: Output tensor" : "tensor", out);
+    format(to, "\n        Returns:\n            {} of shape {}\n        \"\"\"\n", style_.docstring_style == 4 ? "torch.Tensor: Output tensor" : "tensor", out);
   }
 
   void imports() {
@@ -790,30 +790,30 @@ class Emitter {
     const auto mentions = [&](std::string_view word) {
       return apart_.find(word) != std::string::npos || model_mentions_.find(word) != std::string::npos;
     };
-    if (manner_.more_imports) to_ += manner_.spoken == 0 ? "import math\n\n" : "from typing import Optional\n\n";
-    if (manner_.whole_paths) {
-      to_ += manner_.plain_import ? "import torch\nimport torch.nn\n" : "import torch\n";
+    if (style_.more_imports) to_ += style_.spoken == 0 ? "import math\n\n" : "from typing import Optional\n\n";
+    if (style_.whole_paths) {
+      to_ += style_.plain_import ? "import torch\nimport torch.nn\n" : "import torch\n";
     } else {
-      to_ += manner_.plain_import ? "import torch\nimport torch.nn as nn\n"
+      to_ += style_.plain_import ? "import torch\nimport torch.nn as nn\n"
                                   : "import torch\nfrom torch import nn\n";
-      if (mentions("F.") || manner_.more_imports)
-        to_ += manner_.plain_import ? "import torch.nn.functional as F\n"
+      if (mentions("F.") || style_.more_imports)
+        to_ += style_.plain_import ? "import torch.nn.functional as F\n"
                                     : "from torch.nn import functional as F\n";
     }
     to_ += "\n\n";
   }
 
   void globals() {
-    if (manner_.sizes == SizeStyle::kGlobal) {
+    if (style_.sizes == SizeStyle::kGlobal) {
       for (const auto& [size, name] : size_names_) globals_.emplace_back(name, std::to_string(size));
-      Dice dice(manner_.shuffled, 2);
-      for (size_t i = 0; i < manner_.spare && size_names_.size() + i < listed_sizes_.size(); ++i)
-        globals_.emplace_back(listed_sizes_[size_names_.size() + i], std::to_string(1 + dice.below(1U << (1 + dice.below(10)))));
+      Rng rng(style_.shuffled, 2);
+      for (size_t i = 0; i < style_.spare && size_names_.size() + i < listed_sizes_.size(); ++i)
+        globals_.emplace_back(listed_sizes_[size_names_.size() + i], std::to_string(1 + rng.below(1U << (1 + rng.below(10)))));
     }
     if (globals_.empty()) return;
-    if (manner_.shuffled != 0) {
-      Dice dice(manner_.shuffled, 3);
-      shuffle(dice, globals_);
+    if (style_.shuffled != 0) {
+      Rng rng(style_.shuffled, 3);
+      shuffle(rng, globals_);
     }
     comments("", 5, to_);
     for (const auto& [name, value] : globals_) {
@@ -828,7 +828,7 @@ class Emitter {
     model_mentions_ = model.lines;
     std::string to = "def get_inputs():\n";
     comments("    ", 8, to);
-    const bool inline_list = model.arguments.size() == 1 ? !manner_.assigned_input : manner_.names == Names::kNumbered;
+    const bool inline_list = model.arguments.size() == 1 ? !style_.assigned_input : style_.names == Names::kNumbered;
     std::string list;
     for (const auto& [ref, name] : model.arguments) {
       if (!list.empty()) list += ", ";
@@ -883,28 +883,28 @@ class Emitter {
   }
 
   void normal(std::string& to, const ops::Shape& size) {
-    const bool listed = manner_.made == 1 && size.rank > 0, once_more = manner_.made == 2 && size.rank > 1, between = manner_.made == 3;
+    const bool listed = style_.made == 1 && size.rank > 0, once_more = style_.made == 2 && size.rank > 1, between = style_.made == 3;
     to += between ? "2 * torch.rand(" : "torch.randn(";
     if (listed || once_more) to += listed ? '[' : '(';
     shape(to, size, false, nullptr);
     if (listed || once_more) to += listed ? ']' : ')';
-    if (manner_.made == 4) to += ", dtype=torch.float32";
+    if (style_.made == 4) to += ", dtype=torch.float32";
     to += between ? ") - 1" : ")";
   }
 
   std::string init_function(const Body& model) {
     std::string list;
-    if (manner_.defaults) return "def get_init_inputs():\n    return []\n";
+    if (style_.defaults) return "def get_init_inputs():\n    return []\n";
     for (const int32_t size : model.sizes) {
       if (!list.empty()) list += ", ";
       global(list, size);
     }
-    for (const Number& number : model.numbers) list += (list.empty() ? "" : ", ") + number.told;
+    for (const Number& number : model.numbers) list += (list.empty() ? "" : ", ") + number.text;
     return fmt::format("def get_init_inputs():\n    return [{}]\n", list);
   }
 
   const Program& program_;
-  const Manner& manner_;
+  const CodeStyle& style_;
   const Uses uses_;
   std::string& to_;
   Layout layout_;
@@ -924,8 +924,8 @@ class Emitter {
 
 }  // namespace
 
-Layout emit(const Program& program, const Manner& manner, std::string& to) {
-  return Emitter(program, manner, to).write();
+Layout emit(const Program& program, const CodeStyle& style, std::string& to) {
+  return Emitter(program, style, to).write();
 }
 
 }  // namespace nereid::synth

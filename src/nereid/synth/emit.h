@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "nereid/synth/manner.h"
+#include "nereid/synth/code_style.h"
 #include "nereid/synth/program.h"
 
 namespace nereid::synth {
@@ -24,6 +24,6 @@ struct Layout {
 };
 
 // A whole Python file. The same program and manner always give the same text.
-Layout emit(const Program& program, const Manner& manner, std::string& to);
+Layout emit(const Program& program, const CodeStyle& style, std::string& to);
 
 }  // namespace nereid::synth

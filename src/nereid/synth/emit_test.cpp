@@ -48,7 +48,7 @@ TEST(Emit, AuthorsSayMoreThanWhatIsComputed) {
     maker.write(made);
     const std::string& code = made.code;
     const auto has = [&](std::string_view text) { return code.find(text) != code.npos; };
-    seen["prose"] += made.manner.prose != 0 && has("#");
+    seen["prose"] += made.style.prose != 0 && has("#");
     seen["number first"] += has("2.0 * ");
     seen["inferred"] += has(", -1)") || has("(-1, ");
     seen["passed"] += has(", kernel_size, padding=padding");
@@ -60,7 +60,7 @@ TEST(Emit, AuthorsSayMoreThanWhatIsComputed) {
     EXPECT_EQ(code.find('\\'), code.npos) << code;
   }
   EXPECT_EQ(seen.size(), 5U);
-  for (const auto& [manner, count] : seen) EXPECT_GT(count, 10) << manner;
+  for (const auto& [style, count] : seen) EXPECT_GT(count, 10) << style;
 }
 
 }  // namespace

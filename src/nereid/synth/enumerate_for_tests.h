@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "nereid/synth/draft.h"
+#include "nereid/synth/sampled_program.h"
 
 namespace nereid::synth {
 
@@ -58,10 +58,10 @@ struct EnumeratedProgram {
   }
 };
 
-inline EnumeratedProgram as_enumerated(const Draft& draft, const Space& space) {
+inline EnumeratedProgram as_enumerated(const SampledProgram& sampled, const Space& space) {
   EnumeratedProgram program;
-  program.result = draft.result, program.waiting = draft.waiting;
-  for (const DraftStep& step : draft.steps)
+  program.result = sampled.result, program.waiting = sampled.waiting;
+  for (const SampledStep& step : sampled.steps)
     program.steps.push_back({.op = step.op,
                              .form = &space.form(step.way.form),
                              .a = step.way.feed.a,

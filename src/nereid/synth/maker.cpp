@@ -5,19 +5,19 @@
 #include <iterator>
 #include <map>
 
-#include "nereid/synth/details.h"
+#include "nereid/synth/layer_options.h"
 #include "nereid/synth/size_class.h"
-#include "nereid/synth/values.h"
+#include "nereid/synth/degeneracy.h"
 
 namespace nereid::synth {
 namespace {
 
-constexpr uint32_t kMannerStream = 1, kFreeSizesStream = 2'000, kFreeFormsStream = 3'000;
+constexpr uint32_t kCodeStyleStream = 1, kFreeSizesStream = 2'000, kFreeFormsStream = 3'000;
 constexpr int kTries = 3;  // of details that fit
 
 // 50000, 1700, 999, 7777, 1001, 5003, 100003: digits that repeat, and numbers beside powers of ten.
-int32_t with_repeated_digits(Dice& dice, int32_t low, int32_t high) {
-  const auto below = [&](int32_t n) { return static_cast<int32_t>(dice.below(static_cast<uint32_t>(n))); };
+int32_t with_repeated_digits(Rng& rng, int32_t low, int32_t high) {
+  const auto below = [&](int32_t n) { return static_cast<int32_t>(rng.below(static_cast<uint32_t>(n))); };
   for (int tries = 0; tries < 8; ++tries) {
     int digits = 1;
     for (int32_t rest = low + below(high - low + 1); rest >= 10; rest /= 10) ++digits;
@@ -47,9 +47,9 @@ int32_t with_repeated_digits(Dice& dice, int32_t low, int32_t high) {
 
 // Every size of the grid becomes another one of its class, the same one wherever it stands: some any, some as people
 // choose them, some with repeated digits. What was of the highest class may be up to 64 times as large.
-void free_sizes(Dice& dice, Draft& draft) {
+void free_sizes(Rng& rng, SampledProgram& sampled) {
   std::map<int32_t, int32_t> chosen;
-  const bool repeated = dice.below(2) == 0;
+  const bool repeated = rng.below(2) == 0;
   const auto set_free = [&](int32_t& size) {
     const int of = size_class_of(size);
     if (of < 2) return;  // the grid has all of them
@@ -57,22 +57,22 @@ void free_sizes(Dice& dice, Draft& draft) {
     if (is_new) {
       static constexpr int32_t kRound[] = {1, 1, 1, 1, 1, 1, 4, 8, 10, 16, 32, 50, 64, 100, 100, 1000, 1000, 10000};
       static constexpr int32_t kBeyond[] = {1, 1, 1, 1, 8, 8, 8, 64};
-      const int32_t low = cap(of - 1) + 1, high = cap(of) * (of + 1 == kClasses ? kBeyond[dice.below(std::size(kBeyond))] : 1);
-      if (repeated && dice.below(3) != 0) {
-        place->second = with_repeated_digits(dice, low, high);
+      const int32_t low = cap(of - 1) + 1, high = cap(of) * (of + 1 == kClasses ? kBeyond[rng.below(std::size(kBeyond))] : 1);
+      if (repeated && rng.below(3) != 0) {
+        place->second = with_repeated_digits(rng, low, high);
       } else {
-        const int32_t any = low + static_cast<int32_t>(dice.below(static_cast<uint32_t>(high - low + 1)));
-        const int32_t round = kRound[dice.below(std::size(kRound))], rounded = any / round * round;
+        const int32_t any = low + static_cast<int32_t>(rng.below(static_cast<uint32_t>(high - low + 1)));
+        const int32_t round = kRound[rng.below(std::size(kRound))], rounded = any / round * round;
         static constexpr int32_t kBeside[] = {0, 0, 0, 0, -1, 1, 3};  // 999, 1001, 10003
-        const int32_t beside = rounded + (round > 1 ? kBeside[dice.below(std::size(kBeside))] : 0);
+        const int32_t beside = rounded + (round > 1 ? kBeside[rng.below(std::size(kBeside))] : 0);
         place->second = beside < low || beside > high ? any : beside;
       }
     }
     size = place->second;
   };
-  for (ops::Shape* shape : {&draft.result, &draft.waiting})
+  for (ops::Shape* shape : {&sampled.result, &sampled.waiting})
     for (size_t d = 0; d < shape->rank; ++d) set_free(shape->dims[d]);
-  for (DraftStep& step : draft.steps)
+  for (SampledStep& step : sampled.steps)
     for (int32_t& born : step.born) set_free(born);
 }
 
@@ -97,27 +97,27 @@ Maker::Maker(const Space& space, const MakerConfig& config)
     : space_(space), config_(config), sampler_(space, config.level, config.uniform) {}
 
 // Where nothing that was drawn fits, forms stay as they are.
-void Maker::free_forms(Dice& dice, double most, Program& program) {
+void Maker::free_forms(Rng& rng, double most, Program& program) {
   for (int tries = 0; tries < kTries; ++tries) {
-    freed_ = draft_;
-    draw_details(dice, program, space_, freed_);
+    freed_ = sampled_;
+    draw_layer_options(rng, program, space_, freed_);
     resolve(freed_, space_, freed_program_);
     if (!is_sound(freed_program_) || largest(freed_program_) > most) continue;
-    std::swap(draft_, freed_), std::swap(program, freed_program_);
+    std::swap(sampled_, freed_), std::swap(program, freed_program_);
     return;
   }
 }
 
 void Maker::draw(uint64_t index, int sizes, Made& made) {
   made.index = index, made.sizes = sizes;
-  sampler_.draw(config_.seed, index, draft_);
-  if (sizes > 0) sampler_.draw_sizes(config_.seed, index, sizes, draft_);
-  for (DraftStep& step : draft_.steps) step.details = {};
+  sampler_.draw(config_.seed, index, sampled_);
+  if (sizes > 0) sampler_.draw_sizes(config_.seed, index, sizes, sampled_);
+  for (SampledStep& step : sampled_.steps) step.details = {};
   if (config_.free_sizes > 0) {
-    Dice dice(config_.seed, index, kFreeSizesStream + static_cast<uint32_t>(sizes));
-    if (dice.below(1U << 20) < config_.free_sizes * (1U << 20)) free_sizes(dice, draft_);
+    Rng rng(config_.seed, index, kFreeSizesStream + static_cast<uint32_t>(sizes));
+    if (rng.below(1U << 20) < config_.free_sizes * (1U << 20)) free_sizes(rng, sampled_);
   }
-  resolve(draft_, space_, made.program);
+  resolve(sampled_, space_, made.program);
   const double most = std::max(std::exp2(kBitsPerClass * space_.bounds().elements), 0x1p21);
   if (config_.free_sizes > 0 && largest(made.program) > most) {
     made.outcome = Outcome::kNoSize;
@@ -128,8 +128,8 @@ void Maker::draw(uint64_t index, int sizes, Made& made) {
     return;
   }
   if (config_.free_forms > 0) {
-    Dice dice(config_.seed, index, kFreeFormsStream);  // of later sizes as well
-    if (dice.below(1U << 20) < config_.free_forms * (1U << 20)) free_forms(dice, most, made.program);
+    Rng rng(config_.seed, index, kFreeFormsStream);  // of later sizes as well
+    if (rng.below(1U << 20) < config_.free_forms * (1U << 20)) free_forms(rng, most, made.program);
   }
   if (is_degenerate(made.program)) {
     made.outcome = Outcome::kDegenerate;
@@ -140,10 +140,10 @@ void Maker::draw(uint64_t index, int sizes, Made& made) {
 }
 
 void Maker::write(Made& made) const {
-  Dice dice(config_.seed, made.index, kMannerStream);  // later sizes are written in the same manner
+  Rng rng(config_.seed, made.index, kCodeStyleStream);  // later sizes are written in the same manner
   made.code.clear();
-  made.manner = draw_manner(dice, made.program);
-  made.layout = emit(made.program, made.manner, made.code);
+  made.style = draw_code_style(rng, made.program);
+  made.layout = emit(made.program, made.style, made.code);
 }
 
 bool held_out(uint64_t structure, double share) {

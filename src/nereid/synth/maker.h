@@ -21,7 +21,7 @@ struct Made {
   Outcome outcome = Outcome::kMade;
   Program program;
   Hashes hashes;
-  Manner manner;
+  CodeStyle style;
   std::string code;
   Layout layout;  // of the code
 };
@@ -31,7 +31,7 @@ struct MakerConfig {
   Uniform uniform = Uniform::kSequences;
   uint64_t seed = 0;
   double free_sizes = 0;  // the share of programs whose sizes are any numbers of their classes, not the grid's
-  double free_forms = 0;  // the share of programs whose windows and layers are any that PyTorch has (details.h)
+  double free_forms = 0;  // the share of programs whose windows and layers are any that PyTorch has (layer_options.h)
 };
 
 // (seed, index, sizes) decides everything, code included. One for each thread.
@@ -44,12 +44,12 @@ class Maker {
   void write(Made& made) const;
 
  private:
-  void free_forms(Dice& dice, double most, Program& program);
+  void free_forms(Rng& rng, double most, Program& program);
 
   const Space& space_;
   const MakerConfig config_;
   Sampler sampler_;
-  Draft draft_, freed_;
+  SampledProgram sampled_, freed_;
   Program freed_program_;
 };
 

@@ -82,32 +82,32 @@ uint64_t known_hash_of(const ops::Form& form) {
 }
 
 // Walking backwards from step `last`, whose result has that shape, to where its value began.
-void resolve_steps(const Draft& draft, const Space& space, size_t last, ops::Shape shape, Program& program) {
-  for (size_t i = last;; i = step_before(draft.steps, i)) {
-    const DraftStep& step = draft.steps[i];
+void resolve_steps(const SampledProgram& sampled, const Space& space, size_t last, ops::Shape shape, Program& program) {
+  for (size_t i = last;; i = step_before(sampled.steps, i)) {
+    const SampledStep& step = sampled.steps[i];
     program.steps[i].applied = ops::apply(*step.op, space.form(step.way.form), shape, step.born, step.details);
     const Feed feed = step.way.feed;
     if (feed.a < 0) return;
     const auto& operands = program.steps[i].applied.operands;
-    if (feed.b >= 0) resolve_steps(draft, space, i - 1, operands[static_cast<size_t>(feed.b)], program);
+    if (feed.b >= 0) resolve_steps(sampled, space, i - 1, operands[static_cast<size_t>(feed.b)], program);
     shape = operands[static_cast<size_t>(feed.a)];
   }
 }
 
 }  // namespace
 
-void resolve(const Draft& draft, const Space& space, Program& program) {
-  const size_t count = draft.steps.size();
+void resolve(const SampledProgram& sampled, const Space& space, Program& program) {
+  const size_t count = sampled.steps.size();
   program.inputs.clear();
   program.steps.resize(count);
-  resolve_steps(draft, space, count - 1, draft.result, program);
-  const size_t open = open_end(draft.steps);
+  resolve_steps(sampled, space, count - 1, sampled.result, program);
+  const size_t open = open_end(sampled.steps);
   program.waiting = open == 0 ? -1 : static_cast<int>(count - 1 - open);
-  if (open > 0) resolve_steps(draft, space, count - 1 - open, draft.waiting, program);
+  if (open > 0) resolve_steps(sampled, space, count - 1 - open, sampled.waiting, program);
   for (size_t i = 0; i < count; ++i) {
     Step& step = program.steps[i];
-    const Way& way = draft.steps[i].way;
-    const auto current = static_cast<uint16_t>(way.feed.a >= 0 ? step_before(draft.steps, i) : 0);
+    const Way& way = sampled.steps[i].way;
+    const auto current = static_cast<uint16_t>(way.feed.a >= 0 ? step_before(sampled.steps, i) : 0);
     step.tap = way.tap;
     const int operands = ops::operand_count(step.applied);
     step.operands.clear();

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "nereid/ops/applied.h"
-#include "nereid/synth/draft.h"
+#include "nereid/synth/sampled_program.h"
 
 namespace nereid::synth {
 
@@ -41,7 +41,7 @@ struct Program {
 };
 
 // Every size is made of the result's and the born ones. Constants are the operators' first ones.
-void resolve(const Draft& draft, const Space& space, Program& program);
+void resolve(const SampledProgram& sampled, const Space& space, Program& program);
 
 // Of the graph alone: names, constants and the manner of writing make no difference, nor does the order in
 // which independent steps or the operands of a commuting operator are written.

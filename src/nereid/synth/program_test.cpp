@@ -9,7 +9,7 @@
 #include "nereid/synth/enumerate_for_tests.h"
 #include "nereid/synth/maker.h"
 #include "nereid/synth/size_class.h"
-#include "nereid/synth/values.h"
+#include "nereid/synth/degeneracy.h"
 
 namespace nereid::synth {
 namespace {
@@ -54,12 +54,12 @@ TEST(Hashes, AreEqualForEqualGraphsAlone) {
   Sampler sampler(space, 3, Uniform::kSequences);
   std::map<uint64_t, std::string> known;
   std::map<std::string, uint64_t> hashes;
-  Draft draft;
+  SampledProgram sampled;
   Program program;
   uint64_t again = 0;
   for (uint64_t i = 0; i < 30'000; ++i) {
-    sampler.draw(1, i, draft);
-    resolve(draft, space, program);
+    sampler.draw(1, i, sampled);
+    resolve(sampled, space, program);
     const std::string text = graph(program);
     const uint64_t hash = hashes_of(program).program;
     const auto [place, fresh] = known.emplace(hash, text);
@@ -73,12 +73,12 @@ TEST(Hashes, AreEqualForEqualGraphsAlone) {
 TEST(Hashes, DoNotMindTheOrderOfWhatCommutes) {
   const Space space(ops::every_operator(), {});
   Sampler sampler(space, 5, Uniform::kSequences);
-  Draft draft;
+  SampledProgram sampled;
   Program program;
   int swapped = 0;
   for (uint64_t i = 0; i < 2'000; ++i) {
-    sampler.draw(2, i, draft);
-    resolve(draft, space, program);
+    sampler.draw(2, i, sampled);
+    resolve(sampled, space, program);
     const uint64_t before = hashes_of(program).program;
     for (Step& step : program.steps)
       if (step.applied.op->commutes && step.tap == 0 && step.applied.operands[0] == step.applied.operands[1])
@@ -122,12 +122,12 @@ TEST(Values, KnowWhatIsConstant) {
   // A softmax summed along its axis, and along another one.
   const Space space({ops::find("softmax"), ops::find("sum")}, {.elements = 4, .work = 8});
   Sampler sampler(space, 2, Uniform::kPrograms);
-  Draft draft;
+  SampledProgram sampled;
   Program program;
   int along = 0, across = 0;
   for (uint64_t i = 0; i < 4'000; ++i) {
-    sampler.draw(1, i, draft);
-    resolve(draft, space, program);
+    sampler.draw(1, i, sampled);
+    resolve(sampled, space, program);
     const Step &first = program.steps[0], &second = program.steps[1];
     if (program.waiting >= 0) continue;
     if (first.applied.op->name != "softmax" || second.applied.op->name != "sum") continue;

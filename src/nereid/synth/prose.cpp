@@ -26,7 +26,7 @@ constexpr std::string_view kScraps[] = {
 
 }  // namespace
 
-Prose::Prose(uint32_t number) : dice_(number, 1) {}
+Prose::Prose(uint32_t number) : rng_(number, 1) {}
 
 std::string Prose::number() {
   static constexpr std::string_view kSome[] = {"0", "1", "2", "0.5", "1e-5", "1e-6", "-1", "1.0", "0.1", "100", "1024", "3.14"};
@@ -38,7 +38,7 @@ std::string Prose::scrap() {
     case 0:
       return number();
     case 1:
-      return coined_word(dice_) + '_' + coined_word(dice_);
+      return coined_word(rng_) + '_' + coined_word(rng_);
     default:
       return std::string(kScraps[below(std::size(kScraps))]);
   }
@@ -49,7 +49,7 @@ std::string Prose::phrase(uint32_t words) {
   for (uint32_t i = 0; i < words; ++i) {
     if (i > 0) text += one_in(10) ? (one_in(3) ? ": " : ", ") : " ";
     const uint32_t which = below(9);
-    text += which < 5 ? std::string(kSmall[below(std::size(kSmall))]) : which < 8 ? coined_word(dice_) : scrap();
+    text += which < 5 ? std::string(kSmall[below(std::size(kSmall))]) : which < 8 ? coined_word(rng_) : scrap();
   }
   return text;
 }

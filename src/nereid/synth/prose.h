@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "nereid/synth/dice.h"
+#include "nereid/synth/rng.h"
 
 namespace nereid::synth {
 
@@ -14,8 +14,8 @@ class Prose {
  public:
   explicit Prose(uint32_t number);
   // Of `n` times once.
-  bool one_in(uint32_t n) { return dice_.below(n) == 0; }
-  uint32_t below(uint32_t n) { return dice_.below(n); }
+  bool one_in(uint32_t n) { return rng_.below(n) == 0; }
+  uint32_t below(uint32_t n) { return rng_.below(n); }
   std::string sentence();  // "Scores, scaled by x / 8, over the last axis."
   std::string remark();    // "of each head", "(N, C)", "TODO: tune 3"
   std::string number();    // "3", "1e-5"
@@ -23,7 +23,7 @@ class Prose {
  private:
   std::string scrap();
   std::string phrase(uint32_t words);
-  Dice dice_;
+  Rng rng_;
 };
 
 }  // namespace nereid::synth

@@ -24,7 +24,7 @@ struct Sampler::Counts {
   std::optional<Automaton<Number>> automaton;
   std::optional<Wirings<Number>> wirings;
   std::optional<Sizes<Number>> sizes;
-  std::optional<Programs<Number>> programs;
+  std::optional<UniformProgramSampler<Number>> programs;
 };
 
 Sampler::Sampler(const Space& space, int level, Uniform uniform)
@@ -32,8 +32,8 @@ Sampler::Sampler(const Space& space, int level, Uniform uniform)
   NEREID_CHECK(level >= 1 && level <= kHighestLevel, "a level from 1 to {}, got {}", kHighestLevel, level);
   doubles_ = std::make_shared<Counts<double>>(space, level, uniform);
   // Sequences are counted by ranks and domains alone; whether sizes fit any of them, whole programs know.
-  const std::optional<Programs<double>> programs =
-      uniform == Uniform::kSequences ? std::optional<Programs<double>>(std::in_place, space, level)
+  const std::optional<UniformProgramSampler<double>> programs =
+      uniform == Uniform::kSequences ? std::optional<UniformProgramSampler<double>>(std::in_place, space, level)
                                      : std::nullopt;
   for (const bool two : {false, true})
     has_[two] = choices(two) > 0 && (!programs || programs->total(two) > 0);
@@ -45,7 +45,7 @@ double Sampler::choices(bool two) const {
 
 bool Sampler::empty() const { return !has_[0] && !has_[1]; }
 
-bool Sampler::two_results(Dice& dice) const { return has_[1] && (!has_[0] || dice.below(kTwoResults) == 0); }
+bool Sampler::two_results(Rng& rng) const { return has_[1] && (!has_[0] || rng.below(kTwoResults) == 0); }
 
 // Of the sequence in groups_.
 bool Sampler::some_sizes_fit(bool two) {
@@ -57,20 +57,20 @@ bool Sampler::some_sizes_fit(bool two) {
 }
 
 template <typename Number>
-bool Sampler::draw_sequence(Counts<Number>& counts, Dice& dice, bool two, Draft& draft) {
+bool Sampler::draw_sequence(Counts<Number>& counts, Rng& rng, bool two, SampledProgram& sampled) {
   for (;;) {
     ++tally_.sequences;
-    if (!counts.automaton->draw(dice, two, groups_)) return false;
+    if (!counts.automaton->draw(rng, two, groups_)) return false;
     counts.wirings->count(groups_, two);
     for (int tries = 0;; ++tries) {
       if (tries == kPatience && !some_sizes_fit(two)) break;
       ++tally_.wirings;
-      if (!counts.wirings->draw(dice, draft.steps)) return false;
-      if (!counts.sizes->count(draft.steps)) continue;
-      if (!counts.sizes->draw(dice, draft)) return false;
+      if (!counts.wirings->draw(rng, sampled.steps)) return false;
+      if (!counts.sizes->count(sampled.steps)) continue;
+      if (!counts.sizes->draw(rng, sampled)) return false;
       for (size_t i = 0; i < groups_.size(); ++i) {
         const auto& members = space_.groups()[static_cast<size_t>(groups_[i])].members;
-        draft.steps[i].op = members[dice.below(static_cast<uint32_t>(members.size()))];
+        sampled.steps[i].op = members[rng.below(static_cast<uint32_t>(members.size()))];
       }
       return true;
     }
@@ -78,35 +78,35 @@ bool Sampler::draw_sequence(Counts<Number>& counts, Dice& dice, bool two, Draft&
 }
 
 template <typename Number>
-bool Sampler::draw_by(Counts<Number>& counts, Dice& dice, Draft& draft) {
-  const bool two = two_results(dice);
-  return counts.programs ? counts.programs->draw(dice, two, draft) : draw_sequence(counts, dice, two, draft);
+bool Sampler::draw_by(Counts<Number>& counts, Rng& rng, SampledProgram& sampled) {
+  const bool two = two_results(rng);
+  return counts.programs ? counts.programs->draw(rng, two, sampled) : draw_sequence(counts, rng, two, sampled);
 }
 
-void Sampler::draw(uint64_t seed, uint64_t index, Draft& draft) {
+void Sampler::draw(uint64_t seed, uint64_t index, SampledProgram& sampled) {
   ++tally_.programs;
-  Dice dice(seed, index, kStream);
-  if (draw_by(*doubles_, dice, draft)) return;
+  Rng rng(seed, index, kStream);
+  if (draw_by(*doubles_, rng, sampled)) return;
   ++tally_.undecided;
-  draw_with_naturals(seed, index, draft);
+  draw_with_naturals(seed, index, sampled);
 }
 
-void Sampler::draw_sizes(uint64_t seed, uint64_t index, int which, Draft& draft) {
+void Sampler::draw_sizes(uint64_t seed, uint64_t index, int which, SampledProgram& sampled) {
   if (!later_) later_.emplace(space_);
-  Dice dice(seed, index, kSizesStream + static_cast<uint32_t>(which));
-  const bool fits = later_->count(draft.steps);
+  Rng rng(seed, index, kSizesStream + static_cast<uint32_t>(which));
+  const bool fits = later_->count(sampled.steps);
   NEREID_CHECK(fits, "a wiring that sizes fit");
-  if (later_->draw(dice, draft)) return;
+  if (later_->draw(rng, sampled)) return;
   ++tally_.undecided;
   Sizes<Natural> exact(space_);
-  Dice again(seed, index, kSizesStream + static_cast<uint32_t>(which));
-  NEREID_CHECK(exact.count(draft.steps) && exact.draw(again, draft), "naturals to decide every draw");
+  Rng again(seed, index, kSizesStream + static_cast<uint32_t>(which));
+  NEREID_CHECK(exact.count(sampled.steps) && exact.draw(again, sampled), "naturals to decide every draw");
 }
 
-void Sampler::draw_with_naturals(uint64_t seed, uint64_t index, Draft& draft) {
+void Sampler::draw_with_naturals(uint64_t seed, uint64_t index, SampledProgram& sampled) {
   if (!naturals_) naturals_ = std::make_shared<Counts<Natural>>(space_, level_, uniform_);
-  Dice dice(seed, index, kStream);
-  const bool decided = draw_by(*naturals_, dice, draft);
+  Rng rng(seed, index, kStream);
+  const bool decided = draw_by(*naturals_, rng, sampled);
   NEREID_CHECK(decided, "naturals to decide every draw");
 }
 

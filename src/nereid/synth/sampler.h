@@ -7,7 +7,7 @@
 
 #include "nereid/synth/automaton.h"
 #include "nereid/synth/sizes.h"
-#include "nereid/synth/whole.h"
+#include "nereid/synth/uniform_program_sampler.h"
 #include "nereid/synth/wiring.h"
 
 namespace nereid::synth {
@@ -36,12 +36,12 @@ class Sampler {
   double choices(bool two) const;
   // Whether there are programs of one result, of two.
   bool has(bool two) const { return has_[two]; }
-  void draw(uint64_t seed, uint64_t index, Draft& draft);
+  void draw(uint64_t seed, uint64_t index, SampledProgram& sampled);
   // Other sizes for the wiring of `draft`, uniformly; `which` counts them from 1.
-  void draw_sizes(uint64_t seed, uint64_t index, int which, Draft& draft);
+  void draw_sizes(uint64_t seed, uint64_t index, int which, SampledProgram& sampled);
   // The same program, decided by integers alone: what `draw` falls back to where a double's rounding might
   // matter.
-  void draw_with_naturals(uint64_t seed, uint64_t index, Draft& draft);
+  void draw_with_naturals(uint64_t seed, uint64_t index, SampledProgram& sampled);
 
   struct Tally {
     uint64_t programs = 0, sequences = 0, wirings = 0, undecided = 0;  // drawn; asked again with naturals
@@ -51,12 +51,12 @@ class Sampler {
  private:
   template <typename Number>
   struct Counts;
-  bool two_results(Dice& dice) const;
+  bool two_results(Rng& rng) const;
   bool some_sizes_fit(bool two);
   template <typename Number>
-  bool draw_sequence(Counts<Number>& counts, Dice& dice, bool two, Draft& draft);
+  bool draw_sequence(Counts<Number>& counts, Rng& rng, bool two, SampledProgram& sampled);
   template <typename Number>
-  bool draw_by(Counts<Number>& counts, Dice& dice, Draft& draft);
+  bool draw_by(Counts<Number>& counts, Rng& rng, SampledProgram& sampled);
 
   const Space& space_;
   const int level_;

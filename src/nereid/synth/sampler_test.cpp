@@ -93,11 +93,11 @@ class SmallSpaces : public testing::TestWithParam<SmallSpace> {
   // How many programs that were drawn are none of the cells'.
   uint64_t draw_into(std::map<std::string, Cell>& cells, Uniform uniform) const {
     Sampler sampler(space_, GetParam().level, uniform);
-    Draft draft;
+    SampledProgram sampled;
     uint64_t outside = 0;
     for (uint64_t i = 0; i < GetParam().draws; ++i) {
-      sampler.draw(7, i, draft);
-      const auto cell = cells.find(as_enumerated(draft, space_).key());
+      sampler.draw(7, i, sampled);
+      const auto cell = cells.find(as_enumerated(sampled, space_).key());
       if (cell == cells.end())
         ++outside;
       else
@@ -171,10 +171,10 @@ TEST(Sampler, DrawsNoSequenceWithoutSizes) {
   const Space space(named({"cat", "relu"}),
                     {.elements = 1, .work = 10});  // cat's axis is of class 2 at least
   Sampler sampler(space, 3, Uniform::kSequences);
-  Draft draft;
+  SampledProgram sampled;
   for (uint64_t i = 0; i < 200; ++i) {
-    sampler.draw(1, i, draft);
-    for (const DraftStep& step : draft.steps) EXPECT_EQ(step.op->name, "relu");
+    sampler.draw(1, i, sampled);
+    for (const SampledStep& step : sampled.steps) EXPECT_EQ(step.op->name, "relu");
   }
   EXPECT_TRUE(Sampler(Space(named({"cat"}), {.elements = 1, .work = 10}), 1, Uniform::kSequences).empty());
   EXPECT_FALSE(sampler.empty());
@@ -185,11 +185,11 @@ TEST(Sampler, DecidesWithDoublesAsWithNaturals) {
   for (const Uniform uniform : {Uniform::kSequences, Uniform::kPrograms})
     for (const int level : {1, 4}) {
       Sampler sampler(space, level, uniform);
-      Draft draft, exact;
+      SampledProgram sampled, exact;
       for (uint64_t i = 0; i < 40; ++i) {
-        sampler.draw(3, i, draft);
+        sampler.draw(3, i, sampled);
         sampler.draw_with_naturals(3, i, exact);
-        ASSERT_EQ(as_enumerated(draft, space).key(), as_enumerated(exact, space).key());
+        ASSERT_EQ(as_enumerated(sampled, space).key(), as_enumerated(exact, space).key());
       }
     }
 }
@@ -200,12 +200,12 @@ TEST(Sampler, DrawsTheSameInAnyOrderOnAnyThread) {
     constexpr uint64_t kCount = 300;
     std::vector<std::string> forwards(kCount), backwards(kCount);
     Sampler first(space, 5, uniform);
-    Draft draft;
+    SampledProgram sampled;
     for (uint64_t i = 0; i < kCount; ++i)
-      first.draw(11, i, draft), forwards[i] = as_enumerated(draft, space).key();
+      first.draw(11, i, sampled), forwards[i] = as_enumerated(sampled, space).key();
     std::thread([&] {
       Sampler second(space, 5, uniform);
-      Draft drawn;
+      SampledProgram drawn;
       for (uint64_t i = kCount; i-- > 0;)
         second.draw(11, i, drawn), backwards[i] = as_enumerated(drawn, space).key();
     }).join();
@@ -219,9 +219,9 @@ TEST(Sampler, CountsTheHighestLevel) {
   for (const Uniform uniform : {Uniform::kSequences, Uniform::kPrograms}) {
     Sampler sampler(space, kHighestLevel, uniform);
     EXPECT_TRUE(std::isfinite(sampler.choices()));
-    Draft draft;
-    sampler.draw(1, 0, draft);
-    EXPECT_EQ(draft.steps.size(), static_cast<size_t>(kHighestLevel));
+    SampledProgram sampled;
+    sampler.draw(1, 0, sampled);
+    EXPECT_EQ(sampled.steps.size(), static_cast<size_t>(kHighestLevel));
   }
 }
 

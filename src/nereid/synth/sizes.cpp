@@ -42,7 +42,7 @@ const typename Sizes<Number>::Counts* Sizes<Number>::through(const Way& way, con
 }
 
 template <typename Number>
-bool Sizes<Number>::count(const std::vector<DraftStep>& steps) {
+bool Sizes<Number>::count(const std::vector<SampledStep>& steps) {
   counts_.assign(steps.size(), nullptr);
   while (storage_.size() < steps.size()) storage_.emplace_back();
   for (size_t i = 0; i < steps.size(); ++i) {
@@ -63,65 +63,65 @@ bool Sizes<Number>::count(const std::vector<DraftStep>& steps) {
 }
 
 template <typename Number>
-ops::Shape Sizes<Number>::draw_shape(Dice& dice, int rank, int vector) const {
+ops::Shape Sizes<Number>::draw_shape(Rng& rng, int rank, int vector) const {
   ops::Shape shape;
   shape.rank = static_cast<uint8_t>(rank);
   const Classes& classes = space_.vectors().at(rank, vector);
   for (size_t d = 0; d < shape.rank; ++d) {
     const auto sizes = grid(classes[d]);
-    shape.dims[d] = sizes.size() == 1 ? sizes[0] : sizes[dice.below(static_cast<uint32_t>(sizes.size()))];
+    shape.dims[d] = sizes.size() == 1 ? sizes[0] : sizes[rng.below(static_cast<uint32_t>(sizes.size()))];
   }
   return shape;
 }
 
 template <typename Number>
-void Sizes<Number>::draw_born(Dice& dice, const Edge& edge, DraftStep& step) const {
+void Sizes<Number>::draw_born(Rng& rng, const Edge& edge, SampledStep& step) const {
   const ops::Form& form = space_.form(step.way.form);
   for (size_t i = 0; i < form.born; ++i) {
     const auto sizes = grid((edge.born >> (3 * i)) & 7);
-    step.born[i] = sizes.size() == 1 ? sizes[0] : sizes[dice.below(static_cast<uint32_t>(sizes.size()))];
+    step.born[i] = sizes.size() == 1 ? sizes[0] : sizes[rng.below(static_cast<uint32_t>(sizes.size()))];
   }
 }
 
 template <typename Number>
-bool Sizes<Number>::draw_start(Dice& dice, int vector, DraftStep& step) {
+bool Sizes<Number>::draw_start(Rng& rng, int vector, SampledStep& step) {
   if (space_.form(step.way.form).born == 0) return true;
   weights_.clear();
   const auto edges = space_.edges(step.way.form, {}).of(vector);
   for (const Edge& edge : edges) weights_.push_back(number<Number>(edge.ways));
-  const int chosen = choose(dice, std::span<const Number>(weights_));
+  const int chosen = choose(rng, std::span<const Number>(weights_));
   if (chosen == kUndecided) return false;
-  draw_born(dice, edges[static_cast<size_t>(chosen)], step);
+  draw_born(rng, edges[static_cast<size_t>(chosen)], step);
   return true;
 }
 
 template <typename Number>
-bool Sizes<Number>::draw(Dice& dice, Draft& draft) {
-  const size_t last = draft.steps.size() - 1, open = open_end(draft.steps);
-  draft.waiting = {};
-  if (open > 0 && !draw_result(dice, draft.steps, last - open, draft.waiting)) return false;
-  return draw_result(dice, draft.steps, last, draft.result);
+bool Sizes<Number>::draw(Rng& rng, SampledProgram& sampled) {
+  const size_t last = sampled.steps.size() - 1, open = open_end(sampled.steps);
+  sampled.waiting = {};
+  if (open > 0 && !draw_result(rng, sampled.steps, last - open, sampled.waiting)) return false;
+  return draw_result(rng, sampled.steps, last, sampled.result);
 }
 
 template <typename Number>
-bool Sizes<Number>::draw_result(Dice& dice, std::vector<DraftStep>& steps, size_t last, ops::Shape& result) {
+bool Sizes<Number>::draw_result(Rng& rng, std::vector<SampledStep>& steps, size_t last, ops::Shape& result) {
   const int rank = rank_of(steps[last].way.kind);
   weights_.clear();
   const Counts& shapes = shapes_[static_cast<size_t>(rank)];
   for (size_t v = 0; v < shapes.size(); ++v) weights_.push_back((*counts_[last])[v] * shapes[v]);
-  int vector = choose(dice, std::span<const Number>(weights_));
+  int vector = choose(rng, std::span<const Number>(weights_));
   if (vector == kUndecided) return false;
-  result = draw_shape(dice, rank, vector);
-  return draw_steps(dice, steps, last, vector);
+  result = draw_shape(rng, rank, vector);
+  return draw_steps(rng, steps, last, vector);
 }
 
 // From step `last`, whose result has the classes `vector`, back to where its value began.
 template <typename Number>
-bool Sizes<Number>::draw_steps(Dice& dice, std::vector<DraftStep>& steps, size_t last, int vector) {
+bool Sizes<Number>::draw_steps(Rng& rng, std::vector<SampledStep>& steps, size_t last, int vector) {
   for (size_t i = last;; i = step_before(steps, i)) {
-    DraftStep& step = steps[i];
+    SampledStep& step = steps[i];
     const Way& way = step.way;
-    if (way.feed.a < 0) return draw_start(dice, vector, step);
+    if (way.feed.a < 0) return draw_start(rng, vector, step);
     const Edges& edges = space_.edges(way.form, way.feed);
     if (edges.identity) continue;
     const bool joins = way.feed.b >= 0;
@@ -135,12 +135,12 @@ bool Sizes<Number>::draw_steps(Dice& dice, std::vector<DraftStep>& steps, size_t
         if (joins) weight = weight * (*counts_[i - 1])[edge.branch];
         weights_.push_back(std::move(weight));
       }
-      const int picked = choose(dice, std::span<const Number>(weights_));
+      const int picked = choose(rng, std::span<const Number>(weights_));
       if (picked == kUndecided) return false;
       chosen = static_cast<size_t>(picked);
     }
-    draw_born(dice, choices[chosen], step);
-    if (joins && !draw_steps(dice, steps, i - 1, choices[chosen].branch)) return false;
+    draw_born(rng, choices[chosen], step);
+    if (joins && !draw_steps(rng, steps, i - 1, choices[chosen].branch)) return false;
     vector = choices[chosen].spine;
   }
 }

@@ -7,8 +7,8 @@
 #include <deque>
 #include <vector>
 
-#include "nereid/synth/dice.h"
-#include "nereid/synth/draft.h"
+#include "nereid/synth/rng.h"
+#include "nereid/synth/sampled_program.h"
 
 namespace nereid::synth {
 
@@ -19,23 +19,23 @@ class Sizes {
 
   explicit Sizes(const Space& space);
   // False where no sizes fit. `draw` then draws some into the steps.
-  bool count(const std::vector<DraftStep>& steps);
+  bool count(const std::vector<SampledStep>& steps);
   const Counts& of_last() const { return *counts_.back(); }
   // False where undecided. Leaves operators alone.
-  bool draw(Dice& dice, Draft& draft);
+  bool draw(Rng& rng, SampledProgram& sampled);
 
   // The counts of a result whose operands were counted; `spine` itself where nothing changes.
   const Counts* through(const Way& way, const Counts* spine, const Counts* branch, Counts& made) const;
   const Counts& of_start(int form) const { return starts_[static_cast<size_t>(form)]; }
 
   // The parts of `draw`: exact sizes of the given classes.
-  ops::Shape draw_shape(Dice& dice, int rank, int vector) const;
-  void draw_born(Dice& dice, const Edge& edge, DraftStep& step) const;
-  bool draw_start(Dice& dice, int vector, DraftStep& step);
+  ops::Shape draw_shape(Rng& rng, int rank, int vector) const;
+  void draw_born(Rng& rng, const Edge& edge, SampledStep& step) const;
+  bool draw_start(Rng& rng, int vector, SampledStep& step);
 
  private:
-  bool draw_steps(Dice& dice, std::vector<DraftStep>& steps, size_t last, int vector);
-  bool draw_result(Dice& dice, std::vector<DraftStep>& steps, size_t last, ops::Shape& result);
+  bool draw_steps(Rng& rng, std::vector<SampledStep>& steps, size_t last, int vector);
+  bool draw_result(Rng& rng, std::vector<SampledStep>& steps, size_t last, ops::Shape& result);
 
   const Space& space_;
   std::vector<Counts> starts_;                    // [form]: of a step of fresh inputs alone

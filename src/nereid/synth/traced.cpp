@@ -28,9 +28,9 @@ std::string_view name_in_module(std::string_view own) {
 
 class Tracing {
  public:
-  Tracing(const Program& program, const Manner& manner, const Layout& layout, trace::Trace& trace)
+  Tracing(const Program& program, const CodeStyle& style, const Layout& layout, trace::Trace& trace)
       : program_(program),
-        manner_(manner),
+        style_(style),
         layout_(layout),
         trace_(trace),
         to_(trace),
@@ -46,15 +46,15 @@ class Tracing {
     const ops::Arg result = ops::arg(results_.back());
     auto& output = trace_.phases.back().output;
     output = result;
-    if (manner_.second_output < 0) return true;
-    const Tensor other = results_[static_cast<size_t>(manner_.second_output)];
-    if (manner_.returned == Manner::kDict) {
-      const auto keys = result_keys(manner_);
+    if (style_.second_output < 0) return true;
+    const Tensor other = results_[static_cast<size_t>(style_.second_output)];
+    if (style_.returned == CodeStyle::kDict) {
+      const auto keys = result_keys(style_);
       trace::Dict named;
       named.items = {{std::string(keys[0]), result}, {std::string(keys[1]), ops::arg(other)}};
       output = {std::move(named)};
     } else {
-      output = ops::tensors({results_.back(), other}, manner_.returned == Manner::kTuple);
+      output = ops::tensors({results_.back(), other}, style_.returned == CodeStyle::kTuple);
     }
     return true;
   }
@@ -75,7 +75,7 @@ class Tracing {
             kept(sizes_of(program_.inputs[owner.index].shape), DType::kF32, layout_.parameter[owner.index], true);
         continue;
       }
-      const bool module = manner_.spelling[owner.index] == Spelling::kModule;
+      const bool module = style_.spelling[owner.index] == Spelling::kModule;
       const ops::Applied& applied = program_.steps[owner.index].applied;
       for (const ops::Weight& weight : ops::weights_of(applied)) {
         if (weight.buffer()) continue;
@@ -86,7 +86,7 @@ class Tracing {
     }
     for (const Layout::Owner& owner : layout_.state) {
       if (owner.input) continue;
-      const bool module = manner_.spelling[owner.index] == Spelling::kModule;
+      const bool module = style_.spelling[owner.index] == Spelling::kModule;
       const std::string_view name = program_.steps[owner.index].applied.op->name;
       if (name == "batch_norm_eval" || (name == "batch_norm" && module)) statistics(owner.index, module);
     }
@@ -119,16 +119,16 @@ class Tracing {
     const Step& step = program_.steps[i];
     std::vector<Tensor> operands;
     for (const Ref ref : step.operands) operands.push_back(ref.fresh ? inputs_[ref.index] : results_[ref.index]);
-    const ops::Applied applied = told(program_, manner_, i);
+    const ops::Applied applied = styled_call(program_, style_, i);
     to_.at(layout_.lines[i], layout_.before[i]);
-    const auto made = ops::record(to_, applied, manner_.spelling[i], operands, own_[i]);
+    const auto made = ops::record(to_, applied, style_.spelling[i], operands, own_[i]);
     if (!made) return false;
     results_.push_back(*made);
     return true;
   }
 
   const Program& program_;
-  const Manner& manner_;
+  const CodeStyle& style_;
   const Layout& layout_;
   trace::Trace& trace_;
   ops::Recording to_;
@@ -138,7 +138,7 @@ class Tracing {
 
 }  // namespace
 
-std::optional<trace::Trace> traced(const Program& program, const Manner& manner, const Layout& layout,
+std::optional<trace::Trace> traced(const Program& program, const CodeStyle& style, const Layout& layout,
                                    const std::string& file) {
   trace::Trace trace;
   trace.file = file, trace.class_name = "Model";
@@ -152,7 +152,7 @@ std::optional<trace::Trace> traced(const Program& program, const Manner& manner,
                  {"matmul.allow_bf16_reduced_precision_reduction", 1},
                  {"deterministic_algorithms", 0},
                  {"autocast", 0}};
-  if (!Tracing(program, manner, layout, trace).run()) return std::nullopt;
+  if (!Tracing(program, style, layout, trace).run()) return std::nullopt;
   return trace;
 }
 

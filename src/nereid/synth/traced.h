@@ -15,7 +15,7 @@ namespace nereid::synth {
 
 // Of the file that `emit` wrote with this layout, named `file`. Nothing where an operator's calls are not
 // known (ops/calls.h).
-std::optional<trace::Trace> traced(const Program& program, const Manner& manner, const Layout& layout,
+std::optional<trace::Trace> traced(const Program& program, const CodeStyle& style, const Layout& layout,
                                    const std::string& file);
 
 }  // namespace nereid::synth

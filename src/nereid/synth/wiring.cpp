@@ -120,17 +120,17 @@ Number Wirings<Number>::count(const std::vector<int>& groups, bool two) {
 }
 
 template <typename Number>
-void Wirings<Number>::draw_start(Dice& dice, int type, size_t step, std::vector<DraftStep>& steps) {
+void Wirings<Number>::draw_start(Rng& rng, int type, size_t step, std::vector<SampledStep>& steps) {
   fitting_.clear();
   for (const Way& way : space_.groups()[static_cast<size_t>(groups_[step])].starts)
     if (type_after(way, 0) == type) fitting_.push_back(&way);
-  steps[step].way = *fitting_[dice.below(static_cast<uint32_t>(fitting_.size()))];
+  steps[step].way = *fitting_[rng.below(static_cast<uint32_t>(fitting_.size()))];
 }
 
 // A value's steps, backwards from its last one, whose type is wanted.
 template <typename Number>
-bool Wirings<Number>::draw_chain(Dice& dice, Made made, int wanted, uint8_t depth,
-                                 std::vector<DraftStep>& steps) {
+bool Wirings<Number>::draw_chain(Rng& rng, Made made, int wanted, uint8_t depth,
+                                 std::vector<SampledStep>& steps) {
   for (; made.length > 1; --made.length, --made.last) {
     candidates_.clear(), weights_.clear();
     for_each_arrival(made, [&](Passage passage, const Candidate& candidate, const Number& before) {
@@ -138,11 +138,11 @@ bool Wirings<Number>::draw_chain(Dice& dice, Made made, int wanted, uint8_t dept
       candidates_.push_back(candidate);
       weights_.push_back(number<Number>(passage.ways) * before);
     });
-    int chosen = choose(dice, std::span<const Number>(weights_));
+    int chosen = choose(rng, std::span<const Number>(weights_));
     if (chosen == kUndecided) return false;
     const Candidate candidate = candidates_[static_cast<size_t>(chosen)];
-    DraftStep& step = steps[made.last];
-    step.way = way_of(candidate, made.last, wanted, dice.below(candidate.ways));
+    SampledStep& step = steps[made.last];
+    step.way = way_of(candidate, made.last, wanted, rng.below(candidate.ways));
     step.depth = depth;
     wanted = candidate.from;
     if (candidate.branch < 0) continue;
@@ -150,41 +150,41 @@ bool Wirings<Number>::draw_chain(Dice& dice, Made made, int wanted, uint8_t dept
     weights_.clear();
     for (int run = 0; run < kRuns; ++run)
       weights_.push_back(chain_of(branch).counts[static_cast<size_t>(type_of(candidate.branch, run))]);
-    chosen = choose(dice, std::span<const Number>(weights_));
+    chosen = choose(rng, std::span<const Number>(weights_));
     if (chosen == kUndecided) return false;
-    if (!draw_chain(dice, branch, type_of(candidate.branch, chosen), static_cast<uint8_t>(depth + 1), steps))
+    if (!draw_chain(rng, branch, type_of(candidate.branch, chosen), static_cast<uint8_t>(depth + 1), steps))
       return false;
     made.length -= candidate.length, made.last -= candidate.length;
   }
-  draw_start(dice, wanted, made.last, steps);
+  draw_start(rng, wanted, made.last, steps);
   steps[made.last].depth = depth;
   return true;
 }
 
 template <typename Number>
-bool Wirings<Number>::draw(Dice& dice, std::vector<DraftStep>& steps) {
+bool Wirings<Number>::draw(Rng& rng, std::vector<SampledStep>& steps) {
   const size_t count = groups_.size();
   steps.assign(count, {});
-  if (!two_) return draw_value(dice, {count - 1, count, false}, steps);
+  if (!two_) return draw_value(rng, {count - 1, count, false}, steps);
   weights_.clear();
   for (size_t length = 1; length <= kLongestBranch && length < count; ++length)
     weights_.push_back(open(length));
-  const int chosen = choose(dice, std::span<const Number>(weights_));
+  const int chosen = choose(rng, std::span<const Number>(weights_));
   if (chosen == kUndecided) return false;
   const auto length = static_cast<size_t>(chosen) + 1;
-  return draw_value(dice, {count - 1 - length, count - length, false}, steps) &&
-         draw_value(dice, {count - 1, length, true}, steps);
+  return draw_value(rng, {count - 1 - length, count - length, false}, steps) &&
+         draw_value(rng, {count - 1, length, true}, steps);
 }
 
 // One that nothing waits for.
 template <typename Number>
-bool Wirings<Number>::draw_value(Dice& dice, const Made& made, std::vector<DraftStep>& steps) {
+bool Wirings<Number>::draw_value(Rng& rng, const Made& made, std::vector<SampledStep>& steps) {
   const Chain& chain = chain_of(made);
   weights_.clear();
   for (const int type : chain.present) weights_.push_back(chain.counts[static_cast<size_t>(type)]);
-  const int chosen = choose(dice, std::span<const Number>(weights_));
+  const int chosen = choose(rng, std::span<const Number>(weights_));
   if (chosen == kUndecided) return false;
-  return draw_chain(dice, made, chain.present[static_cast<size_t>(chosen)], made.branch ? 1 : 0, steps);
+  return draw_chain(rng, made, chain.present[static_cast<size_t>(chosen)], made.branch ? 1 : 0, steps);
 }
 
 template class Wirings<double>;

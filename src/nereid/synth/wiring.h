@@ -4,8 +4,8 @@
 #include <array>
 #include <vector>
 
-#include "nereid/synth/dice.h"
-#include "nereid/synth/draft.h"
+#include "nereid/synth/rng.h"
+#include "nereid/synth/sampled_program.h"
 
 namespace nereid::synth {
 
@@ -17,7 +17,7 @@ class Wirings {
   // often as wanted.
   Number count(const std::vector<int>& groups, bool two);
   // Steps without operators and sizes. False where undecided.
-  bool draw(Dice& dice, std::vector<DraftStep>& steps);
+  bool draw(Rng& rng, std::vector<SampledStep>& steps);
 
  private:
   using Counts = std::array<Number, kTypes>;
@@ -61,9 +61,9 @@ class Wirings {
     return chain_of({count - 1 - length, count - length, false}).total *
            chain_of({count - 1, length, true}).total;
   }
-  bool draw_value(Dice& dice, const Made& made, std::vector<DraftStep>& steps);
-  bool draw_chain(Dice& dice, Made made, int wanted, uint8_t depth, std::vector<DraftStep>& steps);
-  void draw_start(Dice& dice, int type, size_t step, std::vector<DraftStep>& steps);
+  bool draw_value(Rng& rng, const Made& made, std::vector<SampledStep>& steps);
+  bool draw_chain(Rng& rng, Made made, int wanted, uint8_t depth, std::vector<SampledStep>& steps);
+  void draw_start(Rng& rng, int type, size_t step, std::vector<SampledStep>& steps);
 
   const Space& space_;
   std::vector<Chain> starts_;                          // [group]: of one step of fresh inputs

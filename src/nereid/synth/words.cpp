@@ -175,11 +175,11 @@ std::string_view constant_name(const ops::Operator& op, char which) {
   return "offset";
 }
 
-Coiner::Coiner(uint32_t number) : dice_(number, 0), size_style_(dice_.below(10)), value_style_(dice_.below(6)) {}
+Coiner::Coiner(uint32_t number) : rng_(number, 0), size_style_(rng_.below(10)), value_style_(rng_.below(6)) {}
 
-std::string coined_word(Dice& dice) {
-  const auto one_of = [&](auto& list) { return list[dice.below(static_cast<uint32_t>(std::size(list)))]; };
-  if (dice.below(5) != 0) return std::string(one_of(kWords));
+std::string coined_word(Rng& rng) {
+  const auto one_of = [&](auto& list) { return list[rng.below(static_cast<uint32_t>(std::size(list)))]; };
+  if (rng.below(5) != 0) return std::string(one_of(kWords));
   static constexpr uint8_t kSyllables[] = {1, 1, 1, 2, 2, 3};
   std::string word;
   for (uint32_t syllables = one_of(kSyllables); syllables > 0; --syllables) {
@@ -190,7 +190,7 @@ std::string coined_word(Dice& dice) {
   return std::ranges::find(kNot, word) == std::end(kNot) ? word : word + "o";
 }
 
-std::string Coiner::word() { return coined_word(dice_); }
+std::string Coiner::word() { return coined_word(rng_); }
 
 std::string Coiner::size() {
   const auto upper = [](std::string text) {
@@ -199,8 +199,8 @@ std::string Coiner::size() {
   };
   static constexpr std::string_view kBefore[] = {"num", "n", "in", "out", "max", "total", "d"};
   static constexpr std::string_view kBehind[] = {"dim", "size", "len", "count", "features", "channels"};
-  const auto before = [&] { return std::string(kBefore[dice_.below(std::size(kBefore))]); };
-  const auto behind = [&] { return std::string(kBehind[dice_.below(std::size(kBehind))]); };
+  const auto before = [&] { return std::string(kBefore[rng_.below(std::size(kBefore))]); };
+  const auto behind = [&] { return std::string(kBehind[rng_.below(std::size(kBehind))]); };
   switch (size_style_) {
     case 0:
       return upper(word());
@@ -213,15 +213,15 @@ std::string Coiner::size() {
     case 4:
       return before() + '_' + word();
     case 5:
-      return std::string(1, static_cast<char>('A' + dice_.below(26))) + word().substr(0, 1 + dice_.below(2));
+      return std::string(1, static_cast<char>('A' + rng_.below(26))) + word().substr(0, 1 + rng_.below(2));
     case 6:
-      return upper(word().substr(0, 2 + dice_.below(2))) + std::to_string(dice_.below(10));
+      return upper(word().substr(0, 2 + rng_.below(2))) + std::to_string(rng_.below(10));
     case 7:
       return word() + 's';
     case 8:
-      return std::string(1, static_cast<char>('a' + dice_.below(26)));
+      return std::string(1, static_cast<char>('a' + rng_.below(26)));
     default:
-      return std::string(1, "ABCDEGHIJKLMNOPQRSTUVWXYZ"[dice_.below(25)]);  // F is torch.nn.functional
+      return std::string(1, "ABCDEGHIJKLMNOPQRSTUVWXYZ"[rng_.below(25)]);  // F is torch.nn.functional
   }
 }
 
@@ -233,17 +233,17 @@ std::string Coiner::value() {
     case 2:
       return word() + '_' + word();
     case 3:
-      return word().substr(0, 1 + dice_.below(4)) + std::to_string(dice_.below(10));
+      return word().substr(0, 1 + rng_.below(4)) + std::to_string(rng_.below(10));
     case 4:
-      return std::string(1, static_cast<char>('a' + dice_.below(26))) + '_' + word();
+      return std::string(1, static_cast<char>('a' + rng_.below(26))) + '_' + word();
     default:
-      return word() + '_' + std::string(1, static_cast<char>('a' + dice_.below(26)));
+      return word() + '_' + std::string(1, static_cast<char>('a' + rng_.below(26)));
   }
 }
 
 std::string Coiner::function() {
   static constexpr std::string_view kVerbs[] = {"apply", "compute", "mix", "fuse", "run", "make", "forward", "do"};
-  return std::string(kVerbs[dice_.below(std::size(kVerbs))]) + '_' + word();
+  return std::string(kVerbs[rng_.below(std::size(kVerbs))]) + '_' + word();
 }
 
 std::string Coiner::class_name() {

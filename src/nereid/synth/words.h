@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "nereid/synth/dice.h"
+#include "nereid/synth/rng.h"
 #include "nereid/synth/program.h"
 
 namespace nereid::synth {
@@ -27,7 +27,7 @@ std::string_view phrase(const ops::Operator& op);
 void describe(const Program& program, std::string& to);
 
 // A word of a long list, or one that is thought up ("prelota"). It is no keyword.
-std::string coined_word(Dice& dice);
+std::string coined_word(Rng& rng);
 
 // Names that no list holds: an author's own. What they are put together from and in which style follows from
 // the number alone. None is a keyword, a module of PyTorch's or an attribute of nn.Module's.
@@ -41,7 +41,7 @@ class Coiner {
 
  private:
   std::string word();
-  Dice dice_;
+  Rng rng_;
   uint32_t size_style_, value_style_;
 };
 

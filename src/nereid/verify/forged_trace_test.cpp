@@ -35,14 +35,14 @@ constexpr Honest kHonest[] = {
 class ForgedTrace : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    bench_ = VerifierProcesses::open({.jobs = 2}).value().release();
+    processes_ = VerifierProcesses::open({.jobs = 2}).value().release();
     for (const auto& [task, candidate] : kHonest) {
       const std::string folder = NEREID_SOURCE_DIR "/tests/";
       Case found;
       found.name = candidate;
       found.reference = read_file(folder + "tasks/" + task + ".py").value();
       const auto trace = [&](tracer::TraceRequest request) {
-        auto answer = bench_->tracer().trace(request, Deadline::after(600)).value();
+        auto answer = processes_->tracer().trace(request, Deadline::after(600)).value();
         EXPECT_TRUE(std::holds_alternative<trace::Trace>(answer)) << candidate << " gave " << answer.index();
         return std::get<trace::Trace>(std::move(answer));
       };
@@ -56,7 +56,7 @@ class ForgedTrace : public testing::Test {
       cases_.push_back(std::move(found));
     }
   }
-  static void TearDownTestSuite() { delete bench_; }
+  static void TearDownTestSuite() { delete processes_; }
 
   static constexpr uint64_t kSeed = 5;
   struct Case {
@@ -67,7 +67,7 @@ class ForgedTrace : public testing::Test {
 
   // Judges what a candidate's process answered.
   static Verdict judge(const Case& of, const std::string& bytes) {
-    VerifierBackends backends = bench_->backends();
+    VerifierBackends backends = processes_->backends();
     backends.trace = [&](const tracer::TraceRequest& request, Deadline) -> Result<tracer::TraceAnswer> {
       if (request.class_name == "Model") return tracer::TraceAnswer(of.reference_trace);
       return tracer::decode_answer(bytes, &request);
@@ -83,10 +83,10 @@ class ForgedTrace : public testing::Test {
     return Json{{"trace", document}}.dump(-1, ' ', false, Json::error_handler_t::replace);
   }
 
-  static VerifierProcesses* bench_;
+  static VerifierProcesses* processes_;
   static std::vector<Case> cases_;
 };
-VerifierProcesses* ForgedTrace::bench_ = nullptr;
+VerifierProcesses* ForgedTrace::processes_ = nullptr;
 std::vector<ForgedTrace::Case> ForgedTrace::cases_;
 
 TEST_F(ForgedTrace, AsTheTracerWroteThemTheyAreVerified) {

@@ -13,10 +13,9 @@
 #include "nereid/trace/codec.h"
 #include "nereid/verify/answer.h"
 #include "nereid/verify/kept_traces.h"
-#include "nereid/verify/limited_session.h"
 #include "nereid/verify/references.h"
+#include "nereid/verify/replay_stage.h"
 #include "nereid/verify/shrink.h"
-#include "nereid/verify/trials.h"
 
 namespace nereid::verify {
 namespace {
@@ -27,7 +26,7 @@ constexpr double kMostFlopsOnCpu = 2e11;  // of one call: with the sanitizer, a 
 // What a task may cost after --shrink: comfortable for a CPU.
 constexpr Goal kShrunk{.bytes = 256e6, .flops = 2e9};
 
-// Ends a climb: a word with its evidence, or a fault.
+// How a stage ends the run: a kind with its evidence, or a fault.
 struct Ended {
   VerdictKind kind;
   Evidence evidence;
@@ -162,13 +161,14 @@ struct JudgeState {
 
 namespace {
 
-// One pair's way up. Members are what a rung leaves for the next.
+// Runs the stages for one pair. Members are what a stage leaves for the next.
 class VerificationRun {
  public:
   enum class Rules { kDecide, kIgnored };
 
-  VerificationRun(JudgeState& state, const Pair& pair, Verdict& verdict, Rules rules)
-      : state_(state), pair_(pair), verdict_(verdict), settings_(settings_for(state.settings, pair)) {
+  VerificationRun(JudgeState& state, const Pair& pair, Rules rules)
+      : state_(state), pair_(pair), settings_(settings_for(state.settings, pair)) {
+    verdict_.reference = pair.reference_name, verdict_.candidate = pair.candidate_name;
     rules_.ignored = rules == Rules::kIgnored;
     if (settings_.protocol == Protocol::kKernelBench) {
       if (!pair.settings.trials) settings_.trials = kKernelBenchTrials;
@@ -180,10 +180,17 @@ class VerificationRun {
     verdict_.seed = settings_.seed;
   }
 
-  void run() {
-    const auto done = run_stages();
-    if (!done.ok()) end(fault(done.error()));
-    if (settings_.deadline.passed()) broken_off();
+  Verdict run() {
+    // What is thrown here was caused by one candidate and must not end the others' verdicts.
+    try {
+      const auto done = run_stages();
+      if (!done.ok()) end(fault(done.error()));
+      if (settings_.deadline.passed()) broken_off();
+    } catch (const std::exception& thrown) {
+      verdict_.kind = VerdictKind::kError;
+      verdict_.evidence = {{.rule = "internal", .sentence = fmt::format("Unexpected: {}.", thrown.what())}};
+    }
+    return std::move(verdict_);
   }
 
  private:
@@ -203,7 +210,7 @@ class VerificationRun {
   }
 
   // Whatever was cut short by the deadline looks like a fault, a slow candidate, or one that passed what was
-  // left out. A word that was found in time stays.
+  // left out. A verdict that was found in time stays.
   void broken_off() {
     if (verdict_.kind != VerdictKind::kError && verdict_.kind != VerdictKind::kTimedOut && verdict_.kind != VerdictKind::kVerified)
       return;
@@ -391,18 +398,18 @@ class VerificationRun {
   // judge, small tasks are replayed there first.
   Step replays(int number) {
     if (settings_.device == replay::Device::kCuda && !settings_.time_only && small_enough_for_a_cpu()) {
-      const Verdict before = verdict_;
-      const Settings asked = settings_;
-      settings_.device = replay::Device::kCpu, settings_.time = false;
-      settings_.trials = 1, settings_.fast_inputs = true;  // for the sanitizer; values are judged on the GPU
+      Settings on_cpu = settings_;
+      on_cpu.device = replay::Device::kCpu, on_cpu.time = false;
+      on_cpu.trials = 1, on_cpu.fast_inputs = true;  // for the sanitizer; values are judged on the GPU
       const Stopwatch watch;
-      const auto on_cpu = replays_on_device(number);
+      Replayed replayed = replay_on_device(on_cpu, number);
       const double spent = watch.seconds();
-      settings_ = asked;
-      if (interrupted() || settings_.deadline.passed()) return on_cpu;
-      if (on_cpu.ok() && verdict_.kind != VerdictKind::kError && !*on_cpu) return false;
-      if (!on_cpu.ok() || verdict_.kind == VerdictKind::kError) verdict_ = before;
-      verdict_.phases = before.phases;
+      if (interrupted() || settings_.deadline.passed()) return take(std::move(replayed));
+      if (replayed.status.ok() && replayed.verdict.kind != VerdictKind::kError) {
+        if (replayed.verdict.kind != VerdictKind::kVerified) return take(std::move(replayed));
+        replayed.verdict.phases = std::move(verdict_.phases);
+        verdict_ = std::move(replayed.verdict);
+      }
       verdict_.phases["cpu"] += spent;
     }
     if (settings_.device == replay::Device::kCpu && flops_of(reference_->facts) > kMostFlopsOnCpu)
@@ -413,7 +420,7 @@ class VerificationRun {
                 "The task computes {:.3g} GFLOP a call, a replay on a CPU at most {:.3g}: judge it on a "
                 "GPU, or at smaller sizes with --shrink.",
                 flops_of(reference_->facts) / 1e9, kMostFlopsOnCpu / 1e9)}});
-    return replays_on_device(number);
+    return take(replay_on_device(settings_, number));
   }
 
   static double flops_of(const TraceAnalysis& facts) {
@@ -432,151 +439,45 @@ class VerificationRun {
     return true;
   }
 
-  // A fault that is not the candidate's is tried once more from where it began.
-  Step replays_on_device(int number) {
-    const Verdict before = verdict_;
+  // A fault that is not the candidate's is tried once more from the same verdict.
+  Replayed replay_on_device(const Settings& settings, int number) {
     const double work_before = work_.seconds;
     for (bool again = false;;) {
       const size_t known = work_.fatal_without.size();
-      auto done = replay_once(number);
+      Replayed done = ReplayStage(state_.backends, settings, *reference_, candidate_, rules_, work_,
+                                  [this] { return known_reference(); })
+                          .run(verdict_, number);
       // A launch that cannot be left out has become known: that is no second try of the same.
       const bool learnt = work_.fatal_without.size() > known;
-      const bool ours = done.ok() ? time_is_impossible() : done.error().blame == Blame::kOurs;
-      if (!ours || (again && !learnt) || interrupted() || settings_.deadline.passed()) return done;
-      verdict_ = before, work_.seconds = work_before;
+      const bool ours = done.status.ok() ? time_is_impossible(done.verdict) : done.status.error().blame == Blame::kOurs;
+      if (!ours || (again && !learnt) || interrupted() || settings.deadline.passed()) return done;
+      work_.seconds = work_before;
       again |= !learnt;
     }
   }
 
-  bool time_is_impossible() const {
-    return verdict_.kind == VerdictKind::kError && verdict_.evidence.back().rule == "below-roofline";
+  static bool time_is_impossible(const Verdict& verdict) {
+    return verdict.kind == VerdictKind::kError && verdict.evidence.back().rule == "below-roofline";
   }
 
-  Step replay_once(int number) {
-    replay::SessionOptions options{
-        .device = settings_.device, .phase_seconds = settings_.time_limit, .threads = settings_.threads};
-    const Stopwatch compiling;
-    NEREID_TRY(const bool compiled, compile(options.kernels));
-    if (!compiled) return false;
-    spend("compile", compiling);
-    const Stopwatch opening;
-    auto session = state_.backends.replay(reference_->trace, candidate_.trace, options,
-                                           settings_.within_patience());
-    if (!session.ok() && session.error().blame == Blame::kInput)
-      return end(
-          {VerdictKind::kError,
-           {.rule = "too-big",
-            .sentence = session.error().message + " (--shrink traces both files with smaller sizes.)"}});
-    if (!session.ok()) return session.error();
-    verdict_.coverage.device = settings_.device == replay::Device::kCuda ? "cuda" : "cpu";
-    if (state_.backends.isolation) verdict_.isolation = state_.backends.isolation(settings_.device);
-    verdict_.coverage.memory_bytes = (*session)->facts().peak_bytes;
-    const double waited = (*session)->facts().seconds_waited;
-    verdict_.phases["wait"] += waited;
-    spend("open", opening, waited);
-    note_parameters((*session)->facts());
-    verdict_.kind = VerdictKind::kVerified;
-    LimitedSession limited(**session, work_);
-    Trials trials(limited, reference_->facts, candidate_.facts, rules_, settings_, verdict_);
-    const Status done = tried_and_timed(trials, number);
-    if (settings_.device == replay::Device::kCuda) verdict_.phases["gpu"] += (*session)->facts().gpu.held;
-    if (!done.ok() && done.error().blame == Blame::kInput)
-      return end({VerdictKind::kError, {.rule = "reference", .sentence = done.error().message}, true});
-    if (!done.ok()) return done.error();
-    if (verdict_.kind == VerdictKind::kTimedOut && work_.exceeded) tell_verdict_limit();
+  // Of candidates that are timed alone: what their sessions share of the reference. Null for others.
+  std::shared_ptr<replay::KnownReference> known_reference() {
+    if (!settings_.time_only) return nullptr;
+    const std::lock_guard lock(state_.mutex);
+    auto& place = state_.known[cache_key(pair_, draw_seed(0), sizes_)];
+    if (!place) place = std::make_shared<replay::KnownReference>();
+    return place;
+  }
+
+  Step take(Replayed replayed) {
+    verdict_ = std::move(replayed.verdict);
+    if (!replayed.status.ok()) return replayed.status.error();
     return verdict_.kind == VerdictKind::kVerified;
-  }
-
-  void tell_verdict_limit() {
-    verdict_.evidence = {
-        {.rule = "verdict-limit",
-         .sentence = fmt::format("The candidate's replays took {:.3g} s of work together, a verdict may take {:g}.",
-                                 work_.seconds, work_.limit),
-         .numbers = {{"seconds", work_.seconds}, {"limit", work_.limit}}}};
-  }
-
-  Status tried_and_timed(Trials& trials, int number) {
-    const Stopwatch trying;
-    if (!settings_.time_only) NEREID_TRY_STATUS(trials.run(number));
-    spend("trials", trying);
-    if (!settings_.time || number > 0 || verdict_.kind != VerdictKind::kVerified) return ok_status();
-    const Stopwatch timing;
-    NEREID_TRY_STATUS(time(trials));
-    spend("time", timing);
-    return ok_status();
-  }
-
-  Status time(Trials& trials) {
-    std::shared_ptr<replay::KnownReference> known;
-    if (settings_.time_only) {
-      const std::lock_guard lock(state_.mutex);
-      auto& place = state_.known[cache_key(pair_, draw_seed(0), sizes_)];
-      if (!place) place = std::make_shared<replay::KnownReference>();
-      known = place;
-    }
-    return trials.time(std::move(known));
-  }
-
-  // Machine code for both sides, where a GPU is to run them. A configuration that the compiler or the GPU
-  // refuses is passed over, as Triton's autotuner does; a launch without any other cannot be.
-  Step compile(std::map<std::string, std::string>& kernels) {
-    if (settings_.device != replay::Device::kCuda || !state_.backends.compile) return true;
-    CompiledKernels own;
-    for (const trace::Trace* trace :
-         std::initializer_list<const trace::Trace*>{&reference_->trace, &candidate_.trace}) {
-      NEREID_TRY(own, state_.backends.compile(*trace, settings_.within_patience(300)));
-      kernels.insert(own.kernels.begin(), own.kernels.end());
-    }
-    for (const auto& phase : candidate_.trace.phases)
-      for (const auto& step : phase.steps)
-        if (const auto* launch = std::get_if<trace::Launch>(&step))
-          if (const trace::Kernel* kernel = none_runs(*launch, kernels))
-            return end({VerdictKind::kCompileFailed,
-                        {.rule = "gpu-compiler",
-                         .sentence = fmt::format("Kernel {} has no machine code for this GPU: {}.",
-                                                 kernel->name, own.refused[kernel->hash].substr(0, 2000)),
-                         .kernel = kernel->name,
-                         .file = kernel->place.file,
-                         .line = kernel->place.line}});
-    return true;
-  }
-
-  // The kernel of the first alternative, where no alternative was compiled.
-  const trace::Kernel* none_runs(const trace::Launch& launch,
-                                 const std::map<std::string, std::string>& kernels) const {
-    const auto kernel = [&](const trace::Alternative& alternative) {
-      return &candidate_.trace.kernels.at(static_cast<size_t>(alternative.kernel));
-    };
-    for (const auto& alternative : launch.alternatives)
-      if (kernels.contains(kernel(alternative)->hash)) return nullptr;
-    return kernel(launch.alternatives.front());
-  }
-
-  void note_parameters(const replay::SessionFacts& facts) {
-    auto& c = verdict_.coverage;
-    c.perturbed.clear(), c.not_perturbed.clear();
-    for (const auto& state : reference_->trace.state) {
-      const bool lacking = std::ranges::find(facts.unpaired, state.name) != facts.unpaired.end();
-      if (state.parameter) (lacking ? c.not_perturbed : c.perturbed).push_back(state.name);
-    }
-    if (!facts.unpaired.empty())
-      verdict_.remarks.push_back(
-          {.rule = "parameters",
-           .sentence =
-               fmt::format("The candidate has no {} of the reference's. Where PyTorch fills such with one "
-                           "number, the reference was tried with others.",
-                           fmt::join(facts.unpaired, ", "))});
-    if (!facts.state_left.empty())
-      verdict_.remarks.push_back(
-          {.rule = "state",
-           .sentence =
-               fmt::format("The reference's forward updates {}, the candidate's leaves {} as before.",
-                           fmt::join(facts.state_left, ", "), facts.state_left.size() == 1 ? "it" : "them")});
   }
 
   JudgeState& state_;
   const Pair& pair_;
-  Verdict& verdict_;
+  Verdict verdict_;
   Settings settings_;
   std::string source_;
   Sizes sizes_;
@@ -596,30 +497,13 @@ const Settings& Judge::settings() const { return state_->settings; }
 
 Verdict Judge::judge(const Pair& pair) {
   const Stopwatch watch;
-  Verdict verdict;
-  verdict.reference = pair.reference_name, verdict.candidate = pair.candidate_name;
-  judge_into(pair, verdict);
-  verdict.seconds = watch.seconds();
-  return verdict;
-}
-
-void Judge::judge_into(const Pair& pair, Verdict& verdict) {
-  // What is thrown here was caused by one candidate and must not end the others' verdicts.
-  try {
-    run_stages(pair, verdict);
-  } catch (const std::exception& thrown) {
-    verdict.kind = VerdictKind::kError;
-    verdict.evidence = {{.rule = "internal", .sentence = fmt::format("Unexpected: {}.", thrown.what())}};
-  }
-}
-
-void Judge::run_stages(const Pair& pair, Verdict& verdict) {
-  VerificationRun(*state_, pair, verdict, VerificationRun::Rules::kDecide).run();
-  if (settings_for(state_->settings, pair).ignore_rules && verdict.kind == VerdictKind::kDisallowed) {
-    Verdict other;
-    VerificationRun(*state_, pair, other, VerificationRun::Rules::kIgnored).run();
+  Verdict verdict = VerificationRun(*state_, pair, VerificationRun::Rules::kDecide).run();
+  if (verdict.kind == VerdictKind::kDisallowed && settings_for(state_->settings, pair).ignore_rules) {
+    Verdict other = VerificationRun(*state_, pair, VerificationRun::Rules::kIgnored).run();
     verdict.without_rules = Verdict::WithoutRules{.kind = other.kind, .times = std::move(other.times)};
   }
+  verdict.seconds = watch.seconds();
+  return verdict;
 }
 
 }  // namespace nereid::verify

@@ -13,7 +13,7 @@
 namespace nereid::verify {
 namespace {
 
-using replay::InputKind;
+using replay::InputDistribution;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -85,8 +85,8 @@ class FakeSession : public replay::Session {
                                   Deadline) override {
     ++script_.timed;
     script_.requests.push_back(request);
-    script_.known.push_back(request.reference ? request.reference->ms(InputKind::kOwn) : std::nullopt);
-    if (request.reference) request.reference->keep_ms(InputKind::kOwn, 2);
+    script_.known.push_back(request.reference ? request.reference->ms(InputDistribution::kOwn) : std::nullopt);
+    if (request.reference) request.reference->keep_ms(InputDistribution::kOwn, 2);
     return script_.times;
   }
 
@@ -160,7 +160,7 @@ TEST_F(PipelineTest, WhatWasVerifiedBeforeIsTimedAlone) {
   ASSERT_EQ(before.trace.size(), 64U);
   script_ = Script{};
   script_.times.method = "graph";
-  script_.times.kinds = {{.kind = InputKind::kOwn, .reference_ms = 2, .candidate_ms = 1, .speedup = 2}};
+  script_.times.kinds = {{.kind = InputDistribution::kOwn, .reference_ms = 2, .candidate_ms = 1, .speedup = 2}};
   script_.times.counted = script_.times.kinds.front();
   const Settings settings{.seed = 5, .device = replay::Device::kCuda, .time = true, .timing_width = 0.04, .time_only = true};
   Judge clock(backends(), settings);
@@ -211,7 +211,7 @@ TEST_F(PipelineTest, AClockTakesTheTraceThatWasJudged) {
   EXPECT_EQ(sha256_hex(bytes), before.trace);
 
   script_.times.method = "graph";
-  script_.times.kinds = {{.kind = InputKind::kOwn, .reference_ms = 2, .candidate_ms = 1, .speedup = 2}};
+  script_.times.kinds = {{.kind = InputDistribution::kOwn, .reference_ms = 2, .candidate_ms = 1, .speedup = 2}};
   script_.times.counted = script_.times.kinds.front();
   const Settings settings{.seed = 5, .device = replay::Device::kCuda, .time = true, .time_only = true, .traces = folder.path()};
   Judge clock(backends(), settings);
@@ -286,18 +286,18 @@ TEST_F(PipelineTest, FewKindsAreFewerWhereATaskIsLarge) {
     script_.trials.clear();
     script_.peak_bytes = megabytes << 20;
     EXPECT_EQ(judge({.trials = 2, .seed = 5, .fast_inputs = few}).kind, VerdictKind::kVerified);
-    std::vector<InputKind> found;
+    std::vector<InputDistribution> found;
     for (const auto& trial : script_.trials) found.push_back(trial.kind);
     return found;
   };
   EXPECT_EQ(kinds(2000, false).size(), 14U) << "neither integers nor state to change";
   script_.facts.integer_inputs = script_.facts.state = true;
   EXPECT_EQ(kinds(2000, false).size(), 18U);
-  EXPECT_EQ(kinds(256, true).back(), InputKind::kRedrawn);
+  EXPECT_EQ(kinds(256, true).back(), InputDistribution::kRedrawn);
   EXPECT_EQ(kinds(257, true).size(), 3U);
   script_.facts = {};
-  EXPECT_THAT(kinds(256, true), ElementsAre(InputKind::kOwn, InputKind::kOwn, InputKind::kHuge, InputKind::kOutliers, InputKind::kNegative));
-  EXPECT_THAT(kinds(257, true), ElementsAre(InputKind::kOwn, InputKind::kHuge));
+  EXPECT_THAT(kinds(256, true), ElementsAre(InputDistribution::kOwn, InputDistribution::kOwn, InputDistribution::kHuge, InputDistribution::kOutliers, InputDistribution::kNegative));
+  EXPECT_THAT(kinds(257, true), ElementsAre(InputDistribution::kOwn, InputDistribution::kHuge));
 }
 
 TEST_F(PipelineTest, TextThatTritonReadsAndWeDoNotIsOurFault) {
@@ -451,7 +451,7 @@ TEST_F(PipelineTest, UnsafeNamesWhatWasFound) {
 
 TEST_F(PipelineTest, AMismatchOnOneKindOfInput) {
   script_.trial = [](const replay::Trial& t) {
-    return t.kind == InputKind::kHuge ? Script::wrong(t) : Script::agreed(t);
+    return t.kind == InputDistribution::kHuge ? Script::wrong(t) : Script::agreed(t);
   };
   const auto v = judge();
   EXPECT_EQ(v.kind, VerdictKind::kMismatch);
@@ -466,7 +466,7 @@ TEST_F(PipelineTest, AMismatchOnOneKindOfInput) {
 
 TEST_F(PipelineTest, WhereANanDoesNotReachTheRestIsJudged) {
   script_.trial = [](const replay::Trial& t) {
-    return t.kind == InputKind::kNans ? Script::wrong(t) : Script::agreed(t);
+    return t.kind == InputDistribution::kNans ? Script::wrong(t) : Script::agreed(t);
   };
   const auto v = judge();
   EXPECT_EQ(v.kind, VerdictKind::kMismatch);
@@ -476,9 +476,9 @@ TEST_F(PipelineTest, WhereANanDoesNotReachTheRestIsJudged) {
 TEST_F(PipelineTest, KindsThatDoNotApplyAreNotCounted) {
   script_.trial = [](const replay::Trial& t) {
     auto report = Script::agreed(t);
-    if (t.kind == InputKind::kNans) report.applicable = false, report.comparison.reset();
-    if (t.kind == InputKind::kZeros) report.comparison->defined = false;
-    if (t.kind == InputKind::kHuge) report.reference_failed = replay::Failure{}, report.comparison.reset();
+    if (t.kind == InputDistribution::kNans) report.applicable = false, report.comparison.reset();
+    if (t.kind == InputDistribution::kZeros) report.comparison->defined = false;
+    if (t.kind == InputDistribution::kHuge) report.reference_failed = replay::Failure{}, report.comparison.reset();
     return report;
   };
   const auto v = judge();

@@ -15,18 +15,18 @@
 namespace nereid::verify {
 namespace {
 
-using replay::InputKind;
+using replay::InputDistribution;
 
-constexpr std::array kOtherKinds = {
-    InputKind::kZeros,      InputKind::kOnes,   InputKind::kNegative, InputKind::kTiny,
-    InputKind::kHuge,       InputKind::kRamp,   InputKind::kOneHot,   InputKind::kOutliers,
-    InputKind::kInfinities, InputKind::kNans,   InputKind::kFlipped,  InputKind::kWide,
-    InputKind::kState,      InputKind::kLowest, InputKind::kHighest,  InputKind::kRedrawn};
+constexpr std::array kOtherDistributions = {
+    InputDistribution::kZeros,      InputDistribution::kOnes,   InputDistribution::kNegative, InputDistribution::kTiny,
+    InputDistribution::kHuge,       InputDistribution::kRamp,   InputDistribution::kOneHot,   InputDistribution::kOutliers,
+    InputDistribution::kInfinities, InputDistribution::kNans,   InputDistribution::kFlipped,  InputDistribution::kWide,
+    InputDistribution::kState,      InputDistribution::kLowest, InputDistribution::kHighest,  InputDistribution::kRedrawn};
 // Where a trial takes long, those that find the most; and the first of them finds nine in ten of what the task's own
 // inputs do not show.
-constexpr std::array kFewKinds = {InputKind::kHuge, InputKind::kOutliers, InputKind::kNegative,
-                                  InputKind::kRedrawn};
-constexpr std::array kBriefKinds = {InputKind::kHuge, InputKind::kRedrawn};
+constexpr std::array kFastDistributions = {InputDistribution::kHuge, InputDistribution::kOutliers, InputDistribution::kNegative,
+                                  InputDistribution::kRedrawn};
+constexpr std::array kBriefDistributions = {InputDistribution::kHuge, InputDistribution::kRedrawn};
 constexpr int64_t kLargeTask = int64_t{256} << 20;  // bytes of memory, of both workers
 constexpr double kNoDigit = 0.1;                          // of the output's scale
 constexpr double kLongTrial = 3;                          // seconds
@@ -164,7 +164,7 @@ Status Trials::run(int draw) {
   return ok_status();
 }
 
-Result<replay::TrialReport> Trials::one(InputKind kind, int number, bool checked) {
+Result<replay::TrialReport> Trials::one(InputDistribution kind, int number, bool checked) {
   if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
   const replay::Trial trial{
       .seed = trial_seed(settings_.seed, static_cast<int>(verdict_.coverage.draws), number),
@@ -177,16 +177,16 @@ Result<replay::TrialReport> Trials::one(InputKind kind, int number, bool checked
 
 // Other kinds of input are for what goes wrong altogether; how exactly a sum is taken is judged on the task's
 // own.
-replay::Tolerance Trials::tolerance_on(InputKind kind) const {
+replay::Tolerance Trials::tolerance_on(InputDistribution kind) const {
   auto tolerance = settings_.tolerance;
-  if (kind != InputKind::kOwn) tolerance.slack *= kSlackOnOtherKinds;
+  if (kind != InputDistribution::kOwn) tolerance.slack *= kSlackOnOtherDistributions;
   return tolerance;
 }
 
 Status Trials::own_inputs(int draw) {
   const int count = draw == 0 && !brief_ ? std::max(1, settings_.trials) : 1;
   for (int number = 0; number < count && good(); ++number) {
-    NEREID_TRY(auto report, one(InputKind::kOwn, number, !blind_));
+    NEREID_TRY(auto report, one(InputDistribution::kOwn, number, !blind_));
     const bool fresh = number == 0;
     if (fresh) NEREID_TRY_STATUS(choose_perturbation(report));
     if (fresh) first_seconds_ = report.seconds_candidate + report.seconds_reference + report.seconds_oracle;
@@ -207,7 +207,7 @@ Status Trials::own_inputs(int draw) {
       if (!good()) break;
     }
     NEREID_TRY([[maybe_unused]] const bool agreed, take(report, number));
-    if (fresh && draw == 0 && good()) NEREID_TRY_STATUS(configurations(InputKind::kOwn, number));
+    if (fresh && draw == 0 && good()) NEREID_TRY_STATUS(configurations(InputDistribution::kOwn, number));
   }
   return ok_status();
 }
@@ -225,13 +225,13 @@ Status Trials::choose_perturbation(replay::TrialReport& report) {
   const double all = bears(report);
   if (gentle_ || all >= 1 || !session_.facts().state) return ok_status();
   gentle_ = true;
-  NEREID_TRY(auto gently, one(InputKind::kOwn, 0, !blind_));
+  NEREID_TRY(auto gently, one(InputDistribution::kOwn, 0, !blind_));
   if (bears(gently) > all) {
     report = std::move(gently);
     return ok_status();
   }
   gentle_ = false;
-  NEREID_TRY(report, one(InputKind::kOwn, 0, !blind_));  // the trial that what follows goes on from
+  NEREID_TRY(report, one(InputDistribution::kOwn, 0, !blind_));  // the trial that what follows goes on from
   return ok_status();
 }
 
@@ -278,24 +278,24 @@ Status Trials::leave_out(const replay::TrialReport& whole) {
 
 Status Trials::other_inputs() {
   const bool few = settings_.fast_inputs || first_seconds_ > kLongTrial;
-  const std::span<const InputKind> kinds = brief_ ? std::span<const InputKind>(kBriefKinds)
-                                           : few  ? std::span<const InputKind>(kFewKinds)
-                                                  : std::span<const InputKind>(kOtherKinds);
+  const std::span<const InputDistribution> kinds = brief_ ? std::span<const InputDistribution>(kBriefDistributions)
+                                           : few  ? std::span<const InputDistribution>(kFastDistributions)
+                                                  : std::span<const InputDistribution>(kOtherDistributions);
   int number = settings_.trials;
   for (const auto kind : kinds) {
     if (!good()) break;
-    if (kind >= InputKind::kLowest && !session_.facts().integer_inputs) continue;
-    if (kind == InputKind::kState && !session_.facts().state) continue;
+    if (kind >= InputDistribution::kLowest && !session_.facts().integer_inputs) continue;
+    if (kind == InputDistribution::kState && !session_.facts().state) continue;
     NEREID_TRY(const auto report, one(kind, ++number, !blind_));
     NEREID_TRY([[maybe_unused]] const bool agreed, take(report, number));
-    const bool finds_most = kind == InputKind::kHuge || kind == InputKind::kOutliers;
+    const bool finds_most = kind == InputDistribution::kHuge || kind == InputDistribution::kOutliers;
     if (good() && finds_most && report.applicable && !report.reference_failed)
       NEREID_TRY_STATUS(configurations(kind, number));
   }
   return ok_status();
 }
 
-Status Trials::configurations(InputKind kind, int number) {
+Status Trials::configurations(InputDistribution kind, int number) {
   const auto& steps = candidate_.trace->phases.at(static_cast<size_t>(candidate_.judged())).steps;
   auto& run = verdict_.coverage.alternatives_run;
   const bool first = !std::exchange(configurations_counted_, true);
@@ -338,14 +338,14 @@ Status Trials::configurations(InputKind kind, int number) {
 Result<bool> Trials::take(const replay::TrialReport& report, int number, const std::string& circumstances) {
   if (!report.applicable) return true;
   if (report.reference_failed) {
-    if (report.trial.kind != InputKind::kOwn) return true;  // the reference is not for such inputs
+    if (report.trial.kind != InputDistribution::kOwn) return true;  // the reference is not for such inputs
     return input_error("the reference fails: {} ({})", report.reference_failed->message,
                        describe(report.reference_failed->where));
   }
   // An index made from such an input may lie anywhere.
-  if (report.trial.kind == InputKind::kFlipped && (report.failed || !report.findings.empty())) return true;
+  if (report.trial.kind == InputDistribution::kFlipped && (report.failed || !report.findings.empty())) return true;
   std::string when = circumstances;
-  if (report.trial.kind != InputKind::kOwn)
+  if (report.trial.kind != InputDistribution::kOwn)
     when += fmt::format("{}on inputs of kind '{}'", when.empty() ? "" : " ",
                         replay::to_string(report.trial.kind));
   if (report.failed && take_failure(*report.failed, when)) return false;
@@ -424,7 +424,7 @@ Status Trials::take_comparison(const replay::TrialReport& report, int number,
   // On inputs that are not the task's the reference may get no digit right itself (a difference of what is
   // nearly equal).
   const auto says_nothing = [&](const replay::OutputComparison& output) {
-    return output.agrees || (report.trial.kind != InputKind::kOwn && output.own_error > kNoDigit);
+    return output.agrees || (report.trial.kind != InputDistribution::kOwn && output.own_error > kNoDigit);
   };
   if (!comparison.agrees && comparison.structure.empty() &&
       std::ranges::all_of(comparison.outputs, says_nothing))

@@ -11,7 +11,7 @@
 namespace nereid::verify {
 
 // Of the tolerance, on inputs of other kinds than the task's own.
-inline constexpr double kSlackOnOtherKinds = 16;
+inline constexpr double kSlackOnOtherDistributions = 16;
 
 // One way to do a launch of the judged forward: what an autotuner or a heuristic could choose in place of the
 // first.
@@ -43,15 +43,15 @@ class Trials {
  private:
   bool good() const { return verdict_.kind == VerdictKind::kVerified; }
   // `checked`: every access is looked at (on CUDA: fenced), where the trial is not too long for that.
-  Result<replay::TrialReport> one(replay::InputKind kind, int number, bool checked);
+  Result<replay::TrialReport> one(replay::InputDistribution kind, int number, bool checked);
   Status own_inputs(int draw);
   Status choose_perturbation(replay::TrialReport& report);
   Result<LeftOut> without(std::vector<int> steps);
   Status leave_out(const replay::TrialReport& whole);
   Status other_inputs();
   // Every other configuration of every launch, on the inputs of the trial before.
-  Status configurations(replay::InputKind kind, int number);
-  replay::Tolerance tolerance_on(replay::InputKind kind) const;
+  Status configurations(replay::InputDistribution kind, int number);
+  replay::Tolerance tolerance_on(replay::InputDistribution kind) const;
   void tell_times(const replay::TimeReport& report);
 
   // True where the report is a comparison that agrees; else the verdict says what was wrong (or the kind did

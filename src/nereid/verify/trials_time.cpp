@@ -39,9 +39,9 @@ Status Trials::time(std::shared_ptr<replay::KnownReference> known) {
   request.seed = settings_.seed ^ 0x71AE;
   request.seconds = settings_.timing_seconds;
   request.gentle = gentle_;
-  request.slack = kSlackOnOtherKinds;
+  request.slack = kSlackOnOtherDistributions;
   request.least = least_work(candidate_);
-  if (blind_) request.kinds = {replay::InputKind::kOwn};
+  if (blind_) request.kinds = {replay::InputDistribution::kOwn};
   while (true) {
     NEREID_TRY(const auto report, session_.time(request, settings_.tolerance,
                                                 settings_.within_patience(40 * settings_.time_limit)));
@@ -61,7 +61,7 @@ Status Trials::time(std::shared_ptr<replay::KnownReference> known) {
     if (!good()) return ok_status();
     // A kind of input on which the reference gets no digit right says nothing: then without it.
     const auto kind = report.spoiled->trial.kind;
-    if (kind == replay::InputKind::kOwn || std::erase(request.kinds, kind) == 0)
+    if (kind == replay::InputDistribution::kOwn || std::erase(request.kinds, kind) == 0)
       return our_error("timing failed for no reason that can be told");
   }
 }
@@ -86,7 +86,7 @@ void Trials::tell_times(const replay::TimeReport& report) {
   if (report.alternatives_timed > 0) times.numbers["alternatives_timed"] = report.alternatives_timed;
   for (const auto& kind : report.kinds)
     times.numbers[fmt::format("candidate_ms_{}", replay::to_string(kind.kind))] = kind.candidate_ms;
-  if (report.counted.kind != replay::InputKind::kOwn)
+  if (report.counted.kind != replay::InputDistribution::kOwn)
     times.notes.push_back(fmt::format("The candidate is slowest on inputs of kind '{}': these times count.",
                                       replay::to_string(report.counted.kind)));
   if (!report.counted.converged)

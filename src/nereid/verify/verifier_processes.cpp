@@ -19,26 +19,26 @@ bool has_gpu() {
 }
 
 Result<std::unique_ptr<VerifierProcesses>> VerifierProcesses::open(const VerifierProcessesOptions& options) {
-  auto bench = std::make_unique<VerifierProcesses>();
+  auto processes = std::make_unique<VerifierProcesses>();
   NEREID_TRY(const Installation installation, Installation::locate());
   tracer::TracerOptions tracing;
   tracing.installation = installation;
   tracing.workers = options.jobs;
   if (options.inductor) tracing.module = "nereid.inductor_tracer";
-  NEREID_TRY(bench->tracer_, tracer::Tracer::start(tracing));
+  NEREID_TRY(processes->tracer_, tracer::Tracer::start(tracing));
   // More sessions than these only take the GPU from each other.
   constexpr int kMostOnGpu = 6;
   const bool gpu = options.device == replay::Device::kCuda;
-  NEREID_TRY(bench->replay_,
+  NEREID_TRY(processes->replay_,
              replay::Server::start({.one_author = options.one_author,
                                     .cuda_sessions = gpu ? std::min(options.jobs, kMostOnGpu) : 0}));
-  if (gpu) NEREID_TRY_STATUS(bench->open_gpu(installation));
+  if (gpu) NEREID_TRY_STATUS(processes->open_gpu(installation));
   if (!gpu && options.compile_for > 0) {
-    bench->arch_ = options.compile_for;
-    NEREID_TRY(bench->compiler_, tracer::KernelCompiler::start({.installation = installation, .workers = (options.jobs + 1) / 2}));
-    NEREID_TRY_STATUS(bench->compiler_->warm_up());
+    processes->arch_ = options.compile_for;
+    NEREID_TRY(processes->compiler_, tracer::KernelCompiler::start({.installation = installation, .workers = (options.jobs + 1) / 2}));
+    NEREID_TRY_STATUS(processes->compiler_->warm_up());
   }
-  return bench;
+  return processes;
 }
 
 VerifierBackends VerifierProcesses::backends() {

@@ -45,7 +45,7 @@ bool behind(const std::string& text, size_t at, std::string_view call) {
 
 }  // namespace
 
-std::map<int64_t, std::string> merged_sizes(const trace::Trace& trace, const std::set<std::string>& known) {
+std::map<int64_t, std::string> collapsed_dims(const trace::Trace& trace, const std::set<std::string>& known) {
   std::map<int64_t, std::string> merged;
   std::set<int64_t> seen;  // of what was there before
   const auto see = [&](trace::ValueId id) {
@@ -71,9 +71,9 @@ std::map<int64_t, std::string> merged_sizes(const trace::Trace& trace, const std
   return merged;
 }
 
-std::string with_merged_sizes(const std::string& text, const std::map<int64_t, std::string>& merged) {
+std::string with_collapsed_dims(const std::string& text, const std::map<int64_t, std::string>& merged) {
   if (merged.empty()) return text;
-  std::string told;
+  std::string out;
   for (size_t at = 0; at < text.size();) {
     const char c = text[at];
     size_t end = at + 1;
@@ -95,14 +95,14 @@ std::string with_merged_sizes(const std::string& text, const std::map<int64_t, s
     const bool block = (left == '=' && before > 0 && std::string_view("=<>! ").find(text[before - 1]) == std::string_view::npos) ||
                        (left == ',' && (behind(text, at, "arange") || behind(text, at, "cdiv")));
     if (found == merged.end() || block)
-      told += word;
+      out += word;
     else if (left == '/' || left == '%' || left == '-' || right == '%' || text.compare(std::min(after, text.size()), 2, "**") == 0)
-      told += "(" + found->second + ")";
+      out += "(" + found->second + ")";
     else
-      told += found->second;
+      out += found->second;
     at = end;
   }
-  return told;
+  return out;
 }
 
 }  // namespace nereid::compiler

@@ -12,11 +12,11 @@
 namespace nereid::compiler {
 
 // Of each such size the product: {189: "27 * 7"}. `known`: numbers of the task's text.
-std::map<int64_t, std::string> merged_sizes(const trace::Trace& trace, const std::set<std::string>& known);
+std::map<int64_t, std::string> collapsed_dims(const trace::Trace& trace, const std::set<std::string>& known);
 
 // A plan or Python text, its whole numbers that are such sizes told as products; in brackets where another operator
 // would divide or subtract them otherwise. What a block goes by stays (BLOCK=256, rows=256, arange(0, 256), cdiv(n, 256)),
 // and so do a step's number (#189), strings in double quotes and comments.
-std::string with_merged_sizes(const std::string& text, const std::map<int64_t, std::string>& merged);
+std::string with_collapsed_dims(const std::string& text, const std::map<int64_t, std::string>& merged);
 
 }  // namespace nereid::compiler

@@ -5,7 +5,7 @@
 namespace nereid::compiler {
 namespace {
 
-std::string with_products(const std::string& text) { return with_merged_sizes(text, {{189, "27 * 7"}, {256, "8 * 32"}}); }
+std::string with_products(const std::string& text) { return with_collapsed_dims(text, {{189, "27 * 7"}, {256, "8 * 32"}}); }
 
 TEST(MergedSizes, AreToldInPlans) {
   EXPECT_EQ(with_products("#189 view(#12, [189, 7, 23]) [189, 7, 23]"), "#189 view(#12, [27 * 7, 7, 23]) [27 * 7, 7, 23]");

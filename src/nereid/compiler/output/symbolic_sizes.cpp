@@ -69,7 +69,7 @@ struct Word {
 
 }  // namespace
 
-class SizeTeller::Numbers {
+class SymbolicSizes::Numbers {
  public:
   Numbers(const std::vector<Extents>& shapes, const std::set<std::string>& known, const std::vector<Extents>* elsewhere)
       : known_(known), elsewhere_(elsewhere) {
@@ -107,10 +107,10 @@ class SizeTeller::Numbers {
         if (!sizes_.contains(product->first) && product->first > kSmall) return "(" + product->second + ")";
     const Word word{text, std::strtod(text.c_str(), nullptr)};
     for (const int64_t n : in_order_)
-      if (auto told = of_size(word, n)) return told;
+      if (auto written = of_size(word, n)) return written;
     for (int64_t n = 3; n <= kSmallDivisors; ++n)  // no powers of two: formulas have those
       if ((n & (n - 1)) != 0)
-        if (auto told = as_power(word, n)) return told;
+        if (auto written = as_power(word, n)) return written;
     return elsewhere(word);
   }
 
@@ -131,12 +131,12 @@ class SizeTeller::Numbers {
 
   // What a mean over n elements, or a variance, is multiplied by.
   std::optional<std::string> of_size(const Word& word, int64_t n) const {
-    if (auto told = as_power(word, n)) return told;
+    if (auto written = as_power(word, n)) return written;
     const auto number = static_cast<double>(n);
     if (n < 3) return std::nullopt;
     const bool less = n != 3 && n != 5 && n != 9 && is(word, 1.0 / (number - 1.0));  // halves are formulas'
     if (!less && !is(word, number / (number - 1.0))) return std::nullopt;
-    const std::string of = told(n);
+    const std::string of = written(n);
     return less ? fmt::format("(1 / ({} - 1))", of) : fmt::format("({} / ({} - 1))", of, of);
   }
 
@@ -153,11 +153,11 @@ class SizeTeller::Numbers {
     const double of_ratio = word.value > 1 ? 1 / (1 - inverse) : 0;  // the n of n / (n - 1)
     for (const int64_t each : {n, n + 1, int64_t{std::llround(inverse * inverse)}, int64_t{std::llround(of_ratio)}})
       if (each > kSmall && (others_->sizes_.contains(each) || others_->products_.contains(each)))
-        if (auto told = others_->of_size(word, each)) return told;
+        if (auto written = others_->of_size(word, each)) return written;
     return std::nullopt;
   }
 
-  std::string told(int64_t n) const {
+  std::string written(int64_t n) const {
     const auto product = products_.find(n);
     return sizes_.contains(n) || product == products_.end() ? std::to_string(n) : product->second;
   }
@@ -197,7 +197,7 @@ class SizeTeller::Numbers {
     const auto number = static_cast<double>(n), root = std::sqrt(number);
     const bool reciprocal = is(word, 1.0 / number);
     if (!reciprocal && (root == std::floor(root) || !is(word, 1.0 / std::pow(number, 0.5)))) return std::nullopt;
-    const std::string plain = told(n), of = plain.find('*') == plain.npos ? plain : "(" + plain + ")";
+    const std::string plain = written(n), of = plain.find('*') == plain.npos ? plain : "(" + plain + ")";
     return reciprocal ? fmt::format("(1 / {})", of) : fmt::format("(1 / {} ** 0.5)", of);
   }
 
@@ -300,10 +300,10 @@ std::string element_text(const Extents& sizes, int64_t offset, bool lasts) {
   return text;
 }
 
-SizeTeller::SizeTeller(const std::vector<Extents>& shapes, const std::set<std::string>& known,
+SymbolicSizes::SymbolicSizes(const std::vector<Extents>& shapes, const std::set<std::string>& known,
                        const std::vector<Extents>* elsewhere, const std::map<std::string, Extents>& pointers)
     : numbers_(std::make_unique<Numbers>(shapes, known, elsewhere)), pointers_(pointers) {}
-SizeTeller::~SizeTeller() = default;
+SymbolicSizes::~SymbolicSizes() = default;
 
 std::set<std::string> numbers_in(const std::string& source) {
   std::set<std::string> numbers;
@@ -311,8 +311,8 @@ std::set<std::string> numbers_in(const std::string& source) {
   return numbers;
 }
 
-std::string SizeTeller::told(const std::string& text) const {
-  std::string told;
+std::string SymbolicSizes::rewrite(const std::string& text) const {
+  std::string written;
   size_t done = 0;
   const std::vector<Address> in = addresses(text, pointers_);
   for (const auto& each : literals(text)) {
@@ -333,10 +333,10 @@ std::string SizeTeller::told(const std::string& text) const {
       other = !each.whole                                ? numbers_->real(word)
               : is_block(text, each.begin, left, right) ? std::nullopt
                                                         : numbers_->whole(word, inner, sum, bound);
-    told += text.substr(done, each.begin - done) + other.value_or(word);
+    written += text.substr(done, each.begin - done) + other.value_or(word);
     done = each.end;
   }
-  return told + text.substr(done);
+  return written + text.substr(done);
 }
 
 }  // namespace nereid::compiler

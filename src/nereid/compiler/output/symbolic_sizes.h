@@ -21,12 +21,12 @@ namespace nereid::compiler {
 // compute them from constants. `pointers`: what lies in row-major order at x_ptr. In the address of a load or a store
 // its strides are told by its own sizes, and so is an offset, as element_text() has it, with (50 - 1) for the last of
 // 50 where the address runs backwards.
-class SizeTeller {
+class SymbolicSizes {
  public:
-  SizeTeller(const std::vector<Extents>& shapes, const std::set<std::string>& known,
+  SymbolicSizes(const std::vector<Extents>& shapes, const std::set<std::string>& known,
              const std::vector<Extents>* elsewhere = nullptr, const std::map<std::string, Extents>& pointers = {});
-  ~SizeTeller();
-  std::string told(const std::string& text) const;
+  ~SymbolicSizes();
+  std::string rewrite(const std::string& text) const;
 
  private:
   class Numbers;

@@ -15,9 +15,9 @@ namespace {
 
 using trace::ValueId;
 
-class StepTeller {
+class SummaryWriter {
  public:
-  StepTeller(const trace::Trace& trace, const std::string& source)
+  SummaryWriter(const trace::Trace& trace, const std::string& source)
       : trace_(trace), forward_(trace.phases.back()) {
     for (const auto& state : trace.state) {
       std::string name = state.name;
@@ -41,12 +41,12 @@ class StepTeller {
       if (call == nullptr) continue;
       std::vector<std::string> given, made;
       for (size_t a = 0; a < call->args.size(); ++a) {
-        if (const auto flag = told_flag(call->op, a, call->args[a]); !flag.empty()) given.push_back(flag);
-        tell(call->args[a], given);
+        if (const auto flag = flag_name(call->op, a, call->args[a]); !flag.empty()) given.push_back(flag);
+        append(call->args[a], given);
       }
       for (const auto& [name, arg] : call->kwargs) {
         const size_t before = given.size();
-        tell(arg, given);
+        append(arg, given);
         if (name == "scale" && given.size() > before) given.back() = "scale=" + given.back();
       }
       const auto results = trace::tensors_in(call->result);
@@ -88,7 +88,7 @@ class StepTeller {
     for (size_t d = 0; d < strides.size(); ++d)
       if (view.sizes[d] == 1) strides[d] = 0;  // any would do
     std::string text = fmt::format(" strides {}", fmt::join(strides, ", "));
-    text = SizeTeller({of.sizes}, {}).told(text);
+    text = SymbolicSizes({of.sizes}, {}).rewrite(text);
     return view.offset == 0 ? text : text + " from " + element_text(of.sizes, view.offset);
   }
 
@@ -100,7 +100,7 @@ class StepTeller {
   }
 
   // Flags without which a kernel would be another one, though sizes are the same.
-  static std::string told_flag(const std::string& op, size_t place, const trace::Arg& arg) {
+  static std::string flag_name(const std::string& op, size_t place, const trace::Arg& arg) {
     const auto is = [&](const char* part) { return op.find(part) != op.npos; };
     const auto* flag = std::get_if<bool>(&arg.node);
     const bool on = flag != nullptr && *flag;
@@ -112,16 +112,16 @@ class StepTeller {
   }
 
   // Other flags, types and what is not given say little.
-  void tell(const trace::Arg& arg, std::vector<std::string>& told) const {
-    if (const auto* ref = std::get_if<trace::TensorRef>(&arg.node)) told.push_back(name_of(ref->value));
-    if (const auto* whole = std::get_if<int64_t>(&arg.node)) told.push_back(std::to_string(*whole));
-    if (const auto* real = std::get_if<double>(&arg.node)) told.push_back(fmt::format("{}", *real));
-    if (const auto* text = std::get_if<trace::Text>(&arg.node)) told.push_back(text->text);
+  void append(const trace::Arg& arg, std::vector<std::string>& given) const {
+    if (const auto* ref = std::get_if<trace::TensorRef>(&arg.node)) given.push_back(name_of(ref->value));
+    if (const auto* whole = std::get_if<int64_t>(&arg.node)) given.push_back(std::to_string(*whole));
+    if (const auto* real = std::get_if<double>(&arg.node)) given.push_back(fmt::format("{}", *real));
+    if (const auto* text = std::get_if<trace::Text>(&arg.node)) given.push_back(text->text);
     const auto* list = std::get_if<trace::List>(&arg.node);
     if (list == nullptr) return;
     std::vector<std::string> items;
-    for (const auto& item : list->items) tell(item, items);
-    told.push_back(fmt::format("[{}]", fmt::join(items, ", ")));
+    for (const auto& item : list->items) append(item, items);
+    given.push_back(fmt::format("[{}]", fmt::join(items, ", ")));
   }
 
   const trace::Trace& trace_;
@@ -133,12 +133,12 @@ class StepTeller {
 
 }  // namespace
 
-std::string told_steps(const trace::Trace& trace, const std::string& source) {
-  return StepTeller(trace, source).text();
+std::string trace_summary(const trace::Trace& trace, const std::string& source) {
+  return SummaryWriter(trace, source).text();
 }
 
-std::string told_forward(const trace::Trace& trace, const std::string& source) {
-  return with_merged_sizes(told_steps(trace, source), merged_sizes(trace, numbers_in(without_prose(source))));
+std::string prefill_summary(const trace::Trace& trace, const std::string& source) {
+  return with_collapsed_dims(trace_summary(trace, source), collapsed_dims(trace, numbers_in(without_prose(source))));
 }
 
 }  // namespace nereid::compiler

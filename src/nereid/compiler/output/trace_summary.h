@@ -12,9 +12,9 @@ namespace nereid::compiler {
 // as they are) and the sizes of its results; a view that is not its tensor from the first element on, one after
 // the other, has its strides and its first element in it, too: "#3 slice(#2, 1, 2, 5) [8, 3, 16] strides
 // 32 * 16, 16, 1 from 2 * 16"; then "returns #2". `source` names forward's arguments.
-std::string told_steps(const trace::Trace& trace, const std::string& source);
+std::string trace_summary(const trace::Trace& trace, const std::string& source);
 
-// As a small model's plan begins: the same, with sizes told as their products (merged_sizes.h).
-std::string told_forward(const trace::Trace& trace, const std::string& source);
+// As a small model's plan begins: the same, with sizes told as their products (collapsed_dims.h).
+std::string prefill_summary(const trace::Trace& trace, const std::string& source);
 
 }  // namespace nereid::compiler

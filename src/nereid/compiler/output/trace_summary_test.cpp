@@ -12,21 +12,21 @@ using trace::tensor_arg;
 
 trace::Arg whole(int64_t number) { return trace::Arg{number}; }
 
-class ToldStepsTest : public ::testing::Test {
+class TraceSummaryTest : public ::testing::Test {
  protected:
-  ToldStepsTest() { sketch_.phase(trace::PhaseKind::kForward).inputs = trace::tuple_of({x_}); }
+  TraceSummaryTest() { sketch_.phase(trace::PhaseKind::kForward).inputs = trace::tuple_of({x_}); }
   void step(const char* op, std::vector<trace::Arg> args, trace::ValueId result) {
     sketch_.step(make_call(op, std::move(args), tensor_arg(result)));
   }
-  std::string told(trace::ValueId output) {
+  std::string summary(trace::ValueId output) {
     sketch_.trace.phases.back().output = tensor_arg(output);
-    return told_steps(sketch_.trace, "");
+    return trace_summary(sketch_.trace, "");
   }
   trace::Sketch sketch_;
   trace::ValueId x_ = sketch_.tensor({8, 20, 16});
 };
 
-TEST_F(ToldStepsTest, ViewsSayWhereTheirElementsLie) {
+TEST_F(TraceSummaryTest, ViewsSayWhereTheirElementsLie) {
   const auto turned = sketch_.view(x_, {8, 16, 20}, {320, 1, 16});
   const auto some = sketch_.view(x_, {8, 3, 16}, {320, 16, 1}, 32);
   const auto flat = sketch_.view(x_, {160, 16}, {16, 1});
@@ -37,7 +37,7 @@ TEST_F(ToldStepsTest, ViewsSayWhereTheirElementsLie) {
   step("aten::view", {tensor_arg(x_)}, flat);
   step("aten::slice.Tensor", {tensor_arg(x_), whole(1), whole(1), whole(2)}, one);
   step("aten::slice.Tensor", {tensor_arg(x_), whole(2), whole(8)}, last);
-  EXPECT_EQ(told(one),
+  EXPECT_EQ(summary(one),
             "#1 transpose(constant, 1, 2) [8, 16, 20] strides 20 * 16, 1, 16\n"
             "#2 slice(constant, 1, 2, 5) [8, 3, 16] strides 20 * 16, 16, 1 from 2 * 16\n"
             "#3 view(constant) [160, 16]\n"
@@ -47,16 +47,16 @@ TEST_F(ToldStepsTest, ViewsSayWhereTheirElementsLie) {
 }
 
 // What PyTorch lays out otherwise is laid out in order by a kernel, so its views' strides would mislead.
-TEST_F(ToldStepsTest, OnlyOfWhatLiesInOrder) {
+TEST_F(TraceSummaryTest, OnlyOfWhatLiesInOrder) {
   const auto made = sketch_.tensor({8, 16, 20});
   sketch_.trace.values[static_cast<size_t>(made)].strides = {320, 1, 16};
   const auto some = sketch_.view(made, {8, 16, 2}, {320, 1, 16});
   step("aten::exp", {tensor_arg(x_)}, made);
   step("aten::slice.Tensor", {tensor_arg(made), whole(2), whole(0), whole(2)}, some);
-  EXPECT_EQ(told(some), "#1 exp(constant) [8, 16, 20]\n#2 slice(#1, 2, 0, 2) [8, 16, 2]\nreturns #2\n");
+  EXPECT_EQ(summary(some), "#1 exp(constant) [8, 16, 20]\n#2 slice(#1, 2, 0, 2) [8, 16, 2]\nreturns #2\n");
 }
 
-TEST_F(ToldStepsTest, FlagsThatMakeAnotherKernel) {
+TEST_F(TraceSummaryTest, FlagsThatMakeAnotherKernel) {
   const auto flag = [](bool on) { return trace::Arg{on}; };
   const auto made = sketch_.tensor({8, 20, 8}), other = sketch_.tensor({8, 20, 8}), last = sketch_.tensor({8, 20, 16});
   const trace::Arg two = {trace::List{.items = {whole(2)}, .tuple = false}}, none = {trace::None{}};
@@ -64,7 +64,7 @@ TEST_F(ToldStepsTest, FlagsThatMakeAnotherKernel) {
   step("aten::max_pool1d", {tensor_arg(x_), two, two, two, two, flag(true)}, other);
   step("aten::clamp", {tensor_arg(other), none, whole(1)}, last);
   step("aten::scaled_dot_product_attention", {tensor_arg(x_), tensor_arg(x_), tensor_arg(x_), none, whole(0), flag(true)}, last);
-  EXPECT_EQ(told(last),
+  EXPECT_EQ(summary(last),
             "#1 avg_pool1d(constant, [2], [2], [2], ceil_mode, count_include_pad=False) [8, 20, 8]\n"
             "#2 max_pool1d(constant, [2], [2], [2], [2], ceil_mode) [8, 20, 8]\n"
             "#3 clamp(#2, none, 1) [8, 20, 16]\n"

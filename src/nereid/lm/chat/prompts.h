@@ -30,7 +30,7 @@ struct Prompts {
   // line ends behind.
   static Result<Prompts> load(const std::filesystem::path& folder);
 
-  // `prefill` and `otherwise` for a task whose traced forward is this in words (compiler/output/trace_summary.h, told_forward); `prefill`
+  // `prefill` and `otherwise` for a task whose traced forward is this in words (compiler/output/trace_summary.h, prefill_summary); `prefill`
   // alone; empty where the model has none, or nothing is told.
   Result<std::vector<std::string>> prefills_for(const std::string& steps) const;
   Result<std::string> prefill_for(const std::string& steps) const;

@@ -36,7 +36,7 @@ auto training_kernels() {
 }
 
 Result<Answer> run_training(TrainCommand options, bool json, Status (*train)(const train::TrainOptions&)) {
-  if (json) options.run.tell = print_step;
+  if (json) options.run.report = print_step;
   if (!options.plain) options.run.operators = training_kernels();
   NEREID_TRY_STATUS(train(options.run));
   return Answer::kYes;

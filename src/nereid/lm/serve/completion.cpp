@@ -37,7 +37,7 @@ bool Completion::take(size_t index, const lm::Token& token, std::string& events)
   if (!is_end) {
     const auto id = static_cast<lm::TokenId>(token.token);
     const std::string decoded = choice.decoder.push(id);
-    if (request_.tells_logprobs) choice.tokens.push_back({token.token, token.logprob, token.likeliest, choice.decoded + place_of(tokenizer_->bytes(id), decoded)});
+    if (request_.returns_logprobs) choice.tokens.push_back({token.token, token.logprob, token.likeliest, choice.decoded + place_of(tokenizer_->bytes(id), decoded)});
     push(decoded);
   }
   if (token.last && !choice.stops.matched()) {
@@ -50,10 +50,10 @@ bool Completion::take(size_t index, const lm::Token& token, std::string& events)
 
   // Tokens are told with the text that they begin in; what a stop text cut off is not told.
   size_t to = choice.tokens.size();
-  while (to > choice.told && choice.tokens[to - 1].from >= choice.text.size() && (stopped || !token.last)) --to;
-  if (request_.streams && (!certain.empty() || to > choice.told))
-    events += event(index, certain, nullptr, logprobs(choice, choice.told, to));
-  choice.told = to;
+  while (to > choice.reported && choice.tokens[to - 1].from >= choice.text.size() && (stopped || !token.last)) --to;
+  if (request_.streams && (!certain.empty() || to > choice.reported))
+    events += event(index, certain, nullptr, logprobs(choice, choice.reported, to));
+  choice.reported = to;
   if (choice.finish.empty()) return false;
   choice.tokens.resize(to);
   --unfinished_;
@@ -62,9 +62,9 @@ bool Completion::take(size_t index, const lm::Token& token, std::string& events)
 }
 
 Json Completion::logprobs(const Choice& choice, size_t from, size_t to) const {
-  if (!request_.tells_logprobs) return nullptr;
-  const std::vector<ToldToken> told(choice.tokens.begin() + static_cast<ptrdiff_t>(from), choice.tokens.begin() + static_cast<ptrdiff_t>(to));
-  return chats() ? chat_logprobs(*tokenizer_, told) : completion_logprobs(*tokenizer_, told, request_.generation.likeliest > 0, choice.text);
+  if (!request_.returns_logprobs) return nullptr;
+  const std::vector<ReportedToken> reported(choice.tokens.begin() + static_cast<ptrdiff_t>(from), choice.tokens.begin() + static_cast<ptrdiff_t>(to));
+  return chats() ? chat_logprobs(*tokenizer_, reported) : completion_logprobs(*tokenizer_, reported, request_.generation.likeliest > 0, choice.text);
 }
 
 const std::string& Completion::echo(size_t choice) const {
@@ -88,12 +88,12 @@ Json Completion::body() const {
   Json body = head(/*chunk=*/false);
   for (size_t i = 0; i < choices_.size(); ++i) {
     const Choice& choice = choices_[i];
-    Json told = {{"index", i}, {"finish_reason", choice.finish}, {"logprobs", logprobs(choice, 0, choice.tokens.size())}};
+    Json reported = {{"index", i}, {"finish_reason", choice.finish}, {"logprobs", logprobs(choice, 0, choice.tokens.size())}};
     if (chats())
-      told["message"] = {{"role", "assistant"}, {"content", choice.text}};
+      reported["message"] = {{"role", "assistant"}, {"content", choice.text}};
     else
-      told["text"] = echo(i) + choice.text;
-    body["choices"].push_back(std::move(told));
+      reported["text"] = echo(i) + choice.text;
+    body["choices"].push_back(std::move(reported));
   }
   body["usage"] = usage();
   return body;
@@ -102,7 +102,7 @@ Json Completion::body() const {
 std::string Completion::event_of(Json choice) const {
   Json body = head(/*chunk=*/true);
   body["choices"].push_back(std::move(choice));
-  if (request_.tells_usage) body["usage"] = nullptr;
+  if (request_.returns_usage) body["usage"] = nullptr;
   return server_event(body);
 }
 
@@ -130,7 +130,7 @@ std::string Completion::first_events() const {
 
 std::string Completion::last_events() const {
   std::string events;
-  if (request_.tells_usage) {
+  if (request_.returns_usage) {
     Json body = head(/*chunk=*/true);
     body["usage"] = usage();
     events = server_event(body);

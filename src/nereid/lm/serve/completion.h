@@ -40,8 +40,8 @@ class Completion {
     size_t decoded = 0;  // bytes, those that `stops` holds back among them
     std::string text;    // as far as it is certain, without an echo
     std::string finish;  // empty while it goes on
-    std::vector<ToldToken> tokens;  // with log-probabilities that are to be told
-    size_t told = 0;                // of these, in the stream
+    std::vector<ReportedToken> tokens;  // with log-probabilities that are to be told
+    size_t reported = 0;                // of these, in the stream
   };
   bool chats() const { return request_.endpoint == Endpoint::kChat; }
   Json head(bool chunk) const;

@@ -77,7 +77,7 @@ Result<CompletionRequest> CompletionReader::read(Endpoint endpoint, const std::s
   NEREID_TRY(request.streams, flag(root, "stream"));
   NEREID_TRY(const auto stream_options, given(root, "stream_options"));
   if (stream_options) {
-    NEREID_TRY(request.tells_usage, flag(*stream_options, "include_usage"));
+    NEREID_TRY(request.returns_usage, flag(*stream_options, "include_usage"));
   }
   return request;
 }
@@ -160,17 +160,17 @@ Status CompletionReader::read_sampling(const JsonField& root, CompletionRequest&
 Status CompletionReader::read_logprobs(const JsonField& root, CompletionRequest& request) const {
   auto& likeliest = request.generation.likeliest;
   if (request.endpoint == Endpoint::kChat) {
-    NEREID_TRY(request.tells_logprobs, flag(root, "logprobs"));
+    NEREID_TRY(request.returns_logprobs, flag(root, "logprobs"));
     NEREID_TRY(const auto top, given(root, "top_logprobs"));
     if (!top) return ok_status();
     NEREID_TRY(likeliest, top->integer(0, kMostLikeliest));
-    if (!request.tells_logprobs) return top->expected("logprobs: true with it");
+    if (!request.returns_logprobs) return top->expected("logprobs: true with it");
     return ok_status();
   }
   NEREID_TRY(const auto logprobs, given(root, "logprobs"));
   if (!logprobs) return ok_status();
   NEREID_TRY(likeliest, logprobs->integer(0, kMostLikeliest));
-  request.tells_logprobs = true;
+  request.returns_logprobs = true;
   if (!request.echoes.empty()) return logprobs->expected("no echo with it (what a prompt's own tokens weigh is not told)");
   return ok_status();
 }

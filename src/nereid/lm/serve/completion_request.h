@@ -27,8 +27,8 @@ struct CompletionRequest {
   std::vector<std::string> echoes;            // of each prompt, what its choices begin with; empty: nothing
   lm::GenerationRequest generation = {};  // of each prompt, but for its tokens
   std::vector<std::string> stops;
-  bool streams = false, tells_usage = false;
-  bool tells_logprobs = false;  // generation.likeliest beside each
+  bool streams = false, returns_usage = false;
+  bool returns_logprobs = false;  // generation.likeliest beside each
 };
 
 struct CompletionDefaults {

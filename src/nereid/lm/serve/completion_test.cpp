@@ -75,7 +75,7 @@ TEST(Completion, ChoicesAreThoseOfEachPrompt) {
 TEST(Completion, AStopTextCutsTokensOff) {
   auto request = asked(Endpoint::kCompletions, 1, 1, false);
   request.stops = {"cd"};
-  request.tells_logprobs = true;
+  request.returns_logprobs = true;
   request.generation.likeliest = 1;
   Completion completion(request, bytes(), "cmpl-1", "small");
   std::string events;
@@ -98,8 +98,8 @@ TEST(Completion, AStreamIsTheBodyInPieces) {
     const Endpoint endpoint = random() % 2 == 0 ? Endpoint::kChat : Endpoint::kCompletions;
     auto request = asked(endpoint, 1, 2, true);
     if (random() % 2 == 0) request.stops = {pieces[random() % 6] + pieces[random() % 6]};
-    request.tells_logprobs = random() % 2 == 0;
-    request.tells_usage = true;
+    request.returns_logprobs = random() % 2 == 0;
+    request.returns_usage = true;
     Completion stream(request, tokenizer, "x", "m");
     request.streams = false;
     Completion whole(request, tokenizer, "x", "m");
@@ -133,7 +133,7 @@ TEST(Completion, AStreamIsTheBodyInPieces) {
       const Json& choice = body["choices"][i];
       ASSERT_EQ(texts[i], endpoint == Endpoint::kCompletions ? choice["text"] : choice["message"]["content"]);
       ASSERT_EQ(ends[i], choice["finish_reason"]);
-      ASSERT_EQ(tokens[i], request.tells_logprobs ? choice["logprobs"][list] : Json::array());
+      ASSERT_EQ(tokens[i], request.returns_logprobs ? choice["logprobs"][list] : Json::array());
     }
   }
 }

@@ -67,7 +67,7 @@ bool HttpReader::read_head(std::string_view head) {
   request_.path = first.substr(space + 1, second - space - 1);
   request_.path.resize(std::min(request_.path.find('?'), request_.path.size()));
   body_bytes_ = 0;
-  bool told = false;
+  bool reported = false;
   for (std::string_view rest = head.substr(first.size()); rest.starts_with("\r\n");) {
     rest.remove_prefix(2);
     const std::string_view line = rest.substr(0, rest.find("\r\n"));
@@ -80,10 +80,10 @@ bool HttpReader::read_head(std::string_view head) {
     if (!equal_but_for_case(name, "Content-Length")) continue;
     size_t length = 0;
     const auto [end, failure] = std::from_chars(value.data(), value.data() + value.size(), length);
-    if (failure != std::errc() || end != value.data() + value.size() || (told && length != *body_bytes_))
+    if (failure != std::errc() || end != value.data() + value.size() || (reported && length != *body_bytes_))
       return refuse(400, "expected one Content-Length, a number");
     if (length > kMostBody) return refuse(413, fmt::format("expected a body of at most {} bytes, got {}", kMostBody, length));
-    body_bytes_ = length, told = true;
+    body_bytes_ = length, reported = true;
   }
   return false;
 }

@@ -34,27 +34,27 @@ int64_t characters(std::string_view text) {
 
 }  // namespace
 
-Json chat_logprobs(const lm::Tokenizer& tokenizer, const std::vector<ToldToken>& tokens) {
+Json chat_logprobs(const lm::Tokenizer& tokenizer, const std::vector<ReportedToken>& tokens) {
   Json content = Json::array();
-  for (const ToldToken& told : tokens) {
-    Json entry = chat_token(tokenizer, told.token, told.logprob);
+  for (const ReportedToken& reported : tokens) {
+    Json entry = chat_token(tokenizer, reported.token, reported.logprob);
     Json& top = entry["top_logprobs"] = Json::array();
-    for (const auto& likely : told.likeliest) top.push_back(chat_token(tokenizer, likely.token, likely.logprob));
+    for (const auto& likely : reported.likeliest) top.push_back(chat_token(tokenizer, likely.token, likely.logprob));
     content.push_back(std::move(entry));
   }
   return {{"content", std::move(content)}, {"refusal", nullptr}};
 }
 
-Json completion_logprobs(const lm::Tokenizer& tokenizer, const std::vector<ToldToken>& tokens, bool likeliest, std::string_view text) {
+Json completion_logprobs(const lm::Tokenizer& tokenizer, const std::vector<ReportedToken>& tokens, bool likeliest, std::string_view text) {
   Json spellings = Json::array(), logprobs = Json::array(), tops = Json::array(), offsets = Json::array();
-  for (const ToldToken& told : tokens) {
-    const std::string spelling = spelled(tokenizer, told.token);
+  for (const ReportedToken& reported : tokens) {
+    const std::string spelling = spelled(tokenizer, reported.token);
     spellings.push_back(spelling);
-    logprobs.push_back(finite(told.logprob));
-    offsets.push_back(characters(text.substr(0, told.from)));
+    logprobs.push_back(finite(reported.logprob));
+    offsets.push_back(characters(text.substr(0, reported.from)));
     Json top = Json::object();
-    for (const auto& likely : told.likeliest) top[spelled(tokenizer, likely.token)] = finite(likely.logprob);
-    top[spelling] = finite(told.logprob);
+    for (const auto& likely : reported.likeliest) top[spelled(tokenizer, likely.token)] = finite(likely.logprob);
+    top[spelling] = finite(reported.logprob);
     tops.push_back(std::move(top));
   }
   return {{"tokens", std::move(spellings)}, {"token_logprobs", std::move(logprobs)}, {"top_logprobs", likeliest ? std::move(tops) : Json()}, {"text_offset", std::move(offsets)}};

@@ -12,7 +12,7 @@
 
 namespace nereid::lm {
 
-struct ToldToken {
+struct ReportedToken {
   int64_t token = 0;
   float logprob = 0;
   std::vector<lm::Likely> likeliest = {};
@@ -20,11 +20,11 @@ struct ToldToken {
 };
 
 // {"content": [{"token", "logprob", "bytes", "top_logprobs": [{"token", "logprob", "bytes"}, ...]}, ...], "refusal": null}
-Json chat_logprobs(const lm::Tokenizer& tokenizer, const std::vector<ToldToken>& tokens);
+Json chat_logprobs(const lm::Tokenizer& tokenizer, const std::vector<ReportedToken>& tokens);
 
 // {"tokens", "token_logprobs", "top_logprobs": [{TOKEN: LOGPROB, ...}, ...] or null where none were asked for, "text_offset"}
 // The likeliest have the drawn one among them. A token that is no whole characters is spelled as OpenAI does it: bytes:\xe2\x80. `text`
 // is the choice's as far as it is known: offsets count its characters.
-Json completion_logprobs(const lm::Tokenizer& tokenizer, const std::vector<ToldToken>& tokens, bool likeliest, std::string_view text);
+Json completion_logprobs(const lm::Tokenizer& tokenizer, const std::vector<ReportedToken>& tokens, bool likeliest, std::string_view text);
 
 }  // namespace nereid::lm

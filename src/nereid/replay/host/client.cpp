@@ -117,7 +117,7 @@ class WorkerServer : public Server {
     std::vector<std::string> more;
     mutable std::mutex mutex;
     std::shared_ptr<ForkServer> server;  // null until it is first asked for
-    const std::shared_ptr<MemoryTurns> memory = std::make_shared<MemoryTurns>();
+    const std::shared_ptr<MemoryAdmission> memory = std::make_shared<MemoryAdmission>();
   };
 
   Workers cpu_, cuda_;

@@ -51,7 +51,7 @@ class ClientTest : public testing::TestWithParam<bool> {
   }
 };
 
-std::string told(const TrialReport& report) {
+std::string text_of(const TrialReport& report) {
   std::string text;
   if (report.failed) text += std::string(to_string(report.failed->kind)) + ": " + report.failed->message;
   if (report.reference_failed) text += "reference: " + report.reference_failed->message;
@@ -64,9 +64,9 @@ std::string told(const TrialReport& report) {
 TEST_P(ClientTest, ACorrectKernelAgreesOnEveryKindOfInput) {
   auto session = begin(reference_add(), candidate_launch("addf"));
   EXPECT_TRUE(session->facts().unpaired.empty());
-  for (int kind = 0; kind <= static_cast<int>(InputKind::kNans); ++kind) {
-    const auto report = trial(*session, {.seed = 7u + kind, .kind = static_cast<InputKind>(kind)});
-    EXPECT_TRUE(report.ok()) << to_string(report.trial.kind) << ": " << told(report);
+  for (int kind = 0; kind <= static_cast<int>(InputDistribution::kNans); ++kind) {
+    const auto report = trial(*session, {.seed = 7u + kind, .kind = static_cast<InputDistribution>(kind)});
+    EXPECT_TRUE(report.ok()) << to_string(report.trial.kind) << ": " << text_of(report);
     EXPECT_EQ(report.comparison->oracle, Oracle::kFloat64);
     EXPECT_EQ(report.comparison->outputs[0].elements, kN);
   }
@@ -95,7 +95,7 @@ TEST_P(ClientTest, AnOverrunIsAFinding) {
 TEST_P(ClientTest, AnOutputNobodyWroteIsPoison) {
   auto session = begin(reference_add(), candidate_launch("addf", kN, false));
   const auto report = trial(*session);
-  ASSERT_TRUE(report.comparison) << told(report);
+  ASSERT_TRUE(report.comparison) << text_of(report);
   EXPECT_EQ(report.comparison->outputs[0].wrong, kN);
 }
 
@@ -120,7 +120,7 @@ TEST_P(ClientTest, AnAlternativeIsComparedToo) {
   ASSERT_TRUE(trial(*session).ok());
   const auto same = session->try_alternative(session->facts().launches[0], 0, {}, Deadline::after(60));
   ASSERT_TRUE(same.ok()) << same.error().message;
-  EXPECT_TRUE(same->ok()) << told(*same);
+  EXPECT_TRUE(same->ok()) << text_of(*same);
   const auto other = session->try_alternative(session->facts().launches[0], 1, {}, Deadline::after(60));
   ASSERT_TRUE(other.ok()) << other.error().message;
   EXPECT_FALSE(other->ok());
@@ -174,7 +174,7 @@ TEST_P(ClientTest, AParameterOfOnesHidesNothing) {
   EXPECT_TRUE(trial(*without, {.seed = 1, .perturb = false}).ok()) << "which is why they are perturbed";
   auto with = begin(task(true, scaled(true)), task(false, scaled(true)));
   const auto report = trial(*with);
-  EXPECT_TRUE(report.ok()) << told(report);
+  EXPECT_TRUE(report.ok()) << text_of(report);
   EXPECT_TRUE(report.perturbed);
 }
 
@@ -187,7 +187,7 @@ TEST_P(ClientTest, WritingAnInputIsSeen) {
               return tensor_arg(out);
             }));
   const auto report = trial(*session);
-  ASSERT_TRUE(report.comparison) << told(report);
+  ASSERT_TRUE(report.comparison) << text_of(report);
   EXPECT_TRUE(report.comparison->agrees);
   EXPECT_EQ(report.inputs_written, std::vector<std::string>{"input 1"});
   EXPECT_EQ(trial(*session, {.seed = 3}).inputs_written.size(), 1u) << "and the next trial begins anew";
@@ -207,7 +207,7 @@ TEST_P(ClientTest, WritingStateThatTheReferenceLeavesAloneIsSeen) {
   for (const int call : {2, 0}) {  // the judged call; one before it
     auto session = begin(task(true, scaled(-1)), task(false, scaled(call)));
     const auto report = trial(*session);
-    ASSERT_TRUE(report.comparison) << told(report);
+    ASSERT_TRUE(report.comparison) << text_of(report);
     EXPECT_TRUE(report.comparison->agrees);
     EXPECT_EQ(report.state_written, std::vector<std::string>{"w"});
   }
@@ -248,7 +248,7 @@ TEST_P(ClientTest, LowerPrecisionThanTheTasksIsAMismatch) {
               return tensor_arg(out);
             }));
   const auto report = trial(*session);
-  ASSERT_TRUE(report.comparison) << told(report);
+  ASSERT_TRUE(report.comparison) << text_of(report);
   EXPECT_FALSE(report.comparison->agrees);
   EXPECT_TRUE(trial(*session, {.seed = 1}, {.rtol = 0.1, .atol = 0.1}).ok())
       << "--rtol and --atol replace the rule";

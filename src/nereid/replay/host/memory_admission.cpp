@@ -16,18 +16,18 @@ constexpr int kLooks = 10;
 
 }  // namespace
 
-Result<MemoryTurns::Turn> MemoryTurns::take(int64_t need, const Measure& measure, Deadline deadline) {
+Result<MemoryAdmission::Grant> MemoryAdmission::take(int64_t need, const Measure& measure, Deadline deadline) {
   std::unique_lock lock(mutex_);
   const auto ticket = next_ticket_++;
   // Somebody is served even where this one gives up.
   struct Served {
-    MemoryTurns& turns;
+    MemoryAdmission& admission;
     std::unique_lock<std::mutex>& lock;
     ~Served() {
       if (!lock.owns_lock()) lock.lock();
-      do ++turns.serving_;
-      while (turns.given_up_.erase(turns.serving_) > 0);
-      turns.changed_.notify_all();
+      do ++admission.serving_;
+      while (admission.given_up_.erase(admission.serving_) > 0);
+      admission.changed_.notify_all();
     }
   };
   while (ticket != serving_ && !interrupted()) changed_.wait_for(lock, kLate);
@@ -48,7 +48,7 @@ Result<MemoryTurns::Turn> MemoryTurns::take(int64_t need, const Measure& measure
       }
       lock.lock();
     }
-    if (capacity_ > 0 && need > capacity_) return Turn{nullptr, capacity_};
+    if (capacity_ > 0 && need > capacity_) return Grant{nullptr, capacity_};
     if (capacity_ <= 0 || held_ + need <= capacity_) break;
     if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
     if (deadline.passed()) return our_error("no memory came free within the deadline");
@@ -60,7 +60,7 @@ Result<MemoryTurns::Turn> MemoryTurns::take(int64_t need, const Measure& measure
     self->held_ -= need, --self->holders_;
     self->changed_.notify_all();
   };
-  return Turn{std::shared_ptr<void>(this, give_back), capacity_};
+  return Grant{std::shared_ptr<void>(this, give_back), capacity_};
 }
 
 }  // namespace nereid::replay

@@ -15,16 +15,16 @@
 namespace nereid::replay {
 
 // Thread-safe. In the order of asking: a large session is not overtaken by small ones for ever.
-class MemoryTurns : public std::enable_shared_from_this<MemoryTurns> {
+class MemoryAdmission : public std::enable_shared_from_this<MemoryAdmission> {
  public:
-  struct Turn {
+  struct Grant {
     std::shared_ptr<void> held;  // null: it would not fit even alone. Free for others when this is gone
     int64_t capacity = 0;        // what there is for all
   };
   // Bytes that are free now; it is asked while no session holds any. 0 or less: unknown, and all is let in.
   using Measure = std::function<Result<int64_t>()>;
 
-  Result<Turn> take(int64_t need, const Measure& measure, Deadline deadline);
+  Result<Grant> take(int64_t need, const Measure& measure, Deadline deadline);
 
  private:
   std::mutex mutex_;

@@ -51,7 +51,7 @@ class WorkerSession : public Session {
   WorkerSession(const trace::Trace& reference, const trace::Trace& candidate, const SessionOptions& options)
       : reference_(pinned_as(reference, candidate)), candidate_(ordered_as(reference, candidate)), options_(options) {}
 
-  Status open(const WorkerMaker& make, MemoryTurns& memory, Deadline deadline) {
+  Status open(const WorkerMaker& make, MemoryAdmission& memory, Deadline deadline) {
     const Stopwatch waiting;
     plan();
     const int threads = options_.threads > 0 ? options_.threads : is_small() ? 1 : cores();
@@ -144,9 +144,9 @@ class WorkerSession : public Session {
       return std::optional<Json>(std::move((*reply)->document));
     };
     TimedSides sides;
-    const auto tolerated = [&](InputKind kind) {
+    const auto tolerated = [&](InputDistribution kind) {
       Tolerance wider = tolerance;
-      if (kind != InputKind::kOwn) wider.slack *= request.slack;
+      if (kind != InputDistribution::kOwn) wider.slack *= request.slack;
       return wider;
     };
     sides.trial = [&](const Trial& trial) { return this->trial(trial, tolerated(trial.kind), deadline); };
@@ -289,9 +289,9 @@ class WorkerSession : public Session {
     task.device = options_.device;
     c.at("footprint").get_to(task.candidate);
     task.reference.own = r.at("own").get<Footprint>();
-    if (!r.at("lifted").is_null()) task.reference.lifted = r.at("lifted").get<Footprint>();
+    if (!r.at("upcast").is_null()) task.reference.upcast = r.at("upcast").get<Footprint>();
     r.at("outputs").get_to(task.reference.outputs);
-    r.at("lifted_outputs").get_to(task.reference.lifted_outputs);
+    r.at("upcast_outputs").get_to(task.reference.upcast_outputs);
     r.at("moved").get_to(task.reference.moved);
     r.at("inputs_block").get_to(task.inputs_block);
     c.at("outputs_block").get_to(task.outputs_block);
@@ -301,7 +301,7 @@ class WorkerSession : public Session {
     return most;
   }
 
-  Status take_memory(const Moment& most, MemoryTurns& memory, Deadline deadline) {
+  Status take_memory(const Moment& most, MemoryAdmission& memory, Deadline deadline) {
     const bool cuda = options_.device == Device::kCuda;
     const auto measure = [&]() -> Result<int64_t> {
       if (options_.memory_limit > 0) return options_.memory_limit;
@@ -581,7 +581,7 @@ class WorkerSession : public Session {
 
 Result<std::unique_ptr<Session>> open_session(const trace::Trace& reference, const trace::Trace& candidate,
                                               const SessionOptions& options, const WorkerMaker& make,
-                                              MemoryTurns& memory, Deadline deadline) {
+                                              MemoryAdmission& memory, Deadline deadline) {
   if (!judged_forward(reference) || !judged_forward(candidate))
     return input_error("a trace has no forward phase");
   auto session = std::make_unique<WorkerSession>(reference, candidate, options);

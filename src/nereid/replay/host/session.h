@@ -16,6 +16,6 @@ using WorkerMaker = std::function<Result<std::shared_ptr<Worker>>(const char* ro
 // `memory`: the device's, of which the session has what it needs until it ends.
 Result<std::unique_ptr<Session>> open_session(const trace::Trace& reference, const trace::Trace& candidate,
                                               const SessionOptions& options, const WorkerMaker& make,
-                                              MemoryTurns& memory, Deadline deadline);
+                                              MemoryAdmission& memory, Deadline deadline);
 
 }  // namespace nereid::replay

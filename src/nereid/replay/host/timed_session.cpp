@@ -42,7 +42,7 @@ class TimedSession {
 
   Result<TimeReport> run() {
     report_.device = sides_.device;
-    for (const InputKind kind : request_.kinds) {
+    for (const InputDistribution kind : request_.kinds) {
       NEREID_TRY(const bool applies, one_kind(kind));
       if (report_.spoiled || !report_.impossible.empty()) return report_;
       if (!applies && comparisons_.empty()) return our_error("the task's own inputs cannot be timed");
@@ -53,7 +53,7 @@ class TimedSession {
 
  private:
   // False where the task has no input that this kind would change.
-  Result<bool> one_kind(InputKind kind) {
+  Result<bool> one_kind(InputDistribution kind) {
     Trial trial{.seed = request_.seed + report_.kinds.size(),
                 .kind = kind,
                 .perturb = true,
@@ -61,7 +61,7 @@ class TimedSession {
                 .sanitize = false};
     const Since trying = since();
     NEREID_TRY(TrialReport ran, request_.compare_once ? sides_.replay(trial) : sides_.trial(trial));
-    if (ran.reference_failed && kind == InputKind::kOwn && !gentle_) {
+    if (ran.reference_failed && kind == InputDistribution::kOwn && !gentle_) {
       gentle_ = trial.gentle = true;
       NEREID_TRY(ran, request_.compare_once ? sides_.replay(trial) : sides_.trial(trial));
     }
@@ -89,7 +89,7 @@ class TimedSession {
     return report.ok() || !report.comparison->defined;
   }
 
-  Result<bool> with_the_gpu_alone(InputKind kind) {
+  Result<bool> with_the_gpu_alone(InputDistribution kind) {
     const Since sampling = since();
     const auto alone = sides_.gate->alone(sides_.use);
     NEREID_TRY(bool timed, take_turns(kind));
@@ -136,7 +136,7 @@ class TimedSession {
 
   // Both forwards as graphs; where one of them cannot be captured, both as launches. A reference whose time
   // as a graph is known need not be captured beside a candidate that is one.
-  Result<bool> begin(InputKind kind) {
+  Result<bool> begin(InputDistribution kind) {
     const Since capturing = since();
     const auto pass = sides_.gate->share(sides_.use);
     Json request = {{"do", "time_begin"}, {"alternatives", alternatives_}, {"seconds", kPatience}};
@@ -158,11 +158,11 @@ class TimedSession {
     return true;
   }
 
-  std::optional<double> known_ms(InputKind kind) const {
+  std::optional<double> known_ms(InputDistribution kind) const {
     return request_.reference ? request_.reference->ms(kind) : std::nullopt;
   }
 
-  Result<bool> take_turns(InputKind kind) {
+  Result<bool> take_turns(InputDistribution kind) {
     bool reference_failed = false, candidate_failed = false;
     RemoteProgram reference(sides_.ask_reference, reference_failed),
         candidate(sides_.ask_candidate, candidate_failed);
@@ -260,7 +260,7 @@ class TimedSession {
   }
 
   // Bytes of the inputs that reach the last trial's outputs.
-  Result<double> surely_read(InputKind kind) {
+  Result<double> surely_read(InputDistribution kind) {
     if (request_.reference)
       if (const auto known = request_.reference->bytes_read(kind)) return *known;
     const Since trying = since();

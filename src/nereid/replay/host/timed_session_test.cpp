@@ -17,13 +17,13 @@ struct Script {
   GpuGate gate;
   GpuUse use;
   double reference_seconds = 20e-6, candidate_seconds = 10e-6;
-  std::map<InputKind, double> candidate_on = {};           // other seconds on this kind
+  std::map<InputDistribution, double> candidate_on = {};           // other seconds on this kind
   std::string reference_graph = "", candidate_graph = "";  // why there is none
   std::string candidate_fails_at = "";                     // a verb
-  InputKind wrong_while_timed = InputKind::kNans;          // on this kind, what the timed run gave is wrong
+  InputDistribution wrong_while_timed = InputDistribution::kNans;          // on this kind, what the timed run gave is wrong
 
   int mattered = 0;  // of 64 elements of an input of 1 GB
-  InputKind kind = InputKind::kOwn;
+  InputDistribution kind = InputDistribution::kOwn;
   std::vector<std::string> asked = {}, asked_of_reference = {};
   bool failed = false;
 
@@ -131,9 +131,9 @@ TEST(TimedSessionTest, MediansAndTheirRatioAreTold) {
 
 TEST(TimedSessionTest, TheSlowestKindCounts) {
   Script script;
-  script.candidate_on[InputKind::kHuge] = 15e-6;
+  script.candidate_on[InputDistribution::kHuge] = 15e-6;
   const auto report = timed(script);
-  EXPECT_EQ(report.counted.kind, InputKind::kHuge);
+  EXPECT_EQ(report.counted.kind, InputDistribution::kHuge);
   EXPECT_NEAR(report.counted.candidate_ms, 0.015, 1e-4);
 }
 
@@ -148,10 +148,10 @@ TEST(TimedSessionTest, BothAreLaunchedWhereOneCannotBeCaptured) {
 TEST(TimedSessionTest, AReferenceWhoseTimeIsKnownIsNotTimedAgain) {
   const TimeRequest request{.seed = 1,
                             .seconds = 0.05,
-                            .kinds = {InputKind::kOwn},
+                            .kinds = {InputDistribution::kOwn},
                             .reference = std::make_shared<KnownReference>(),
                             .graphs_alone = true};
-  request.reference->keep_ms(InputKind::kOwn, 0.030);
+  request.reference->keep_ms(InputDistribution::kOwn, 0.030);
   Script script;
   const auto report = timed(script, request);
   EXPECT_EQ(report.method, "graph");
@@ -167,14 +167,14 @@ TEST(TimedSessionTest, AReferenceWhoseTimeIsKnownIsNotTimedAgain) {
   EXPECT_EQ(other.method, "launches");
   EXPECT_NEAR(other.counted.speedup, 2, 0.01);
   EXPECT_THAT(launched.asked_of_reference, testing::Contains("time"));
-  EXPECT_EQ(request.reference->ms(InputKind::kOwn), 0.030) << "of launches nothing is kept";
+  EXPECT_EQ(request.reference->ms(InputDistribution::kOwn), 0.030) << "of launches nothing is kept";
 }
 
 TEST(TimedSessionTest, TheFirstTimeOfAReferenceCountsForAll) {
-  TimeRequest request{.seed = 1, .seconds = 0.05, .kinds = {InputKind::kOwn}, .reference = std::make_shared<KnownReference>()};
+  TimeRequest request{.seed = 1, .seconds = 0.05, .kinds = {InputDistribution::kOwn}, .reference = std::make_shared<KnownReference>()};
   Script first;
   EXPECT_NEAR(timed(first, request).counted.speedup, 2, 0.01);
-  EXPECT_NEAR(*request.reference->ms(InputKind::kOwn), 0.020, 1e-4);
+  EXPECT_NEAR(*request.reference->ms(InputDistribution::kOwn), 0.020, 1e-4);
   Script second;
   second.reference_seconds = 1;
   EXPECT_NEAR(timed(second, request).counted.speedup, 2, 0.01);
@@ -185,7 +185,7 @@ TEST(TimedSessionTest, TheFirstTimeOfAReferenceCountsForAll) {
   const auto ask = sides.ask_reference;
   sides.ask_reference = [&](const Json& what) {
     EXPECT_EQ(what.at("do"), "time_begin");
-    request.reference->keep_ms(InputKind::kOwn, 0.030);
+    request.reference->keep_ms(InputDistribution::kOwn, 0.030);
     return ask(what);
   };
   const auto report = time_sides(sides, request, Deadline::after(60));
@@ -203,10 +203,10 @@ TEST(TimedSessionTest, WhatIsComparedOnceIsWhatATimedRunGave) {
   EXPECT_EQ(std::ranges::count(script.asked, "judge"), 4);
   EXPECT_GE(report.spent.at("wait"), 4) << "seconds of waiting are told apart";
   Script wrong;
-  wrong.wrong_while_timed = InputKind::kOutliers;
+  wrong.wrong_while_timed = InputDistribution::kOutliers;
   const auto spoiled = timed(wrong, request);
   ASSERT_TRUE(spoiled.spoiled);
-  EXPECT_EQ(spoiled.spoiled->trial.kind, InputKind::kOutliers);
+  EXPECT_EQ(spoiled.spoiled->trial.kind, InputDistribution::kOutliers);
   Script failing;
   failing.candidate_fails_at = "replay";
   const auto failed = timed(failing, request);
@@ -228,9 +228,9 @@ TEST(TimedSessionTest, AWiderIntervalTakesFewerSamples) {
         for (auto& sample : (**answer)["samples"]) sample = 10e-6 * noise(random);
       return answer;
     };
-    TimeRequest request{.seed = 1, .seconds = 20, .kinds = {InputKind::kOwn}, .reference = std::make_shared<KnownReference>(),
+    TimeRequest request{.seed = 1, .seconds = 20, .kinds = {InputDistribution::kOwn}, .reference = std::make_shared<KnownReference>(),
                         .graphs_alone = true, .relative_width = width};
-    request.reference->keep_ms(InputKind::kOwn, 0.020);
+    request.reference->keep_ms(InputDistribution::kOwn, 0.020);
     const auto report = time_sides(sides, request, Deadline::after(60));
     EXPECT_TRUE(report.ok() && report->counted.converged);
     EXPECT_NEAR(report->counted.speedup, 2, 2 * width);
@@ -252,10 +252,10 @@ TEST(TimedSessionTest, WhatWasChosenIsJudgedBeforeItIsTimed) {
 
 TEST(TimedSessionTest, AWrongTimedRunSpoilsIt) {
   Script script;
-  script.wrong_while_timed = InputKind::kOutliers;
+  script.wrong_while_timed = InputDistribution::kOutliers;
   const auto report = timed(script);
   ASSERT_TRUE(report.spoiled);
-  EXPECT_EQ(report.spoiled->trial.kind, InputKind::kOutliers);
+  EXPECT_EQ(report.spoiled->trial.kind, InputDistribution::kOutliers);
 }
 
 TEST(TimedSessionTest, ACandidateThatFailsWhileTimedSpoilsIt) {
@@ -279,7 +279,7 @@ TEST(TimedSessionTest, ATimeBelowTheRooflineIsImpossible) {
 }
 
 TEST(TimedSessionTest, InputsCountAsFarAsTheyMatter) {
-  TimeRequest request{.seed = 1, .seconds = 0.05, .kinds = {InputKind::kOwn}};
+  TimeRequest request{.seed = 1, .seconds = 0.05, .kinds = {InputDistribution::kOwn}};
   request.least.input_bytes = 1e9;  // 208 us on an H200
   const auto time = [&](double seconds, int mattered) {
     Script script;
@@ -301,10 +301,10 @@ TEST(TimedSessionTest, InputsCountAsFarAsTheyMatter) {
   // Of one reference it is asked once; a time that cannot be says nothing of it.
   request.reference = std::make_shared<KnownReference>();
   for (const int asked : {1, 0}) EXPECT_EQ(time(100e-6, 32).second, asked);
-  EXPECT_TRUE(request.reference->ms(InputKind::kOwn));
+  EXPECT_TRUE(request.reference->ms(InputDistribution::kOwn));
   request.reference = std::make_shared<KnownReference>();
   EXPECT_NE(time(100e-6, 64).first->impossible, "");
-  EXPECT_FALSE(request.reference->ms(InputKind::kOwn));
+  EXPECT_FALSE(request.reference->ms(InputDistribution::kOwn));
 }
 
 }  // namespace

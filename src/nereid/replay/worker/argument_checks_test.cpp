@@ -17,7 +17,7 @@ namespace {
 using namespace trace;
 
 // Plays one call on tensors of its own: zeros, or what `put` says.
-class TrustingOps : public testing::Test, protected Operands {
+class ArgumentChecksTest : public testing::Test, protected Operands {
  protected:
   Arg tensor(std::vector<int64_t> sizes, DType type = DType::kF32) {
     return tensor_arg(s.tensor(sizes, type));
@@ -48,9 +48,9 @@ class TrustingOps : public testing::Test, protected Operands {
     auto call = make_call("aten::" + op, std::move(args), Arg{std::move(results)});
     std::string when = "before: ";
     try {
-      const auto frame = CallFrame::prepare(call, s.trace, *machine_);
+      const auto prepared_call = PreparedCall::prepare(call, s.trace, *machine_);
       when = "at the call: ";
-      frame.run(*this);
+      prepared_call.run(*this);
     } catch (const Failed& failed) {
       return when + failed.what();
     } catch (const c10::Error& error) {
@@ -78,7 +78,7 @@ class TrustingOps : public testing::Test, protected Operands {
   const std::unique_ptr<Machine> machine_ = make_cpu_machine();
 };
 
-TEST_F(TrustingOps, BatchNormsStatisticsHaveAnElementPerChannel) {
+TEST_F(ArgumentChecksTest, BatchNormsStatisticsHaveAnElementPerChannel) {
   const auto norm = [&](const std::string& op, int64_t statistics) {
     const auto c = [&] { return tensor({statistics}); };
     return played(op, {tensor({3, 4000, 2}), c(), c(), c(), c(), Arg{false}, Arg{0.1}, Arg{1e-5}});
@@ -96,7 +96,7 @@ TEST_F(TrustingOps, BatchNormsStatisticsHaveAnElementPerChannel) {
       "before: argument 'input' of _batch_norm_no_update: expected at least 2 dimensions, got 1");
 }
 
-TEST_F(TrustingOps, WhatWasFoundByTryingEveryOperatorWithAnything) {
+TEST_F(ArgumentChecksTest, WhatWasFoundByTryingEveryOperatorWithAnything) {
   const auto no_update = [&](Arg mean) {
     return played("_batch_norm_no_update",
                   {tensor({2, 3, 4}), none(), none(), mean, mean, Arg{0.1}, Arg{1e-5}});
@@ -136,7 +136,7 @@ TEST_F(TrustingOps, WhatWasFoundByTryingEveryOperatorWithAnything) {
             "before: _scaled_mm: expected two matrices");
 }
 
-TEST_F(TrustingOps, NormsGradientsHaveTheirForwardsSizes) {
+TEST_F(ArgumentChecksTest, NormsGradientsHaveTheirForwardsSizes) {
   const auto batch = [&](Arg gradient, int64_t saved, bool train) {
     return played("native_batch_norm_backward",
                   {std::move(gradient), tensor({3, 4, 5}), tensor({4}), tensor({4}), tensor({4}),
@@ -181,7 +181,7 @@ TEST_F(TrustingOps, NormsGradientsHaveTheirForwardsSizes) {
   EXPECT_EQ(weight(7, 3), "before: argument 'dim' of _weight_norm_interface: expected 0 or 1, got 7");
 }
 
-TEST_F(TrustingOps, GradientsOfWhatPyTorchKeepsToItselfHaveTheirForwardsSizes) {
+TEST_F(ArgumentChecksTest, GradientsOfWhatPyTorchKeepsToItselfHaveTheirForwardsSizes) {
   const Arg f32{Named{"dtype", "f32"}};
   for (const auto* op : {"_softmax_backward_data", "_log_softmax_backward_data"}) {
     EXPECT_EQ(played(op, {tensor({3, 4}), tensor({3, 4}), number(1), f32}), "");
@@ -214,7 +214,7 @@ TEST_F(TrustingOps, GradientsOfWhatPyTorchKeepsToItselfHaveTheirForwardsSizes) {
   EXPECT_NE(distance(tensor({2, 3, 5}), tensor({3, 5, 4}), tensor({2, 3, 5})), "");
 }
 
-TEST_F(TrustingOps, SamplersStayInsideTheirInputs) {
+TEST_F(ArgumentChecksTest, SamplersStayInsideTheirInputs) {
   const auto grid = [&](Arg gradient) {
     return played("grid_sampler_2d_backward",
                   {std::move(gradient), tensor({2, 3, 4, 4}), tensor({2, 7, 8, 2}), number(0), number(0),
@@ -251,7 +251,7 @@ TEST_F(TrustingOps, SamplersStayInsideTheirInputs) {
   EXPECT_NE(fractional(std::nan("")), "");
 }
 
-TEST_F(TrustingOps, IndicesOfGradientsLieInside) {
+TEST_F(ArgumentChecksTest, IndicesOfGradientsLieInside) {
   const auto pool = [&](Arg indices) {
     return played("max_pool2d_with_indices_backward",
                   {tensor({1, 1, 2, 2}), tensor({1, 1, 4, 4}), ints({2, 2}), ints({2, 2}), ints({0, 0}),
@@ -299,14 +299,14 @@ TEST_F(TrustingOps, IndicesOfGradientsLieInside) {
             "before: argument 'grad_in' of unfold_backward: expected the sizes 4x3, got 100x3");
 }
 
-TEST_F(TrustingOps, AttentionsTensorsFitTogether) {
+TEST_F(ArgumentChecksTest, AttentionsTensorsFitTogether) {
   const auto attention = [&](std::vector<int64_t> key, std::vector<int64_t> value, Arg mask) {
     auto call = make_call("aten::_scaled_dot_product_flash_attention_for_cpu",
                           {tensor({1, 2, 16, 8}), tensor(std::move(key)), tensor(std::move(value))},
                           Arg{List{.items = std::vector<Arg>(2), .tuple = true}});
     call.kwargs.emplace_back("attn_mask", std::move(mask));
     try {
-      CallFrame::prepare(call, s.trace, *make_cpu_machine());
+      PreparedCall::prepare(call, s.trace, *make_cpu_machine());
     } catch (const Failed& failed) {
       return std::string(failed.what());
     }

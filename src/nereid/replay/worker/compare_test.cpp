@@ -270,26 +270,26 @@ TEST(CompareTest, IntegersThatRoundingDecides) {
 
 TEST(InputsTest, KindsKeepSignsAndSayWhereRangesAreLeft) {
   auto generator = at::globalContext().defaultGenerator(c10::Device(c10::kCPU)).clone();
-  for (int k = 1; k <= static_cast<int>(InputKind::kRedrawn); ++k) {
-    const auto kind = static_cast<InputKind>(k);
+  for (int k = 1; k <= static_cast<int>(InputDistribution::kRedrawn); ++k) {
+    const auto kind = static_cast<InputDistribution>(k);
     auto unit = at::rand({40, 50});
     const auto before = unit.clone();
     bool widened = false;
-    const bool applied = apply_kind(unit, kind, generator, &widened);
+    const bool applied = apply_distribution(unit, kind, generator, &widened);
     EXPECT_EQ(applied, !at::equal(unit, before)) << to_string(kind);
-    if (kind == InputKind::kInfinities || kind == InputKind::kNans) continue;
-    EXPECT_EQ(unit.min().item().toDouble() < 0, kind == InputKind::kFlipped) << to_string(kind);
+    if (kind == InputDistribution::kInfinities || kind == InputDistribution::kNans) continue;
+    EXPECT_EQ(unit.min().item().toDouble() < 0, kind == InputDistribution::kFlipped) << to_string(kind);
     EXPECT_EQ(unit.max().item().toDouble() > 1,
-              kind == InputKind::kHuge || kind == InputKind::kOutliers || kind == InputKind::kWide)
+              kind == InputDistribution::kHuge || kind == InputDistribution::kOutliers || kind == InputDistribution::kWide)
         << to_string(kind);
     EXPECT_EQ(widened, unit.min().item().toDouble() < 0 || unit.max().item().toDouble() > 1)
         << to_string(kind);
   }
   auto integers = at::arange(10);
-  EXPECT_FALSE(apply_kind(integers, InputKind::kZeros, generator));
+  EXPECT_FALSE(apply_distribution(integers, InputDistribution::kZeros, generator));
   auto signs = at::randn({64});
-  EXPECT_FALSE(apply_kind(signs, InputKind::kFlipped, generator));
-  EXPECT_TRUE(apply_kind(signs, InputKind::kNegative, generator));
+  EXPECT_FALSE(apply_distribution(signs, InputDistribution::kFlipped, generator));
+  EXPECT_TRUE(apply_distribution(signs, InputDistribution::kNegative, generator));
   EXPECT_LE(signs.max().item().toDouble(), 0);
 }
 
@@ -297,18 +297,18 @@ TEST(InputsTest, LargeTensorsAreChangedInPartsAsIfWhole) {
   auto generator = at::globalContext().defaultGenerator(c10::Device(c10::kCPU)).clone();
   const auto fresh = [] { return at::rand({3, 3'000'001}).sub_(0.5).t(); };
   auto one_hot = at::rand({3, 3'000'001});
-  EXPECT_TRUE(apply_kind(one_hot, InputKind::kOneHot, generator));
+  EXPECT_TRUE(apply_distribution(one_hot, InputDistribution::kOneHot, generator));
   EXPECT_TRUE(one_hot.sum(1).eq(1).all().item().toBool());
   EXPECT_EQ(one_hot.argmax(1)[2].item().toLong(), 2 * 7 + 3);
   auto ramp = fresh();
   const auto low = ramp.min().item().toFloat(), high = ramp.max().item().toFloat();
-  EXPECT_TRUE(apply_kind(ramp, InputKind::kRamp, generator));
+  EXPECT_TRUE(apply_distribution(ramp, InputDistribution::kRamp, generator));
   const auto flat = ramp.reshape({-1});
   EXPECT_TRUE(flat.diff().ge(0).all().item().toBool());
   EXPECT_FLOAT_EQ(flat[0].item().toFloat(), low);
   EXPECT_FLOAT_EQ(flat[-1].item().toFloat(), high);
   auto nans = fresh();
-  EXPECT_TRUE(apply_kind(nans, InputKind::kNans, generator));
+  EXPECT_TRUE(apply_distribution(nans, InputDistribution::kNans, generator));
   const auto where = nans.isnan().reshape({-1}).nonzero().reshape({-1});
   EXPECT_TRUE(where.diff().eq(64).all().item().toBool());
   EXPECT_NEAR(static_cast<double>(where.numel()), 9'000'003 / 64.0, 1);
@@ -318,9 +318,9 @@ TEST(InputsTest, OneNumberBecomesAnotherOne) {
   auto generator = at::globalContext().defaultGenerator(c10::Device(c10::kCPU)).clone();
   for (const double was : {1.0, 0.0, -2.5}) {
     int changed = 0;
-    for (int k = 1; k <= static_cast<int>(InputKind::kWide); ++k) {
+    for (int k = 1; k <= static_cast<int>(InputDistribution::kWide); ++k) {
       auto one = at::full({}, was, at::kFloat);
-      const bool applied = apply_kind(one, static_cast<InputKind>(k), generator);
+      const bool applied = apply_distribution(one, static_cast<InputDistribution>(k), generator);
       EXPECT_EQ(applied, one.item().toDouble() != was) << was << " " << k;
       EXPECT_LT(std::abs(one.item().toDouble()), 21);
       changed += applied;

@@ -21,18 +21,18 @@ at::Tensor taken(Replay& replay, ValueId id) {
   return replay.made_by_judged(storage) && !small_part ? tensor : tensor.clone();
 }
 
-Retelling::Retelling(Lifted lifted, std::vector<ValueId> watched, Machine& machine)
-    : lifted_(std::move(lifted)), machine_(machine) {
-  program_ = Program::prepare(lifted_.trace, machine,
+Float64Reference::Float64Reference(Upcast upcasted, std::vector<ValueId> watched, Machine& machine)
+    : upcast_(std::move(upcasted)), machine_(machine) {
+  program_ = Program::prepare(upcast_.trace, machine,
                               {.may_keep_inputs = true, .watched = std::move(watched), .spend = true});
   replay_ = std::make_unique<Replay>(*program_, machine);
 }
 
-std::vector<at::Tensor> Retelling::run(Replay& own, const RunOptions& options,
+std::vector<at::Tensor> Float64Reference::run(Replay& own, const RunOptions& options,
                                        const std::vector<ValueId>& outputs, Change change) {
   replay_->reset();
   const auto& trace = own.program().trace();
-  // Constants are the lifted trace's own, unless they are what a trial may have changed.
+  // Constants are the upcast trace's own, unless they are what a trial may have changed.
   std::set<StorageId> given;
   for (const auto& state : trace.state) given.insert(trace.values[state.value].storage);
   for (const auto value : trace::tensors_in(own.program().phases()[own.program().judged()].phase->inputs))
@@ -60,15 +60,15 @@ std::vector<at::Tensor> Retelling::run(Replay& own, const RunOptions& options,
   return out;
 }
 
-void Retelling::round_on_the_way(at::Generator generator, bool coarse) {
+void Float64Reference::round_on_the_way(at::Generator generator, bool coarse) {
   replay_->watch_results([this, generator, coarse](StorageId id, const at::Tensor& made) {
-    if (const auto was = lifted_.was[id])
+    if (const auto was = upcast_.was[id])
       coarse ? add_rounding_noise(made, real_of(*was), generator)
              : round_by_chance(made, real_of(*was), generator);
   });
   if (coarse) return;
   replay_->exchange_operands([this, generator](int step, ValueId id, const at::Tensor& operand) {
-    const auto was = lifted_.was[lifted_.trace.values[id].storage];
+    const auto was = upcast_.was[upcast_.trace.values[id].storage];
     if (!was || !takes_mean_of(step, id)) return operand;
     auto moved = operand.detach().clone();
     move_half_ulp(moved, real_of(*was), generator);
@@ -76,7 +76,7 @@ void Retelling::round_on_the_way(at::Generator generator, bool coarse) {
   });
 }
 
-bool Retelling::takes_mean_of(int step, ValueId value) const {
+bool Float64Reference::takes_mean_of(int step, ValueId value) const {
   static constexpr std::string_view kMeans[] = {"mean",         "native_layer_norm", "layer_norm", "native_group_norm", "group_norm",
                                                 "batch_norm",   "native_batch_norm", "cudnn_batch_norm", "instance_norm"};
   const auto& steps = program_->phases()[program_->judged()].phase->steps;
@@ -87,27 +87,27 @@ bool Retelling::takes_mean_of(int step, ValueId value) const {
   return std::ranges::find(averaged, value) != averaged.end();
 }
 
-trace::DType Retelling::real_of(trace::DType type) {
+trace::DType Float64Reference::real_of(trace::DType type) {
   return type == trace::DType::kC64   ? trace::DType::kF32
          : type == trace::DType::kC32 ? trace::DType::kF16
                                       : type;
 }
 
-c10::Storage Retelling::converted(Replay& own, StorageId id, Change& change) const {
+c10::Storage Float64Reference::converted(Replay& own, StorageId id, Change& change) const {
   const auto& storage = own.program().trace().storages[id];
   const auto bytes = bytes_of(own.storage(id), storage.bytes);
-  const auto was = lifted_.was[id];
+  const auto was = upcast_.was[id];
   if (!was) return bytes.clone().storage();
   const auto real = real_of(*was);
   const auto whole = storage.bytes / trace::element_bytes(real) * trace::element_bytes(real);
-  auto lifted = bytes.narrow(0, 0, whole)
+  auto upcasted = bytes.narrow(0, 0, whole)
                     .view(scalar_type(real))
-                    .to(lifted_.same_dtype ? scalar_type(real) : c10::kDouble);
-  if (lifted_.same_dtype) lifted = lifted.clone();
-  const bool finer = change.coarse && !lifted_.same_dtype && epsilon(real) > epsilon(trace::DType::kF32);
-  if (change.nudge) move_half_ulp(lifted, finer ? trace::DType::kF32 : real, *change.nudge);
-  if (change.nan) lifted.nan_to_num_(*change.nan, *change.infinity, -*change.infinity);
-  return lifted.storage();
+                    .to(upcast_.same_dtype ? scalar_type(real) : c10::kDouble);
+  if (upcast_.same_dtype) upcasted = upcasted.clone();
+  const bool finer = change.coarse && !upcast_.same_dtype && epsilon(real) > epsilon(trace::DType::kF32);
+  if (change.nudge) move_half_ulp(upcasted, finer ? trace::DType::kF32 : real, *change.nudge);
+  if (change.nan) upcasted.nan_to_num_(*change.nan, *change.infinity, -*change.infinity);
+  return upcasted.storage();
 }
 
 }  // namespace nereid::replay

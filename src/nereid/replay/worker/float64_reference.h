@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "nereid/replay/host/lift.h"
+#include "nereid/replay/host/upcast.h"
 #include "nereid/replay/worker/machine.h"
 #include "nereid/replay/worker/replay.h"
 
@@ -32,11 +32,11 @@ struct Change {
   std::optional<double> nan = {}, infinity = {};  // what stands for a NaN, and for an infinity with its sign
 };
 
-// Lifted to float64 or in its own dtype. Holds no tensors between runs.
-class Retelling {
+// Upcast to float64 or in its own dtype. Holds no tensors between runs.
+class Float64Reference {
  public:
   // `watched`: see ProgramOptions. Throws Failed where some step cannot be prepared so.
-  Retelling(Lifted lifted, std::vector<trace::ValueId> watched, Machine& machine);
+  Float64Reference(Upcast upcasted, std::vector<trace::ValueId> watched, Machine& machine);
 
   // Runs from the state that `own` begins its judged forward with; floating-point state and inputs are
   // changed first, and go after their last use.
@@ -44,7 +44,7 @@ class Retelling {
                               const std::vector<trace::ValueId>& outputs, Change change);
 
   const Footprint& footprint() const { return program_->footprint(); }
-  const trace::Trace& trace() const { return lifted_.trace; }
+  const trace::Trace& trace() const { return upcast_.trace; }
 
  private:
   static trace::DType real_of(trace::DType type);
@@ -52,7 +52,7 @@ class Retelling {
   void round_on_the_way(at::Generator generator, bool coarse);
   bool takes_mean_of(int step, trace::ValueId value) const;
 
-  Lifted lifted_;
+  Upcast upcast_;
   Machine& machine_;
   std::unique_ptr<const Program> program_;
   std::unique_ptr<Replay> replay_;

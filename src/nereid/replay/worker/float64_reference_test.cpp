@@ -24,20 +24,20 @@ at::Generator generator(uint64_t seed) {
 }
 
 // A task begun, and its first output as it is told again.
-class Told {
+class Recomputed {
  public:
-  Told(const Trace& trace, Machine& machine)
-      : program_(Program::prepare(trace, machine, {.may_keep_inputs = true, .reference = true})), own_(*program_, machine), told_(lift(trace, {}).value(), {}, machine) {
+  Recomputed(const Trace& trace, Machine& machine)
+      : program_(Program::prepare(trace, machine, {.may_keep_inputs = true, .reference = true})), own_(*program_, machine), reference_(upcast(trace, {}).value(), {}, machine) {
     own_.start(options_, [](StorageId, Replay&) {}, {});
     own_.begin_judged();
   }
-  at::Tensor operator()(Change change) { return told_.run(own_, options_, program_->outputs(), std::move(change)).at(0); }
+  at::Tensor operator()(Change change) { return reference_.run(own_, options_, program_->outputs(), std::move(change)).at(0); }
 
  private:
   std::unique_ptr<const Program> program_;
   Replay own_;
   RunOptions options_{.seed = 3};
-  Retelling told_;
+  Float64Reference reference_;
 };
 
 TEST(RoundByChanceTest, NumbersGoToOneOfTheirNeighboursAndStayWhereTheyAreOne) {
@@ -54,7 +54,7 @@ TEST(RoundByChanceTest, NumbersGoToOneOfTheirNeighboursAndStayWhereTheyAreOne) {
 }
 
 // exp of the input, then of that its square root: each is rounded.
-TEST(RetellingTest, WhatOperatorsMakeIsRoundedAnewEachTime) {
+TEST(Float64ReferenceTest, WhatOperatorsMakeIsRoundedAnewEachTime) {
   const ReplayMode mode;
   const auto machine = make_cpu_machine();
   constexpr int64_t kN = 300;
@@ -64,7 +64,7 @@ TEST(RetellingTest, WhatOperatorsMakeIsRoundedAnewEachTime) {
     s.step(make_call("aten::sqrt", {tensor_arg(middle)}, tensor_arg(out)));
     return tensor_arg(out);
   });
-  Told run(trace, *machine);
+  Recomputed run(trace, *machine);
   const auto truth = run({});
   EXPECT_TRUE(run({}).equal(truth));
   const auto one = run({.rounding = generator(1)}), other = run({.rounding = generator(2)});
@@ -78,7 +78,7 @@ TEST(RetellingTest, WhatOperatorsMakeIsRoundedAnewEachTime) {
 }
 
 // Rows that are all one number, less their mean: 0 in float64, and what summing rounds elsewhere.
-TEST(RetellingTest, MeansOfEqualNumbersAreRoundedWhereWhatIsExactStays) {
+TEST(Float64ReferenceTest, MeansOfEqualNumbersAreRoundedWhereWhatIsExactStays) {
   const ReplayMode mode;
   const auto machine = make_cpu_machine();
   constexpr int64_t kN = 79;
@@ -90,8 +90,8 @@ TEST(RetellingTest, MeansOfEqualNumbersAreRoundedWhereWhatIsExactStays) {
       s.step(make_call("aten::sub.Tensor", {tensor_arg(bound), tensor_arg(middle)}, tensor_arg(out)));
       return tensor_arg(out);
     });
-    Told told(trace, *machine);
-    const auto apart = [&](Change change) { return told(std::move(change)).abs().max().item().toDouble(); };
+    Recomputed recomputed(trace, *machine);
+    const auto apart = [&](Change change) { return recomputed(std::move(change)).abs().max().item().toDouble(); };
     EXPECT_LT(apart({}), 1e-14) << op;
     double most = 0;
     for (int i = 0; i < 4; ++i) most = std::max(most, apart({.rounding = generator(i)}));

@@ -52,9 +52,9 @@ class Trier {
     }
   }
 
-  Needs needs_of(ValueId input, int samples, Deadline deadline) {
+  InputSensitivity input_sensitivity(ValueId input, int samples, Deadline deadline) {
     const auto line = replay_.value(input).view({-1});
-    Needs needs{.bytes = static_cast<int64_t>(line.nbytes())};
+    InputSensitivity needs{.bytes = static_cast<int64_t>(line.nbytes())};
     const auto others = other_values(line);
     for (int i = 0; i < samples && !others.empty() && !deadline.passed(); ++i) {
       const auto at = at::randint(line.numel(), {1}, generator_, at::TensorOptions().dtype(at::kLong));
@@ -94,7 +94,7 @@ class Trier {
 
 }  // namespace
 
-std::vector<Needs> needs_of(Replay& replay, const RunOptions& options, uint64_t seed, int samples,
+std::vector<InputSensitivity> input_sensitivity(Replay& replay, const RunOptions& options, uint64_t seed, int samples,
                             Deadline deadline) {
   const auto& program = replay.program();
   const auto& trace = program.trace();
@@ -108,10 +108,10 @@ std::vector<Needs> needs_of(Replay& replay, const RunOptions& options, uint64_t 
         std::ranges::find(written, storage) == written.end() && seen.insert(storage).second)
       inputs.push_back(id);
   }
-  std::vector<Needs> needs;
+  std::vector<InputSensitivity> needs;
   if (inputs.empty()) return needs;
   Trier trier(replay, options, seed);
-  for (const auto id : inputs) needs.push_back(trier.needs_of(id, samples, deadline));
+  for (const auto id : inputs) needs.push_back(trier.input_sensitivity(id, samples, deadline));
   return needs;
 }
 

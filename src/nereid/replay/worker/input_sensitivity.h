@@ -14,7 +14,7 @@
 
 namespace nereid::replay {
 
-struct Needs {
+struct InputSensitivity {
   int64_t bytes = 0;            // of the input
   int tried = 0, mattered = 0;  // elements, drawn at random: any of the bytes is as likely as any other
 };
@@ -22,7 +22,7 @@ struct Needs {
 // One for each floating-point input of the judged call that fills its storage. `replay` stands where its
 // judged forward begins, and does so again afterwards, the inputs as they were. At most `samples` elements of
 // each.
-std::vector<Needs> needs_of(Replay& replay, const RunOptions& options, uint64_t seed, int samples,
+std::vector<InputSensitivity> input_sensitivity(Replay& replay, const RunOptions& options, uint64_t seed, int samples,
                             Deadline deadline);
 
 }  // namespace nereid::replay

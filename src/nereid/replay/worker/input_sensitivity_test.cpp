@@ -13,7 +13,7 @@ using namespace trace;
 
 constexpr int64_t kN = 4096;
 
-std::vector<Needs> needs_of_task(const TaskForward& forward, int samples = 64) {
+std::vector<InputSensitivity> sensitivity_of_task(const TaskForward& forward, int samples = 64) {
   const ReplayMode mode;
   const auto machine = make_cpu_machine();
   const auto trace = sample_task(true, kN, forward);
@@ -24,7 +24,7 @@ std::vector<Needs> needs_of_task(const TaskForward& forward, int samples = 64) {
   replay.begin_judged();
   const auto input = tensors_in(program->phases()[program->judged()].phase->inputs)[0];
   const auto before = replay.value(input).clone();
-  const auto needs = needs_of(replay, options, 7, samples, Deadline::after(60));
+  const auto needs = input_sensitivity(replay, options, 7, samples, Deadline::after(60));
   EXPECT_TRUE(same_bits(before, replay.value(input))) << "the inputs are as they were";
   return needs;
 }
@@ -35,8 +35,8 @@ Arg called(Sketch& s, const char* op, std::vector<Arg> args, std::vector<int64_t
   return tensor_arg(out);
 }
 
-TEST(NeedsTest, AllOfWhatIsAddedIsNeeded) {
-  const auto needs = needs_of_task([](Sketch& s, const TaskTensors& t) {
+TEST(InputSensitivityTest, AllOfWhatIsAddedIsNeeded) {
+  const auto needs = sensitivity_of_task([](Sketch& s, const TaskTensors& t) {
     return called(s, "aten::add.Tensor", {tensor_arg(t.x), tensor_arg(t.y)}, {kN});
   });
   ASSERT_EQ(needs.size(), 2u);
@@ -47,8 +47,8 @@ TEST(NeedsTest, AllOfWhatIsAddedIsNeeded) {
   }
 }
 
-TEST(NeedsTest, WhatIsCutOffIsNotNeeded) {
-  const auto needs = needs_of_task([](Sketch& s, const TaskTensors& t) {
+TEST(InputSensitivityTest, WhatIsCutOffIsNotNeeded) {
+  const auto needs = sensitivity_of_task([](Sketch& s, const TaskTensors& t) {
     return called(s, "aten::relu", {tensor_arg(s.view(t.x, {kN / 2}, {1}))}, {kN / 2});
   });
   ASSERT_EQ(needs.size(), 2u);
@@ -57,8 +57,8 @@ TEST(NeedsTest, WhatIsCutOffIsNotNeeded) {
   EXPECT_EQ(needs[1].mattered, 0);
 }
 
-TEST(NeedsTest, WhatIsLostInASumIsNotSure) {
-  const auto needs = needs_of_task([](Sketch& s, const TaskTensors& t) {
+TEST(InputSensitivityTest, WhatIsLostInASumIsNotSure) {
+  const auto needs = sensitivity_of_task([](Sketch& s, const TaskTensors& t) {
     const auto all = called(s, "aten::ones_like", {tensor_arg(t.x)}, {kN});
     const auto far = called(s, "aten::mul.Tensor", {all, Arg{1e6}}, {kN});
     const auto sum = called(s, "aten::add.Tensor", {far, tensor_arg(t.x)}, {kN});

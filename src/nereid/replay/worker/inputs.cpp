@@ -78,7 +78,7 @@ at::Tensor uniform(const at::Tensor& like, double low, double high, const at::Ge
 }
 
 // One number: what is drawn for many would leave it where it was, or make it what no task means.
-bool apply_to_one(at::Tensor tensor, InputKind kind, const Range& range) {
+bool apply_to_one(at::Tensor tensor, InputDistribution kind, const Range& range) {
   const double was = range.low;
   const auto becomes = [&](double number) {
     if (number == was) return false;
@@ -86,23 +86,23 @@ bool apply_to_one(at::Tensor tensor, InputKind kind, const Range& range) {
     return true;
   };
   switch (kind) {
-    case InputKind::kZeros:
+    case InputDistribution::kZeros:
       return becomes(0);
-    case InputKind::kOnes:
-    case InputKind::kOneHot:
+    case InputDistribution::kOnes:
+    case InputDistribution::kOneHot:
       return becomes(was == 1 ? 2 : 1);
-    case InputKind::kNegative:
-    case InputKind::kFlipped:
-      return becomes(kind == InputKind::kFlipped || !range.never_negative() ? -std::abs(was) : was);
-    case InputKind::kTiny:
+    case InputDistribution::kNegative:
+    case InputDistribution::kFlipped:
+      return becomes(kind == InputDistribution::kFlipped || !range.never_negative() ? -std::abs(was) : was);
+    case InputDistribution::kTiny:
       return becomes(was / 16);
-    case InputKind::kHuge:
+    case InputDistribution::kHuge:
       return becomes(was == 0 ? 8 : was * 8);
-    case InputKind::kRamp:
+    case InputDistribution::kRamp:
       return becomes(was == 0 ? 0.5 : was * 0.5);
-    case InputKind::kOutliers:
+    case InputDistribution::kOutliers:
       return becomes(was == 0 ? -1.5 : was * 1.5);
-    case InputKind::kWide:
+    case InputDistribution::kWide:
       return becomes(was == 0 ? 3 : was * 3);
     default:
       return false;
@@ -111,60 +111,60 @@ bool apply_to_one(at::Tensor tensor, InputKind kind, const Range& range) {
 
 }  // namespace
 
-bool apply_kind(at::Tensor tensor, InputKind kind, at::Generator generator, bool* widened) {
-  if (!is_number_tensor(tensor) || kind == InputKind::kOwn || kind >= InputKind::kState) return false;
+bool apply_distribution(at::Tensor tensor, InputDistribution kind, at::Generator generator, bool* widened) {
+  if (!is_number_tensor(tensor) || kind == InputDistribution::kOwn || kind >= InputDistribution::kState) return false;
   const bool half = tensor.scalar_type() == c10::kHalf;
   const auto range = range_of(tensor);
   const bool leaves_unit =
-      kind == InputKind::kHuge || kind == InputKind::kOutliers || kind == InputKind::kWide;
-  if (widened) *widened |= kind == InputKind::kFlipped || (leaves_unit && range.unit());
+      kind == InputDistribution::kHuge || kind == InputDistribution::kOutliers || kind == InputDistribution::kWide;
+  if (widened) *widened |= kind == InputDistribution::kFlipped || (leaves_unit && range.unit());
   if (tensor.numel() == 1) return apply_to_one(tensor, kind, range);
   switch (kind) {
-    case InputKind::kZeros:
+    case InputDistribution::kZeros:
       tensor.zero_();
       return true;
-    case InputKind::kOnes:
+    case InputDistribution::kOnes:
       tensor.fill_(1);
       return true;
-    case InputKind::kNegative:
+    case InputDistribution::kNegative:
       if (range.never_negative()) return false;
       tensor.abs_().neg_();
       return true;
-    case InputKind::kFlipped:
+    case InputDistribution::kFlipped:
       if (!range.never_negative() || range.high == 0) return false;
       tensor.neg_();
       return true;
-    case InputKind::kTiny:
+    case InputDistribution::kTiny:
       tensor.mul_(half ? 0x1p-6 : 0x1p-20);
       return true;
-    case InputKind::kHuge:
+    case InputDistribution::kHuge:
       tensor.mul_(half ? 0x1p5 : 0x1p10);
       return true;
-    case InputKind::kRamp:
+    case InputDistribution::kRamp:
       for_parts(tensor, [&](at::Tensor part, int64_t first) {
         const double step = (range.high - range.low) / static_cast<double>(tensor.numel() - 1);
         part.copy_(
             indices(part, first).to(c10::kDouble).mul_(step).add_(range.low).clamp_(range.low, range.high));
       });
       return true;
-    case InputKind::kOneHot:
+    case InputDistribution::kOneHot:
       for_parts(tensor, [&](at::Tensor part, int64_t first) {
         part.copy_(one_hot_rows(part, first, tensor.size(-1)));
       });
       return true;
-    case InputKind::kOutliers: {
+    case InputDistribution::kOutliers: {
       const SparseMask mask(tensor, generator);
       for_parts(tensor, [&](at::Tensor part, int64_t first) {
         part.copy_(at::where(mask.of(part, first), part.mul(half ? 0x1p4 : 0x1p8), part));
       });
       return true;
     }
-    case InputKind::kWide:
+    case InputDistribution::kWide:
       for_parts(tensor, [&](at::Tensor part, int64_t) {
         part.mul_(uniform(part, half ? -3 : -6, half ? 4 : 16, generator).exp2_().to(part.scalar_type()));
       });
       return true;
-    case InputKind::kInfinities: {
+    case InputDistribution::kInfinities: {
       const SparseMask mask(tensor, generator);
       const auto infinity = at::scalar_tensor(std::numeric_limits<double>::infinity(), tensor.options());
       for_parts(tensor, [&](at::Tensor part, int64_t first) {
@@ -174,7 +174,7 @@ bool apply_kind(at::Tensor tensor, InputKind kind, at::Generator generator, bool
       });
       return true;
     }
-    case InputKind::kNans: {
+    case InputDistribution::kNans: {
       const SparseMask mask(tensor, generator);
       for_parts(tensor, [&](at::Tensor part, int64_t first) {
         part.masked_fill_(mask.of(part, first), std::numeric_limits<double>::quiet_NaN());

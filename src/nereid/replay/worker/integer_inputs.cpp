@@ -103,7 +103,7 @@ void shorten_steps(at::Tensor& rows, int64_t longest) {
 }
 
 // Between the ends, which stay: they are what offsets begin and end with.
-std::optional<at::Tensor> redraw_sorted(const Sample& s, InputKind kind, const IntegerUse& use,
+std::optional<at::Tensor> redraw_sorted(const Sample& s, InputDistribution kind, const IntegerUse& use,
                                         const IntegerLimits& limits, at::Generator generator) {
   const int64_t columns = s.columns();
   const auto first = s.rows.narrow(1, 0, 1), last = s.rows.narrow(1, columns - 1, 1);
@@ -111,8 +111,8 @@ std::optional<at::Tensor> redraw_sorted(const Sample& s, InputKind kind, const I
   // Rows of one run of numbers (positions): there is room only beyond it.
   if (s.strict && high - low == columns - 1) {
     if (!use.indexes() || use.obscure || use.bound <= s.high + 1 || s.low < 0) return std::nullopt;
-    if (kind == InputKind::kLowest) return std::nullopt;
-    if (kind == InputKind::kHighest) return s.rows.add(use.bound - 1 - s.high);
+    if (kind == InputDistribution::kLowest) return std::nullopt;
+    if (kind == InputDistribution::kHighest) return s.rows.add(use.bound - 1 - s.high);
     return sorted_rows(s.rows.size(0), columns, 0, use.bound - 1, true, generator);
   }
   if (columns < 3 || s.rows.size(0) > 1) {
@@ -121,8 +121,8 @@ std::optional<at::Tensor> redraw_sorted(const Sample& s, InputKind kind, const I
   }
   const int64_t from = low / s.factor, to = high / s.factor, step = s.strict ? 1 : 0;
   const auto places = at::arange(columns, kLong).mul(step).expand({s.rows.size(0), columns});
-  at::Tensor made = kind == InputKind::kLowest ? places.add(from)
-                    : kind == InputKind::kHighest
+  at::Tensor made = kind == InputDistribution::kLowest ? places.add(from)
+                    : kind == InputDistribution::kHighest
                         ? places.sub(step * (columns - 1)).add(to)
                         : sorted_rows(s.rows.size(0), columns, from, to, s.strict, generator);
   made = made.mul(s.factor).clone();
@@ -135,8 +135,8 @@ std::optional<at::Tensor> redraw_sorted(const Sample& s, InputKind kind, const I
 }
 
 // Counts that add up to a size: some of one goes to another.
-std::optional<at::Tensor> redraw_counts(const Sample& s, InputKind kind, at::Generator generator) {
-  if (kind != InputKind::kRedrawn || s.columns() < 2) return std::nullopt;
+std::optional<at::Tensor> redraw_counts(const Sample& s, InputDistribution kind, at::Generator generator) {
+  if (kind != InputDistribution::kRedrawn || s.columns() < 2) return std::nullopt;
   auto made = shuffled_in_rows(s.rows, generator).clone();
   const int64_t pairs = s.columns() / 2;
   auto left = made.narrow(1, 0, pairs), right = made.narrow(1, pairs, pairs);
@@ -163,7 +163,7 @@ Domain domain_of(const Sample& s, const IntegerUse& use, const IntegerLimits& li
   return {s.low, s.high};
 }
 
-std::optional<at::Tensor> redraw_rows(const Sample& s, InputKind kind, const IntegerUse& use,
+std::optional<at::Tensor> redraw_rows(const Sample& s, InputDistribution kind, const IntegerUse& use,
                                       const IntegerLimits& limits, at::Generator generator) {
   const bool flags = s.low == 0 && s.high == 1 && !use.indexes() && !use.obscure;
   if (s.descending && !flags && !s.permutation) {
@@ -182,25 +182,25 @@ std::optional<at::Tensor> redraw_rows(const Sample& s, InputKind kind, const Int
     const int64_t to = s.permutation ? s.high : high, from = s.permutation ? 0 : low;
     if (to - from < c - 1) return std::nullopt;
     const auto places = at::arange(c, kLong).expand({r, c});
-    const auto made = kind == InputKind::kLowest ? places.add(from)
-                      : kind == InputKind::kHighest
+    const auto made = kind == InputDistribution::kLowest ? places.add(from)
+                      : kind == InputDistribution::kHighest
                           ? places.neg().add(to)
                           : shuffled_in_rows(sorted_rows(r, c, from, to, true, generator), generator);
     return made.reshape({rows, columns});
   }
   if (low == high) return std::nullopt;
-  if (kind == InputKind::kLowest) return at::full_like(s.rows, low);
-  if (kind == InputKind::kHighest) return at::full_like(s.rows, high);
+  if (kind == InputDistribution::kLowest) return at::full_like(s.rows, low);
+  if (kind == InputDistribution::kHighest) return at::full_like(s.rows, high);
   auto made = at::randint(low, high + 1, s.rows.sizes(), generator, kLong);
   if (made.numel() == 1 && made.equal(s.rows)) made = at::full_like(made, s.low > low ? low : high);
   return made;
 }
 
-bool redraw_truths(at::Tensor tensor, InputKind kind, at::Generator generator) {
+bool redraw_truths(at::Tensor tensor, InputDistribution kind, at::Generator generator) {
   const auto before = tensor.clone();
-  if (kind == InputKind::kLowest)
+  if (kind == InputDistribution::kLowest)
     tensor.zero_();
-  else if (kind == InputKind::kHighest)
+  else if (kind == InputDistribution::kHighest)
     tensor.fill_(1);
   else if (tensor.numel() == 1)
     tensor.logical_not_();
@@ -211,7 +211,7 @@ bool redraw_truths(at::Tensor tensor, InputKind kind, at::Generator generator) {
 
 }  // namespace
 
-bool redraw_integers(at::Tensor tensor, InputKind kind, const IntegerUse& use, const IntegerLimits& limits,
+bool redraw_integers(at::Tensor tensor, InputDistribution kind, const IntegerUse& use, const IntegerLimits& limits,
                      at::Generator generator) {
   const auto type = tensor.scalar_type();
   if (!c10::isIntegralType(type, true) || tensor.numel() == 0) return false;
@@ -334,7 +334,7 @@ bool summarizes(int64_t number, const at::Tensor& other) {
 // Inputs of one call, of which some say something of others.
 class Together {
  public:
-  Together(const std::vector<IntegerInput>& inputs, InputKind kind, IntegerLimits limits,
+  Together(const std::vector<IntegerInput>& inputs, InputDistribution kind, IntegerLimits limits,
            at::Generator generator)
       : inputs_(inputs), kind_(kind), limits_(std::move(limits)), generator_(std::move(generator)),
         related_(inputs.size()), done_(inputs.size()) {}
@@ -399,7 +399,7 @@ class Together {
   }
 
   const std::vector<IntegerInput>& inputs_;
-  const InputKind kind_;
+  const InputDistribution kind_;
   IntegerLimits limits_;
   at::Generator generator_;
   std::vector<std::vector<size_t>> related_;
@@ -408,7 +408,7 @@ class Together {
 
 }  // namespace
 
-bool redraw_together(const std::vector<IntegerInput>& inputs, InputKind kind, IntegerLimits limits,
+bool redraw_together(const std::vector<IntegerInput>& inputs, InputDistribution kind, IntegerLimits limits,
                      at::Generator generator) {
   return Together(inputs, kind, std::move(limits), std::move(generator)).redraw();
 }

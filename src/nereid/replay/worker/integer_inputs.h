@@ -25,7 +25,7 @@ struct IntegerLimits {
   std::vector<int64_t> numbers{};  // single integers that forward is given: no step of offsets and no index may
                                    // pass the smallest of them that the sample does not pass (max_seqlen)
 };
-bool redraw_integers(at::Tensor tensor, InputKind kind, const IntegerUse& use, const IntegerLimits& limits,
+bool redraw_integers(at::Tensor tensor, InputDistribution kind, const IntegerUse& use, const IntegerLimits& limits,
                      at::Generator generator);
 
 // One integer input of a call, and what the reference does with it.
@@ -35,7 +35,7 @@ struct IntegerInput {
   bool fixed = false;  // the host has read it
 };
 // Redraws all of them together, so that what one says of another stays true. Says whether anything changed.
-bool redraw_together(const std::vector<IntegerInput>& inputs, InputKind kind, IntegerLimits limits,
+bool redraw_together(const std::vector<IntegerInput>& inputs, InputDistribution kind, IntegerLimits limits,
                      at::Generator generator);
 
 // Whether one of two integer inputs follows from the other (counts and their sums, lengths and masks, a

@@ -8,7 +8,7 @@
 namespace nereid::replay {
 namespace {
 
-constexpr InputKind kKinds[] = {InputKind::kLowest, InputKind::kHighest, InputKind::kRedrawn};
+constexpr InputDistribution kKinds[] = {InputDistribution::kLowest, InputDistribution::kHighest, InputDistribution::kRedrawn};
 
 at::Tensor of(const std::vector<int64_t>& numbers) {
   return at::from_blob(const_cast<int64_t*>(numbers.data()), {static_cast<int64_t>(numbers.size())},
@@ -20,7 +20,7 @@ int64_t number(const at::Tensor& t) { return t.item().toLong(); }
 
 class IntegerInputs : public testing::Test {
  protected:
-  bool redraw(at::Tensor t, InputKind kind, IntegerUse use = {}, std::vector<int64_t> sizes = {}) {
+  bool redraw(at::Tensor t, InputDistribution kind, IntegerUse use = {}, std::vector<int64_t> sizes = {}) {
     return redraw_integers(std::move(t), kind, use, {.sizes = std::move(sizes), .numbers = {}}, generator_);
   }
   at::Generator generator_ = at::globalContext().defaultGenerator(c10::Device(c10::kCPU)).clone();
@@ -32,8 +32,8 @@ TEST_F(IntegerInputs, IndicesFillWhatTheyIndex) {
     ASSERT_TRUE(redraw(ids, kind, {.bound = 1000}));
     EXPECT_GE(number(ids.min()), 0);
     EXPECT_LT(number(ids.max()), 1000);
-    EXPECT_EQ(number(ids.min()) == 999, kind == InputKind::kHighest);
-    EXPECT_EQ(number(ids.max()) > 900, kind != InputKind::kLowest);
+    EXPECT_EQ(number(ids.min()) == 999, kind == InputDistribution::kHighest);
+    EXPECT_EQ(number(ids.max()) > 900, kind != InputDistribution::kLowest);
     auto computed = at::randint(0, 10, {40, 50}, at::kLong);
     ASSERT_TRUE(redraw(computed, kind, {.bound = 1000, .obscure = true}));
     EXPECT_LT(number(computed.max()), 10) << "only the sample's range is safe";
@@ -42,32 +42,32 @@ TEST_F(IntegerInputs, IndicesFillWhatTheyIndex) {
 
 TEST_F(IntegerInputs, MasksAndFlags) {
   auto mask = at::ones({8, 8}, at::kBool);
-  EXPECT_FALSE(redraw(mask, InputKind::kHighest)) << "all true it is already";
-  EXPECT_TRUE(redraw(mask, InputKind::kRedrawn));
+  EXPECT_FALSE(redraw(mask, InputDistribution::kHighest)) << "all true it is already";
+  EXPECT_TRUE(redraw(mask, InputDistribution::kRedrawn));
   EXPECT_GT(number(mask.sum()), 8);
   EXPECT_LT(number(mask.sum()), 56);
-  EXPECT_TRUE(redraw(mask, InputKind::kLowest));
+  EXPECT_TRUE(redraw(mask, InputDistribution::kLowest));
   EXPECT_EQ(number(mask.sum()), 0);
   auto flag = at::ones({}, at::kBool);
-  EXPECT_TRUE(redraw(flag, InputKind::kRedrawn));
+  EXPECT_TRUE(redraw(flag, InputDistribution::kRedrawn));
   EXPECT_FALSE(flag.item().toBool());
   auto padding = at::ones({4, 16}, at::kLong);  // an attention mask of integers
-  EXPECT_TRUE(redraw(padding, InputKind::kRedrawn));
+  EXPECT_TRUE(redraw(padding, InputDistribution::kRedrawn));
   EXPECT_GT(number(padding.sum()), 10);
   EXPECT_LT(number(padding.sum()), 54);
   auto one = at::ones({1}, at::kLong);
-  EXPECT_TRUE(redraw(one, InputKind::kRedrawn));
+  EXPECT_TRUE(redraw(one, InputDistribution::kRedrawn));
   EXPECT_EQ(number(one), 0);
 }
 
 TEST_F(IntegerInputs, FullLengthsBecomeShorter) {
   auto lengths = at::full({16}, 128, at::kLong);
-  EXPECT_TRUE(redraw(lengths, InputKind::kRedrawn));
+  EXPECT_TRUE(redraw(lengths, InputDistribution::kRedrawn));
   EXPECT_GE(number(lengths.min()), 1);
   EXPECT_LE(number(lengths.max()), 128);
   EXPECT_LT(number(lengths.min()), 100);
   auto obscure = at::full({16}, 128, at::kLong);
-  EXPECT_FALSE(redraw(obscure, InputKind::kRedrawn, {.obscure = true}));
+  EXPECT_FALSE(redraw(obscure, InputDistribution::kRedrawn, {.obscure = true}));
 }
 
 TEST_F(IntegerInputs, OffsetsStaySortedAndKeepTheirEndsAndFactors) {
@@ -100,15 +100,15 @@ TEST_F(IntegerInputs, PermutationsStayPermutations) {
     EXPECT_LT(number(table.max()), 16);
     auto positions = at::arange(6, at::kLong);
     EXPECT_FALSE(redraw(positions, kind)) << "there is one such run of numbers";
-    EXPECT_EQ(redraw(positions, kind, {.bound = 64}), kind != InputKind::kLowest);
+    EXPECT_EQ(redraw(positions, kind, {.bound = 64}), kind != InputDistribution::kLowest);
     EXPECT_TRUE(all(positions.diff().gt(0)));
   }
 }
 
 TEST_F(IntegerInputs, CountsStillAddUp) {
   auto counts = of({30, 5, 60, 1, 17, 15});
-  EXPECT_FALSE(redraw(counts, InputKind::kLowest, {}, {64, 128}));
-  EXPECT_TRUE(redraw(counts, InputKind::kRedrawn, {}, {64, 128}));
+  EXPECT_FALSE(redraw(counts, InputDistribution::kLowest, {}, {64, 128}));
+  EXPECT_TRUE(redraw(counts, InputDistribution::kRedrawn, {}, {64, 128}));
   EXPECT_EQ(number(counts.sum()), 128);
   EXPECT_GE(number(counts.min()), 0);
 }
@@ -157,10 +157,10 @@ TEST_F(IntegerInputs, WhatFollowsFromOthersFollowsStill) {
       EXPECT_EQ(any, !lengths.equal(before));
     }
   auto order = of({2, 0, 3, 1}), inverse = of({1, 3, 0, 2});
-  EXPECT_TRUE(redraw_together({{order}, {inverse}}, InputKind::kHighest, {}, generator_));
+  EXPECT_TRUE(redraw_together({{order}, {inverse}}, InputDistribution::kHighest, {}, generator_));
   EXPECT_TRUE(order.argsort().equal(inverse));
   auto begins = of({1, 5, 9, 2}), apart = of({4, 8, 12, 3});
-  EXPECT_FALSE(redraw_together({{begins}, {apart}}, InputKind::kRedrawn, {}, generator_))
+  EXPECT_FALSE(redraw_together({{begins}, {apart}}, InputDistribution::kRedrawn, {}, generator_))
       << "no rule gives the ends";
 }
 
@@ -182,7 +182,7 @@ TEST_F(IntegerInputs, NoStepPassesTheLongest) {
 TEST_F(IntegerInputs, WhatTheHostHasReadStays) {
   auto lengths = of({10, 24, 30}), offsets = of({0, 10, 34, 64});
   const std::vector<IntegerInput> inputs = {{lengths, {}, true}, {offsets}};
-  EXPECT_FALSE(redraw_together(inputs, InputKind::kRedrawn, {.sizes = {64}}, generator_));
+  EXPECT_FALSE(redraw_together(inputs, InputDistribution::kRedrawn, {.sizes = {64}}, generator_));
   EXPECT_TRUE(offsets.equal(of({0, 10, 34, 64})));
 }
 

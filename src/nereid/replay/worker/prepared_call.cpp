@@ -72,13 +72,13 @@ at::Tensor rounded_to_tf32(const at::Tensor& tensor, bool truncated) {
 }  // namespace
 
 // Converts arguments by the schema's types, noting where tensors go.
-class CallFrame::Builder {
+class PreparedCall::Builder {
  public:
-  Builder(CallFrame& frame, const trace::Trace& trace, const Machine& machine)
-      : frame_(frame), trace_(trace), machine_(machine) {}
+  Builder(PreparedCall& prepared_call, const trace::Trace& trace, const Machine& machine)
+      : prepared_(prepared_call), trace_(trace), machine_(machine) {}
 
   void argument(const c10::Argument& schema, const Arg* given) {
-    index_ = frame_.arguments_.size();
+    index_ = prepared_.arguments_.size();
     writes_ = (schema.alias_info() && schema.alias_info()->isWrite()) ||
               (updates_statistics_ && (schema.name() == "running_mean" || schema.name() == "running_var"));
     words_ = is_word(*schema.real_type());
@@ -86,11 +86,11 @@ class CallFrame::Builder {
     if (!given) {
       if (!schema.default_value() && schema.type()->kind() != TypeKind::OptionalType)
         refuse(fmt::format("the argument '{}' is missing", schema.name()));
-      frame_.arguments_.push_back(schema.default_value().value_or(IValue()));
+      prepared_.arguments_.push_back(schema.default_value().value_or(IValue()));
       return;
     }
     try {
-      frame_.arguments_.push_back(convert(*given, *schema.type(), schema));
+      prepared_.arguments_.push_back(convert(*given, *schema.type(), schema));
     } catch (const Failed& failed) {
       throw Failed(failed.kind, fmt::format("argument '{}': {}", schema.name(), failed.what()));
     }
@@ -118,18 +118,18 @@ class CallFrame::Builder {
 
   // A result that lives in an argument's storage is made from that storage when it is wanted.
   void add_result(ResultSlot slot) {
-    frame_.results_.push_back(slot.value);
+    prepared_.results_.push_back(slot.value);
     const auto storage = trace_.values[slot.value].storage;
     const auto shares = [&](trace::ValueId read) { return trace_.values[read].storage == storage; };
-    if (std::ranges::none_of(frame_.reads_, shares) && std::ranges::none_of(frame_.writes_, shares)) {
-      frame_.result_slots_.push_back(slot);
-      frame_.bound_results_.push_back(slot.value);
+    if (std::ranges::none_of(prepared_.reads_, shares) && std::ranges::none_of(prepared_.writes_, shares)) {
+      prepared_.result_slots_.push_back(slot);
+      prepared_.bound_results_.push_back(slot.value);
     }
   }
 
   void note_tensor(trace::ValueId value) {
-    frame_.reads_.push_back(value);
-    if (writes_) frame_.writes_.push_back(value);
+    prepared_.reads_.push_back(value);
+    if (writes_) prepared_.writes_.push_back(value);
   }
 
   IValue convert(const Arg& arg, const c10::Type& type, const c10::Argument& schema) {
@@ -168,7 +168,7 @@ class CallFrame::Builder {
         break;
       case TypeKind::GeneratorType:
         if (const auto* named = std::get_if<trace::Named>(&arg.node); named && named->kind == "generator") {
-          frame_.generators_.push_back({index_, named->name});
+          prepared_.generators_.push_back({index_, named->name});
           return IValue();
         }
         if (none) return IValue();
@@ -197,7 +197,7 @@ class CallFrame::Builder {
 
   IValue tensor(const Arg& arg) {
     if (const auto* ref = std::get_if<trace::TensorRef>(&arg.node)) {
-      frame_.tensors_.push_back({TensorSlot::Shape::kOne, index_, {ref->value}});
+      prepared_.tensors_.push_back({TensorSlot::Shape::kOne, index_, {ref->value}});
       note_tensor(ref->value);
       return IValue();
     }
@@ -259,56 +259,56 @@ class CallFrame::Builder {
       slot.values.push_back(ref ? ref->value : -1);
       if (ref) note_tensor(ref->value);
     }
-    frame_.tensors_.push_back(std::move(slot));
+    prepared_.tensors_.push_back(std::move(slot));
     return IValue();
   }
 
-  CallFrame& frame_;
+  PreparedCall& prepared_;
   const trace::Trace& trace_;
   const Machine& machine_;
   size_t index_ = 0;
   bool writes_ = false, updates_statistics_ = true, words_ = false;
 };
 
-CallFrame::GeneratorState CallFrame::generator_state(const std::string& op, const trace::Call& call) {
+PreparedCall::GeneratorState PreparedCall::generator_state(const std::string& op, const trace::Call& call) {
   const auto* number = call.args.empty() ? nullptr : std::get_if<int64_t>(&call.args[0].node);
   if (!number) refuse(fmt::format("{} expects an integer", op));
   const auto* named = call.args.size() > 1 ? std::get_if<trace::Named>(&call.args[1].node) : nullptr;
   return {op == "nereid::save_generator", *number, named ? named->name : ""};
 }
 
-CallFrame CallFrame::prepare(const trace::Call& call, const trace::Trace& trace, const Machine& machine) {
-  CallFrame frame;
+PreparedCall PreparedCall::prepare(const trace::Call& call, const trace::Trace& trace, const Machine& machine) {
+  PreparedCall prepared_call;
   std::string op = call.op;
-  // How `lift` marks a call: "nereid::draw_f32 aten::normal_", "nereid::tf32 aten::mm", "nereid::doubt
+  // How `upcast` marks a call: "nereid::draw_f32 aten::normal_", "nereid::tf32 aten::mm", "nereid::order_check
   // aten::mm".
   if (const auto space = op.find(' '); space != op.npos) {
     const auto mark = op.substr(0, space);
     op = op.substr(space + 1);
     if (mark == "nereid::tf32" || mark == "nereid::tf32_truncated")
-      frame.tf32_ = true, frame.tf32_truncated_ = mark == "nereid::tf32_truncated";
-    else if (mark == "nereid::doubt")
-      frame.doubt_ = true;
+      prepared_call.tf32_ = true, prepared_call.tf32_truncated_ = mark == "nereid::tf32_truncated";
+    else if (mark == "nereid::order_check")
+      prepared_call.order_check_ = true;
     else if (const auto type =
                  trace::dtype_from_string(mark.substr(std::min(mark.size(), strlen("nereid::draw_")))))
-      frame.draws_in_ = scalar_type(*type);
+      prepared_call.draws_in_ = scalar_type(*type);
   }
-  Builder builder(frame, trace, machine);
+  Builder builder(prepared_call, trace, machine);
   if (op.starts_with("nereid::")) {
     if (op == "nereid::manual_seed") {
       const auto* seed = call.args.empty() ? nullptr : std::get_if<int64_t>(&call.args[0].node);
       if (!seed) refuse("nereid::manual_seed expects an integer");
-      frame.seed_ = static_cast<uint64_t>(*seed);
-      frame.random_ = true;
+      prepared_call.seed_ = static_cast<uint64_t>(*seed);
+      prepared_call.random_ = true;
     } else if (op == "nereid::save_generator" || op == "nereid::restore_generator") {
-      frame.state_ = generator_state(op, call);
-      frame.random_ = true;
+      prepared_call.state_ = generator_state(op, call);
+      prepared_call.random_ = true;
     } else if (op == "nereid::constant") {
-      frame.results_ = trace::tensors_in(call.result);
+      prepared_call.results_ = trace::tensors_in(call.result);
     } else if (op != "nereid::flatten_rnn_weights") {
       refuse(fmt::format("unknown operator {}", op));
     }
-    return frame;
+    return prepared_call;
   }
 
   const auto dot = op.find('.');
@@ -317,11 +317,11 @@ CallFrame CallFrame::prepare(const trace::Call& call, const trace::Trace& trace,
   const std::string base = name.substr(strlen("aten::"));
   const auto handle = c10::Dispatcher::singleton().findSchema({name, overload});
   if (!handle) refuse(fmt::format("unknown operator {}", op));
-  frame.op_ = *handle;
-  frame.only_metadata_ = handle->hasTag(at::Tag::inplace_view);
-  if (!frame.only_metadata_ && !trace::is_allowed(base)) refuse(fmt::format("{} is not run by a replay", op));
-  frame.random_ = handle->hasTag(at::Tag::nondeterministic_seeded);
-  frame.allocates_ = one_of(base, kAllocators);
+  prepared_call.op_ = *handle;
+  prepared_call.only_metadata_ = handle->hasTag(at::Tag::inplace_view);
+  if (!prepared_call.only_metadata_ && !trace::is_allowed(base)) refuse(fmt::format("{} is not run by a replay", op));
+  prepared_call.random_ = handle->hasTag(at::Tag::nondeterministic_seeded);
+  prepared_call.allocates_ = one_of(base, kAllocators);
 
   const auto& schema = handle->schema();
   if (call.args.size() > schema.arguments().size()) refuse(fmt::format("too many arguments for {}", op));
@@ -336,15 +336,15 @@ CallFrame CallFrame::prepare(const trace::Call& call, const trace::Trace& trace,
   }
   for (size_t i = 0; i < schema.arguments().size(); ++i) builder.argument(schema.arguments()[i], given.at(i));
   check_sizes(base, given);
-  frame.within_ = numbers_within(base, given);
+  prepared_call.within_ = numbers_within(base, given);
   builder.result(call.result, schema.returns().size());
-  if (frame.only_metadata_ && !frame.result_slots_.empty())
+  if (prepared_call.only_metadata_ && !prepared_call.result_slots_.empty())
     refuse(fmt::format("{} of a tensor that is none of its arguments", op));
-  if (one_of(base, kShapeReaders)) frame.shape_only_ = true;
-  return frame;
+  if (one_of(base, kShapeReaders)) prepared_call.shape_only_ = true;
+  return prepared_call;
 }
 
-void CallFrame::run(Operands& operands) const {
+void PreparedCall::run(Operands& operands) const {
   // Nothing of it is data, and values are made from their storages: the operator itself (set_, resize_) never
   // runs.
   if (only_metadata_) return;
@@ -377,16 +377,16 @@ void CallFrame::run(Operands& operands) const {
   for (const auto& slot : generators_) stack[slot.argument] = operands.generator(slot.name);
 
   if (within_) check_numbers(*within_, stack);
-  at::Tensor target;  // of a lifted draw
+  at::Tensor target;  // of a upcast draw
   if (draws_in_ && !stack.empty() && stack[0].isTensor()) {
     target = stack[0].toTensor();
     stack[0] = target.to(*draws_in_);
   }
-  const auto arguments = doubt_ ? stack : torch::jit::Stack();
+  const auto arguments = order_check_ ? stack : torch::jit::Stack();
   op_->callBoxed(stack);
-  if (doubt_ && stack.size() == 1 && stack[0].isTensor()) {
+  if (order_check_ && stack.size() == 1 && stack[0].isTensor()) {
     auto result = stack[0].toTensor();
-    spoil_doubtful(arguments, result);
+    invalidate_order_sensitive(arguments, result);
     stack[0] = std::move(result);
   }
   if (target.defined()) target.copy_(stack.at(0).toTensor());
@@ -409,7 +409,7 @@ void CallFrame::run(Operands& operands) const {
   }
 }
 
-const c10::IValue* CallFrame::argument(const torch::jit::Stack& arguments, std::string_view name) const {
+const c10::IValue* PreparedCall::argument(const torch::jit::Stack& arguments, std::string_view name) const {
   const auto index = op_->schema().argumentIndexWithName(name);
   return index ? &arguments[static_cast<size_t>(*index)] : nullptr;
 }
@@ -417,7 +417,7 @@ const c10::IValue* CallFrame::argument(const torch::jit::Stack& arguments, std::
 // NaN for rows whose query is no number, or of whose scores one is none: PyTorch has zeros for them here and NaN there.
 // Where that is of keys or values that a mask hides, or a score overflows on its way, or all of a row are minus infinity,
 // right kernels have numbers as well as NaN: what is NaN becomes a number there, and a number NaN.
-void CallFrame::spoil_attention(const torch::jit::Stack& arguments, at::Tensor& result) const {
+void PreparedCall::spoil_attention(const torch::jit::Stack& arguments, at::Tensor& result) const {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   constexpr int64_t kMostScores = int64_t{1} << 26;
   const auto query = argument(arguments, "query")->toTensor();
@@ -457,7 +457,7 @@ void CallFrame::spoil_attention(const torch::jit::Stack& arguments, at::Tensor& 
   flip(beside(hidden).logical_and(beside(seen).logical_not()).logical_and(spoilt.logical_or(either).logical_not()));
 }
 
-void CallFrame::spoil_doubtful(const torch::jit::Stack& arguments, at::Tensor& result) const {
+void PreparedCall::invalidate_order_sensitive(const torch::jit::Stack& arguments, at::Tensor& result) const {
   if (result.scalar_type() != c10::kDouble || result.numel() == 0) return;
   const auto& name = op_->schema().name();
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -507,7 +507,7 @@ void CallFrame::spoil_doubtful(const torch::jit::Stack& arguments, at::Tensor& r
 }
 
 // A contraction's factors; what is added to the product is not rounded.
-bool CallFrame::is_contracted(size_t argument) const {
+bool PreparedCall::is_contracted(size_t argument) const {
   const auto& name = op_->schema().arguments()[argument].name();
   const auto& op = op_->schema().name();
   const bool adds_self = op.find("add") != op.npos;  // addmm, baddbmm, addmv, addbmm

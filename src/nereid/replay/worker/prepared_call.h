@@ -32,11 +32,11 @@ class Operands {
   virtual void restore_generator(int64_t number, const std::string& name) = 0;
 };
 
-class CallFrame {
+class PreparedCall {
  public:
   // Throws Failed (kRefused) where the operator is unknown, not to be replayed, or the arguments don't fit
   // it.
-  static CallFrame prepare(const trace::Call& call, const trace::Trace& trace, const Machine& machine);
+  static PreparedCall prepare(const trace::Call& call, const trace::Trace& trace, const Machine& machine);
 
   void run(Operands& operands) const;
 
@@ -75,7 +75,7 @@ class CallFrame {
   };
   class Builder;
 
-  CallFrame() = default;
+  PreparedCall() = default;
   std::optional<c10::OperatorHandle> op_;  // none for `nereid::` operators
   std::optional<uint64_t> seed_;           // nereid::manual_seed
   struct GeneratorState {
@@ -85,7 +85,7 @@ class CallFrame {
   };
   static GeneratorState generator_state(const std::string& op, const trace::Call& call);
   std::optional<GeneratorState> state_;  // nereid::save_generator, nereid::restore_generator
-  // A random operator that was lifted to float64 draws in the dtype it had: the result is copied.
+  // A random operator that was upcast to float64 draws in the dtype it had: the result is copied.
   std::optional<c10::ScalarType> draws_in_;
   std::optional<NumbersWithin> within_;
   std::vector<c10::IValue> arguments_;
@@ -94,18 +94,18 @@ class CallFrame {
   std::vector<ResultSlot> result_slots_;
   std::vector<trace::ValueId> reads_, writes_, results_, bound_results_;
   bool random_ = false, only_metadata_ = false, allocates_ = false, shape_only_ = false;
-  bool tf32_ = false;  // marked by `lift`: contracted operands are rounded to TF32
+  bool tf32_ = false;  // marked by `upcast`: contracted operands are rounded to TF32
   bool tf32_truncated_ = false;
   bool is_contracted(size_t argument) const;
-  // Marked by `lift`, of sums in float64 that a float32 program takes: elements whose terms' sizes add up to
+  // Marked by `upcast`, of sums in float64 that a float32 program takes: elements whose terms' sizes add up to
   // more than a float32 holds (the order of adding decides whether they are infinite, NaN or a number) are
   // NaN, and of a transposed convolution all of a channel whose weights are not all finite: which of them
   // meet a zero of the padding, and make NaN of it, is the algorithm's choice. PyTorch on the CPU adds up
   // what there is; cuDNN's products take in zeros; ordinary convolutions do so everywhere. Of attention it is what
   // queries that are no numbers find: zeros on the CPU in four dimensions, where in three it is NaN.
-  bool doubt_ = false;
+  bool order_check_ = false;
   void spoil_attention(const torch::jit::Stack& arguments, at::Tensor& result) const;
-  void spoil_doubtful(const torch::jit::Stack& arguments, at::Tensor& result) const;
+  void invalidate_order_sensitive(const torch::jit::Stack& arguments, at::Tensor& result) const;
   const c10::IValue* argument(const torch::jit::Stack& arguments, std::string_view name) const;
 };
 

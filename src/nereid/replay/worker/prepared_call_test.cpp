@@ -33,7 +33,7 @@ class FrameTest : public testing::Test {
   // What `prepare` refuses a call with; empty where it does not.
   std::string refusal(const Call& call) const {
     try {
-      CallFrame::prepare(call, s.trace, *machine);
+      PreparedCall::prepare(call, s.trace, *machine);
     } catch (const Failed& failed) {
       EXPECT_EQ(failed.kind, Failure::Kind::kRefused) << call.op;
       return failed.what();
@@ -128,11 +128,11 @@ struct Untouched : Operands {
 // What changes sizes and strides alone is told apart by PyTorch's tag, and not on the list.
 TEST_F(FrameTest, WhatChangesATensorsFormIsNeverCalled) {
   const auto form = [&](const char* op, std::vector<Arg> args) {
-    const auto frame = CallFrame::prepare(make_call(op, std::move(args), tensor_arg(x)), s.trace, *machine);
-    EXPECT_TRUE(frame.only_metadata()) << op;
-    EXPECT_FALSE(frame.does_work()) << op;
+    const auto prepared_call = PreparedCall::prepare(make_call(op, std::move(args), tensor_arg(x)), s.trace, *machine);
+    EXPECT_TRUE(prepared_call.only_metadata()) << op;
+    EXPECT_FALSE(prepared_call.does_work()) << op;
     Untouched operands;
-    frame.run(operands);
+    prepared_call.run(operands);
   };
   form("aten::set_.source_Tensor", {tensor_arg(x), tensor_arg(i)});
   form("aten::resize_", {tensor_arg(x), numbers({int64_t{1} << 40})});
@@ -206,8 +206,8 @@ TEST_F(HostileProgram, WhatRunsBeforeALaunchIsHeldToTheSameList) {
             "aten::from_file is not run by a replay");
 }
 
-// One call, marked doubtful, on float64 tensors.
-class DoubtTest : public testing::Test, protected Operands {
+// One call, marked `order_check`, on float64 tensors.
+class OrderCheckTest : public testing::Test, protected Operands {
  protected:
   Arg given(const at::Tensor& tensor) {
     const auto id = s.tensor(tensor.sizes().vec(), DType::kF64);
@@ -217,7 +217,7 @@ class DoubtTest : public testing::Test, protected Operands {
   at::Tensor played(const std::string& op, std::vector<Arg> args) {
     const ReplayMode mode;
     const auto out = s.tensor({1}, DType::kF64);
-    CallFrame::prepare(make_call("nereid::doubt aten::" + op, std::move(args), tensor_arg(out)), s.trace,
+    PreparedCall::prepare(make_call("nereid::order_check aten::" + op, std::move(args), tensor_arg(out)), s.trace,
                        *machine)
         .run(*this);
     return tensors_.at(out);
@@ -255,7 +255,7 @@ class DoubtTest : public testing::Test, protected Operands {
   std::map<ValueId, at::Tensor> tensors_;
 };
 
-TEST_F(DoubtTest, SumsThatOverflowOnTheirWayAreNoNumbers) {
+TEST_F(OrderCheckTest, SumsThatOverflowOnTheirWayAreNoNumbers) {
   const auto x = of({3e38, 3e38, -3e38, 1, 2, 3}, {2, 3});
   EXPECT_EQ(odd(played("sum.dim_IntList", {given(x), numbers({1})})), (std::vector<bool>{true, false}));
   EXPECT_EQ(odd(played("mean.dim", {given(x), numbers({1})})), (std::vector<bool>{true, false}));
@@ -265,7 +265,7 @@ TEST_F(DoubtTest, SumsThatOverflowOnTheirWayAreNoNumbers) {
   EXPECT_EQ(odd(played("mm", {given(x), given(y)})), (std::vector<bool>{true, true, false, false}));
 }
 
-TEST_F(DoubtTest, SquaresThatOverflowOnTheirWayAreNoNumbers) {
+TEST_F(OrderCheckTest, SquaresThatOverflowOnTheirWayAreNoNumbers) {
   const auto x = of({3e19, 1e19, -3e19, 1, 2, 3, 1e18, 2e18, 3e18}, {3, 3});
   for (const char* op : {"std.dim", "var.dim", "linalg_vector_norm"}) {
     std::vector<Arg> args = {given(x), numbers({1})};
@@ -274,14 +274,14 @@ TEST_F(DoubtTest, SquaresThatOverflowOnTheirWayAreNoNumbers) {
   }
 }
 
-TEST_F(DoubtTest, DeviationsOfEqualNumbersAreNone) {
+TEST_F(OrderCheckTest, DeviationsOfEqualNumbersAreNone) {
   const auto x = of({0.7, 0.7, 0.7, 0, 0, 0, 1, 2, 3}, {3, 3});
   for (const char* op : {"std.dim", "var.dim"})
     EXPECT_EQ(odd(played(op, {given(x), numbers({1})})), (std::vector<bool>{true, false, false})) << op;
   EXPECT_EQ(odd(played("std.correction", {given(x), numbers({0, 1}), Arg{None{}}})), std::vector<bool>{false});
 }
 
-TEST_F(DoubtTest, WhatAQueryThatIsNoNumberFindsIsNone) {
+TEST_F(OrderCheckTest, WhatAQueryThatIsNoNumberFindsIsNone) {
   const auto numbers = at::ones({1, 1, 3, 2}, at::TensorOptions().dtype(c10::kDouble));
   const auto query = numbers.clone();
   query[0][0][1][0] = std::nan("");
@@ -290,7 +290,7 @@ TEST_F(DoubtTest, WhatAQueryThatIsNoNumberFindsIsNone) {
 }
 
 // Three queries and as many keys, of two numbers each; `spoil` changes queries, keys or values.
-TEST_F(DoubtTest, RowsOfAttentionWhoseScoresAreNoNumbersAreNone) {
+TEST_F(OrderCheckTest, RowsOfAttentionWhoseScoresAreNoNumbersAreNone) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const auto attention = [&](bool causal, const auto& spoil) {
     at::Tensor q, k, v;
@@ -315,14 +315,14 @@ TEST_F(DoubtTest, RowsOfAttentionWhoseScoresAreNoNumbersAreNone) {
   EXPECT_EQ(attention(true, [](at::Tensor&, at::Tensor&, at::Tensor&) {}), none);
 }
 
-TEST_F(DoubtTest, AnInfiniteTermIsBeyondDoubt) {
+TEST_F(OrderCheckTest, AnInfiniteTermIsBeyondDoubt) {
   const double infinity = std::numeric_limits<double>::infinity();
   const auto x = of({infinity, 3e38, 3e38, 1}, {2, 2});
   const auto sum = played("sum.dim_IntList", {given(x), numbers({1})});
   EXPECT_EQ(sum[0].item().toDouble(), infinity);
 }
 
-TEST_F(DoubtTest, ChannelsOfATransposedConvolutionWithOddWeightsAreNoNumbers) {
+TEST_F(OrderCheckTest, ChannelsOfATransposedConvolutionWithOddWeightsAreNoNumbers) {
   auto weight = at::ones({2, 3, 3}, at::TensorOptions().dtype(c10::kDouble));  // [in, out, taps]
   EXPECT_EQ(transposed(weight, 1), std::vector<bool>(12, false));
   weight[1][2][0] = std::numeric_limits<double>::infinity();

@@ -58,7 +58,7 @@ ttir::Scalar scalar_bits(const trace::LaunchArg& arg, const std::string& type) {
 PreparedAlternative prepare_alternative(const trace::Alternative& alternative, const trace::Trace& trace,
                                         Machine& machine, Launcher& launcher) {
   PreparedAlternative out;
-  for (const auto& call : alternative.before) out.before.push_back(CallFrame::prepare(call, trace, machine));
+  for (const auto& call : alternative.before) out.before.push_back(PreparedCall::prepare(call, trace, machine));
   const auto parameters = launcher.parameters(alternative.kernel);
   const auto buffer_of = [&](ValueId value) {
     const auto storage = trace.values[value].storage;
@@ -165,8 +165,8 @@ class Planner {
         out.alternatives.push_back(prepare_alternative(alternative, trace_, machine_, *program_->launcher_));
       return out;
     }
-    auto frame = CallFrame::prepare(std::get<trace::Call>(step), trace_, machine_);
-    if (frame.does_work()) return frame;
+    auto prepared_call = PreparedCall::prepare(std::get<trace::Call>(step), trace_, machine_);
+    if (prepared_call.does_work()) return prepared_call;
     return Nothing{};
   }
 
@@ -180,12 +180,12 @@ class Planner {
     program_->outputs_ = trace::tensors_in(trace_.phases[program_->judged_].output);
   }
 
-  void touch_frame(const CallFrame& frame, Touch& touch) const {
-    if (!frame.shape_only())
-      for (const auto value : frame.reads()) touch.reads.insert(storage_of(value));
-    for (const auto value : frame.writes()) touch.writes.insert(storage_of(value));
-    for (const auto value : frame.bound_results()) touch.writes.insert(storage_of(value));
-    touch.random |= frame.random();
+  void touch_call(const PreparedCall& prepared_call, Touch& touch) const {
+    if (!prepared_call.shape_only())
+      for (const auto value : prepared_call.reads()) touch.reads.insert(storage_of(value));
+    for (const auto value : prepared_call.writes()) touch.writes.insert(storage_of(value));
+    for (const auto value : prepared_call.bound_results()) touch.writes.insert(storage_of(value));
+    touch.random |= prepared_call.random();
   }
 
   void find_touches() {
@@ -194,10 +194,10 @@ class Planner {
     for (size_t p = 0; p < phases().size(); ++p) {
       for (const auto& step : phases()[p].steps) {
         auto& touch = touches_[p].emplace_back();
-        if (const auto* frame = std::get_if<CallFrame>(&step)) touch_frame(*frame, touch);
+        if (const auto* prepared_call = std::get_if<PreparedCall>(&step)) touch_call(*prepared_call, touch);
         if (const auto* launch = std::get_if<PreparedLaunch>(&step))
           for (const auto& alternative : launch->alternatives) {
-            for (const auto& frame : alternative.before) touch_frame(frame, touch);
+            for (const auto& prepared_call : alternative.before) touch_call(prepared_call, touch);
             for (size_t b = 0; b < alternative.buffers.size(); ++b) {
               if (alternative.read[b]) touch.reads.insert(storage_of(alternative.buffers[b]));
               if (alternative.written[b]) touch.writes.insert(storage_of(alternative.buffers[b]));
@@ -219,15 +219,15 @@ class Planner {
   // before.
   std::vector<StorageId> made_by(size_t p) const {
     std::vector<StorageId> made;
-    const auto add = [&](const CallFrame& frame) {
-      for (const auto value : frame.bound_results()) made.push_back(storage_of(value));
+    const auto add = [&](const PreparedCall& prepared_call) {
+      for (const auto value : prepared_call.bound_results()) made.push_back(storage_of(value));
     };
     for (size_t i = 0; i < program_->phases_[p].steps.size(); ++i) {
       const auto& step = program_->phases_[p].steps[i];
-      if (const auto* frame = std::get_if<CallFrame>(&step)) add(*frame);
+      if (const auto* prepared_call = std::get_if<PreparedCall>(&step)) add(*prepared_call);
       if (const auto* launch = std::get_if<PreparedLaunch>(&step))
         for (const auto& alternative : launch->alternatives)
-          for (const auto& frame : alternative.before) add(frame);
+          for (const auto& prepared_call : alternative.before) add(prepared_call);
       const auto* call = std::get_if<trace::Call>(&trace_.phases[p].steps[i]);
       if (call && call->op == "nereid::constant")
         for (const auto value : trace::tensors_in(call->result)) made.push_back(storage_of(value));
@@ -442,7 +442,7 @@ class Planner {
     for (size_t s = 0; s < trace_.storages.size(); ++s)
       if (last[s] != kNever && last[s].second >= 0 && !keep.contains(static_cast<StorageId>(s)))
         phases()[last[s].first].release[last[s].second].push_back(static_cast<StorageId>(s));
-    reckon_footprint(first);
+    estimate_footprint(first);
   }
 
   // A step: its phase, its index; -1: before the phase's first step.
@@ -461,7 +461,7 @@ class Planner {
   const PreparedPhase& phases_of(size_t p) const { return program_->phases_[p]; }
 
   // What is alive, step by step: a storage from its first use until it is released.
-  void reckon_footprint(const std::vector<Moment>& first) {
+  void estimate_footprint(const std::vector<Moment>& first) {
     auto& out = program_->footprint_;
     int64_t alive = 0;
     std::vector<std::vector<std::vector<StorageId>>> made(program_->judged_ + 1);
@@ -497,7 +497,7 @@ class Planner {
     if (!call || !phases_of(p).needed[i] ||
         (trace::listed_class(call->op) <= trace::OpClass::kPointwise && !fenced))
       return 0;
-    if (const auto* frame = std::get_if<CallFrame>(&phases_of(p).steps[i]); frame && frame->allocates())
+    if (const auto* prepared_call = std::get_if<PreparedCall>(&phases_of(p).steps[i]); prepared_call && prepared_call->allocates())
       return 0;
     int64_t most = 0;
     for (const auto s : touches_[p][i].writes) most = std::max(most, trace_.storages[s].bytes);

@@ -23,7 +23,7 @@
 namespace nereid::replay {
 
 struct PreparedAlternative {
-  std::vector<CallFrame> before;
+  std::vector<PreparedCall> before;
   std::vector<ttir::Argument> arguments;  // pointers index `buffers`
   std::vector<trace::ValueId> buffers;    // a value of each storage that the launch may touch
   std::vector<std::string> names;         // of the buffers, for findings
@@ -35,7 +35,7 @@ struct PreparedLaunch {
 };
 // A step that only makes views needs no work: values are made from storages.
 struct Nothing {};
-using PreparedStep = std::variant<Nothing, CallFrame, PreparedLaunch>;
+using PreparedStep = std::variant<Nothing, PreparedCall, PreparedLaunch>;
 
 struct PreparedPhase {
   const trace::Phase* phase = nullptr;

@@ -2,7 +2,7 @@
 //   load {"threads"} + trace, position
 //     -> {"keeps_inputs", "calls_used", "inputs_written": [index...], "state_written": [value...]}
 //   plan {"states": [value...], "calls": [call...]}
-//     -> {"own", "lifted", "outputs", "lifted_outputs", "moved", "inputs_block"}: see ReferenceFootprint
+//     -> {"own", "upcast", "outputs", "lifted_outputs", "moved", "inputs_block"}: see ReferenceFootprint
 //   share {"states", "calls", "frugal"}
 //     -> {} + the block that state and inputs are copied to, or (frugally) made to lie in
 //   attach {"outputs": [{"dtype", "sizes"}...], "state": [value...]}
@@ -19,7 +19,7 @@
 #include <set>
 
 #include "nereid/base/deadline.h"
-#include "nereid/replay/host/lift.h"
+#include "nereid/replay/host/upcast.h"
 #include "nereid/replay/state_pairing.h"
 #include "nereid/replay/worker/block.h"
 #include "nereid/replay/worker/compare.h"
@@ -182,11 +182,11 @@ class ReferenceRole : public Role {
     int64_t moved = 0;
     for (size_t i = 0; i < shared.size(); ++i)
       if (moves[i]) moved += trace().storages[trace().values[shared[i]].storage].bytes;
-    const auto* told = retelling({}, "f64");
+    const auto* recomputed = float64_reference({}, "f64");
     return {{"own", loaded_.program->footprint()},
-            {"lifted", told ? Json(told->footprint()) : Json()},
+            {"upcast", recomputed ? Json(recomputed->footprint()) : Json()},
             {"outputs", block_bytes(trace(), outputs_)},
-            {"lifted_outputs", told ? block_bytes(told->trace(), outputs_) : 0},
+            {"upcast_outputs", recomputed ? block_bytes(recomputed->trace(), outputs_) : 0},
             {"moved", moved},
             {"inputs_block", block_bytes(trace(), shared)}};
   }
@@ -224,8 +224,8 @@ class ReferenceRole : public Role {
     judged_.reset();
     options_ = RunOptions{.seed = trial.seed};
     auto generator = make_generator(trial.seed ^ 0x5EED);
-    bool applied = trial.kind == InputKind::kOwn || (trial.kind == InputKind::kState && trial.perturb);
-    widened_ = trial.kind >= InputKind::kState;
+    bool applied = trial.kind == InputDistribution::kOwn || (trial.kind == InputDistribution::kState && trial.perturb);
+    widened_ = trial.kind >= InputDistribution::kState;
     std::set<size_t> handed;  // of `shared_`
     replay.start(options_,
                  [&](StorageId storage, Replay&) {
@@ -233,11 +233,11 @@ class ReferenceRole : public Role {
                  },
                  [&](int call) {
                    // Here, and not when all is made: what earlier calls leave behind follows from their inputs.
-                   if (trial.kind != InputKind::kOwn && trial.kind != InputKind::kState)
+                   if (trial.kind != InputDistribution::kOwn && trial.kind != InputDistribution::kState)
                      applied |= change_inputs(call, trial.kind, generator);
                    hand_inputs(call, handed);
                  });
-    if (trial.kind == InputKind::kRedrawn) applied = applied || has_integer_tables();
+    if (trial.kind == InputDistribution::kRedrawn) applied = applied || has_integer_tables();
     for (size_t i = 0; i < shared_.size() && applied; ++i) {
       if (!handed.contains(i)) layout_.at(block_.bytes, i).copy_(replay.value(shared_[i]));
       if (!frugal_ || !moved_[i]) continue;
@@ -288,11 +288,11 @@ class ReferenceRole : public Role {
         if (state.parameter || running) perturb_constant(tensor, generator);
       } else if ((state.parameter || state.persistent) && !is_structure(state.value, tensor)) {
         if (c10::isIntegralType(tensor.scalar_type(), true)) {
-          if (trial.kind == InputKind::kRedrawn && tensor.numel() > 1)
+          if (trial.kind == InputDistribution::kRedrawn && tensor.numel() > 1)
             redraw_integers(tensor, trial.kind, use_in_forward(state.value), {}, generator);
         } else {
           perturb(tensor, generator);
-          if (trial.kind == InputKind::kState) widen_state(tensor, state.parameter, generator);
+          if (trial.kind == InputDistribution::kState) widen_state(tensor, state.parameter, generator);
         }
       }
     }
@@ -315,12 +315,12 @@ class ReferenceRole : public Role {
     return found != uses_.end() ? found->second : uses_.emplace(value, use_of(trace(), value)).first->second;
   }
 
-  bool change_inputs(int call, InputKind kind, at::Generator& generator) {
-    if (kind >= InputKind::kLowest) return change_integers(call, kind, generator);
+  bool change_inputs(int call, InputDistribution kind, at::Generator& generator) {
+    if (kind >= InputDistribution::kLowest) return change_integers(call, kind, generator);
     bool any = false;
     for (const auto value : inputs_of(call))
       if (loaded_.replay->bound(trace().values[value].storage))
-        any |= apply_kind(loaded_.replay->value(value), kind, generator, &widened_);
+        any |= apply_distribution(loaded_.replay->value(value), kind, generator, &widened_);
     return any;
   }
 
@@ -342,7 +342,7 @@ class ReferenceRole : public Role {
   }
 
   // What the host read stays what this draw has: other draws are other traces.
-  bool change_integers(int call, InputKind kind, at::Generator& generator) {
+  bool change_integers(int call, InputDistribution kind, at::Generator& generator) {
     std::vector<IntegerInput> integers;
     IntegerLimits limits;
     for (const auto id : inputs_of(call)) {
@@ -424,12 +424,12 @@ class ReferenceRole : public Role {
     const auto move_inputs = [&] {
       comparison.conditioned = true;
       for (int i = 0; i < times_to_move(outputs); ++i)
-        if (auto* told = teller(comparison))
-          widen(outputs, *told, {.nudge = make_generator(trial.seed + 77 + i), .coarse = coarse_});
+        if (auto* recomputed = truth_reference(comparison))
+          widen(outputs, *recomputed, {.nudge = make_generator(trial.seed + 77 + i), .coarse = coarse_});
     };
     if (comparison.oracle == Oracle::kOwn) move_inputs();
     compare_all(comparison, tolerance, paths, outputs);
-    if (!comparison.agrees && !tolerance.kernelbench && leave_out_doubtful(comparison, outputs))
+    if (!comparison.agrees && !tolerance.kernelbench && leave_out_order_sensitive(comparison, outputs))
       compare_all(comparison, tolerance, paths, outputs);
     if (!comparison.agrees && !tolerance.fixed() &&
         choose_among_equals(trial, comparison, outputs, values))
@@ -443,7 +443,7 @@ class ReferenceRole : public Role {
         compare_all(comparison, tolerance, paths, outputs);
       }
     }
-    if (trial.kind == InputKind::kOwn) comparison.finite = finite_share(outputs);
+    if (trial.kind == InputDistribution::kOwn) comparison.finite = finite_share(outputs);
     degenerate(comparison, outputs);
     keep_judged(outputs, comparison);
     return {{"comparison", to_json(comparison)},
@@ -464,7 +464,7 @@ class ReferenceRole : public Role {
     loaded_.replay->rewind();
     Json inputs = Json::array();
     for (const auto& need :
-         needs_of(*loaded_.replay, options_, document.at("seed").get<uint64_t>(),
+         input_sensitivity(*loaded_.replay, options_, document.at("seed").get<uint64_t>(),
                   document.at("samples").get<int>(), Deadline::after(document.at("seconds").get<double>())))
       inputs.push_back({{"bytes", need.bytes}, {"tried", need.tried}, {"mattered", need.mattered}});
     return {{"inputs", inputs}};
@@ -502,16 +502,16 @@ class ReferenceRole : public Role {
     for (const bool truncated : {false, true}) {
       tf32.truncated = truncated;
       const auto name = fmt::format("tf32{}{}", tolerance.allow_tf32 ? " all" : "", truncated ? " cut" : "");
-      if (auto* told = retelling(tf32, name)) widen(outputs, *told, {}, truncated);
+      if (auto* recomputed = float64_reference(tf32, name)) widen(outputs, *recomputed, {}, truncated);
     }
   }
 
   // Where everything hangs on one number on the way (a loss, a norm), the reference's own error may be small by
   // chance: so it is measured again, with every result on the way rounded up or down.
   void round_intermediates(const Trial& trial, std::vector<OutputTensors>& outputs) {
-    auto* told = retelling({}, "f64");
+    auto* recomputed = float64_reference({}, "f64");
     for (int i = 0; i < (coarse_ ? kTimesToRoundCoarse : kTimesToRound); ++i)
-      widen(outputs, *told, {.coarse = coarse_, .rounding = make_generator(trial.seed + 777 + i)});
+      widen(outputs, *recomputed, {.coarse = coarse_, .rounding = make_generator(trial.seed + 777 + i)});
   }
 
   // How often inputs are moved: what that does to an output of many elements shows in two tries; to a single
@@ -523,8 +523,8 @@ class ReferenceRole : public Role {
   }
 
   // What tells other truths of the kind that the comparison's own is.
-  Retelling* teller(const Comparison& comparison) {
-    return comparison.oracle == Oracle::kFloat64 ? retelling({}, "f64") : own_retelling();
+  Float64Reference* truth_reference(const Comparison& comparison) {
+    return comparison.oracle == Oracle::kFloat64 ? float64_reference({}, "f64") : own_dtype_reference();
   }
 
   // Keeps what index makers choose from; nothing where there are none or memory is dear.
@@ -564,12 +564,12 @@ class ReferenceRole : public Role {
   // another choice makes of them, if that is what the candidate has.
   bool choose_among_equals(const Trial& trial, const Comparison& comparison, std::vector<OutputTensors>& outputs,
                            const std::map<int, at::Tensor>& values) {
-    auto* told = comparison.oracle == Oracle::kFloat64 && !frugal_ ? retelling({}, "f64") : nullptr;
+    auto* recomputed = comparison.oracle == Oracle::kFloat64 && !frugal_ ? float64_reference({}, "f64") : nullptr;
     std::vector<const IndexMaker*> open;
     for (const auto& maker : makers_)
       if (!maker.stable && values.contains(maker.step) && has_ties(maker, values.at(maker.step)))
         open.push_back(&maker);
-    if (!told || open.empty()) return false;
+    if (!recomputed || open.empty()) return false;
     for (int choice = 1; choice <= kChoices; ++choice) {
       auto generator = make_generator(trial.seed + 7777 + choice);
       const auto choose = [&](StorageId storage, const at::Tensor& made) {
@@ -577,7 +577,7 @@ class ReferenceRole : public Role {
           if (trace().values[maker->result].storage == storage)
             made.copy_(other_choice(*maker, values.at(maker->step), made, choice, generator));
       };
-      const auto others = told->run(*loaded_.replay, options_, outputs_, {.watch = choose});
+      const auto others = recomputed->run(*loaded_.replay, options_, outputs_, {.watch = choose});
       for (size_t i = 0; i < outputs.size(); ++i)
         if (!outputs[i].places) adopt_nearest(outputs[i], others[i]);
     }
@@ -585,10 +585,10 @@ class ReferenceRole : public Role {
   }
 
   // `shifted`: see `nearby_error`.
-  void widen(std::vector<OutputTensors>& outputs, Retelling& told, Change change, bool shifted = true) {
+  void widen(std::vector<OutputTensors>& outputs, Float64Reference& recomputed, Change change, bool shifted = true) {
     std::map<int, at::Tensor> values;
     if (!change.rounding) change.exchange = keeper(values);
-    auto near = told.run(*loaded_.replay, options_, outputs_, std::move(change));
+    auto near = recomputed.run(*loaded_.replay, options_, outputs_, std::move(change));
     widen_places(outputs, values);
     for (size_t i = 0; i < outputs.size(); ++i) {
       outputs[i].nearby.widen(nearby_error(outputs[i], near[i], shifted));
@@ -599,16 +599,16 @@ class ReferenceRole : public Role {
   void find_undefined(const Trial& trial, const Comparison& comparison, std::vector<OutputTensors>& outputs) {
     if (widened_)
       for (auto& output : outputs) keep_agreeing(output.agreed, output.truth, output.truth);
-    if (trial.kind != InputKind::kInfinities && trial.kind != InputKind::kNans) return;
+    if (trial.kind != InputDistribution::kInfinities && trial.kind != InputDistribution::kNans) return;
     // A forward that says what it makes of them is held to that.
     if (handles_nans(trace())) {
       for (auto& output : outputs) keep_agreeing(output.agreed, output.truth, output.truth);
       return;
     }
     for (const auto& huge : {Change{.nan = 1e9, .infinity = 1e9}, Change{.nan = -1e12, .infinity = 1e12}}) {
-      auto* told = teller(comparison);
-      if (!told) return;
-      const auto others = told->run(*loaded_.replay, options_, outputs_, huge);
+      auto* recomputed = truth_reference(comparison);
+      if (!recomputed) return;
+      const auto others = recomputed->run(*loaded_.replay, options_, outputs_, huge);
       for (size_t i = 0; i < outputs.size(); ++i)
         keep_agreeing(outputs[i].agreed, outputs[i].truth, others[i]);
     }
@@ -616,16 +616,16 @@ class ReferenceRole : public Role {
 
   // Where infinities or NaNs are what does not agree, elements that hang on how a sum is taken are not judged:
   // their own number becomes NaN beside a finite truth. False where there are none, or where memory is dear.
-  bool leave_out_doubtful(const Comparison& comparison, std::vector<OutputTensors>& outputs) {
+  bool leave_out_order_sensitive(const Comparison& comparison, std::vector<OutputTensors>& outputs) {
     const bool odd = std::ranges::any_of(comparison.outputs, [](const OutputComparison& o) {
       const auto type = trace::dtype_from_string(o.dtype);
       return !o.agrees && (std::isinf(o.error) || trace::is_integral(type.value()));
     });
-    auto* told = odd && !frugal_ && comparison.oracle == Oracle::kFloat64 ? doubting_retelling() : nullptr;
-    if (!told) return false;
+    auto* recomputed = odd && !frugal_ && comparison.oracle == Oracle::kFloat64 ? order_checked_reference() : nullptr;
+    if (!recomputed) return false;
     bool any = false;
-    const auto doubted = told->run(*loaded_.replay, options_, outputs_, {});
-    for (size_t i = 0; i < outputs.size(); ++i) any |= forget_others(outputs[i], doubted[i]);
+    const auto order_checked = recomputed->run(*loaded_.replay, options_, outputs_, {});
+    for (size_t i = 0; i < outputs.size(); ++i) any |= forget_others(outputs[i], order_checked[i]);
     return any;
   }
 
@@ -649,56 +649,56 @@ class ReferenceRole : public Role {
 
   void tell_truth(std::vector<OutputTensors>& outputs, Comparison& comparison,
                   std::map<int, at::Tensor>& values) {
-    auto* told = retelling({}, "f64");
+    auto* recomputed = float64_reference({}, "f64");
     try {
-      if (told) {
-        auto truth = told->run(*loaded_.replay, options_, outputs_, {.exchange = keeper(values)});
+      if (recomputed) {
+        auto truth = recomputed->run(*loaded_.replay, options_, outputs_, {.exchange = keeper(values)});
         for (size_t i = 0; i < outputs.size(); ++i) outputs[i].truth = std::move(truth[i]);
         return;
       }
     } catch (const Failed& failed) {  // no float64 kernel for some operator
-      unliftable_ =
+      not_upcast_because_ =
           fmt::format("in float64: {}{}", failed.where ? describe(*failed.where) + ": " : "", failed.what());
-      retellings_["f64"] = nullptr;
+      references_["f64"] = nullptr;
     }
     comparison.oracle = Oracle::kOwn;
-    comparison.oracle_note = unliftable_;
+    comparison.oracle_note = not_upcast_because_;
   }
 
-  Retelling* retelling(const Tf32& tf32, const std::string& name) {
-    const auto found = retellings_.find(name);
-    if (found != retellings_.end()) return found->second.get();
-    auto& made = retellings_[name];
-    auto lifted = lift(trace(), tf32);
-    if (!lifted.ok()) {
-      unliftable_ = lifted.error().message;
+  Float64Reference* float64_reference(const Tf32& tf32, const std::string& name) {
+    const auto found = references_.find(name);
+    if (found != references_.end()) return found->second.get();
+    auto& made = references_[name];
+    auto upcasted = upcast(trace(), tf32);
+    if (!upcasted.ok()) {
+      not_upcast_because_ = upcasted.error().message;
       return nullptr;
     }
     try {
       made =
-          std::make_unique<Retelling>(std::move(lifted).value(), loaded_.program->written_state(), machine_);
+          std::make_unique<Float64Reference>(std::move(upcasted).value(), loaded_.program->written_state(), machine_);
     } catch (const Failed& failed) {
-      unliftable_ = failed.what();
+      not_upcast_because_ = failed.what();
     }
     return made.get();
   }
 
   // Null where no sum of the forward is one that could be doubted.
-  Retelling* doubting_retelling() {
-    const auto found = retellings_.find("doubt");
-    if (found != retellings_.end()) return found->second.get();
-    auto& made = retellings_["doubt"];
-    auto lifted = lift(trace(), {});
-    if (lifted.ok() && mark_doubtful(lifted.value()))
+  Float64Reference* order_checked_reference() {
+    const auto found = references_.find("order_check");
+    if (found != references_.end()) return found->second.get();
+    auto& made = references_["order_check"];
+    auto upcasted = upcast(trace(), {});
+    if (upcasted.ok() && mark_order_sensitive(upcasted.value()))
       made =
-          std::make_unique<Retelling>(std::move(lifted).value(), loaded_.program->written_state(), machine_);
+          std::make_unique<Float64Reference>(std::move(upcasted).value(), loaded_.program->written_state(), machine_);
     return made.get();
   }
 
-  Retelling* own_retelling() {
-    auto& made = retellings_["own"];
+  Float64Reference* own_dtype_reference() {
+    auto& made = references_["own"];
     if (!made)
-      made = std::make_unique<Retelling>(keep_dtypes(trace()), loaded_.program->written_state(), machine_);
+      made = std::make_unique<Float64Reference>(keep_dtypes(trace()), loaded_.program->written_state(), machine_);
     return made.get();
   }
 
@@ -710,14 +710,14 @@ class ReferenceRole : public Role {
     for (size_t i = 0; i < outputs.size(); ++i) {
       bytes += static_cast<int64_t>(outputs[i].truth.nbytes());
       if (outputs[i].own.numel() == 0) continue;
-      auto& told = comparison.outputs[i];
+      auto& recomputed = comparison.outputs[i];
       const auto& truth = outputs[i].truth;
       const auto flat = truth.reshape({-1});
       comparison.constant &= is_constant(outputs[i].own);
-      told.constant =
-          flat.numel() > 1 && is_close(flat, flat.narrow(0, 0, 1).expand_as(flat), told.error_limit);
-      if (!earlier_.empty()) told.insensitive = is_close(truth, earlier_[i], told.error_limit);
-      comparison.insensitive &= told.insensitive;
+      recomputed.constant =
+          flat.numel() > 1 && is_close(flat, flat.narrow(0, 0, 1).expand_as(flat), recomputed.error_limit);
+      if (!earlier_.empty()) recomputed.insensitive = is_close(truth, earlier_[i], recomputed.error_limit);
+      comparison.insensitive &= recomputed.insensitive;
     }
     if (!earlier_.empty() || bytes > kMaxRemembered) return;
     for (const auto& output : outputs) {
@@ -745,8 +745,8 @@ class ReferenceRole : public Role {
   bool coarse_ = false;  // the forward rounds to 16 bits or less
   std::vector<bool> moved_;  // of `shared_`: it lies in the block where memory is dear
   RunOptions options_;
-  std::map<std::string, std::unique_ptr<Retelling>> retellings_;  // null: cannot be
-  std::string unliftable_;
+  std::map<std::string, std::unique_ptr<Float64Reference>> references_;  // null: cannot be
+  std::string not_upcast_because_;
   std::optional<Judged> judged_;
   std::vector<at::Tensor> earlier_;  // the first trial's truth
   std::vector<double> usual_scales_;

@@ -125,7 +125,7 @@ void Replay::run_step(size_t p, int i, const RunOptions& options) {
   };
   try {
     if (options.deadline.passed()) throw Failed(Failure::Kind::kTimedOut, "the time limit passed");
-    if (const auto* frame = std::get_if<CallFrame>(&prepared.steps[i])) run_frame(*frame);
+    if (const auto* prepared_call = std::get_if<PreparedCall>(&prepared.steps[i])) run_call(*prepared_call);
     if (const auto* launch = std::get_if<PreparedLaunch>(&prepared.steps[i]))
       run_launch(*launch, i, p == program_.judged(), options);
   } catch (const Failed& failed) {
@@ -141,15 +141,15 @@ void Replay::run_step(size_t p, int i, const RunOptions& options) {
   }
 }
 
-void Replay::run_frame(const CallFrame& frame) {
-  if (frame.allocates()) {
-    for (const auto value : frame.bound_results())
+void Replay::run_call(const PreparedCall& prepared_call) {
+  if (prepared_call.allocates()) {
+    for (const auto value : prepared_call.bound_results())
       create(program_.trace().values[value].storage, program_.trace().values[value].dtype);
     return;
   }
-  frame.run(*this);
+  prepared_call.run(*this);
   if (!track_) return;
-  for (const auto value : frame.writes()) mark_written(value);
+  for (const auto value : prepared_call.writes()) mark_written(value);
 }
 
 void Replay::run_launch(const PreparedLaunch& launch, int step, bool judged, const RunOptions& options) {
@@ -158,7 +158,7 @@ void Replay::run_launch(const PreparedLaunch& launch, int step, bool judged, con
   }
   const auto chosen = judged ? options.alternatives.find(step) : options.alternatives.end();
   const auto& alternative = launch.alternatives.at(chosen == options.alternatives.end() ? 0 : chosen->second);
-  for (const auto& frame : alternative.before) run_frame(frame);
+  for (const auto& prepared_call : alternative.before) run_call(prepared_call);
 
   LaunchRequest request;
   request.alternative = &launch.launch->alternatives[&alternative - launch.alternatives.data()];

@@ -119,7 +119,7 @@ class Replay : private Operands {
 
   void run_phase(size_t phase, const RunOptions& options, const Injector& inject, bool whole);
   void run_step(size_t phase, int step, const RunOptions& options);
-  void run_frame(const CallFrame& frame);
+  void run_call(const PreparedCall& prepared_call);
   void run_launch(const PreparedLaunch& launch, int step, bool judged, const RunOptions& options);
   std::vector<at::Tensor> device_bytes(const PreparedAlternative& alternative);  // of its buffers
   void inject(const std::vector<trace::StorageId>& storages, const Injector& inject);

@@ -43,7 +43,7 @@ void serve(int socket, Role& role);
 
 // Plays a whole session of a small task in this process, so that what the first use of anything costs
 // (schemas that are parsed, symbols that are bound, memory that is touched) is paid before a fork.
-void rehearse(Machine& machine);
+void warm_up(Machine& machine);
 
 // What both roles share: the trace they were sent, prepared, and a replay of it.
 struct Loaded {

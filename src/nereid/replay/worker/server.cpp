@@ -22,9 +22,9 @@
 namespace nereid::replay {
 namespace {
 
-void rehearse_here() {
+void warm_up_here() {
   const auto machine = make_cpu_machine();
-  rehearse(*machine);
+  warm_up(*machine);
 }
 
 // With one thread, so that a fork finds no thread to lose.
@@ -34,7 +34,7 @@ void warm() {
   for (const auto& name : dispatcher.getAllOpNames())
     if (const auto op = dispatcher.findSchema(name))
       (void)op->schema().arguments();  // parsed when first asked for
-  rehearse_here();
+  warm_up_here();
 }
 
 // A trial allocates and frees the same few tensors again and again; given back to the system each time, their
@@ -109,7 +109,7 @@ int run_server(int control, const ServeOptions& options) {
   }
   const std::string isolation = jail ? sandbox::describe(jail->isolation()) : "none: switched off";
   if (!send_message(control, {{"ready", true}, {"isolation", isolation}}).ok()) return 0;
-  sandbox::Compaction compaction(sandbox::file_pieces_used_by(rehearse_here));  // while nobody asks
+  sandbox::Compaction compaction(sandbox::file_pieces_used_by(warm_up_here));  // while nobody asks
   while (true) {
     pollfd waiting{control, POLLIN, 0};
     while (poll(&waiting, 1, 0) == 0 && compaction.step()) {

@@ -107,9 +107,9 @@ TEST_P(SessionMemoryTest, NoMomentTakesMoreThanIsPlanned) {
   const auto planned = reference.ask("plan", {{"states", states}, {"calls", calls}});
   TaskFootprint task;
   planned.at("own").get_to(task.reference.own);
-  task.reference.lifted = planned.at("lifted").get<Footprint>();
+  task.reference.upcast = planned.at("upcast").get<Footprint>();
   planned.at("outputs").get_to(task.reference.outputs);
-  planned.at("lifted_outputs").get_to(task.reference.lifted_outputs);
+  planned.at("upcast_outputs").get_to(task.reference.upcast_outputs);
   planned.at("moved").get_to(task.reference.moved);
   planned.at("inputs_block").get_to(task.inputs_block);
   c.at("footprint").get_to(task.candidate);
@@ -135,7 +135,7 @@ TEST_P(SessionMemoryTest, NoMomentTakesMoreThanIsPlanned) {
     const auto rest = [&](Player& player) {
       if (frugal) player.ask("rest", {});
     };
-    const auto trial = to_json(Trial{.seed = seed, .kind = seed == 1 ? InputKind::kOwn : InputKind::kRamp});
+    const auto trial = to_json(Trial{.seed = seed, .kind = seed == 1 ? InputDistribution::kOwn : InputDistribution::kRamp});
     rest(candidate);
     allocator.most();
     reference.ask("prepare", {{"trial", trial}});
@@ -170,9 +170,9 @@ TEST(MemoryPlanTest, ALargeTaskTakesThreeTimesItself) {
   TaskFootprint task;
   task.device = Device::kCuda;
   task.reference = {.own = {.start = 2 * kHalf, .standing = kHalf, .forward = 2 * kHalf},
-                    .lifted = Footprint{.standing = 2 * kHalf, .forward = 4 * kHalf},
+                    .upcast = Footprint{.standing = 2 * kHalf, .forward = 4 * kHalf},
                     .outputs = kHalf,
-                    .lifted_outputs = 2 * kHalf,
+                    .upcast_outputs = 2 * kHalf,
                     .moved = kHalf};
   task.candidate = {.start = kHalf, .standing = kHalf, .forward = 2 * kHalf};
   task.inputs_block = task.outputs_block = kHalf;

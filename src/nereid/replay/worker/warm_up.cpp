@@ -11,7 +11,7 @@ namespace {
 
 // out = x @ w + x, the sum by a kernel where the candidate plays. 64 x 64.
 constexpr const char* kTrace =
-    R"({"nereid_trace": 1, "file": "rehearsal.py", "class": "Model", "draw": 0, "seconds": 0,
+    R"({"nereid_trace": 1, "file": "warm_up.py", "class": "Model", "draw": 0, "seconds": 0,
  "storages": [{"bytes": 16384, "role": "parameter", "name": "w"}, {"bytes": 16384, "role": "input", "name": "0"},
    {"bytes": 16384}, {"bytes": 16384}],
  "values": [{"s": 0, "t": "f32", "n": [64, 64], "d": [64, 1], "o": 0}, {"s": 1, "t": "f32", "n": [64, 64], "d": [64, 1], "o": 0},
@@ -97,7 +97,7 @@ class Player {
 
 }  // namespace
 
-void rehearse(Machine& machine) {
+void warm_up(Machine& machine) {
   const ReplayMode mode;
   Player reference(make_reference_role(machine), true), candidate(make_candidate_role(machine), false);
   const auto r = reference.load({{"threads", 1}});
@@ -121,7 +121,7 @@ void rehearse(Machine& machine) {
       reference.ask("judge", {{"trial", trial}, {"tolerance", to_json(Tolerance{})}, {"paths", {"output"}}});
   candidate.ask("leave_out", {{"steps", {2}}, {"seconds", 60}});
   if (!judged.at("comparison").at("agrees").get<bool>() || run.at("finding_count") != 0)
-    throw std::runtime_error("the rehearsal does not agree with itself: " + judged.dump());
+    throw std::runtime_error("the warm-up does not agree with itself: " + judged.dump());
 }
 
 }  // namespace nereid::replay

@@ -92,7 +92,7 @@ class ShardMaker {
       if (lines.empty()) break;
       encode(lines, settings_.inputs[reader.file()]);
       NEREID_TRY_STATUS(write(lines.size()));
-      if (settings_.tell) settings_.tell(before_[reader.file()] + reader.byte(), before_.back());
+      if (settings_.report) settings_.report(before_[reader.file()] + reader.byte(), before_.back());
       // A shard is closed between two batches of lines: there the reader's place is what comes next.
       if (shard_ && shard_->counts().tokens >= settings_.shard_tokens)
         NEREID_TRY_STATUS(close(reader, false));

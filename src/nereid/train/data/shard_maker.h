@@ -19,7 +19,7 @@ struct ShardMakerSettings {
   uint64_t shard_tokens = 1 << 26;  // a shard is closed when it has so many
   int threads = 0;                  // 0: one a core
   // Called now and then with the bytes read so far, of all.
-  std::function<void(uint64_t bytes, uint64_t of)> tell = {};
+  std::function<void(uint64_t bytes, uint64_t of)> report = {};
 };
 
 struct ShardsMade {

@@ -27,14 +27,14 @@ using Tensors = std::map<std::string, at::Tensor>;
 
 struct Input {
   Tensors tensors;
-  std::map<std::string, std::string> told;
-  double number(const std::string& name) const { return std::stod(told.at(name)); }
+  std::map<std::string, std::string> metadata;
+  double number(const std::string& name) const { return std::stod(metadata.at(name)); }
   at::Tensor leaf(const std::string& name) const { return tensors.at(name).detach().requires_grad_(true); }
 };
 
 Result<Input> read_input(const std::string& path) {
   NEREID_TRY(const auto file, lm::SafetensorsFile::open(path));
-  Input input{.tensors = {}, .told = file.metadata()};
+  Input input{.tensors = {}, .metadata = file.metadata()};
   for (const auto& [name, view] : file.tensors())
     input.tensors[name] = at::from_blob(const_cast<std::byte*>(view.bytes.data()), view.shape,
                                         at::TensorOptions(lm::scalar_type(view.dtype)))
@@ -85,7 +85,7 @@ Tensors optimizer_steps(const Input& input) {
   config.heads = 2;
   config.key_value_heads = 1, config.head_dim = 8;
   const auto layout = lm::lay_out_parameters(config);
-  OptimizerSettings settings{.kind = input.told.at("kind") == "muon" ? OptimizerSettings::Kind::kMuon
+  OptimizerSettings settings{.kind = input.metadata.at("kind") == "muon" ? OptimizerSettings::Kind::kMuon
                                                                      : OptimizerSettings::Kind::kAdamW,
                              .learning_rate = input.number("learning_rate")};
   settings.muon_learning_rate = input.number("muon_learning_rate");
@@ -152,7 +152,7 @@ Result<Tensors> update(const Input& input) {
   run.machine.precision = MachineSettings::Precision::kFloat32, run.machine.recompute = false;
   lm::Weights weights = lm::make_weights(config, at::kCPU);
   lm::initialize(weights, 3);
-  NEREID_TRY_STATUS(lm::save_weights(weights, input.told.at("folder")));
+  NEREID_TRY_STATUS(lm::save_weights(weights, input.metadata.at("folder")));
   Alone alone;
   Trainer trainer(run, std::move(weights), alone);
   Supervised besides{.weight = input.number("weight")};
@@ -176,8 +176,8 @@ Tensors objective(const Input& input) {
   const std::map<std::string, Baseline> baselines = {{"normalized", Baseline::kNormalized},
                                                      {"mean", Baseline::kMean},
                                                      {"leave_one_out", Baseline::kLeaveOneOut}};
-  ObjectiveSettings settings{.kind = kinds.at(input.told.at("kind")),
-                             .baseline = baselines.at(input.told.at("baseline"))};
+  ObjectiveSettings settings{.kind = kinds.at(input.metadata.at("kind")),
+                             .baseline = baselines.at(input.metadata.at("baseline"))};
   if (input.number("incorrect_penalty") >= 0) settings.incorrect_penalty = input.number("incorrect_penalty");
   if (input.number("plan_incorrect_penalty") >= 0) settings.plan_incorrect_penalty = input.number("plan_incorrect_penalty");
   settings.beta = input.number("beta");

@@ -184,7 +184,7 @@ class GpuRanks final : public SocketRanks {
 };
 
 // What a rank tells the launcher at its end: nothing, or a byte for the blame and a message.
-std::string told_of(const Status& status) {
+std::string message_of(const Status& status) {
   return status.ok()
              ? ""
              : static_cast<char>('0' + static_cast<int>(status.error().blame)) + status.error().message;
@@ -192,13 +192,13 @@ std::string told_of(const Status& status) {
 
 struct Child {
   pid_t pid = -1;
-  Fd told;  // the reading end
+  Fd status_pipe;  // the reading end
   std::string text;
   int status = 0;
   bool ended = false, killed = false;  // killed: by us
 };
 
-[[noreturn]] void be_rank(RankLink link, Fd tell, const std::function<Status(RankLink)>& body) {
+[[noreturn]] void be_rank(RankLink link, Fd report, const std::function<Status(RankLink)>& body) {
   const int64_t rank = link.rank;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   Status status = ok_status();
@@ -208,8 +208,8 @@ struct Child {
     const std::string what = e.what();
     status = our_error("rank {}: unexpected: {}", rank, what.substr(0, what.find('\n')));
   }
-  const std::string text = told_of(status);
-  (void)!::write(tell.get(), text.data(), text.size());
+  const std::string text = message_of(status);
+  (void)!::write(report.get(), text.data(), text.size());
   std::fflush(stdout);
   ::_exit(status.ok() ? 0 : 1);
 }
@@ -244,7 +244,7 @@ class Launcher {
         reading.reset();
         be_rank(std::move(link), std::move(writing), body);
       }
-      children_.push_back({.pid = pid, .told = std::move(reading), .text = {}});
+      children_.push_back({.pid = pid, .status_pipe = std::move(reading), .text = {}});
     }
     return ok_status();
   }
@@ -291,7 +291,7 @@ class Launcher {
     for (size_t r = 0; r < children_.size(); ++r) {
       Child& child = children_[r];
       char bytes[4096];
-      for (ssize_t got; (got = ::read(child.told.get(), bytes, sizeof bytes)) > 0;)
+      for (ssize_t got; (got = ::read(child.status_pipe.get(), bytes, sizeof bytes)) > 0;)
         child.text.append(bytes, static_cast<size_t>(got));
       if (child.status == 0) continue;
       const Error error = child.text.empty()

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kMostRollouts = 1 << 24;
 
-Json told_json(const PrefetchedRollouts& written, const std::vector<JudgedAnswer>& verdicts) {
+Json rollouts_json(const PrefetchedRollouts& written, const std::vector<JudgedAnswer>& verdicts) {
   Json list = Json::array();
   for (size_t i = 0; i < verdicts.size(); ++i) {
     const DrawnAnswer& answer = written.answers[i];
@@ -29,10 +29,10 @@ Json told_json(const PrefetchedRollouts& written, const std::vector<JudgedAnswer
   return list;
 }
 
-Result<ScoredRollout> read_told(const JsonField& field) {
-  ScoredRollout told;
+Result<ScoredRollout> read_rollout(const JsonField& field) {
+  ScoredRollout rollout;
   for (const auto& [key, target] :
-       {std::pair{"prompt", &told.prompt}, {"length", &told.length}, {"plan", &told.plan_tokens}}) {
+       {std::pair{"prompt", &rollout.prompt}, {"length", &rollout.length}, {"plan", &rollout.plan_tokens}}) {
     NEREID_TRY(const auto number, field.at(key));
     NEREID_TRY(const int64_t value, number.integer(0, INT64_MAX));
     *target = static_cast<size_t>(value);
@@ -40,18 +40,18 @@ Result<ScoredRollout> read_told(const JsonField& field) {
   NEREID_TRY(const std::string verdict, field.text_at("verdict"));
   const auto kind = verify::verdict_kind_from_string(verdict);
   if (!kind) return field.expected("a rollout with a verdict");
-  told.kind = *kind;
-  NEREID_TRY(told.rule, field.text_at("rule"));
-  NEREID_TRY(told.judged.valid, field.boolean_at("valid", false));
-  NEREID_TRY(told.judged.correct, field.boolean_at("correct", false));
-  NEREID_TRY(told.cut_off, field.boolean_at("cut_off", false));
+  rollout.kind = *kind;
+  NEREID_TRY(rollout.rule, field.text_at("rule"));
+  NEREID_TRY(rollout.judged.valid, field.boolean_at("valid", false));
+  NEREID_TRY(rollout.judged.correct, field.boolean_at("correct", false));
+  NEREID_TRY(rollout.cut_off, field.boolean_at("cut_off", false));
   NEREID_TRY(const auto speedup, field.at("speedup"));
-  NEREID_TRY(told.judged.speedup, speedup.number());
-  return told;
+  NEREID_TRY(rollout.judged.speedup, speedup.number());
+  return rollout;
 }
 
 // Of everybody, by prompts.
-Result<std::vector<ScoredRollout>> all_told(Ranks& ranks, const Json& mine) {
+Result<std::vector<ScoredRollout>> gather_rollouts(Ranks& ranks, const Json& mine) {
   NEREID_TRY(const auto parts, ranks.gather(nereid::to_cbor(mine)));
   std::vector<ScoredRollout> all;
   for (size_t rank = 0; rank < parts.size(); ++rank) {
@@ -60,10 +60,10 @@ Result<std::vector<ScoredRollout>> all_told(Ranks& ranks, const Json& mine) {
     const JsonField root(json, where);
     size_t index = 0;
     NEREID_TRY_STATUS(root.each(kMostRollouts, [&](const JsonField& field) -> Status {
-      NEREID_TRY(ScoredRollout told, read_told(field));
-      if (std::cmp_equal(rank, ranks.rank())) told.own = index;
+      NEREID_TRY(ScoredRollout rollout, read_rollout(field));
+      if (std::cmp_equal(rank, ranks.rank())) rollout.own = index;
       ++index;
-      all.push_back(std::move(told));
+      all.push_back(std::move(rollout));
       return ok_status();
     }));
   }
@@ -78,11 +78,11 @@ std::map<size_t, SplitReward> own_advantages(const StepRollouts& gathered, const
   for (size_t g = 0; g + 1 < gathered.groups.size(); ++g) {
     const size_t begin = gathered.groups[g], end = gathered.groups[g + 1];
     std::vector<Judged> group;
-    for (size_t i = begin; i < end; ++i) group.push_back(gathered.told[i].judged);
+    for (size_t i = begin; i < end; ++i) group.push_back(gathered.rollouts[i].judged);
     const auto of_plan = plan_advantages(objective, group);
     const auto of_code = code_advantages(objective, group);
     for (size_t i = begin; i < end; ++i)
-      if (gathered.told[i].own) found[*gathered.told[i].own] = {of_plan[i - begin], of_code[i - begin]};
+      if (gathered.rollouts[i].own) found[*gathered.rollouts[i].own] = {of_plan[i - begin], of_code[i - begin]};
   }
   return found;
 }
@@ -91,31 +91,31 @@ std::map<size_t, SplitReward> own_advantages(const StepRollouts& gathered, const
 
 Result<StepRollouts> all_gather_rollouts(Ranks& ranks, const PrefetchedRollouts& written,
                                  const std::vector<JudgedAnswer>& verdicts) {
-  NEREID_TRY(auto all, all_told(ranks, told_json(written, verdicts)));
+  NEREID_TRY(auto all, gather_rollouts(ranks, rollouts_json(written, verdicts)));
   StepRollouts found;
   double cut = 0, rewards = 0, alike = 0, verified = 0, log_speedups = 0;
   for (size_t i = 0; i < all.size();) {
-    const size_t prompt = all[i].prompt, begin = found.told.size();
+    const size_t prompt = all[i].prompt, begin = found.rollouts.size();
     for (; i < all.size() && all[i].prompt == prompt; ++i) {
-      ScoredRollout& told = all[i];
-      if (told.kind == verify::VerdictKind::kError) {
+      ScoredRollout& rollout = all[i];
+      if (rollout.kind == verify::VerdictKind::kError) {
         ++found.unjudged;
         continue;
       }
-      ++found.figures.verdicts[std::string(to_string(told.kind))];
-      if (told.kind == verify::VerdictKind::kDisallowed) ++found.figures.rules[told.rule];
-      if (told.kind == verify::VerdictKind::kVerified) ++verified, log_speedups += std::log(told.judged.speedup);
-      rewards += binary_reward(told.judged), cut += told.cut_off;
-      found.tokens += static_cast<double>(told.length);
-      found.told.push_back(std::move(told));
+      ++found.figures.verdicts[std::string(to_string(rollout.kind))];
+      if (rollout.kind == verify::VerdictKind::kDisallowed) ++found.figures.rules[rollout.rule];
+      if (rollout.kind == verify::VerdictKind::kVerified) ++verified, log_speedups += std::log(rollout.judged.speedup);
+      rewards += binary_reward(rollout.judged), cut += rollout.cut_off;
+      found.tokens += static_cast<double>(rollout.length);
+      found.rollouts.push_back(std::move(rollout));
     }
-    if (found.told.size() == begin) continue;
-    found.groups.push_back(found.told.size());
-    const double first = binary_reward(found.told[begin].judged);
-    alike += std::all_of(found.told.begin() + static_cast<std::ptrdiff_t>(begin), found.told.end(),
-                         [&](const ScoredRollout& told) { return binary_reward(told.judged) == first; });
+    if (found.rollouts.size() == begin) continue;
+    found.groups.push_back(found.rollouts.size());
+    const double first = binary_reward(found.rollouts[begin].judged);
+    alike += std::all_of(found.rollouts.begin() + static_cast<std::ptrdiff_t>(begin), found.rollouts.end(),
+                         [&](const ScoredRollout& rollout) { return binary_reward(rollout.judged) == first; });
   }
-  const double count = std::max(static_cast<double>(found.told.size()), 1.0);
+  const double count = std::max(static_cast<double>(found.rollouts.size()), 1.0);
   found.figures.length = found.tokens / count;
   found.figures.cut_off = cut / count;
   found.figures.reward = rewards / count;

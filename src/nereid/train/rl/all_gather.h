@@ -23,7 +23,7 @@ struct ScoredRollout {
 };
 
 struct StepRollouts {
-  std::vector<ScoredRollout> told;  // by prompts, then samples; without those that could not be judged
+  std::vector<ScoredRollout> rollouts;  // by prompts, then samples; without those that could not be judged
   std::vector<size_t> groups{0};  // where each prompt's begin, and the end
   RolloutFigures figures{};       // entropy and KL are the learner's to say
   int64_t unjudged = 0;

@@ -81,9 +81,9 @@ TEST_F(AnswerJudgeTest, AnIdleProgramEndsByItselfWhereItsWorkersAreKeptWarm) {
 
 TEST_F(AnswerJudgeTest, EachProgramOfARunIsJudgedOnce) {
   const auto judge = start();
-  Scoring judging(*judge, nullptr);
+  Scoring scoring(*judge, nullptr);
   for (int step = 0; step < 3; ++step) {
-    ScoringRound round(judging);
+    ScoringRound round(scoring);
     for (const size_t index : {2, 0, 1, 3})
       round.add(index, "task", code(fmt::format("{} = 1  # {}\n", index % 2 == 0 ? "good" : "bad", index)));
     round.add(4, "another", code("good = 1"));
@@ -105,13 +105,13 @@ TEST_F(AnswerJudgeTest, WhatIsVerifiedIsTimedApart) {
       AnswerJudge::start(installation_, {.device = "cpu", .jobs = 4, .traces = "/a/folder", .compile_for = 90}, folder_.path() / "log").value();
   const auto clock = AnswerJudge::start(
       installation_, {.device = "cuda", .times = true, .jobs = 4, .time_only = true, .traces = "/a/folder", .timing_width = 0.04}, folder_.path() / "log");
-  Scoring judging(*judge, clock->get());
+  Scoring scoring(*judge, clock->get());
   // Of held-out tasks nobody asks for times; a later round does.
-  ScoringRound untimed(judging, ScoringRound::Clock::kNone);
+  ScoringRound untimed(scoring, ScoringRound::Clock::kNone);
   untimed.add(0, "task", code("good = 1"));
   EXPECT_EQ(untimed.verdicts().value()[0].judged.speedup, 1);
   for (int step = 0; step < 2; ++step) {
-    ScoringRound round(judging);
+    ScoringRound round(scoring);
     for (size_t i = 0; const char* word : {"good", "bad", "fault", "good"})
       round.add(i++, "task", code(word));
     round.add(4, "task", code("good = 1"));
@@ -134,7 +134,7 @@ TEST_F(AnswerJudgeTest, WhatIsVerifiedIsTimedApart) {
     EXPECT_EQ(round.slowest_seconds(), step == 0 ? 3 : 0);
   }
   // Handed in before the round before had its times: judged twice, timed once.
-  ScoringRound first(judging), second(judging);
+  ScoringRound first(scoring), second(scoring);
   for (auto* round : {&first, &second}) round->add(0, "task", code("good = 2"));
   for (auto* round : {&first, &second}) EXPECT_EQ(round->verdicts().value()[0].judged.speedup, 4);
   EXPECT_EQ(std::pair(first.judged(), second.judged()), std::pair(size_t{1}, size_t{1}));
@@ -157,8 +157,8 @@ TEST(Scoring, OneProgramIsWhatHasOneNormalForm) {
 
 TEST_F(AnswerJudgeTest, AnAnswerThatKillsTheJudgeIsNoVerdictAndTheOthersHaveTheirs) {
   const auto judge = start();
-  Scoring judging(*judge, nullptr);
-  ScoringRound round(judging);
+  Scoring scoring(*judge, nullptr);
+  ScoringRound round(scoring);
   for (size_t i = 0; i < 40; ++i) round.add(i, "task", code(i == 3 ? "kill" : fmt::format("good = {}", i)));
   const auto verdicts = round.verdicts().value();
   for (size_t i = 0; i < 40; ++i) EXPECT_EQ(verdicts[i].kind, i == 3 ? VerdictKind::kError : VerdictKind::kVerified) << i;
@@ -168,21 +168,21 @@ TEST_F(AnswerJudgeTest, AnAnswerThatKillsTheJudgeIsNoVerdictAndTheOthersHaveThei
 
 TEST_F(AnswerJudgeTest, WhatComesLongAfterTheOthersIsNoVerdict) {
   const auto judge = start();
-  Scoring judging(*judge, nullptr, 0.1);
+  Scoring scoring(*judge, nullptr, 0.1);
   const auto answer = [](size_t i) { return code(fmt::format("{} = {}", i % 16 == 3 ? "slow" : "good", i)); };
-  ScoringRound round(judging);
+  ScoringRound round(scoring);
   for (size_t i = 0; i < 20; ++i) round.add(i, "task", answer(i));
   const Stopwatch watch;
   const auto verdicts = round.verdicts().value();
   EXPECT_LT(watch.seconds(), 0.9);
   for (size_t i = 0; i < 20; ++i) EXPECT_EQ(verdicts[i].kind, i % 16 == 3 ? VerdictKind::kError : VerdictKind::kVerified) << i;
   // It is asked about again; and where it is all that there is, it is waited for.
-  ScoringRound again(judging);
+  ScoringRound again(scoring);
   for (size_t i = 0; i < 20; ++i) again.add(i, "task", answer(i));
   EXPECT_EQ(again.judged(), 2U);
   for (const auto& verdict : again.verdicts().value()) EXPECT_EQ(verdict.kind, VerdictKind::kVerified);
   // Of held-out tasks none is left out.
-  ScoringRound held_out(judging, ScoringRound::Clock::kNone);
+  ScoringRound held_out(scoring, ScoringRound::Clock::kNone);
   for (size_t i = 0; i < 20; ++i) held_out.add(i, "another", answer(i));
   for (const auto& verdict : held_out.verdicts().value()) EXPECT_EQ(verdict.kind, VerdictKind::kVerified);
   EXPECT_EQ(judge->restarts(), 0);
@@ -214,8 +214,8 @@ TEST_F(AnswerJudgeTest, WhatIsNoVerdictEndsTheRun) {
 
 TEST_F(AnswerJudgeTest, MoreThanAPipeHolds) {
   const auto judge = start(64);
-  Scoring judging(*judge, nullptr);
-  ScoringRound round(judging);
+  Scoring scoring(*judge, nullptr);
+  ScoringRound round(scoring);
   for (size_t i = 0; i < 64; ++i) round.add(i, "task", code(fmt::format("{}{}", std::string(1500, 'x'), i)));
   EXPECT_EQ(round.verdicts().value().size(), 64U);
   EXPECT_EQ(calls("judged"), 64);

@@ -17,7 +17,7 @@ struct Learner::Scored {
 };
 
 Result<Learnt> Learner::learn(const PrefetchedRollouts& written, StepRollouts& gathered, double share) {
-  if (gathered.told.empty()) return Learnt{};
+  if (gathered.rollouts.empty()) return Learnt{};
   const RlSettings& rl = run_->rl;
   Scored scored = arrange(written, gathered);
   // At the first update ratios are 1, and only drpo asks what the log-probabilities are.
@@ -45,7 +45,7 @@ Result<Learnt> Learner::learn_at_once(const PrefetchedRollouts& written, StepRol
       const float* found = scores.log_probabilities.const_data_ptr<float>() + place.first;
       const float* spread = scores.entropies.const_data_ptr<float>() + place.first;
       const auto weights = truncated_weights({found, wanted.size()},
-                                             written.answers[*gathered.told[own[k]].own].engine_logprobs,
+                                             written.answers[*gathered.rollouts[own[k]].own].engine_logprobs,
                                              run_->rl.importance_limit, mismatch);
       float* target = gradient.data_ptr<float>() + place.first;
       for (size_t t = 0; t < wanted.size(); ++t) target[t] = wanted[t] * weights[t], entropy[0] += spread[t];
@@ -76,7 +76,7 @@ Result<Learnt> Learner::learn_in_updates(const PrefetchedRollouts& written, Step
       for (Rollout& rollout : scored.rollouts) rollout.old_log_probabilities = rollout.log_probabilities;
       for (const size_t i : own)
         scored.rollouts[i].weights = truncated_weights(scored.rollouts[i].log_probabilities,
-                                                       written.answers[*gathered.told[i].own].engine_logprobs,
+                                                       written.answers[*gathered.rollouts[i].own].engine_logprobs,
                                                        run_->rl.importance_limit, mismatch);
       NEREID_TRY_STATUS(tell_mismatch(mismatch, learnt));
     }
@@ -135,15 +135,15 @@ Learner::Scored Learner::arrange(const PrefetchedRollouts& written, const StepRo
   Scored scored;
   scored.of_rank.resize(static_cast<size_t>(ranks_->count()));
   std::vector<WrittenAnswer> own;
-  for (size_t i = 0; i < gathered.told.size(); ++i) {
-    const ScoredRollout& told = gathered.told[i];
+  for (size_t i = 0; i < gathered.rollouts.size(); ++i) {
+    const ScoredRollout& rollout = gathered.rollouts[i];
     scored.rollouts.push_back({.log_probabilities = {},
                                .old_log_probabilities = {},
-                               .plan_tokens = told.plan_tokens,
-                               .judged = told.judged});
-    scored.lengths.push_back(told.length);
-    scored.of_rank[told.prompt % scored.of_rank.size()].push_back(i);
-    if (told.own) own.push_back(written.answers[*told.own].tokens);
+                               .plan_tokens = rollout.plan_tokens,
+                               .judged = rollout.judged});
+    scored.lengths.push_back(rollout.length);
+    scored.of_rank[rollout.prompt % scored.of_rank.size()].push_back(i);
+    if (rollout.own) own.push_back(written.answers[*rollout.own].tokens);
   }
   scored.packed = pack_answers(own, run_->run.data.sequence_length, run_->run.data.micro_batch_size);
   return scored;

@@ -33,8 +33,8 @@ constexpr double kTimingWidth = 0.04;
 
 class RlLoop {
  public:
-  RlLoop(const TrainOptions& options, RlRun told, Ranks& ranks, at::Device device)
-      : options_(options), told_(std::move(told)), ranks_(&ranks), device_(device) {}
+  RlLoop(const TrainOptions& options, RlRun run_file, Ranks& ranks, at::Device device)
+      : options_(options), run_file_(std::move(run_file)), ranks_(&ranks), device_(device) {}
 
   Status go() {
     folder_ = options_.folder.empty() ? std::filesystem::path("training") / run().name : options_.folder;
@@ -58,8 +58,8 @@ class RlLoop {
     ScoringRound round;
   };
 
-  const RunFile& run() const { return told_.run; }
-  const RlSettings& rl() const { return told_.rl; }
+  const RunFile& run() const { return run_file_.run; }
+  const RlSettings& rl() const { return run_file_.rl; }
   // Ranks stop together, between two steps.
   bool interruptible() const { return ranks_->count() == 1; }
   bool leads() const { return ranks_->rank() == 0; }
@@ -110,7 +110,7 @@ class RlLoop {
       if (const auto arch = architecture(static_cast<int>(std::max<int64_t>(settings.gpu, 0))); arch.ok()) settings.compile_for = *arch;
     }
     NEREID_TRY(judge_, AnswerJudge::start(*installation_, settings, log_of("judge")));
-    judging_.emplace(*judge_, clock_.get(), rl().straggler_timeout_s);
+    scoring_.emplace(*judge_, clock_.get(), rl().straggler_timeout_s);
     return ok_status();
   }
 
@@ -136,12 +136,12 @@ class RlLoop {
       NEREID_TRY(weights.operators, options_.operators(weights.config, device_));
     }
     trainer_.emplace(run(), std::move(weights), *ranks_);
-    if (told_.sft_mix) {
+    if (run_file_.sft_mix) {
       NEREID_TRY(const std::string text, read_file(path));
-      NEREID_TRY(sft_mix_, SftMix::open(*told_.sft_mix, run(), *ranks_, sha256_hex(text), options_.run_file));
+      NEREID_TRY(sft_mix_, SftMix::open(*run_file_.sft_mix, run(), *ranks_, sha256_hex(text), options_.run_file));
       state_.data = sft_mix_->fingerprint();
     }
-    learner_.emplace(told_, *trainer_, *ranks_, sft_mix_.get());
+    learner_.emplace(run_file_, *trainer_, *ranks_, sft_mix_.get());
     checkpoint_writer_.emplace(checkpoints(), run().checkpoints.keep, *ranks_, std::filesystem::absolute(path).parent_path());
     NEREID_TRY(engine_, lm::open_engine_device(device_, *installation_));
     const int64_t answers = (rl().prompts_per_step + ranks_->count() - 1) / ranks_->count() * rl().samples;
@@ -158,7 +158,7 @@ class RlLoop {
       NEREID_TRY(const RunState state, load_checkpoint(*latest, *trainer_));
       if (sft_mix_ && state.data != state_.data)
         return input_error("{}: was made with another [sft_mix] than {} holds now", latest->string(),
-                           told_.sft_mix->train.front());
+                           run_file_.sft_mix->train.front());
       state_ = state;
       NEREID_TRY_STATUS(restore(*latest));
     }
@@ -201,7 +201,7 @@ class RlLoop {
           written.tasks[p] >= tasks_->all(written.classes[p]).size())
         return input_error("{}: there is no task {} of class {}", where, written.tasks[p],
                            written.classes[p]);
-    pending_.emplace(Pending{.written = std::move(written), .round = ScoringRound(*judging_)});
+    pending_.emplace(Pending{.written = std::move(written), .round = ScoringRound(*scoring_)});
     auto& answers = pending_->written.answers;
     for (size_t i = 0; i < answers.size(); ++i) {
       writer_->finish(answers[i]);
@@ -228,7 +228,7 @@ class RlLoop {
       last_ = is_last();
       auto figures = one_step();
       if (!figures.ok()) return figures.error().blame == Blame::kInterrupted ? stop_early() : figures.error();
-      if (leads()) NEREID_TRY_STATUS(tell(*figures));
+      if (leads()) NEREID_TRY_STATUS(report(*figures));
       if (last_ || state_.step % run().checkpoints.every_steps == 0) NEREID_TRY_STATUS(keep());
       NEREID_TRY_STATUS(checkpoint_writer_->look());
       NEREID_TRY(const auto stop, gather_numbers<int>(*ranks_, {interrupted() ? 1 : 0}));
@@ -262,10 +262,10 @@ class RlLoop {
                  Blame::kInterrupted};
   }
 
-  Status tell(const Figures& figures) {
+  Status report(const Figures& figures) {
     const int64_t step = state_.step - 1;
     NEREID_TRY_STATUS(log_->add(step, figures));
-    if (options_.tell) NEREID_TRY_STATUS(options_.tell(step, figures));
+    if (options_.report) NEREID_TRY_STATUS(options_.report(step, figures));
     for (const auto& alarm : alarms_) progress_->note(fmt::format("step {}: {}", step, alarm));
     const std::map<std::string, double> named(figures.begin(), figures.end());
     const auto& schedule = run().schedule;
@@ -283,7 +283,7 @@ class RlLoop {
   // Draws the step's tasks and has the engine answer this rank's; the judge gets each answer as it is whole.
   Result<Pending> write(int64_t step) {
     Pending found{.written = {.step = step, .classes = {}, .tasks = {}, .answers = {}},
-                  .round = ScoringRound(*judging_)};
+                  .round = ScoringRound(*scoring_)};
     PrefetchedRollouts& written = found.written;
     std::vector<Prompt> prompts;
     for (size_t p = 0; p < static_cast<size_t>(rl().prompts_per_step); ++p) {
@@ -331,7 +331,7 @@ class RlLoop {
     if (sft_mix_) state_.place = sft_mix_->place();
     const double learn_s = clock.seconds();
     NEREID_TRY_STATUS(rollout_log_->add(records_of(pending_->written, verdicts, gathered, rl().objective)));
-    for (const auto& rollout : gathered.told)
+    for (const auto& rollout : gathered.rollouts)
       curriculum_.rewarded(pending_->written.classes[rollout.prompt], binary_reward(rollout.judged));
     const auto& round = pending_->round;
     const double slowest_s = round.slowest_seconds();
@@ -407,7 +407,7 @@ class RlLoop {
         classes.push_back(c);
       }
     }
-    ScoringRound round(*judging_, ScoringRound::Clock::kNone);
+    ScoringRound round(*scoring_, ScoringRound::Clock::kNone);
     std::map<size_t, const std::string*> tasks;
     for (const auto& prompt : asked) tasks[prompt.number] = &prompt.task.source;
     const auto hand_in = [&](size_t index, const DrawnAnswer& answer) { round.add(index, *tasks.at(answer.prompt), answer.text); };
@@ -435,7 +435,7 @@ class RlLoop {
   }
 
   TrainOptions options_;
-  RlRun told_;
+  RlRun run_file_;
   Ranks* ranks_;
   at::Device device_;
   std::filesystem::path folder_;
@@ -446,14 +446,14 @@ class RlLoop {
   int64_t staleness_ = 0;
   std::optional<TemporaryFolder> traces_;  // from the judge to the clock
   std::unique_ptr<AnswerJudge> judge_, clock_;
-  std::optional<Scoring> judging_;
+  std::optional<Scoring> scoring_;
   std::optional<Trainer> trainer_;
   std::unique_ptr<SftMix> sft_mix_;
   std::optional<Learner> learner_;
   std::optional<CheckpointWriter> checkpoint_writer_;
   std::unique_ptr<lm::Device> engine_;
   std::optional<AnswerWriter> writer_;
-  Curriculum curriculum_{told_.curriculum, static_cast<uint64_t>(told_.run.seed)};
+  Curriculum curriculum_{run_file_.curriculum, static_cast<uint64_t>(run_file_.run.seed)};
   CollapseWatch watch_;
   std::vector<std::string> alarms_;
   RunState state_;
@@ -471,9 +471,9 @@ class RlLoop {
 
 Status run_rl(const TrainOptions& options) {
   NEREID_TRY(const std::string text, read_file(options.run_file, 1 << 20));
-  NEREID_TRY(RlRun told, parse_rl_file(text, options.run_file));
-  return on_ranks(options.ranks, options.device, told.run.machine,
-                  [&](Ranks& ranks, at::Device device) { return RlLoop(options, told, ranks, device).go(); });
+  NEREID_TRY(RlRun run_file, parse_rl_file(text, options.run_file));
+  return on_ranks(options.ranks, options.device, run_file.run.machine,
+                  [&](Ranks& ranks, at::Device device) { return RlLoop(options, run_file, ranks, device).go(); });
 }
 
 }  // namespace nereid::train

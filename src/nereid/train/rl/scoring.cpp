@@ -33,15 +33,15 @@ void add_phases(ClockSeconds& seconds, const std::map<std::string, double>& phas
 void ScoringRound::add(size_t index, const std::string& task, const std::string& answer) {
   std::string key = program_key(task, answer);
   if (const auto [program, fresh] = programs_.try_emplace(key); fresh) {
-    const auto known = judging_->known_.find(key);
-    if (remembers() && known != judging_->known_.end()) {
+    const auto known = scoring_->known_.find(key);
+    if (remembers() && known != scoring_->known_.end()) {
       program->second = known->second;
     } else {
       ++judged_;
       asked_.push_back({.task = task,
                         .answer = answer,
                         .key = key,
-                        .number = judging_->judge_->hand_in({.task = task, .answer = answer})});
+                        .number = scoring_->judge_->hand_in({.task = task, .answer = answer})});
     }
   }
   if (keys_.size() <= index) keys_.resize(index + 1);
@@ -54,16 +54,16 @@ Result<std::vector<JudgedAnswer>> ScoringRound::verdicts(bool interruptible) {
   if (straggler_timeout_s_ > 0) {
     std::vector<size_t> all;
     for (const Asked& asked : asked_) all.push_back(asked.number);
-    NEREID_TRY_STATUS(judging_->judge_->wait_for_most(all, straggler_timeout_s_, interruptible));
+    NEREID_TRY_STATUS(scoring_->judge_->wait_for_most(all, straggler_timeout_s_, interruptible));
   }
   for (const Asked& asked : asked_) {
     auto& verdict = programs_.at(asked.key);
-    NEREID_TRY(verdict, judging_->judge_->wait(asked.number, interruptible));
+    NEREID_TRY(verdict, scoring_->judge_->wait(asked.number, interruptible));
     judged_seconds_ += verdict.seconds, slowest_seconds_ = std::max(slowest_seconds_, verdict.seconds);
     if (const auto compiled = verdict.phases.find("compile"); compiled != verdict.phases.end())
       compiled_ahead_seconds_ += compiled->second;
     // The round before may have timed it since it was handed in, and taken its trace.
-    if (const auto known = judging_->known_.find(asked.key); remembers() && known != judging_->known_.end()) {
+    if (const auto known = scoring_->known_.find(asked.key); remembers() && known != scoring_->known_.end()) {
       verdict = known->second;
       continue;
     }
@@ -87,7 +87,7 @@ Result<std::vector<JudgedAnswer>> ScoringRound::verdicts(bool interruptible) {
   if (remembers())
     for (const Asked& asked : asked_)
       if (const auto& verdict = programs_.at(asked.key); verdict.kind != verify::VerdictKind::kError)
-        judging_->known_.emplace(asked.key, verdict);
+        scoring_->known_.emplace(asked.key, verdict);
   asked_.clear();
   std::vector<JudgedAnswer> found;
   for (const auto& key : keys_) found.push_back(programs_.at(key));

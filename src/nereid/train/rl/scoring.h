@@ -41,8 +41,8 @@ class Scoring {
 class ScoringRound {
  public:
   enum class Clock { kIfThere, kNone };  // kNone: nor is anything too late
-  explicit ScoringRound(Scoring& judging, Clock clock = Clock::kIfThere)
-      : judging_(&judging), clock_(clock == Clock::kIfThere ? judging.clock_ : nullptr), straggler_timeout_s_(clock == Clock::kIfThere ? judging.straggler_timeout_s_ : 0) {}
+  explicit ScoringRound(Scoring& scoring, Clock clock = Clock::kIfThere)
+      : scoring_(&scoring), clock_(clock == Clock::kIfThere ? scoring.clock_ : nullptr), straggler_timeout_s_(clock == Clock::kIfThere ? scoring.straggler_timeout_s_ : 0) {}
 
   void add(size_t index, const std::string& task, const std::string& answer);
   // Of all indices from 0 to the largest one added, each of which has been. The clock runs meanwhile, and not
@@ -67,9 +67,9 @@ class ScoringRound {
     size_t number = 0;
   };
   // What is said without a clock is no help where there is one.
-  bool remembers() const { return clock_ == judging_->clock_; }
+  bool remembers() const { return clock_ == scoring_->clock_; }
 
-  Scoring* judging_;
+  Scoring* scoring_;
   AnswerJudge* clock_;
   double straggler_timeout_s_;
   std::map<std::string, JudgedAnswer> programs_;  // by key; VerdictKind::kError until its verdict is there

@@ -42,13 +42,13 @@ std::string idle_times(std::vector<Ran> spans) {
     if (span.end > last->end) last = &span;
   }
   std::ranges::sort(gaps, std::greater(), &Gap::length);
-  std::string told = fmt::format("{:10.3f} {:7}  idle between kernels, of {:.3f} ms from the first to the last; the longest:\n",
+  std::string text = fmt::format("{:10.3f} {:7}  idle between kernels, of {:.3f} ms from the first to the last; the longest:\n",
                                  1e-6 * static_cast<double>(idle), gaps.size(), 1e-6 * static_cast<double>(last->end - spans.front().begin));
   for (size_t i = 0; i < std::min(gaps.size(), kMostGaps); ++i)
-    told += fmt::format("{:10.3f}          at {:.3f} ms, after {} and before {}\n", 1e-6 * static_cast<double>(gaps[i].length),
+    text += fmt::format("{:10.3f}          at {:.3f} ms, after {} and before {}\n", 1e-6 * static_cast<double>(gaps[i].length),
                         1e-6 * static_cast<double>(gaps[i].before->end - spans.front().begin), gaps[i].before->name.substr(0, kMostOfName / 2),
                         gaps[i].after->name.substr(0, kMostOfName / 2));
-  return told;
+  return text;
 }
 
 }  // namespace

@@ -187,13 +187,13 @@ class SftRun {
       NEREID_TRY(const double loss, held_out_loss());
       figures.emplace_back("held_out_loss", loss);
     }
-    return leads() ? tell(step, figures, seconds) : ok_status();
+    return leads() ? report(step, figures, seconds) : ok_status();
   }
 
   // The step's figures in all the places that they go to.
-  Status tell(int64_t step, const Figures& figures, double seconds) {
+  Status report(int64_t step, const Figures& figures, double seconds) {
     NEREID_TRY_STATUS(log_->add(step, figures));
-    if (options_.tell) NEREID_TRY_STATUS(options_.tell(step, figures));
+    if (options_.report) NEREID_TRY_STATUS(options_.report(step, figures));
     average_seconds_ = average_seconds_ > 0 ? 0.9 * average_seconds_ + 0.1 * seconds : seconds;
     const std::map<std::string, double> named(figures.begin(), figures.end());
     std::string line = fmt::format("step {}/{}, loss {:.4f}, {:.0f} tokens/s", step + 1, run_.schedule.steps,

@@ -21,7 +21,7 @@ struct TrainOptions {
   // rank.
   std::function<Result<std::shared_ptr<lm::Operators>>(const lm::Config&, c10::Device)> operators = {};
   // Called after each step on rank 0.
-  std::function<Status(int64_t step, const Figures& figures)> tell = {};
+  std::function<Status(int64_t step, const Figures& figures)> report = {};
 };
 
 }  // namespace nereid::train

@@ -106,18 +106,18 @@ void Generation::step(const std::function<void(const Token&)>& on_token) {
   std::vector<SampleId> ids;
   if (!batch.draws.empty()) {
     std::vector<DrawParameters> parameters;
-    std::vector<int64_t> rows, told;
+    std::vector<int64_t> rows, reported;
     for (const Draw& draw : batch.draws) {
       const SampleId id = ids.emplace_back(draw.id);
       rows.push_back(static_cast<int64_t>(draw.row));
       DrawParameters& own = parameters.emplace_back(parameters_of(id));
       own.index = static_cast<uint64_t>(draw.index);
-      told.push_back(requests_.at(id.request).likeliest);
+      reported.push_back(requests_.at(id.request).likeliest);
     }
     // Samples that begin together draw from one row.
     if (rows.size() > batch.step.wanted.size()) logits = logits.index_select(0, at::tensor(rows).to(logits.device()));
     drawn = draw(logits, parameters);
-    likely = likeliest(logits, told);
+    likely = likeliest(logits, reported);
   }
   const std::vector<TokenId> tokens(drawn.tokens.begin(), drawn.tokens.end());
   const std::vector<Event> events = scheduler_.accept(tokens);

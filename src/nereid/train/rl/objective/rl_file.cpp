@@ -75,13 +75,13 @@ void read_rl(TomlTable& root, RlSettings& rl) {
 void read_sft_mix(TomlTable& root, std::optional<SftMixSettings>& sft_mix) {
   auto table = root.table("sft_mix");
   if (!table) return;
-  auto& told = sft_mix.emplace();
+  auto& mix = sft_mix.emplace();
   table->required("train", "an array of folders that `nereid train data` wrote");
-  table->texts("train", told.train);
-  if (table->has("train") && told.train.empty()) table->wrong("train", "at least one folder");
+  table->texts("train", mix.train);
+  if (table->has("train") && mix.train.empty()) table->wrong("train", "at least one folder");
   table->required("rows", "how many rows each update takes");
-  table->integer("rows", told.rows, 1, 1 << 20);
-  table->real("weight", told.weight, {.lowest = 0, .highest = 1e6, .above = true});
+  table->integer("rows", mix.rows, 1, 1 << 20);
+  table->real("weight", mix.weight, {.lowest = 0, .highest = 1e6, .above = true});
 }
 
 void read_curriculum(TomlTable& root, const RlSettings& rl, CurriculumSettings& curriculum) {

@@ -1,4 +1,4 @@
-#include "nereid/synth/dice.h"
+#include "nereid/synth/rng.h"
 
 #include <gtest/gtest.h>
 
@@ -13,18 +13,18 @@ TEST(Philox, GivesItsKnownAnswers) {
             (std::array<uint32_t, 4>{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
 }
 
-TEST(Dice, AreTheSameForTheSameProgram) {
-  Dice first(1, 2), again(1, 2), other(1, 3), elsewhere(1, 2, 1);
+TEST(Rng, AreTheSameForTheSameProgram) {
+  Rng first(1, 2), again(1, 2), other(1, 3), elsewhere(1, 2, 1);
   const uint32_t drawn = first.below(1u << 31);
   EXPECT_EQ(drawn, again.below(1u << 31));
   EXPECT_NE(drawn, other.below(1u << 31));
   EXPECT_NE(drawn, elsewhere.below(1u << 31));
 }
 
-TEST(Dice, FallOnEverySideAlike) {
-  Dice dice(5, 0);
+TEST(Rng, FallOnEverySideAlike) {
+  Rng rng(5, 0);
   std::array<int, 7> seen{};
-  for (int i = 0; i < 70'000; ++i) ++seen[dice.below(7)];
+  for (int i = 0; i < 70'000; ++i) ++seen[rng.below(7)];
   for (const int count : seen) EXPECT_NEAR(count, 10'000, 450);  // 4.8 standard deviations
 }
 
@@ -33,8 +33,8 @@ std::vector<int> chosen(const std::vector<uint64_t>& weights, int draws) {
   std::vector<Number> numbers;
   for (const uint64_t weight : weights) numbers.push_back(Number(static_cast<double>(weight)));
   std::vector<int> seen(weights.size());
-  Dice dice(9, 1);
-  for (int i = 0; i < draws; ++i) ++seen[static_cast<size_t>(choose(dice, std::span<const Number>(numbers)))];
+  Rng rng(9, 1);
+  for (int i = 0; i < draws; ++i) ++seen[static_cast<size_t>(choose(rng, std::span<const Number>(numbers)))];
   return seen;
 }
 
@@ -49,20 +49,20 @@ TEST(Choose, GoesByWeight) {
 // Two weights whose boundary lies where the first digit of the draw is: doubles cannot tell, naturals can.
 TEST(Choose, SaysWhenADoubleCannotTell) {
   const uint64_t digit = [] {
-    Dice dice(4, 4);
-    dice.roll();
-    return dice.digit(0);
+    Rng rng(4, 4);
+    rng.roll();
+    return rng.digit(0);
   }();
-  Dice dice(4, 4), exact(4, 4);
+  Rng rng(4, 4), exact(4, 4);
   const std::vector<double> doubles = {static_cast<double>(digit), 0x1p64 - static_cast<double>(digit)};
-  EXPECT_EQ(choose(dice, std::span<const double>(doubles)), kUndecided);
+  EXPECT_EQ(choose(rng, std::span<const double>(doubles)), kUndecided);
   Natural rest(~digit);
   rest += Natural(1);
   const std::vector<Natural> naturals = {Natural(digit), rest};  // the draw is at the boundary or above
   EXPECT_EQ(choose(exact, std::span<const Natural>(naturals)), 1);
   Natural above(digit);
   above += Natural(1);
-  Dice again(4, 4);
+  Rng again(4, 4);
   const std::vector<Natural> moved = {above, Natural(~digit)};
   EXPECT_EQ(choose(again, std::span<const Natural>(moved)), 0);
 }

@@ -1,9 +1,9 @@
-// The search over fragments: DRTriton's (arXiv 2025, test-time search over contiguous fragments of at most
+// The search over subgraphs: DRTriton's (arXiv 2025, test-time search over contiguous subgraphs of at most
 // five operators), over convex sets of the graph in place of runs of its text.
 //
-// Each (fragment, proposal) is verified and timed once; the best set of disjoint fragments that covers the
+// Each (subgraph, proposal) is verified and timed once; the best set of disjoint subgraphs that covers the
 // program is found by dynamic programming over what they cost, and the whole is verified and timed like any
-// proposal. A fragment that nobody has asked about yet stands with what it costs at least: only those in the
+// proposal. A subgraph that nobody has asked about yet stands with what it costs at least: only those in the
 // cheapest cover are worth a question, the one with the most to gain first, and where that cover holds none
 // of them, or is no cheaper than what there is, there is nothing left to find.
 #pragma once
@@ -19,7 +19,7 @@ namespace nereid::search {
 
 // What can stand for a set of nodes, and what it costs.
 struct Offer {
-  const Fragment* fragment = nullptr;
+  const Subgraph* subgraph = nullptr;
   double ms = 0;
   int tag = -1;       // the caller's
   bool asked = true;  // else `ms` is a lower bound
@@ -28,23 +28,23 @@ struct Offer {
 // The cheapest sequence of offers that are disjoint, cover every node, and can be computed in that order;
 // empty where there is none. Exact as long as no more than `beam` sets of finished nodes of one size are to
 // be looked at.
-std::vector<Offer> cheapest_cover(const Slicer& slicer, const std::vector<Offer>& offers, size_t beam = 256);
+std::vector<Offer> cheapest_cover(const Partitioner& partitioner, const std::vector<Offer>& offers, size_t beam = 256);
 
 // The cheapest cover, found by asking for the cost of as few offers as will do. `ask` gives a cost (infinity:
 // nobody has a kernel), or nothing to stop. Empty where no cover is cheaper than `to_beat()`, or it was
 // stopped. `soon` is told before each question whom it is likely to be about next: all of the cheapest cover
 // that nobody has asked about.
-std::vector<Offer> cheapest_cover_asked(const Slicer& slicer, std::vector<Offer> offers,
-                                        const std::function<std::optional<double>(const Fragment&)>& ask,
+std::vector<Offer> cheapest_cover_asked(const Partitioner& partitioner, std::vector<Offer> offers,
+                                        const std::function<std::optional<double>(const Subgraph&)>& ask,
                                         const std::function<double()>& to_beat, size_t beam = 256,
-                                        const std::function<void(const std::vector<const Fragment*>&)>& soon = {});
+                                        const std::function<void(const std::vector<const Subgraph*>&)>& soon = {});
 
-struct FragmentOptions {
+struct SubgraphOptions {
   Deadline deadline = Deadline::after(60);
   size_t most_nodes = 5;
-  size_t most_fragments = 400;
+  size_t most_subgraphs = 400;
   bool first_is_enough = false;  // nothing more is asked once a program is verified
-  int samples = 1;  // at most so many answers of a proposer that samples, to one fragment
+  int samples = 1;  // at most so many answers of a proposer that samples, to one subgraph
   // Asks about the program as it is written, for answers that were not asked for yet: of round 0, those that a
   // search kept back; of later rounds, as of proposers::Request. May be empty.
   std::function<void(int round)> whole_again{};
@@ -54,22 +54,22 @@ struct FragmentOptions {
 inline constexpr int kRounds = 3;
 
 // What the questions took, and which proposer could not be asked.
-struct FragmentFindings {
+struct SubgraphFindings {
   proposers::Cost cost{};
   bool all_tried = true;  // nothing was left to be asked: neither time nor an interrupt ended it
   std::string faulty{};
   std::optional<Error> fault{};
 };
 
-// A fragment is asked about as a whole program is, but the first sample goes alone: only where nobody has a
-// kernel then are the others asked for, at once, and the first verified one ends them. Fragments that are
+// A subgraph is asked about as a whole program is, but the first sample goes alone: only where nobody has a
+// kernel then are the others asked for, at once, and the first verified one ends them. Subgraphs that are
 // likely to be next are asked about in advance, so that a language model writes many side by side.
 //
 // While nothing is verified, it goes from what is cheap to what is dear, each stage only where those before
-// have not made a whole program: the program told again from its trace, whole, in the words that fragments are
+// have not made a whole program: the program told again from its trace, whole, in the words that subgraphs are
 // told in (a small model reads a text by the manners that it was taught: names in place of sizes may be enough
 // to lose it), greedily; each line of it; its single operators, and then these told otherwise
-// (Slicer::told_otherwise), greedily too; single operators with all samples; the other samples of the
+// (Partitioner::alternative_sources), greedily too; single operators with all samples; the other samples of the
 // program's own text, then of the one told again; what failed alone with its neighbours; all that failed told
 // otherwise; and in further rounds. Who is told again is a proposer that samples and costs nothing: others
 // read a text as it is.
@@ -77,8 +77,8 @@ struct FragmentFindings {
 // Asks, judges and composes until the deadline, an interrupt, or until nothing is left to gain. `whole`
 // judges composed programs, of which each ought to be faster than `to_beat` (infinity while there is
 // nothing).
-FragmentFindings search_fragments(Bench& bench, const Task& task, const std::vector<proposers::Proposer*>& proposers,
-                      const FragmentOptions& options,
+SubgraphFindings search_subgraphs(Evaluator& evaluator, const Task& task, const std::vector<proposers::Proposer*>& proposers,
+                      const SubgraphOptions& options,
                       const std::function<void(const proposers::Proposal& proposal)>& whole,
                       const std::function<double()>& to_beat,
                       const std::function<void(const std::string&)>& say);

@@ -1,4 +1,4 @@
-#include "nereid/synth/details.h"
+#include "nereid/synth/layer_options.h"
 
 namespace nereid::synth {
 namespace {
@@ -18,9 +18,9 @@ std::vector<bool> tapped_over(const Program& program) {
 
 // People choose the sizes of inputs, and what a window makes of them is as it is: so of the last window before
 // a result, if nothing but what keeps sizes comes behind it.
-void size_by_input(const Program& plain, const Space& space, size_t last, Draft& draft, ops::Shape& result) {
-  for (size_t i = last;; i = step_before(draft.steps, i)) {
-    DraftStep& step = draft.steps[i];
+void size_by_input(const Program& plain, const Space& space, size_t last, SampledProgram& sampled, ops::Shape& result) {
+  for (size_t i = last;; i = step_before(sampled.steps, i)) {
+    SampledStep& step = sampled.steps[i];
     ops::Window& window = step.details.window;
     if (window.given()) {
       const bool transposed = ops::is_transposed(*step.op);
@@ -48,15 +48,15 @@ void size_by_input(const Program& plain, const Space& space, size_t last, Draft&
 
 }  // namespace
 
-void draw_details(Dice& dice, const Program& plain, const Space& space, Draft& draft) {
+void draw_layer_options(Rng& rng, const Program& plain, const Space& space, SampledProgram& sampled) {
   const std::vector<bool> over = tapped_over(plain);
-  const auto below = [&](uint32_t n) { return dice.below(n); };
-  for (size_t i = 0; i < draft.steps.size(); ++i)
-    draft.steps[i].details = ops::draw_details(below, plain.steps[i].applied, over[i]);
-  if (dice.below(4) == 0) return;
-  const size_t last = draft.steps.size() - 1;
-  size_by_input(plain, space, last, draft, draft.result);
-  if (plain.waiting >= 0) size_by_input(plain, space, static_cast<size_t>(plain.waiting), draft, draft.waiting);
+  const auto below = [&](uint32_t n) { return rng.below(n); };
+  for (size_t i = 0; i < sampled.steps.size(); ++i)
+    sampled.steps[i].details = ops::draw_layer_options(below, plain.steps[i].applied, over[i]);
+  if (rng.below(4) == 0) return;
+  const size_t last = sampled.steps.size() - 1;
+  size_by_input(plain, space, last, sampled, sampled.result);
+  if (plain.waiting >= 0) size_by_input(plain, space, static_cast<size_t>(plain.waiting), sampled, sampled.waiting);
 }
 
 }  // namespace nereid::synth

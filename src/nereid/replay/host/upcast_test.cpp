@@ -1,4 +1,4 @@
-#include "nereid/replay/host/lift.h"
+#include "nereid/replay/host/upcast.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,37 +26,37 @@ Trace one_call(DType type, const std::string& op, std::vector<std::pair<std::str
 
 const Call& first_call(const Trace& trace) { return std::get<Call>(trace.phases.back().steps.front()); }
 
-TEST(LiftTest, EveryFloatingDtypeBecomesFloat64) {
+TEST(UpcastTest, EveryFloatingDtypeBecomesFloat64) {
   for (const auto type : {DType::kF16, DType::kBF16, DType::kF32}) {
-    const auto lifted =
-        lift(one_call(type, "aten::add.Tensor", {{"dtype", Arg{Named{"dtype", "bf16"}}}}), {});
-    ASSERT_TRUE(lifted.ok()) << lifted.error().message;
-    EXPECT_EQ(lifted->trace.values[0].dtype, DType::kF64);
-    EXPECT_EQ(lifted->trace.storages[0].bytes, 32);
-    EXPECT_EQ(lifted->was[0], type);
-    EXPECT_EQ(std::get<Named>(first_call(lifted->trace).kwargs[0].second.node).name, "f64");
+    const auto upcasted =
+        upcast(one_call(type, "aten::add.Tensor", {{"dtype", Arg{Named{"dtype", "bf16"}}}}), {});
+    ASSERT_TRUE(upcasted.ok()) << upcasted.error().message;
+    EXPECT_EQ(upcasted->trace.values[0].dtype, DType::kF64);
+    EXPECT_EQ(upcasted->trace.storages[0].bytes, 32);
+    EXPECT_EQ(upcasted->was[0], type);
+    EXPECT_EQ(std::get<Named>(first_call(upcasted->trace).kwargs[0].second.node).name, "f64");
   }
-  const auto complex = lift(one_call(DType::kC64, "aten::add.Tensor"), {});
+  const auto complex = upcast(one_call(DType::kC64, "aten::add.Tensor"), {});
   EXPECT_EQ(complex->trace.values[0].dtype, DType::kC128);
 }
 
-TEST(LiftTest, IntegersAndFp8Stay) {
+TEST(UpcastTest, IntegersAndFp8Stay) {
   for (const auto type : {DType::kI32, DType::kBool, DType::kF8E4M3FN, DType::kF64}) {
-    const auto lifted = lift(one_call(type, "aten::add.Tensor"), {});
-    EXPECT_EQ(lifted->trace.values[0].dtype, type);
-    EXPECT_FALSE(lifted->was[0]);
+    const auto upcasted = upcast(one_call(type, "aten::add.Tensor"), {});
+    EXPECT_EQ(upcasted->trace.values[0].dtype, type);
+    EXPECT_FALSE(upcasted->was[0]);
   }
 }
 
-TEST(LiftTest, ConstantsAreConvertedExactly) {
+TEST(UpcastTest, ConstantsAreConvertedExactly) {
   const auto converted = [](DType type, std::string data) {
     Sketch s;
     s.tensor({2}, type, Role::kConstant);
     s.trace.storages[0].data = std::move(data);
     s.phase(PhaseKind::kForward, 2);
-    auto lifted = lift(s.trace, {});
+    auto upcasted = upcast(s.trace, {});
     std::vector<double> out(2);
-    std::memcpy(out.data(), lifted->trace.storages[0].data.data(), 16);
+    std::memcpy(out.data(), upcasted->trace.storages[0].data.data(), 16);
     return out;
   };
   const float f32[] = {0.1f, -2.5f};
@@ -70,20 +70,20 @@ TEST(LiftTest, ConstantsAreConvertedExactly) {
             (std::vector<double>{1, -INFINITY}));
 }
 
-TEST(LiftTest, RandomOperatorsDrawInTheDtypeTheyHad) {
-  const auto in_place = lift(one_call(DType::kF32, "aten::normal_"), {});
+TEST(UpcastTest, RandomOperatorsDrawInTheDtypeTheyHad) {
+  const auto in_place = upcast(one_call(DType::kF32, "aten::normal_"), {});
   EXPECT_EQ(first_call(in_place->trace).op, "nereid::draw_f32 aten::normal_");
-  const auto like = lift(one_call(DType::kF16, "aten::rand_like"), {});
+  const auto like = upcast(one_call(DType::kF16, "aten::rand_like"), {});
   ASSERT_EQ(first_call(like->trace).kwargs.size(), 1u);
   EXPECT_EQ(std::get<Named>(first_call(like->trace).kwargs[0].second.node).name, "f16");
 }
 
-TEST(LiftTest, ContractionsAreMarkedWhereTf32IsAllowed) {
+TEST(UpcastTest, ContractionsAreMarkedWhereTf32IsAllowed) {
   auto trace = one_call(DType::kF32, "aten::conv2d");
   EXPECT_TRUE(tf32_of(trace, false).convolutions) << "PyTorch's default";
   EXPECT_FALSE(tf32_of(trace, false).matmuls);
   EXPECT_TRUE(uses_tf32(trace, tf32_of(trace, false)));
-  EXPECT_EQ(first_call(lift(trace, tf32_of(trace, false))->trace).op, "nereid::tf32 aten::conv2d");
+  EXPECT_EQ(first_call(upcast(trace, tf32_of(trace, false))->trace).op, "nereid::tf32 aten::conv2d");
   trace.flags["cudnn.allow_tf32"] = 0;
   EXPECT_FALSE(uses_tf32(trace, tf32_of(trace, false)));
   EXPECT_FALSE(uses_tf32(one_call(DType::kF32, "aten::mm"), tf32_of(trace, false)));
@@ -91,11 +91,11 @@ TEST(LiftTest, ContractionsAreMarkedWhereTf32IsAllowed) {
   EXPECT_FALSE(uses_tf32(one_call(DType::kF16, "aten::mm"), tf32_of(trace, true)));
 }
 
-TEST(LiftTest, SumsOfNarrowNumbersAreMarkedDoubtful) {
+TEST(UpcastTest, SumsOfNarrowNumbersAreMarkedOrderSensitive) {
   const auto marked = [](DType type, const std::string& op) {
-    auto lifted = lift(one_call(type, op), {});
-    const bool any = mark_doubtful(lifted.value());
-    EXPECT_EQ(first_call(lifted->trace).op, any ? "nereid::doubt " + op : op);
+    auto upcasted = upcast(one_call(type, op), {});
+    const bool any = mark_order_sensitive(upcasted.value());
+    EXPECT_EQ(first_call(upcasted->trace).op, any ? "nereid::order_check " + op : op);
     return any;
   };
   EXPECT_TRUE(marked(DType::kF32, "aten::mm"));
@@ -106,18 +106,18 @@ TEST(LiftTest, SumsOfNarrowNumbersAreMarkedDoubtful) {
   EXPECT_FALSE(marked(DType::kF32, "aten::add.Tensor"));
 }
 
-TEST(LiftTest, WhatCannotBeLiftedSaysWhy) {
+TEST(UpcastTest, WhatCannotBeLiftedSaysWhy) {
   Sketch bits;
   const auto x = bits.tensor({4});
   bits.reinterpret(x, DType::kI32);
   bits.phase(PhaseKind::kForward, 2);
-  EXPECT_THAT(lift(bits.trace, {}).error().message, HasSubstr("viewed as f32 and as i32"));
+  EXPECT_THAT(upcast(bits.trace, {}).error().message, HasSubstr("viewed as f32 and as i32"));
   Sketch kernels;
   const auto y = kernels.tensor({4});
   kernels.kernel();
   kernels.phase(PhaseKind::kForward, 2);
   kernels.step(make_launch(0, {y}));
-  EXPECT_THAT(lift(kernels.trace, {}).error().message, HasSubstr("launches Triton"));
+  EXPECT_THAT(upcast(kernels.trace, {}).error().message, HasSubstr("launches Triton"));
 }
 
 }  // namespace

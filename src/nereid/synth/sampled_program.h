@@ -10,19 +10,19 @@
 
 namespace nereid::synth {
 
-struct DraftStep {
+struct SampledStep {
   const ops::Operator* op = nullptr;
   Way way;
   // Of a branch: what comes before it waits until the step after the branch, which is one less deep, joins
   // both.
   uint8_t depth = 0;
   std::array<int32_t, ops::kMaxBorn> born{};
-  ops::Details details{};  // drawn apart (details.h)
-  bool operator==(const DraftStep&) const = default;
+  ops::LayerOptions details{};  // drawn apart (layer_options.h)
+  bool operator==(const SampledStep&) const = default;
 };
 // The step whose result step `i` takes as the current value: the one before it, or before the branch that it
 // joins.
-inline size_t step_before(const std::vector<DraftStep>& steps, size_t i) {
+inline size_t step_before(const std::vector<SampledStep>& steps, size_t i) {
   size_t before = i - 1;
   if (steps[i].way.feed.b >= 0)
     while (steps[before].depth > steps[i].depth) --before;
@@ -30,16 +30,16 @@ inline size_t step_before(const std::vector<DraftStep>& steps, size_t i) {
 }
 // How many steps the branch has that nothing joins: the last ones, whose value is a result beside the one
 // that waits. 0: there is none.
-inline size_t open_end(const std::vector<DraftStep>& steps) {
+inline size_t open_end(const std::vector<SampledStep>& steps) {
   size_t count = 0;
   while (count < steps.size() && steps[steps.size() - 1 - count].depth > 0) ++count;
   return count;
 }
-struct Draft {
-  std::vector<DraftStep> steps;
+struct SampledProgram {
+  std::vector<SampledStep> steps;
   ops::Shape result;   // of the last step
   ops::Shape waiting;  // of the value that waits for a branch that nothing joins, where there is one
-  bool operator==(const Draft&) const = default;
+  bool operator==(const SampledProgram&) const = default;
 };
 
 inline bool is_zero(double number) { return number == 0; }

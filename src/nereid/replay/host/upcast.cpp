@@ -1,4 +1,4 @@
-#include "nereid/replay/host/lift.h"
+#include "nereid/replay/host/upcast.h"
 
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 using trace::DType;
 
-std::optional<DType> lifted(DType type) {
+std::optional<DType> upcast_dtype(DType type) {
   switch (type) {
     case DType::kF16:
     case DType::kBF16:
@@ -47,7 +47,7 @@ double read_real(const char* data, int64_t bytes, bool bf16) {
   return bf16 ? std::bit_cast<float>(uint32_t{bits} << 16) : from_f16(bits);
 }
 
-std::string lift_data(const std::string& data, DType type) {
+std::string upcast_data(const std::string& data, DType type) {
   const bool complex = type == DType::kC32 || type == DType::kC64;
   const auto bytes = static_cast<size_t>(trace::element_bytes(type) / (complex ? 2 : 1));
   std::string out;
@@ -58,13 +58,13 @@ std::string lift_data(const std::string& data, DType type) {
   return out;
 }
 
-void lift_dtypes(trace::Arg& arg) {
+void upcast_dtypes(trace::Arg& arg) {
   if (auto* named = std::get_if<trace::Named>(&arg.node); named && named->kind == "dtype") {
-    if (const auto type = trace::dtype_from_string(named->name); type && lifted(*type))
-      named->name = trace::to_string(*lifted(*type));
+    if (const auto type = trace::dtype_from_string(named->name); type && upcast_dtype(*type))
+      named->name = trace::to_string(*upcast_dtype(*type));
   }
   if (auto* list = std::get_if<trace::List>(&arg.node))
-    for (auto& item : list->items) lift_dtypes(item);
+    for (auto& item : list->items) upcast_dtypes(item);
 }
 
 std::string_view base_name(const trace::Call& call) {
@@ -73,7 +73,7 @@ std::string_view base_name(const trace::Call& call) {
   return name.substr(0, name.find('.'));
 }
 
-constexpr std::string_view kDoubtful[] = {
+constexpr std::string_view kOrderSensitive[] = {
     "convolution",      "_convolution",     "conv1d",   "conv2d", "conv3d", "conv_transpose1d",
     "conv_transpose2d", "conv_transpose3d", "conv_tbc", "mm",     "addmm",  "bmm",
     "baddbmm",          "linear",           "matmul",   "mv",     "addmv",  "dot",
@@ -108,11 +108,11 @@ trace::Phase* judged_phase(trace::Trace& trace) {
   return judged;
 }
 
-class Lifter {
+class Upcaster {
  public:
-  Lifter(const trace::Trace& trace, const Tf32& tf32) : own_(trace), tf32_(tf32) {}
+  Upcaster(const trace::Trace& trace, const Tf32& tf32) : own_(trace), tf32_(tf32) {}
 
-  Result<Lifted> lift() {
+  Result<Upcast> upcast() {
     out_.trace = own_;
     out_.was.resize(own_.storages.size());
     auto* judged = judged_phase(out_.trace);
@@ -135,21 +135,21 @@ class Lifter {
       auto& first = seen[value.storage];
       const auto before = value.dtype;
       const auto growth = [](DType type) {
-        return lifted(type) ? trace::element_bytes(*lifted(type)) / trace::element_bytes(type) : 1;
+        return upcast_dtype(type) ? trace::element_bytes(*upcast_dtype(type)) / trace::element_bytes(type) : 1;
       };
       if (first &&
-          (growth(*first) != growth(before) || lifted(*first).has_value() != lifted(before).has_value()))
+          (growth(*first) != growth(before) || upcast_dtype(*first).has_value() != upcast_dtype(before).has_value()))
         return input_error("the same bytes are viewed as {} and as {}", trace::to_string(*first),
                            trace::to_string(before));
       if (!first) first = before;
-      if (lifted(before)) value.dtype = *lifted(before);
+      if (upcast_dtype(before)) value.dtype = *upcast_dtype(before);
     }
     for (size_t s = 0; s < seen.size(); ++s) {
-      if (!seen[s] || !lifted(*seen[s])) continue;
+      if (!seen[s] || !upcast_dtype(*seen[s])) continue;
       auto& storage = out_.trace.storages[s];
       storage.bytes =
-          storage.bytes / trace::element_bytes(*seen[s]) * trace::element_bytes(*lifted(*seen[s]));
-      if (!storage.data.empty()) storage.data = lift_data(storage.data, *seen[s]);
+          storage.bytes / trace::element_bytes(*seen[s]) * trace::element_bytes(*upcast_dtype(*seen[s]));
+      if (!storage.data.empty()) storage.data = upcast_data(storage.data, *seen[s]);
       out_.was[s] = seen[s];
     }
     return ok_status();
@@ -170,18 +170,18 @@ class Lifter {
                                  trace::Arg{trace::Named{"dtype", std::string(trace::to_string(own))}});
         return;
       }
-      if (base.ends_with("_") && lifted(own))
+      if (base.ends_with("_") && upcast_dtype(own))
         call.op = fmt::format("nereid::draw_{} {}", trace::to_string(own), call.op);
       return;
     }
     if (concerns(own_, call, tf32_)) call.op = (tf32_.truncated ? "nereid::tf32_truncated " : "nereid::tf32 ") + call.op;
-    for (auto& arg : call.args) lift_dtypes(arg);
-    for (auto& [key, value] : call.kwargs) lift_dtypes(value);
+    for (auto& arg : call.args) upcast_dtypes(arg);
+    for (auto& [key, value] : call.kwargs) upcast_dtypes(value);
   }
 
   const trace::Trace& own_;
   const Tf32& tf32_;
-  Lifted out_;
+  Upcast out_;
 };
 
 }  // namespace
@@ -219,26 +219,26 @@ bool is_coarse(const trace::Trace& trace) {
   return false;
 }
 
-Result<Lifted> lift(const trace::Trace& trace, const Tf32& tf32) { return Lifter(trace, tf32).lift(); }
+Result<Upcast> upcast(const trace::Trace& trace, const Tf32& tf32) { return Upcaster(trace, tf32).upcast(); }
 
-bool mark_doubtful(Lifted& lifted) {
+bool mark_order_sensitive(Upcast& upcasted) {
   bool any = false;
   const auto narrow = [&](trace::ValueId value) {
-    const auto was = lifted.was[lifted.trace.values[value].storage];
+    const auto was = upcasted.was[upcasted.trace.values[value].storage];
     return was && trace::is_floating(*was);
   };
-  for (auto& step : judged_phase(lifted.trace)->steps) {
+  for (auto& step : judged_phase(upcasted.trace)->steps) {
     auto* call = std::get_if<trace::Call>(&step);
-    if (!call || std::ranges::find(kDoubtful, base_name(*call)) == std::end(kDoubtful)) continue;
+    if (!call || std::ranges::find(kOrderSensitive, base_name(*call)) == std::end(kOrderSensitive)) continue;
     if (call->args.empty() || !std::ranges::any_of(trace::tensors_in(call->args[0]), narrow)) continue;
-    call->op = "nereid::doubt " + call->op;
+    call->op = "nereid::order_check " + call->op;
     any = true;
   }
   return any;
 }
 
-Lifted keep_dtypes(const trace::Trace& trace) {
-  Lifted out{trace, std::vector<std::optional<DType>>(trace.storages.size()), true};
+Upcast keep_dtypes(const trace::Trace& trace) {
+  Upcast out{trace, std::vector<std::optional<DType>>(trace.storages.size()), true};
   auto* judged = judged_phase(out.trace);
   for (auto& phase : out.trace.phases)
     if (&phase != judged) phase.steps.clear();

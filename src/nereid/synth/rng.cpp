@@ -1,4 +1,4 @@
-#include "nereid/synth/dice.h"
+#include "nereid/synth/rng.h"
 
 #include <algorithm>
 #include <cmath>
@@ -17,7 +17,7 @@ std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint3
   return counter;
 }
 
-uint64_t Dice::digit(uint32_t index) const {
+uint64_t Rng::digit(uint32_t index) const {
   const auto words = philox({static_cast<uint32_t>(program_), static_cast<uint32_t>(program_ >> 32), draw_,
                              (stream_ << 16) | index},
                             {static_cast<uint32_t>(seed_), static_cast<uint32_t>(seed_ >> 32)});
@@ -25,7 +25,7 @@ uint64_t Dice::digit(uint32_t index) const {
 }
 
 // floor(n * U): certain unless the digits not yet seen could carry into it.
-uint32_t Dice::below(uint32_t n) {
+uint32_t Rng::below(uint32_t n) {
   NEREID_CHECK(n > 0, "a range with something in it");
   roll();
   unsigned __int128 product = static_cast<unsigned __int128>(digit(0)) * n;
@@ -46,11 +46,11 @@ namespace {
 constexpr double kDoubt = 1e-11;  // above the rounding of a sum of a million terms, some products deep
 
 // Whether U * total < sum, with as many digits of U as it takes: with k digits D, D <= 2^(64k) U < D + 1.
-bool falls_below(const Dice& dice, const Natural& sum, const Natural& total) {
+bool falls_below(const Rng& rng, const Natural& sum, const Natural& total) {
   Natural digits, bound = sum;
   for (uint32_t k = 0; k < 1024; ++k) {
     digits = digits.shifted_by_word();
-    digits += Natural(dice.digit(k));
+    digits += Natural(rng.digit(k));
     bound = bound.shifted_by_word();
     const Natural low = digits * total;
     Natural high = low;
@@ -63,8 +63,8 @@ bool falls_below(const Dice& dice, const Natural& sum, const Natural& total) {
 
 }  // namespace
 
-int choose(Dice& dice, std::span<const double> weights) {
-  dice.roll();
+int choose(Rng& rng, std::span<const double> weights) {
+  rng.roll();
   double total = 0;
   size_t last = 0;
   for (size_t i = 0; i < weights.size(); ++i) {
@@ -72,7 +72,7 @@ int choose(Dice& dice, std::span<const double> weights) {
     if (weights[i] > 0) last = i;
   }
   NEREID_CHECK(total > 0 && std::isfinite(total), "a positive count, got {}", total);
-  const double wanted = total * (static_cast<double>(dice.digit(0)) * 0x1p-64);
+  const double wanted = total * (static_cast<double>(rng.digit(0)) * 0x1p-64);
   const double doubt = total * kDoubt;
   double sum = 0;
   for (size_t i = 0; i < weights.size(); ++i) {
@@ -84,8 +84,8 @@ int choose(Dice& dice, std::span<const double> weights) {
   return kUndecided;
 }
 
-int choose(Dice& dice, std::span<const Natural> weights) {
-  dice.roll();
+int choose(Rng& rng, std::span<const Natural> weights) {
+  rng.roll();
   Natural total;
   for (const Natural& weight : weights) total += weight;
   NEREID_CHECK(!total.is_zero(), "a positive count");
@@ -93,16 +93,16 @@ int choose(Dice& dice, std::span<const Natural> weights) {
   for (size_t i = 0; i < weights.size(); ++i) {
     if (weights[i].is_zero()) continue;
     sum += weights[i];
-    if (falls_below(dice, sum, total)) return static_cast<int>(i);
+    if (falls_below(rng, sum, total)) return static_cast<int>(i);
   }
   return kUndecided;
 }
 
 template <>
-int Choices<double>::choose(Dice& dice) const {
-  dice.roll();
+int Choices<double>::choose(Rng& rng) const {
+  rng.roll();
   NEREID_CHECK(sum_ > 0 && std::isfinite(sum_), "a positive count, got {}", sum_);
-  const double wanted = sum_ * (static_cast<double>(dice.digit(0)) * 0x1p-64);
+  const double wanted = sum_ * (static_cast<double>(rng.digit(0)) * 0x1p-64);
   const double doubt = sum_ * kDoubt;
   const auto found = std::upper_bound(sums_.begin(), sums_.end(), wanted);
   const auto last = std::lower_bound(sums_.begin(), sums_.end(), sum_);  // the last of any weight
@@ -113,11 +113,11 @@ int Choices<double>::choose(Dice& dice) const {
 }
 
 template <>
-int Choices<Natural>::choose(Dice& dice) const {
-  dice.roll();
+int Choices<Natural>::choose(Rng& rng) const {
+  rng.roll();
   NEREID_CHECK(!sum_.is_zero(), "a positive count");
   const auto found = std::partition_point(sums_.begin(), sums_.end(),
-                                          [&](const Natural& sum) { return !falls_below(dice, sum, sum_); });
+                                          [&](const Natural& sum) { return !falls_below(rng, sum, sum_); });
   return static_cast<int>(found - sums_.begin());
 }
 

@@ -14,10 +14,10 @@ namespace nereid::synth {
 std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
 
 // Draw d is a real number in [0, 1) of which any number of 64-bit digits may be asked.
-class Dice {
+class Rng {
  public:
   // `stream` separates draws of different purposes for the same program.
-  Dice(uint64_t seed, uint64_t program, uint32_t stream = 0)
+  Rng(uint64_t seed, uint64_t program, uint32_t stream = 0)
       : seed_(seed), program_(program), stream_(stream) {}
   void roll() { ++draw_; }
   uint64_t digit(uint32_t index) const;
@@ -32,8 +32,8 @@ class Dice {
 inline constexpr int kUndecided = -1;
 // The index of a weight, with probability weight / sum of the weights, which must not be 0.
 // With doubles, kUndecided where their rounding might matter: then ask with naturals. Both take one draw.
-int choose(Dice& dice, std::span<const double> weights);
-int choose(Dice& dice, std::span<const Natural> weights);
+int choose(Rng& rng, std::span<const double> weights);
+int choose(Rng& rng, std::span<const Natural> weights);
 
 // Weights to choose by again and again.
 template <typename Number>
@@ -42,7 +42,7 @@ class Choices {
   void add(const Number& weight) { sum_ += weight, sums_.push_back(sum_); }
   bool empty() const { return sums_.empty(); }
   const Number& total() const { return sum_; }
-  int choose(Dice& dice) const;
+  int choose(Rng& rng) const;
 
  private:
   Number sum_{0};

@@ -5,7 +5,7 @@
 //   maximum over many
 //     such elements is always the same
 //   - which earlier value it equals (relu of what is not negative): a difference of the two is zero
-#include "nereid/synth/values.h"
+#include "nereid/synth/degeneracy.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "nereid/synth/whole.h"
+#include "nereid/synth/uniform_program_sampler.h"
 
 #include <algorithm>
 
@@ -23,7 +23,7 @@ void gather(WaySets& sets, const Way& way, int from, int branch,
 }  // namespace
 
 template <typename Number>
-Programs<Number>::Programs(const Space& space, int level) : space_(space), level_(level), sizes_(space) {
+UniformProgramSampler<Number>::UniformProgramSampler(const Space& space, int level) : space_(space), level_(level), sizes_(space) {
   gather_way_sets();
   counts_.resize(static_cast<size_t>(level) + 1);
   branches_.resize(kLongestBranch + 1), branch_kinds_.resize(kLongestBranch + 1);
@@ -43,7 +43,7 @@ Programs<Number>::Programs(const Space& space, int level) : space_(space), level
 }
 
 template <typename Number>
-typename Programs<Number>::Results Programs<Number>::results_of(int steps, bool branch) const {
+typename UniformProgramSampler<Number>::Results UniformProgramSampler<Number>::results_of(int steps, bool branch) const {
   Results made;
   made.vectors.resize(kTypes);
   for (int type = 0; type < kTypes; ++type) {
@@ -58,7 +58,7 @@ typename Programs<Number>::Results Programs<Number>::results_of(int steps, bool 
 }
 
 template <typename Number>
-void Programs<Number>::gather_way_sets() {
+void UniformProgramSampler<Number>::gather_way_sets() {
   for (const Group& group : space_.groups()) {
     for (const Way& way : group.starts) gather(starts_, way, -1, -1, group.members);
     for (int kind = 0; kind < kKinds; ++kind) {
@@ -72,7 +72,7 @@ void Programs<Number>::gather_way_sets() {
 }
 
 template <typename Number>
-void Programs<Number>::add(Counts& sums, const Counts& counts, size_t times) const {
+void UniformProgramSampler<Number>::add(Counts& sums, const Counts& counts, size_t times) const {
   if (sums.empty()) sums.assign(counts.size(), number<Number>(0));
   for (size_t v = 0; v < counts.size(); ++v) sums[v] += counts[v] * number<Number>(times);
 }
@@ -80,7 +80,7 @@ void Programs<Number>::add(Counts& sums, const Counts& counts, size_t times) con
 // Visits how a value can come of its last step: what that is, and the counts before it.
 template <typename Number>
 template <typename Visit>
-void Programs<Number>::for_each_arrival(int steps, bool branch, const std::vector<WaySet>& sets,
+void UniformProgramSampler<Number>::for_each_arrival(int steps, bool branch, const std::vector<WaySet>& sets,
                                         const Visit& visit) const {
   for (const WaySet& set : sets) {
     const bool joins = set.branch >= 0;
@@ -98,7 +98,7 @@ void Programs<Number>::for_each_arrival(int steps, bool branch, const std::vecto
 }
 
 template <typename Number>
-void Programs<Number>::count_steps(int steps, bool branch) {
+void UniformProgramSampler<Number>::count_steps(int steps, bool branch) {
   auto& now = (branch ? branches_ : counts_)[static_cast<size_t>(steps)];
   if (steps == 1) {
     for (const WaySet& set : starts_)
@@ -120,7 +120,7 @@ void Programs<Number>::count_steps(int steps, bool branch) {
 }
 
 template <typename Number>
-Number Programs<Number>::weight(const Arrival& arrival, const Edge& edge, const Counts& before) const {
+Number UniformProgramSampler<Number>::weight(const Arrival& arrival, const Edge& edge, const Counts& before) const {
   Number ways = number<Number>(edge.ways) * before[edge.spine];
   if (arrival.length > 0)
     ways = ways * branch_kinds_[static_cast<size_t>(arrival.length)][static_cast<size_t>(arrival.set->branch)]
@@ -129,7 +129,7 @@ Number Programs<Number>::weight(const Arrival& arrival, const Edge& edge, const 
 }
 
 template <typename Number>
-const typename Programs<Number>::Arrivals& Programs<Number>::arrivals_at(int steps, bool branch, int type,
+const typename UniformProgramSampler<Number>::Arrivals& UniformProgramSampler<Number>::arrivals_at(int steps, bool branch, int type,
                                                                          int vector) {
   const uint64_t key =
       ((static_cast<uint64_t>(steps) * 2 + (branch ? 1 : 0)) * kTypes + static_cast<uint64_t>(type)) << 16 |
@@ -155,7 +155,7 @@ const typename Programs<Number>::Arrivals& Programs<Number>::arrivals_at(int ste
 
 // A step of fresh inputs whose result is of the type and has these classes.
 template <typename Number>
-bool Programs<Number>::draw_start(Dice& dice, int type, int vector, DraftStep& step) {
+bool UniformProgramSampler<Number>::draw_start(Rng& rng, int type, int vector, SampledStep& step) {
   std::vector<const WaySet*> sets;
   weights_.clear();
   for (const WaySet& set : starts_) {
@@ -164,81 +164,81 @@ bool Programs<Number>::draw_start(Dice& dice, int type, int vector, DraftStep& s
     weights_.push_back(sizes_.of_start(set.way.form)[static_cast<size_t>(vector)] *
                        number<Number>(set.members.size()));
   }
-  const int chosen = choose(dice, std::span<const Number>(weights_));
+  const int chosen = choose(rng, std::span<const Number>(weights_));
   if (chosen == kUndecided) return false;
   const WaySet& set = *sets[static_cast<size_t>(chosen)];
   step.way = set.way;
-  step.op = set.members[dice.below(static_cast<uint32_t>(set.members.size()))];
-  return sizes_.draw_start(dice, vector, step);
+  step.op = set.members[rng.below(static_cast<uint32_t>(set.members.size()))];
+  return sizes_.draw_start(rng, vector, step);
 }
 
 // A value's steps, from `first` on, backwards.
 template <typename Number>
-bool Programs<Number>::draw_steps(Dice& dice, int first, int steps, bool branch, int type, int vector,
-                                  Draft& draft) {
-  const auto at = [&](int step) -> DraftStep& { return draft.steps[static_cast<size_t>(step)]; };
+bool UniformProgramSampler<Number>::draw_steps(Rng& rng, int first, int steps, bool branch, int type, int vector,
+                                  SampledProgram& sampled) {
+  const auto at = [&](int step) -> SampledStep& { return sampled.steps[static_cast<size_t>(step)]; };
   if (branch)
     for (int step = first; step < first + steps; ++step) ++at(step).depth;
   while (steps > 1) {
-    DraftStep& step = at(first + steps - 1);
+    SampledStep& step = at(first + steps - 1);
     const Arrivals& arrivals = arrivals_at(steps, branch, type, vector);
-    int chosen = arrivals.choices.choose(dice);
+    int chosen = arrivals.choices.choose(rng);
     if (chosen == kUndecided) return false;
     const Arrival arrival = arrivals.from[static_cast<size_t>(chosen)];
     const WaySet& set = *arrival.set;
     step.way = set.way;
-    step.op = set.members[dice.below(static_cast<uint32_t>(set.members.size()))];
+    step.op = set.members[rng.below(static_cast<uint32_t>(set.members.size()))];
     const int before = steps - 1 - arrival.length;
     const Counts& counts = made_in(before, branch)[static_cast<size_t>(type_of(set.from, arrival.run))];
     const auto edges = space_.edges(step.way.form, step.way.feed).of(vector);
     weights_.clear();
     for (const Edge& edge : edges) weights_.push_back(weight(arrival, edge, counts));
-    chosen = choose(dice, std::span<const Number>(weights_));
+    chosen = choose(rng, std::span<const Number>(weights_));
     if (chosen == kUndecided) return false;
     const Edge& edge = edges[static_cast<size_t>(chosen)];
-    sizes_.draw_born(dice, edge, step);
+    sizes_.draw_born(rng, edge, step);
     if (arrival.length > 0) {
       weights_.clear();
       for (int run = 0; run < kRuns; ++run) {
         const Counts& other = made_in(arrival.length, true)[static_cast<size_t>(type_of(set.branch, run))];
         weights_.push_back(other.empty() ? number<Number>(0) : other[edge.branch]);
       }
-      chosen = choose(dice, std::span<const Number>(weights_));
+      chosen = choose(rng, std::span<const Number>(weights_));
       if (chosen == kUndecided) return false;
-      if (!draw_steps(dice, first + before, arrival.length, true, type_of(set.branch, chosen), edge.branch,
-                      draft))
+      if (!draw_steps(rng, first + before, arrival.length, true, type_of(set.branch, chosen), edge.branch,
+                      sampled))
         return false;
     }
     type = type_of(set.from, arrival.run), vector = edge.spine, steps = before;
   }
-  return draw_start(dice, type, vector, at(first));
+  return draw_start(rng, type, vector, at(first));
 }
 
 template <typename Number>
-bool Programs<Number>::draw(Dice& dice, bool two, Draft& draft) {
-  draft.steps.assign(static_cast<size_t>(level_), {});
-  draft.waiting = {};
-  if (!two) return draw_value(dice, 0, level_, false, results_[0].first, draft.result, draft);
-  const int chosen = opens_.choose(dice);
+bool UniformProgramSampler<Number>::draw(Rng& rng, bool two, SampledProgram& sampled) {
+  sampled.steps.assign(static_cast<size_t>(level_), {});
+  sampled.waiting = {};
+  if (!two) return draw_value(rng, 0, level_, false, results_[0].first, sampled.result, sampled);
+  const int chosen = opens_.choose(rng);
   if (chosen == kUndecided) return false;
   const int open = chosen + 1;
   const auto& [first, branch] = results_[static_cast<size_t>(open)];
-  return draw_value(dice, 0, level_ - open, false, first, draft.waiting, draft) &&
-         draw_value(dice, level_ - open, open, true, branch, draft.result, draft);
+  return draw_value(rng, 0, level_ - open, false, first, sampled.waiting, sampled) &&
+         draw_value(rng, level_ - open, open, true, branch, sampled.result, sampled);
 }
 
 template <typename Number>
-bool Programs<Number>::draw_value(Dice& dice, int first, int steps, bool branch, const Results& results,
-                                  ops::Shape& shape, Draft& draft) {
-  const int type = results.types.choose(dice);
+bool UniformProgramSampler<Number>::draw_value(Rng& rng, int first, int steps, bool branch, const Results& results,
+                                  ops::Shape& shape, SampledProgram& sampled) {
+  const int type = results.types.choose(rng);
   if (type == kUndecided) return false;
-  const int vector = results.vectors[static_cast<size_t>(type)].choose(dice);
+  const int vector = results.vectors[static_cast<size_t>(type)].choose(rng);
   if (vector == kUndecided) return false;
-  shape = sizes_.draw_shape(dice, rank_of(type / kRuns), vector);
-  return draw_steps(dice, first, steps, branch, type, vector, draft);
+  shape = sizes_.draw_shape(rng, rank_of(type / kRuns), vector);
+  return draw_steps(rng, first, steps, branch, type, vector, sampled);
 }
 
-template class Programs<double>;
-template class Programs<Natural>;
+template class UniformProgramSampler<double>;
+template class UniformProgramSampler<Natural>;
 
 }  // namespace nereid::synth

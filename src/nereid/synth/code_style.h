@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "nereid/ops/spelling.h"
-#include "nereid/synth/dice.h"
+#include "nereid/synth/rng.h"
 #include "nereid/synth/program.h"
 
 namespace nereid::synth {
@@ -22,7 +22,7 @@ struct Region {
   uint16_t first = 0, last = 0;  // steps, both included
 };
 
-struct Manner {
+struct CodeStyle {
   std::vector<Spelling> spelling;                 // of each step
   std::vector<std::array<uint8_t, 2>> constants;  // of each step: which of its constants' values
   std::vector<bool> inlined;                      // of each step: written inside the only step that uses it
@@ -35,7 +35,7 @@ struct Manner {
   SizeStyle sizes{};
   uint8_t size_names = 0, input_names = 0, spoken = 0;  // which of several lists
   uint32_t coined_sizes = 0, coined_names = 0;  // not 0: names that are thought up (words.h), not those lists
-  uint8_t told = 0;                             // which kind of docstring
+  uint8_t docstring_style = 0;                             // which kind of docstring
   uint32_t prose = 0;                           // not 0: the number of an author who says more (prose.h)
   uint32_t shuffled = 0;                        // not 0: sizes' names and the constructor's arguments in an order of their own
   uint8_t spare = 0;                            // global sizes that nothing uses
@@ -70,10 +70,10 @@ struct Uses {
 Uses uses_of(const Program& program);
 
 // A step as the author puts it.
-ops::Applied told(const Program& program, const Manner& manner, size_t step);
+ops::Applied styled_call(const Program& program, const CodeStyle& style, size_t step);
 
 // The keys of two results in a dict.
-std::array<std::string_view, 2> result_keys(const Manner& manner);
-Manner draw_manner(Dice& dice, const Program& program);
+std::array<std::string_view, 2> result_keys(const CodeStyle& style);
+CodeStyle draw_code_style(Rng& rng, const Program& program);
 
 }  // namespace nereid::synth

@@ -11,12 +11,12 @@ namespace nereid::synth {
 
 // Caches what it works out while drawing: not for several threads at once.
 template <typename Number>
-class Programs {
+class UniformProgramSampler {
  public:
-  Programs(const Space& space, int level);
+  UniformProgramSampler(const Space& space, int level);
   const Number& total(bool two) const { return two ? opens_.total() : results_[0].first.types.total(); }
   // Complete, with one result or with two. False where undecided.
-  bool draw(Dice& dice, bool two, Draft& draft);
+  bool draw(Rng& rng, bool two, SampledProgram& sampled);
 
  private:
   using Counts = typename Sizes<Number>::Counts;
@@ -53,10 +53,10 @@ class Programs {
     std::vector<Choices<Number>> vectors;  // [type]
   };
   Results results_of(int steps, bool branch) const;
-  bool draw_value(Dice& dice, int first, int steps, bool branch, const Results& results, ops::Shape& shape,
-                  Draft& draft);
-  bool draw_steps(Dice& dice, int first, int steps, bool branch, int type, int vector, Draft& draft);
-  bool draw_start(Dice& dice, int type, int vector, DraftStep& step);
+  bool draw_value(Rng& rng, int first, int steps, bool branch, const Results& results, ops::Shape& shape,
+                  SampledProgram& sampled);
+  bool draw_steps(Rng& rng, int first, int steps, bool branch, int type, int vector, SampledProgram& sampled);
+  bool draw_start(Rng& rng, int type, int vector, SampledStep& step);
 
   const Space& space_;
   const int level_;
@@ -73,7 +73,7 @@ class Programs {
   std::vector<Number> weights_;
 };
 
-extern template class Programs<double>;
-extern template class Programs<Natural>;
+extern template class UniformProgramSampler<double>;
+extern template class UniformProgramSampler<Natural>;
 
 }  // namespace nereid::synth
