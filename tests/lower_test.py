@@ -56,6 +56,35 @@ def plain_sums(nereid, folder):
     return files
 
 
+def lowered(nereid, folder, name, text):
+    file = folder / f"{name}.py"
+    file.write_text(text)
+    done = subprocess.run([nereid, "lower", str(file), "--json"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return file, json.loads(done.stdout)
+
+
+def complex_numbers_stay(nereid, folder):
+    """Triton has no complex type: the operator stays PyTorch's, and the plan says why."""
+    _, line = lowered(nereid, folder, "complex", PROGRAM.format("x * x.conj() + 1", "8, 16, dtype=torch.complex64"))
+    assert not line["kernels"] and "complex" in line["kept"][0] and "@triton.jit" not in line["code"], line
+
+
+def layers_share_kernels(nereid, folder):
+    """Equal layers are launches of the same kernels, with other arguments."""
+    text = PROGRAM.format("self.layers(x)", "6, 32").replace(
+        "class Model(nn.Module):\n",
+        "class Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.layers = nn.Sequential(*(nn.Sequential(nn.Linear(32, 32), nn.LayerNorm(32), nn.GELU()) for _ in range(5)))\n\n")
+    file, line = lowered(nereid, folder, "layers", text)
+    assert len(line["kernels"]) >= 5 and line["code"].count("@triton.jit\ndef linear") == 1, line["code"]
+    assert "Launched 5 times" in line["plan"], line["plan"]
+    written = folder / "layers_new.py"
+    written.write_text(line["code"])
+    done = subprocess.run([nereid, "verify", str(file), str(written), "--policy", "strict", "--device", "cpu"], capture_output=True, text=True)
+    assert done.stdout.startswith("Verified"), done.stdout + done.stderr
+
+
 def main():
     nereid, tasks = sys.argv[1], sys.argv[2:] or TASKS
     files = [str(HERE / "tasks" / f"{task}.py") for task in tasks]
@@ -86,6 +115,8 @@ def main():
         kept = subprocess.run([nereid, "lower", str(HERE / "tasks" / "mode.py"), "--json"], capture_output=True, text=True)
         line = json.loads(kept.stdout)
         assert kept.returncode == 0 and "aten::mode" in line["kept"][0] and "Left to PyTorch" in line["plan"], kept
+        complex_numbers_stay(nereid, pathlib.Path(folder))
+        layers_share_kernels(nereid, pathlib.Path(folder))
     print(f"{len(files)} of {len(files)} Verified under the strict policy")
 
 

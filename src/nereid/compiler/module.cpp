@@ -121,7 +121,8 @@ class ModuleWriter {
       texts_.emplace_back();
       if (kernel.kept >= 0) {
         const Node& node = graph_.nodes[static_cast<size_t>(kernel.kept)];
-        module_.kept.push_back(fmt::format("{} ({}:{})", node.call->op, node.place.file, node.place.line));
+        module_.kept.push_back(fmt::format("{} ({}:{}{}{})", node.call->op, node.place.file, node.place.line,
+                                           node.kept_for.empty() ? "" : "; ", node.kept_for));
         continue;
       }
       const std::string name = kernel_name(graph_, kernel, names);

@@ -8,6 +8,8 @@
 #include <set>
 #include <sstream>
 
+#include "nereid/trace/notation.h"
+
 namespace nereid::render {
 namespace {
 
@@ -141,25 +143,7 @@ std::string float_text(double x) {
   return text.find_first_of(".en") == text.npos ? text + ".0" : text;
 }
 
-std::string dtype_text(trace::DType type) {
-  static const std::map<trace::DType, const char*> kNames = {{trace::DType::kBool, "bool"},
-                                                             {trace::DType::kU8, "uint8"},
-                                                             {trace::DType::kI8, "int8"},
-                                                             {trace::DType::kI16, "int16"},
-                                                             {trace::DType::kI32, "int32"},
-                                                             {trace::DType::kI64, "int64"},
-                                                             {trace::DType::kF16, "float16"},
-                                                             {trace::DType::kBF16, "bfloat16"},
-                                                             {trace::DType::kF32, "float32"},
-                                                             {trace::DType::kF64, "float64"},
-                                                             {trace::DType::kF8E4M3FN, "float8_e4m3fn"},
-                                                             {trace::DType::kF8E5M2, "float8_e5m2"},
-                                                             {trace::DType::kC64, "complex64"},
-                                                             {trace::DType::kC128, "complex128"}};
-  const auto found = kNames.find(type);
-  return found == kNames.end() ? "torch." + std::string(to_string(type))
-                               : std::string("torch.") + found->second;
-}
+std::string dtype_text(trace::DType type) { return fmt::format("torch.{}", trace::torch_name(type)); }
 
 Result<std::string> call_python(const trace::Call& call, const NameOf& name_of, const std::string& device) {
   const size_t colons = call.op.find("::");

@@ -9,6 +9,7 @@
 
 namespace nereid::trace {
 
+std::string_view torch_name(DType type);     // "float32", as it follows "torch."
 std::string shape_text(const Value& value);  // "f32[128, 256]"
 // A storage: "x0" for an input named "0", "fc.weight", "const3", "t12".
 std::string storage_text(const Trace& trace, StorageId id);

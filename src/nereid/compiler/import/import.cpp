@@ -240,6 +240,19 @@ void Importer::name_results(const trace::Call* next, size_t first_node) {
   }
 }
 
+// Whether complex numbers are among what the call reads, and among what it makes.
+std::pair<bool, bool> Importer::complex_in(const trace::Call& call) const {
+  const auto any = [&](const trace::Arg& arg) {
+    return std::ranges::any_of(trace::tensors_in(arg), [&](trace::ValueId id) {
+      const auto type = value(id).dtype;
+      return type == DType::kC32 || type == DType::kC64 || type == DType::kC128;
+    });
+  };
+  bool takes = std::ranges::any_of(call.args, any);
+  for (const auto& [key, arg] : call.kwargs) takes = takes || any(arg);
+  return {takes, any(call.result)};
+}
+
 Status Importer::step(const trace::Call& call, const trace::Call* next) {
   call_ = &call;
   const size_t first_node = graph_.nodes.size();
@@ -249,8 +262,12 @@ Status Importer::step(const trace::Call& call, const trace::Call* next) {
   const auto kind = trace::listed_class(call.op);
   if (kind == trace::OpClass::kAllocation)
     for (const trace::ValueId id : results()) allocated_[value(id).storage] = id;
+  const auto [takes, makes] = complex_in(call);
+  if (kind == trace::OpClass::kView && takes != makes)
+    return cannot("it looks at complex numbers as real ones, or the other way round");
   if (kind == trace::OpClass::kView || kind == trace::OpClass::kQuery || kind == trace::OpClass::kAllocation)
     return ok_status();
+  if (takes || makes) return keep(call, "Triton has no complex type");
   const auto found = operators().find(base_name(call.op));
   if (found == operators().end()) return keep(call);
   const Status done = found->second(*this);
@@ -259,11 +276,11 @@ Status Importer::step(const trace::Call& call, const trace::Call* next) {
   return keep(call);
 }
 
-Status Importer::keep(const trace::Call& call) {
+Status Importer::keep(const trace::Call& call, std::string why) {
   const std::string name = call.op.substr(0, call.op.find('.'));
   if (name.ends_with("_") || !name.starts_with("aten::")) return cannot("it has no expression here");
   Node node{.name = name.substr(6)};
-  node.call = &call;
+  node.call = &call, node.kept_for = std::move(why);
   node.place = call.place;
   const auto take = [&](const trace::Arg& arg) {
     for (const trace::ValueId id : trace::tensors_in(arg))

@@ -109,7 +109,8 @@ class Importer {
   // The tensor that a storage holds now.
   std::optional<TensorId> current(trace::StorageId storage);
   // The call as PyTorch's.
-  Status keep(const trace::Call& call);
+  Status keep(const trace::Call& call, std::string why = {});  // as PyTorch's
+  std::pair<bool, bool> complex_in(const trace::Call& call) const;
   Status define(trace::ValueId result, Node node);
   // A view of what was there before becomes `made`, the rest stays.
   Status patch(const trace::Value& view, TensorId base, TensorId made);

@@ -97,6 +97,7 @@ struct Node {
   // An operator that stays PyTorch's: no body; `inputs` are the tensors that hold the values it is given,
   // `outs` what it makes.
   const trace::Call* call = nullptr;
+  std::string kept_for = {};  // why it stays PyTorch's, where it is not for want of an expression
   std::vector<std::pair<trace::ValueId, TensorId>> inputs = {};
   std::vector<TensorId> outs = {};
 

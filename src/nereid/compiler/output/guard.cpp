@@ -10,24 +10,14 @@
 #include "nereid/compiler/output/python_text.h"
 #include "nereid/compiler/output/source_file.h"
 
+#include "nereid/trace/notation.h"
+
 namespace nereid::compiler {
 namespace {
 
 using trace::Arg;
 
 constexpr const char* kLine = "# ---- Guard --";  // where the text that is copied begins
-
-// "float32" of "f32".
-std::string dtype_name(trace::DType type) {
-  static const std::map<std::string, std::string, std::less<>> kNames = {
-      {"bool", "bool"},       {"u8", "uint8"},          {"i8", "int8"},           {"i16", "int16"},
-      {"u16", "uint16"},      {"i32", "int32"},         {"u32", "uint32"},        {"i64", "int64"},
-      {"u64", "uint64"},      {"f16", "float16"},       {"bf16", "bfloat16"},     {"f32", "float32"},
-      {"f64", "float64"},     {"f8e4m3fn", "float8_e4m3fn"}, {"f8e5m2", "float8_e5m2"},
-      {"f8e4m3fnuz", "float8_e4m3fnuz"}, {"f8e5m2fnuz", "float8_e5m2fnuz"}, {"f8e8m0fnu", "float8_e8m0fnu"},
-      {"c32", "complex32"},   {"c64", "complex64"},     {"c128", "complex128"}};
-  return kNames.find(trace::to_string(type))->second;
-}
 
 std::string python_string(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
@@ -50,7 +40,7 @@ class ExpectedText {
     const trace::Value& other = other_ != nullptr && static_cast<size_t>(id) < other_->values.size()
                                     ? other_->values[static_cast<size_t>(id)]
                                     : value;
-    return fmt::format("_Tensor(\"{}\", {}, {}{})", dtype_name(value.dtype), numbers(value.sizes, other.sizes),
+    return fmt::format("_Tensor(\"{}\", {}, {}{})", trace::torch_name(value.dtype), numbers(value.sizes, other.sizes),
                        numbers(value.strides, other.strides), cpu ? ", \"cpu\"" : "");
   }
 
@@ -73,7 +63,7 @@ class ExpectedText {
   std::string operator()(const trace::Named& named) const {
     if (named.kind == "device") return fmt::format("torch.device(\"{}\")", named.name);
     if (named.kind == "dtype")
-      if (const auto type = trace::dtype_from_string(named.name)) return "torch." + dtype_name(*type);
+      if (const auto type = trace::dtype_from_string(named.name)) return fmt::format("torch.{}", trace::torch_name(*type));
     if (named.kind == "layout" || named.kind == "memory_format") return "torch." + named.name;
     if (named.kind == "global") return fmt::format("_global({})", python_string(named.name));
     return fmt::format("_Object({})", python_string(named.kind));
@@ -127,7 +117,7 @@ std::string plain_text(const Assumptions& a, const Arg& arg) {
     int64_t stride = 1;
     for (size_t d = value.sizes.size(); d-- > 0; stride *= value.sizes[d]) row_major[d] = stride;
     const std::string strides = value.strides == row_major ? "" : fmt::format(" with strides {}", tuple_text(value.strides));
-    return fmt::format("{}[{}]{}", dtype_name(value.dtype), fmt::join(sizes, ", "), strides);
+    return fmt::format("{}[{}]{}", trace::torch_name(value.dtype), fmt::join(sizes, ", "), strides);
   }
   const auto items = [&](const auto& all, const auto& one) {
     std::string text;
@@ -157,7 +147,7 @@ Status holds_state_of(const trace::Trace& candidate, const trace::Trace& referen
     if (got == nullptr || got->sizes != want.sizes || got->dtype != want.dtype)
       return input_error("--fallback: the reference's {} {}[{}] is not among the parameters and buffers of ModelNew: leave out "
                          "--fallback, or name other --proposers (the compiler keeps them)",
-                         state.name, dtype_name(want.dtype), fmt::join(want.sizes, ", "));
+                         state.name, trace::torch_name(want.dtype), fmt::join(want.sizes, ", "));
   }
   return ok_status();
 }
@@ -207,7 +197,7 @@ std::string assumptions_text(const Assumptions& a) {
   text += a.modes ? ", in the mode that it is built in: train() and eval() make a difference.\n" : ", in any mode.\n";
   std::map<std::string, int> types;
   for (const trace::State& state : a.state_known ? a.candidate.state : std::vector<trace::State>())
-    ++types[dtype_name(a.candidate.values[static_cast<size_t>(state.value)].dtype)];
+    ++types[std::string(trace::torch_name(a.candidate.values[static_cast<size_t>(state.value)].dtype))];
   std::vector<std::string> counts;
   for (const auto& [type, count] : types) counts.push_back(fmt::format("{} of {}", count, type));
   if (!counts.empty()) text += fmt::format("Parameters and buffers: {}.\n", fmt::join(counts, ", "));

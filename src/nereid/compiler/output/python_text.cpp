@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "nereid/trace/notation.h"
+
 namespace nereid::compiler {
 namespace {
 
@@ -101,33 +103,7 @@ void own_types(const trace::Arg& arg, std::set<std::string>& names) {
   if (dict->type.starts_with(':')) names.insert(dict->type.substr(1, dict->type.find('.') - 1));
 }
 
-std::string torch_type(trace::DType type) {
-  using trace::DType;
-  switch (type) {
-    case DType::kBool:
-      return "torch.bool";
-    case DType::kU8:
-      return "torch.uint8";
-    case DType::kI8:
-      return "torch.int8";
-    case DType::kI16:
-      return "torch.int16";
-    case DType::kI32:
-      return "torch.int32";
-    case DType::kI64:
-      return "torch.int64";
-    case DType::kF16:
-      return "torch.float16";
-    case DType::kBF16:
-      return "torch.bfloat16";
-    case DType::kF64:
-      return "torch.float64";
-    case DType::kC64:
-      return "torch.complex64";
-    default:
-      return "torch.float32";
-  }
-}
+std::string torch_type(trace::DType type) { return fmt::format("torch.{}", trace::torch_name(type)); }
 
 std::string tuple_text(const std::vector<int64_t>& numbers) {
   return numbers.size() == 1 ? fmt::format("({},)", numbers[0])
