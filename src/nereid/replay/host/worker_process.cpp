@@ -1,5 +1,6 @@
 #include "nereid/replay/host/worker_process.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -9,9 +10,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <utility>
 
 #include "nereid/base/interrupt.h"
+#include "nereid/base/printable.h"
 #include "nereid/sandbox/process_times.h"
 #include "nereid/sandbox/subprocess.h"
 
@@ -20,6 +23,24 @@ namespace {
 
 constexpr double kAnswerSeconds = 60;  // from an answer's first byte to its last
 constexpr double kSoonestLook = 0.05;  // between two looks at what a late worker has had
+
+// With NEREID_REPLAY_TIMES set, how long each request to a worker took, on stderr. docs/replay.md names the requests.
+class RequestTimer {
+ public:
+  explicit RequestTimer(const Json& request) {
+    if (std::getenv("NEREID_REPLAY_TIMES") != nullptr) request_ = request.dump().substr(0, kMostOfARequest);
+  }
+  ~RequestTimer() {
+    if (!request_.empty()) fmt::print(stderr, "{:9.1f} ms {}\n", 1e3 * watch_.seconds(), printable(request_));
+  }
+  RequestTimer(const RequestTimer&) = delete;
+  RequestTimer& operator=(const RequestTimer&) = delete;
+
+ private:
+  static constexpr size_t kMostOfARequest = 120;
+  std::string request_;
+  Stopwatch watch_;
+};
 
 }  // namespace
 
@@ -40,6 +61,7 @@ Where SharedPosition::where(const trace::Trace& trace) const {
 }
 
 Reply Worker::ask(const Json& request, const std::vector<int>& descriptors, Deadline deadline, double own_seconds) {
+  const RequestTimer timer(request);
   Reply reply;
   if (socket_.valid() && send_message(socket_.get(), request, descriptors).ok()) {
     wait_for_answer(reply, deadline, own_seconds);
