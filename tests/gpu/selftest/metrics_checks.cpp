@@ -7,6 +7,7 @@
 #include "nereid/replay/cuda/cuda_machine.h"
 #include "nereid/replay/cuda/cuda_metrics.h"
 #include "nereid/replay/worker/error_statistics.h"
+#include "nereid/replay/worker/inputs.h"
 #include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/types.h"
 #include "tests/gpu/selftest/floats.h"
@@ -186,6 +187,31 @@ Result<std::string> speed(const Kernels&) {
   return report;
 }
 
+// Trials' inputs of 1 GiB: the same from the same seed, distinct elements, and how long they take.
+Result<std::string> draws(const Kernels&) {
+  NEREID_TRY(const auto machine, CudaMachine::create(0));
+  constexpr int64_t kCount = int64_t{1} << 28;
+  double seconds = 0;
+  const auto drawn = [&](uint64_t seed) {
+    auto generator = at::globalContext().defaultGenerator(at::kCPU).clone();
+    generator.set_current_seed(seed);
+    auto tensor = at::ones({kCount / 1024, 1024}, floats());
+    machine->synchronize();
+    const Stopwatch watch;
+    NEREID_CHECK(apply_distribution(tensor, InputDistribution::kWide, generator), "ones become wide");
+    machine->synchronize();
+    seconds = watch.seconds();
+    return tensor;
+  };
+  const auto a = drawn(1), b = drawn(1), c = drawn(2);
+  NEREID_EXPECT(a.equal(b) && !a.equal(c), "a seed decides");
+  const double low = a.min().item().toDouble(), high = a.max().item().toDouble();
+  NEREID_EXPECT(low >= 0x1p-6 && low < 0x1p-5 && high > 0x1p15 && high <= 0x1p16, "{} to {}", low, high);
+  const auto first = a.narrow(0, 0, 4096), second = a.narrow(0, 4096, 4096);
+  NEREID_EXPECT(!first.equal(second), "parts are drawn one after the other");
+  return fmt::format("wide numbers of 1 GiB in {:.1f} ms", seconds * 1e3);
+}
+
 }  // namespace
 
 std::vector<Check> metrics_checks() {
@@ -193,6 +219,7 @@ std::vector<Check> metrics_checks() {
       {"metrics of outputs", metrics, 200},
       {"metrics of slices", slices, 200},
       {"metrics speed", speed, 120},
+      {"inputs drawn on the GPU", draws, 120},
   };
 }
 

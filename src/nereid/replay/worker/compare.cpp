@@ -380,8 +380,8 @@ OwnError nearby_error(const OutputTensors& tensors, const at::Tensor& near, bool
 
 void keep_agreeing(at::Tensor& agreed, const at::Tensor& truth, const at::Tensor& other) {
   const auto a = flat(truth), b = flat(other);
-  // Another tensor each time: what was found with the last one holds for that one.
-  agreed = agreed.defined() ? agreed.clone() : at::ones({a.numel()}, a.options().dtype(c10::kBool));
+  // Another tensor each time, over the same bytes: what was found with the last one holds for that one.
+  agreed = agreed.defined() ? agreed.view({-1}) : at::ones({a.numel()}, a.options().dtype(c10::kBool));
   if (const auto* metrics = fused_metrics({a, b}))
     return metrics->keep_agreeing(agreed, a.contiguous(), b.contiguous(), kAgree);
   for (int64_t first = 0; first < a.numel(); first += kChunk) {

@@ -1,5 +1,7 @@
 #include "nereid/replay/worker/inputs.h"
 
+#include <ATen/Context.h>
+
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -30,13 +32,12 @@ void for_parts(const at::Tensor& tensor, const std::function<void(at::Tensor, in
 }
 
 Range range_of(const at::Tensor& tensor) {
-  Range range{std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()};
+  std::vector<at::Tensor> lows, highs;  // of the parts: on a GPU the host waits once for all
   for_parts(tensor, [&](const at::Tensor& part, int64_t) {
     const auto [low, high] = part.to(c10::kFloat).aminmax();
-    range.low = at::minimum(at::scalar_tensor(range.low, at::kDouble), low.to(at::kCPU)).item().toDouble();
-    range.high = at::maximum(at::scalar_tensor(range.high, at::kDouble), high.to(at::kCPU)).item().toDouble();
+    lows.push_back(low), highs.push_back(high);
   });
-  return range;
+  return {at::stack(lows).min().item().toDouble(), at::stack(highs).max().item().toDouble()};
 }
 
 // The row-major indices of a part that begins at `first`.
@@ -70,11 +71,31 @@ bool is_number_tensor(const at::Tensor& tensor) {
          tensor.numel() > 0;
 }
 
-const auto kFloats = at::TensorOptions().dtype(c10::kFloat);
+// A generator that draws on the tensor's device, seeded by the given one: hundreds of millions of numbers
+// take a GPU a millisecond, and a CPU seconds.
+at::Generator generator_on(const at::Tensor& tensor, const at::Generator& generator) {
+  if (tensor.is_cpu()) return generator;
+  constexpr auto kMost = std::numeric_limits<int64_t>::max();
+  auto made = at::globalContext().defaultGenerator(tensor.device()).clone();
+  const auto seed = at::randint(kMost, {1}, generator, at::TensorOptions().dtype(c10::kLong)).item().toLong();
+  made.set_current_seed(static_cast<uint64_t>(seed));
+  return made;
+}
 
-// U(low, high) for each element of `like`, on its device.
+// What is drawn for each element of `like`, on its device; by its generator_on().
+at::TensorOptions options_of(const at::Tensor& like, c10::ScalarType type) {
+  return at::TensorOptions().dtype(type).device(like.device());
+}
+at::Tensor normal(const at::Tensor& like, const at::Generator& generator) {
+  return at::randn(like.sizes(), generator, options_of(like, c10::kFloat));
+}
+at::Tensor up_or_down(const at::Tensor& like, const at::Generator& generator) {
+  return at::randint(2, like.sizes(), generator, options_of(like, c10::kDouble)).mul_(2).sub_(1);
+}
+
+// U(low, high).
 at::Tensor uniform(const at::Tensor& like, double low, double high, const at::Generator& generator) {
-  return at::rand(like.sizes(), generator, kFloats).mul_(high - low).add_(low).to(like.device());
+  return at::rand(like.sizes(), generator, options_of(like, c10::kFloat)).mul_(high - low).add_(low);
 }
 
 // One number: what is drawn for many would leave it where it was, or make it what no task means.
@@ -112,11 +133,12 @@ bool apply_to_one(at::Tensor tensor, InputDistribution kind, const Range& range)
 }  // namespace
 
 bool apply_distribution(at::Tensor tensor, InputDistribution kind, at::Generator generator, bool* widened) {
-  if (!is_number_tensor(tensor) || kind == InputDistribution::kOwn || kind >= InputDistribution::kState) return false;
+  if (!is_number_tensor(tensor) || kind == InputDistribution::kOwn || kind >= InputDistribution::kState)
+    return false;
   const bool half = tensor.scalar_type() == c10::kHalf;
   const auto range = range_of(tensor);
-  const bool leaves_unit =
-      kind == InputDistribution::kHuge || kind == InputDistribution::kOutliers || kind == InputDistribution::kWide;
+  const bool leaves_unit = kind == InputDistribution::kHuge || kind == InputDistribution::kOutliers ||
+                           kind == InputDistribution::kWide;
   if (widened) *widened |= kind == InputDistribution::kFlipped || (leaves_unit && range.unit());
   if (tensor.numel() == 1) return apply_to_one(tensor, kind, range);
   switch (kind) {
@@ -159,11 +181,13 @@ bool apply_distribution(at::Tensor tensor, InputDistribution kind, at::Generator
       });
       return true;
     }
-    case InputDistribution::kWide:
+    case InputDistribution::kWide: {
+      const auto beside = generator_on(tensor, generator);
       for_parts(tensor, [&](at::Tensor part, int64_t) {
-        part.mul_(uniform(part, half ? -3 : -6, half ? 4 : 16, generator).exp2_().to(part.scalar_type()));
+        part.mul_(uniform(part, half ? -3 : -6, half ? 4 : 16, beside).exp2_().to(part.scalar_type()));
       });
       return true;
+    }
     case InputDistribution::kInfinities: {
       const SparseMask mask(tensor, generator);
       const auto infinity = at::scalar_tensor(std::numeric_limits<double>::infinity(), tensor.options());
@@ -234,10 +258,10 @@ at::Tensor kept_within(at::Tensor made, const StateRange& range) {
 
 void make_constant(at::Tensor tensor, const StateRange& range, const at::Generator& generator) {
   const double number = std::abs(range.low) < kNextToNothing ? std::copysign(1.0, range.low) : range.low;
+  const auto beside = generator_on(tensor, generator);
   for_parts(tensor, [&](at::Tensor part, int64_t) {
-    const auto made = range.low == 0
-                          ? at::randn(part.sizes(), generator, kFloats).mul_(0.25).to(part.device())
-                          : uniform(part, 0.75, 1.25, generator).mul_(number);
+    const auto made =
+        range.low == 0 ? normal(part, beside).mul_(0.25) : uniform(part, 0.75, 1.25, beside).mul_(number);
     keep_infinities(part, made, range);
   });
 }
@@ -259,9 +283,10 @@ bool perturb(at::Tensor tensor, at::Generator generator) {
   if (range.constant()) return make_constant(tensor, range, generator), true;
   const double scale = range.rms < kNextToNothing ? 0.25 / range.rms : 1;
   const double most = range.never_negative() && range.high <= 1 && scale == 1 ? 1 : 1.25;
+  generator = generator_on(tensor, generator);
   for_parts(tensor, [&](at::Tensor part, int64_t) {
     const auto own = part.to(c10::kFloat);
-    const auto noise = at::randn(part.sizes(), generator, kFloats).mul_(0.25 * range.rms).to(part.device());
+    const auto noise = normal(part, generator).mul_(0.25 * range.rms);
     auto made = at::where(own.eq(0), range.never_negative() ? noise.abs() : noise,
                           own.mul(uniform(part, 0.75, most, generator)));
     keep_infinities(part, kept_within(made.mul_(scale), range), range);
@@ -274,6 +299,7 @@ bool widen_state(at::Tensor tensor, bool any_sign, at::Generator generator) {
   const auto range = state_range_of(tensor);
   if (range.nan) return false;
   const bool flips = any_sign || !range.never_negative();
+  generator = generator_on(tensor, generator);
   for_parts(tensor, [&](at::Tensor part, int64_t) {
     auto made = uniform(part, -2, 4, generator).exp2_();
     if (flips) made.mul_(uniform(part, -1, 1, generator).sign_());
@@ -295,34 +321,33 @@ std::vector<double> other_values(const at::Tensor& tensor) {
 
 void move_half_ulp(at::Tensor tensor, trace::DType was, at::Generator generator) {
   if (!c10::isFloatingType(tensor.scalar_type()) || c10::elementSize(tensor.scalar_type()) < 2) return;
+  generator = generator_on(tensor, generator);
   for_parts(tensor, [&](at::Tensor part, int64_t) {
-    const auto signs =
-        at::randint(2, part.sizes(), generator, at::TensorOptions().dtype(c10::kDouble)).mul_(2).sub_(1);
-    part.mul_(signs.to(part.device()).mul_(epsilon(was) / 2).add_(1).to(part.scalar_type()));
+    part.mul_(up_or_down(part, generator).mul_(epsilon(was) / 2).add_(1).to(part.scalar_type()));
   });
 }
 
 void round_by_chance(at::Tensor tensor, trace::DType was, at::Generator generator) {
   if (tensor.scalar_type() != c10::kDouble) return;
   const auto type = scalar_type(was);
+  generator = generator_on(tensor, generator);
   for_parts(tensor, [&](at::Tensor part, int64_t) {
     const auto rounded = part.to(type).to(c10::kDouble);
     const auto kept = rounded.eq(part).logical_or(rounded.isfinite().logical_not());
-    const auto signs =
-        at::randint(2, part.sizes(), generator, at::TensorOptions().dtype(c10::kDouble)).mul_(2).sub_(1);
-    const auto moved = signs.to(part.device()).mul_(epsilon(was) / 2).add_(1).mul_(part);
+    const auto moved = up_or_down(part, generator).mul_(epsilon(was) / 2).add_(1).mul_(part);
     part.copy_(at::where(kept, part, moved.to(type).to(c10::kDouble)));
   });
 }
 
 void add_rounding_noise(at::Tensor tensor, trace::DType was, at::Generator generator) {
   if (tensor.scalar_type() != c10::kDouble) return;
+  generator = generator_on(tensor, generator);
   for_parts(tensor, [&](at::Tensor part, int64_t) {
     const auto rounded = part.to(scalar_type(was)).to(c10::kDouble);
     const auto kept = rounded.eq(part).logical_or(rounded.isfinite().logical_not());
     const auto power = part.contiguous().view(c10::kLong).bitwise_and(0x7FF0000000000000).view(c10::kDouble);
-    const auto noise = at::rand(part.sizes(), generator, at::TensorOptions().dtype(c10::kDouble)).sub_(0.5);
-    part.add_(at::where(kept, 0.0, noise.to(part.device()).mul_(epsilon(was)).mul_(power)));
+    const auto noise = at::rand(part.sizes(), generator, options_of(part, c10::kDouble)).sub_(0.5);
+    part.add_(at::where(kept, 0.0, noise.mul_(epsilon(was)).mul_(power)));
   });
 }
 
