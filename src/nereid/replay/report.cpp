@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::string_view kInputDistributions[] = {"own",  "zeros",   "ones",     "negative",   "tiny",   "huge",
                                             "ramp", "one_hot", "outliers", "infinities", "nans",   "flipped",
-                                            "wide", "state",   "lowest",   "highest",    "redrawn"};
+                                            "wide", "small", "state",   "lowest",   "highest",    "redrawn"};
 
 }  // namespace
 

@@ -24,7 +24,7 @@ enum class InputDistribution {
   kOwn,  // the task's own generator
   kZeros,
   kOnes,
-  kNegative,    // -|x|
+  kNegative,    // -|x|, every other row -(1 + |x|) * 2^7
   kTiny,        // x / 2^20 (2^6 in f16)
   kHuge,        // x * 2^10 (2^5 in f16)
   kRamp,        // evenly spaced over the task's own range
@@ -34,6 +34,7 @@ enum class InputDistribution {
   kNans,        // one element in 64 is a NaN
   kFlipped,     // -x, where the task's own inputs are never negative
   kWide,        // x * 2^u with u even in [-6, 16], [-3, 4] in f16, of each element
+  kSmall,    // x / 2^10 (2^3 in f16): near what an eps is
   kState,    // parameters and persistent buffers, each element with a sign of its own, 2^-2 to 2^4 times as
              // large
   kLowest,   // integers and booleans: the least that their domain holds (worker/integer_inputs.h)

@@ -290,9 +290,9 @@ TEST_F(PipelineTest, FewKindsAreFewerWhereATaskIsLarge) {
     for (const auto& trial : script_.trials) found.push_back(trial.kind);
     return found;
   };
-  EXPECT_EQ(kinds(2000, false).size(), 14U) << "neither integers nor state to change";
+  EXPECT_EQ(kinds(2000, false).size(), 15U) << "neither integers nor state to change";
   script_.facts.integer_inputs = script_.facts.state = true;
-  EXPECT_EQ(kinds(2000, false).size(), 18U);
+  EXPECT_EQ(kinds(2000, false).size(), 19U);
   EXPECT_EQ(kinds(256, true).back(), InputDistribution::kRedrawn);
   EXPECT_EQ(kinds(257, true).size(), 3U);
   script_.facts = {};

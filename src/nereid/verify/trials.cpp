@@ -21,7 +21,8 @@ constexpr std::array kOtherDistributions = {
     InputDistribution::kZeros,      InputDistribution::kOnes,   InputDistribution::kNegative, InputDistribution::kTiny,
     InputDistribution::kHuge,       InputDistribution::kRamp,   InputDistribution::kOneHot,   InputDistribution::kOutliers,
     InputDistribution::kInfinities, InputDistribution::kNans,   InputDistribution::kFlipped,  InputDistribution::kWide,
-    InputDistribution::kState,      InputDistribution::kLowest, InputDistribution::kHighest,  InputDistribution::kRedrawn};
+    InputDistribution::kSmall,      InputDistribution::kState,  InputDistribution::kLowest,   InputDistribution::kHighest,
+    InputDistribution::kRedrawn};
 // Where a trial takes long, those that find the most; and the first of them finds nine in ten of what the task's own
 // inputs do not show.
 constexpr std::array kFastDistributions = {InputDistribution::kHuge, InputDistribution::kOutliers, InputDistribution::kNegative,
@@ -32,6 +33,10 @@ constexpr double kNoDigit = 0.1;                          // of the output's sca
 constexpr double kLongTrial = 3;                          // seconds
 constexpr double kConfigurationLimits = 4;  // all configurations together take at most so many time limits
 constexpr size_t kMostLeftOut = 16;
+constexpr int kOwnNumbers = 1000;        // of further draws of the task's own inputs
+constexpr int kMoreDraws = 9;            // of the task's own inputs, where outputs are
+constexpr int64_t kFewElements = 64;     // ... no more than so many elements, of which few draws show little,
+constexpr int64_t kCheap = 4 << 20;      // ... and the task takes no more than so many bytes
 constexpr size_t kMostFindings = 5;
 
 uint64_t trial_seed(uint64_t seed, int draw, int number) {
@@ -184,9 +189,13 @@ replay::Tolerance Trials::tolerance_on(InputDistribution kind) const {
 }
 
 Status Trials::own_inputs(int draw) {
-  const int count = draw == 0 && !brief_ ? std::max(1, settings_.trials) : 1;
+  int count = draw == 0 && !brief_ ? std::max(1, settings_.trials) : 1;
+  if (count > 1 && !settings_.fast_inputs && shows_little() && settings_.protocol == Protocol::kNereid)
+    count += kMoreDraws;
   for (int number = 0; number < count && good(); ++number) {
-    NEREID_TRY(auto report, one(InputDistribution::kOwn, number, !blind_));
+    const bool more = number >= settings_.trials;  // numbered apart from trials of other kinds
+    const int numbered = more ? kOwnNumbers + number : number;
+    NEREID_TRY(auto report, one(InputDistribution::kOwn, numbered, !blind_ && !more));
     const bool fresh = number == 0;
     if (fresh) NEREID_TRY_STATUS(choose_perturbation(report));
     if (fresh) first_seconds_ = report.seconds_candidate + report.seconds_reference + report.seconds_oracle;
@@ -210,6 +219,14 @@ Status Trials::own_inputs(int draw) {
     if (fresh && draw == 0 && good()) NEREID_TRY_STATUS(configurations(InputDistribution::kOwn, number));
   }
   return ok_status();
+}
+
+bool Trials::shows_little() const {
+  const auto& judged = candidate_.trace->phases.at(static_cast<size_t>(candidate_.judged()));
+  int64_t elements = 0;
+  for (const auto value : trace::tensors_in(judged.output))
+    elements += trace::element_count(candidate_.trace->values[static_cast<size_t>(value)]);
+  return elements <= kFewElements && session_.facts().peak_bytes <= kCheap;
 }
 
 // State is perturbed as far as the reference bears it: where all of it changed makes it fail, or leaves fewer

@@ -45,6 +45,7 @@ class Trials {
   // `checked`: every access is looked at (on CUDA: fenced), where the trial is not too long for that.
   Result<replay::TrialReport> one(replay::InputDistribution kind, int number, bool checked);
   Status own_inputs(int draw);
+  bool shows_little() const;  // of small outputs a single draw shows little, and another costs little
   Status choose_perturbation(replay::TrialReport& report);
   Result<LeftOut> without(std::vector<int> steps);
   Status leave_out(const replay::TrialReport& whole);

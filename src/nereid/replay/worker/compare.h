@@ -37,6 +37,8 @@ struct OutputTensors {
   bool tf32 = false;  // TF32 is allowed on the way: right answers may err to one side, as truncation does
   // The inputs are a few numbers again and again: so are roundings, and their mean is not zero.
   bool repeating = false;
+  // Inputs are so large that most elements have come to one number (a saturated softmax): they show no digits.
+  bool saturated = false;
   bool lifted = true;  // the truth is float64's, not the reference's own
   // Made by the first comparison; samples of right answers are added by `nearby_error`.
   mutable std::shared_ptr<ErrorStatistics> statistics = {};
@@ -76,6 +78,9 @@ void adopt_nearest(OutputTensors& tensors, const at::Tensor& other);
 // Makes elements undefined at which `doubted`, the truth with NaN for what hangs on how sums are taken, is not
 // the truth. Says whether there are any.
 bool forget_others(OutputTensors& tensors, const at::Tensor& doubted);
+
+// Half of the elements at least are nearly one number, which is not zero.
+bool is_saturated(const at::Tensor& truth);
 
 // The units of the last place that are forgiven whatever the reference's own error is: of an element, and of
 // the norm of many (of n, at least those of an element over the root of n).

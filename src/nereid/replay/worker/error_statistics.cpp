@@ -21,6 +21,9 @@ constexpr int64_t kRuns = 1024;        // of adjacent elements
 constexpr int64_t kShortestRun = 64;
 constexpr int64_t kExponents = kernels::kExponents;  // of each sign: scale * 2^-48 to scale * 2^15
 constexpr int64_t kExponentsAbove = kernels::kExponentsAbove;
+constexpr int64_t kGap = 12;        // empty exponents between values that have scales of their own
+constexpr double kDigits = 0x1p-45;  // of the output's scale: what is smaller may be all that float64 leaves
+constexpr double kCancelled = 4096;  // times the reference's energy, of values with a scale of their own
 constexpr double kFewest = 8;  // elements of a slice that is looked at
 constexpr int64_t kBuffer = 512;
 constexpr int64_t kOwnTables = int64_t{1} << 18;  // elements from which threads have sums of their own
@@ -292,7 +295,31 @@ ErrorStatistics::Typical ErrorStatistics::typical(const Family& family) const {
   return {median(energy), median(bias), median(gain), median(slope)};
 }
 
-void ErrorStatistics::check_slice(const Family& family, const Typical& typical, int64_t slice,
+std::vector<double> ErrorStatistics::scales_of_values(const Family& family) const {
+  std::vector<double> scales(kExponents, scale_);
+  bool fills = true;  // all that is larger is one number again and again
+  for (int64_t top = 0, end = 0; top < kExponents; top = end) {
+    TruthSums sum;
+    double spread = 0;
+    int64_t gap = 0;
+    for (end = top; end < kExponents && gap < kGap; ++end) {
+      const double before = sum.count;
+      for (const auto sign : {int64_t{0}, kExponents}) {
+        const auto& t = truth_[static_cast<size_t>(family.first + end + sign)];
+        add_to(sum, t);
+        if (t.count > 0) spread = std::max(spread, t.t2 - t.t * t.t / t.count);
+      }
+      gap = sum.count > before ? 0 : sum.count > 0 ? gap + 1 : 0;
+    }
+    const double own = sum.count > 0 ? std::sqrt(sum.t2 / sum.count) : 0;
+    if (top > 0 && own > 0 && (fills || own > kDigits * scale_))
+      std::fill(scales.begin() + top, scales.begin() + end, std::min(own, scale_));
+    fills = fills && spread <= 1e-9 * sum.t2;
+  }
+  return scales;
+}
+
+void ErrorStatistics::check_slice(const Family& family, const Typical& typical, int64_t slice, double scale,
                                   const Sums& got, const StatisticsLimits& limits,
                                   std::optional<SystematicError>& worst) const {
   const auto g = static_cast<size_t>(family.first + slice);
@@ -313,8 +340,9 @@ void ErrorStatistics::check_slice(const Family& family, const Typical& typical, 
   const double few = 1 + kSpread * std::sqrt(2 / n) + kSpread * kSpread / n;
   const double residue = values ? limits.small_energy * eps : limits.residue;
   const double forgiven =
-      limits.energy_ulps * limits.energy_ulps * t.ulp2 + std::pow(residue * scale_, 2) * n;
-  const double energy = few * std::max({limits.energy * rounding, limits.energy * s.largest_energy,
+      limits.energy_ulps * limits.energy_ulps * t.ulp2 + std::pow(residue * scale, 2) * n;
+  const double cancelled = scale < scale_ ? kCancelled : limits.energy;  // what cancels has no scale of its own
+  const double energy = few * std::max({limits.energy * rounding, cancelled * s.largest_energy,
                                         limits.energy * typical.energy * t.ulp2, forgiven});
   const double unit = std::sqrt(t.ulp2 / n);
   note(std::sqrt(e.e2 / n) / unit, std::sqrt(energy / n) / unit, "the error's root mean square in ulps is");
@@ -333,7 +361,7 @@ void ErrorStatistics::check_slice(const Family& family, const Typical& typical, 
   };
   const double mean = t.t / n;
   systematic(e.e, std::sqrt(e.e2), test.bias, s.bias2, typical.bias,
-             (values ? limits.small_bias * eps : limits.residue) * scale_ * n, s.bias, "the mean error in ulps is");
+             (values ? limits.small_bias * eps : limits.residue) * scale * n, s.bias, "the mean error in ulps is");
   if (values) return;  // within one exponent, error that grows with the answer is a mean error
   const double residue_of = limits.residue * scale_ * std::sqrt(n);
   systematic(e.et, std::sqrt(e.e2t2), test.gain, s.gain2, typical.gain, residue_of * std::sqrt(t.t2), s.gain,
@@ -348,8 +376,11 @@ std::optional<SystematicError> ErrorStatistics::check(const Sums& got, const Sta
   std::optional<SystematicError> worst;
   for (const auto& family : families_) {
     const auto usual = typical(family);
+    const bool values = family.kind == Family::Kind::kValues;
+    const auto scales = values ? scales_of_values(family) : std::vector<double>{scale_};
     for (int64_t slice = 0; slice < family.groups; ++slice)
-      check_slice(family, usual, slice, got, limits, worst);
+      check_slice(family, usual, slice, scales[static_cast<size_t>(values ? slice % kExponents : 0)], got, limits,
+                  worst);
   }
   return worst;
 }

@@ -90,7 +90,9 @@ class ErrorStatistics {
   void add(Family::Kind kind, int dimension, int64_t inner, int64_t size, int64_t groups);
   int64_t value_group(double truth) const;
   Typical typical(const Family& family) const;
-  void check_slice(const Family& family, const Typical& typical, int64_t slice, const Sums& got,
+  // Of values far smaller than all others the scale is their own: by exponent, the output's where it is that.
+  std::vector<double> scales_of_values(const Family& family) const;
+  void check_slice(const Family& family, const Typical& typical, int64_t slice, double scale, const Sums& got,
                    const StatisticsLimits& limits, std::optional<SystematicError>& worst) const;
   std::string name(const Family& family, int64_t slice) const;
   template <typename Sum, typename Row>

@@ -104,7 +104,8 @@ c10::Storage Float64Reference::converted(Replay& own, StorageId id, Change& chan
                     .view(scalar_type(real))
                     .to(upcast_.same_dtype ? scalar_type(real) : c10::kDouble);
   if (upcast_.same_dtype) upcasted = upcasted.clone();
-  const bool finer = change.coarse && !upcast_.same_dtype && epsilon(real) > epsilon(trace::DType::kF32);
+  // An input of 16 bits is exact: what it could be beside is no licence to err.
+  const bool finer = !upcast_.same_dtype && epsilon(real) > epsilon(trace::DType::kF32);
   if (change.nudge) move_half_ulp(upcasted, finer ? trace::DType::kF32 : real, *change.nudge);
   if (change.nan) upcasted.nan_to_num_(*change.nan, *change.infinity, -*change.infinity);
   return upcasted.storage();

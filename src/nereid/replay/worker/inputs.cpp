@@ -117,6 +117,8 @@ bool apply_to_one(at::Tensor tensor, InputDistribution kind, const Range& range)
       return becomes(kind == InputDistribution::kFlipped || !range.never_negative() ? -std::abs(was) : was);
     case InputDistribution::kTiny:
       return becomes(was / 16);
+    case InputDistribution::kSmall:
+      return becomes(was / 8);
     case InputDistribution::kHuge:
       return becomes(was == 0 ? 8 : was * 8);
     case InputDistribution::kRamp:
@@ -151,6 +153,11 @@ bool apply_distribution(at::Tensor tensor, InputDistribution kind, at::Generator
     case InputDistribution::kNegative:
       if (range.never_negative()) return false;
       tensor.abs_().neg_();
+      if (tensor.dim() > 1)
+        for_parts(tensor, [&](at::Tensor part, int64_t first) {
+          const auto odd = indices(part, first).floor_divide_(tensor.size(-1)).remainder_(2).eq(1);
+          part.copy_(at::where(odd, part.sub(1).mul_(0x1p7), part));
+        });
       return true;
     case InputDistribution::kFlipped:
       if (!range.never_negative() || range.high == 0) return false;
@@ -158,6 +165,9 @@ bool apply_distribution(at::Tensor tensor, InputDistribution kind, at::Generator
       return true;
     case InputDistribution::kTiny:
       tensor.mul_(half ? 0x1p-6 : 0x1p-20);
+      return true;
+    case InputDistribution::kSmall:
+      tensor.mul_(half ? 0x1p-3 : 0x1p-10);
       return true;
     case InputDistribution::kHuge:
       tensor.mul_(half ? 0x1p5 : 0x1p10);
@@ -213,6 +223,7 @@ bool apply_distribution(at::Tensor tensor, InputDistribution kind, at::Generator
 namespace {
 
 constexpr double kNextToNothing = 0x1p-8;  // of a parameter: what scales by it hides what it scales
+constexpr double kSmallState = 0.25;  // in kState, what is smaller on average is brought to order one
 
 // Of the elements that are not infinite.
 struct StateRange : Range {
@@ -299,11 +310,12 @@ bool widen_state(at::Tensor tensor, bool any_sign, at::Generator generator) {
   const auto range = state_range_of(tensor);
   if (range.nan) return false;
   const bool flips = any_sign || !range.never_negative();
+  const double scale = range.rms > 0 && range.rms < kSmallState ? 1 / range.rms : 1;
   generator = generator_on(tensor, generator);
   for_parts(tensor, [&](at::Tensor part, int64_t) {
     auto made = uniform(part, -2, 4, generator).exp2_();
     if (flips) made.mul_(uniform(part, -1, 1, generator).sign_());
-    made.mul_(part.to(c10::kFloat));
+    made.mul_(part.to(c10::kFloat)).mul_(scale);
     keep_infinities(part, flips && any_sign ? made : kept_within(made, range), range);
   });
   return true;

@@ -399,6 +399,7 @@ class ReferenceRole : public Role {
   Json judge(const Trial& trial, const Tolerance& tolerance, const std::vector<std::string>& paths,
              bool again) {
     const Stopwatch watch;
+    const double processor = processor_seconds();
     auto& replay = *loaded_.replay;
     replay.rewind();
     auto outputs = candidates_outputs();
@@ -411,15 +412,18 @@ class ReferenceRole : public Role {
     // In this order: while the truth is told, with its inputs in float64, nothing else need be there.
     tell_truth(outputs, comparison, values);
     const Stopwatch own;
+    const double processor_before = processor_seconds();
     run_own(own_values);
     for (size_t i = 0; i < outputs.size(); ++i) outputs[i].own = taken(replay, outputs_[i]);
-    const double own_seconds = own.seconds();
+    const double own_seconds = machine_.work(own.seconds(), processor_seconds() - processor_before);
     replay.rewind();
     if (comparison.oracle == Oracle::kOwn)
       for (auto& output : outputs) output.truth = output.own, output.lifted = false;
 
     find_places(comparison, outputs, values, own_values);
     find_undefined(trial, comparison, outputs);
+    if (makes_large(trial.kind))
+      for (auto& output : outputs) output.saturated = is_saturated(output.truth);
     take_tf32(tolerance, comparison, outputs);
     const auto move_inputs = [&] {
       comparison.conditioned = true;
@@ -448,7 +452,12 @@ class ReferenceRole : public Role {
     keep_judged(outputs, comparison);
     return {{"comparison", to_json(comparison)},
             {"seconds", own_seconds},
-            {"oracle_seconds", watch.seconds() - own_seconds}};
+            {"oracle_seconds", machine_.work(watch.seconds(), processor_seconds() - processor) - own_seconds}};
+  }
+
+  static bool makes_large(InputDistribution kind) {
+    using enum InputDistribution;
+    return kind == kHuge || kind == kWide || kind == kNegative || kind == kOutliers || kind == kState;
   }
 
   void run_own(std::map<int, at::Tensor>& values) {
