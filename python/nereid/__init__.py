@@ -41,6 +41,9 @@ _HOMES = {
     "Span": "_reward",
     "Judge": "_judge",
     "verify": "_judge",
+    "optimize": "_optimize",
+    "explain": "_optimize",
+    "Optimized": "_optimize",
     "trace": "_commands",
     "lower": "_commands",
     "synth": "_commands",
@@ -57,6 +60,9 @@ if TYPE_CHECKING:
     from ._exceptions import NereidError as NereidError
     from ._judge import Judge as Judge
     from ._judge import verify as verify
+    from ._optimize import Optimized as Optimized
+    from ._optimize import explain as explain
+    from ._optimize import optimize as optimize
     from ._reward import Reward as Reward
     from ._reward import Span as Span
     from ._verdict import Evidence as Evidence

@@ -18,7 +18,7 @@ def trace(module: str | Path, *, timeout: float | None = None) -> dict[str, Any]
 
     Raises InputError where the module cannot be traced."""
     with task_file(module) as path:
-        return _program.run_json("trace", path, "--json", timeout=timeout)
+        return _program.parse("trace", _program.run("trace", path, "--json", timeout=timeout))
 
 
 def lower(module: str | Path, *, timeout: float | None = None, **options: Any) -> str:

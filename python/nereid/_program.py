@@ -10,7 +10,7 @@ from pathlib import Path
 from ._exceptions import InputError, NereidError
 
 PACKAGE = Path(__file__).resolve().parent
-_NO_EXIT, _INPUT_EXIT = 1, 2  # exit codes: 0 yes, 1 no, 2 the input's fault, 3 Nereid's own
+NO_EXIT, INPUT_EXIT, OWN_EXIT = 1, 2, 3  # exit codes: 0 yes, 1 no, 2 the input's fault, 3 Nereid's own
 _INTERRUPTED = 130
 
 
@@ -59,37 +59,52 @@ def check(options, allowed, what):
         raise InputError(f"{what}: unknown option {unknown[0]!r}; expected one of {', '.join(sorted(allowed))}")
 
 
-def run(*arguments, input=None, timeout=None, answers=(0,)):
-    """What the program writes to stdout. Exit codes outside of `answers` raise InputError or NereidError with what it says."""
+class Answered(Exception):
+    """The program ended with another exit code than 0."""
+
+    def __init__(self, command, code, stdout, stderr):
+        self.command, self.code = command, code
+        self.text = "\n".join(stderr.strip().splitlines()[-20:]) or stdout.strip()[-2000:]
+        try:
+            self.json = json.loads(stdout)
+        except ValueError:
+            self.json = None
+        super().__init__(self.text)
+
+    def as_error(self):
+        """As the exception of the public interface."""
+        text = self.text or f"nereid {self.command}: exit code {self.code}"
+        if self.code in (NO_EXIT, INPUT_EXIT):  # a module that cannot be traced or lowered, or an option
+            return InputError(text)
+        return KeyboardInterrupt() if self.code == _INTERRUPTED else NereidError(text)
+
+
+def start(*arguments, timeout=None):
+    """What the program writes to stdout. Another exit code than 0 raises Answered."""
     program, environment = command()
+    given = [program, *map(str, arguments)]
     try:
-        done = subprocess.run(
-            [program, *map(str, arguments)],
-            input=input,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=timeout,
-            env=environment,
-        )
+        done = subprocess.run(given, capture_output=True, text=True, errors="replace", timeout=timeout, env=environment)
     except subprocess.TimeoutExpired as error:
         raise NereidError(f"nereid {arguments[0]}: not done after {timeout} s") from error
     except OSError as error:
         raise NereidError(f"{program}: {error.strerror}") from error
-    if done.returncode in answers:
-        return done.stdout
-    text = "\n".join(line for line in done.stderr.strip().splitlines()[-20:])
-    if done.returncode in (_NO_EXIT, _INPUT_EXIT):  # a module that cannot be traced or lowered, or an option
-        raise InputError(text or done.stdout.strip()[-2000:] or f"nereid {arguments[0]}: exit code {done.returncode}")
-    if done.returncode == _INTERRUPTED:
-        raise KeyboardInterrupt
-    raise NereidError(f"nereid {arguments[0]}: exit code {done.returncode}: {text}")
+    if done.returncode != 0:
+        raise Answered(arguments[0], done.returncode, done.stdout, done.stderr)
+    return done.stdout
 
 
-def run_json(*arguments, **more):
+def run(*arguments, timeout=None):
+    """`start`, with the exceptions of the public interface."""
+    try:
+        return start(*arguments, timeout=timeout)
+    except Answered as answered:
+        raise answered.as_error() from None
+
+
+def parse(command, text):
     """The program's answer as one JSON object."""
-    text = run(*arguments, **more)
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise NereidError(f"nereid {arguments[0]}: expected JSON on stdout, got {text[:200]!r}") from error
+        raise NereidError(f"nereid {command}: expected JSON on stdout, got {text[:200]!r}") from error
