@@ -81,8 +81,9 @@ class _Flat(torch.nn.Module):
         return tuple(found)
 
 
-def export(module, bound, call, *, batch=False):
-    """Exports `call(module, bound)`: `bound` is the mapping of forward's arguments. Raises Unsupported with the cause."""
+def export(module, bound, call, *, batch=False, flags=()):
+    """Exports `call(module, bound)`: `bound` is the mapping of forward's arguments; `flags` are lines that the task
+    begins with. Raises Unsupported with the cause."""
     tensors = []
     inputs = _structure.flatten(bound, tensors, "argument")
     if not tensors and not any(True for _ in module.parameters()):
@@ -95,9 +96,9 @@ def export(module, bound, call, *, batch=False):
         leading = [t.dim() > 0 and t.shape[0] == size for t in tensors]
     program = _program_of(flat, tensors, leading)
     writer = _Writer(program, flat, tensors, leading)
-    exported = writer.exported()
+    exported = writer.exported(flags)
     if exported.written:  # what forward writes to is an argument of the task, so that what it holds afterwards is judged
-        exported = _Writer(program, flat, tensors, leading, exported.written).exported()
+        exported = _Writer(program, flat, tensors, leading, exported.written).exported(flags)
     exported.copied = [one is not other for one, other in zip(given, tensors)]
     if exported.mutates_inputs and any(exported.copied):
         raise Unsupported("forward writes to an argument, and one has elements that share memory")
@@ -401,7 +402,7 @@ class _Writer:
 
     # -- the file -------------------------------------------------------------------------------------------------------
 
-    def exported(self):
+    def exported(self, flags):
         self._bind_placeholders()
         outputs = self._write_graph(self._graph)
         returned, computed = [], []
@@ -427,7 +428,7 @@ class _Writer:
             raise Unsupported("forward computes nothing")
         if "constant" in writes:
             raise Unsupported("forward writes to a tensor that is neither an argument, a parameter nor a buffer")
-        source = self._file(results)
+        source = self._file(results, flags)
         return Exported(
             source=source,
             inputs=self._flat._inputs,
@@ -444,9 +445,9 @@ class _Writer:
             leading=self._leading,
         )
 
-    def _file(self, results):
+    def _file(self, results, flags):
         taken = [i for i in range(len(self._tensors)) if i in self._used_inputs]
-        lines = ["import math", "", "import torch", "from torch import nn", "", "", _REGISTER, "", "class Model(_Part):"]
+        lines = ["import math", "", "import torch", "from torch import nn", "", *flags, "", _REGISTER, "", "class Model(_Part):"]
         lines += ["    def __init__(self):", "        super().__init__()"]
         first = {}
         for name, tensor in self._used_state.items():

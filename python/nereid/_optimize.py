@@ -79,8 +79,8 @@ def optimize(
     try:
         if (why := _unwatched(module)) is not None:
             raise _structure.Unsupported(why)
-        exported = _export.export(module, bound, call.run, batch=dynamic == "batch")
-        plan.take(exported, bound, _flags_text(precision) + exported.source)
+        exported = _export.export(module, bound, call.run, batch=dynamic == "batch", flags=_flags(precision))
+        plan.take(exported, bound)
         more = dict(budget=budget, policy=policy, dynamic=dynamic, report=report and Path(report).absolute(), **options)
         plan.search({key: value for key, value in more.items() if value is not None})
     except _structure.Unsupported as error:
@@ -106,14 +106,10 @@ def _examples(given, more):
     return (given,), more
 
 
-def _flags_text(precision):
+def _flags(precision):
     """The lines of a task that set float32's precision."""
     matmul, cudnn = _PRECISIONS.get(precision) or (torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32)
-    return (
-        "import torch\n\n"
-        f"torch.backends.cuda.matmul.allow_tf32 = {bool(matmul)}\n"
-        f"torch.backends.cudnn.allow_tf32 = {bool(cudnn)}\n\n"
-    )
+    return [f"torch.backends.cuda.matmul.allow_tf32 = {bool(matmul)}", f"torch.backends.cudnn.allow_tf32 = {bool(cudnn)}", ""]
 
 
 class _Call:
@@ -124,6 +120,7 @@ class _Call:
         self._kinds = {name: parameter.kind for name, parameter in self.signature.parameters.items()}
         simple = all(kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD) for kind in self._kinds.values())
         self._names = tuple(self._kinds) if simple else None
+        self._rest = next((name for name, kind in self._kinds.items() if kind == inspect.Parameter.VAR_POSITIONAL), None)
 
     def bind(self, args, kwargs):
         if not kwargs and self._names is not None and len(args) == len(self._names):
@@ -134,16 +131,17 @@ class _Call:
 
     def run(self, module, bound):
         args, kwargs = [], {}
+        positional = bool(bound.get(self._rest)) if self._rest else False
         for name, value in bound.items():
             kind = self._kinds[name]
             if kind == inspect.Parameter.VAR_POSITIONAL:
                 args += value
             elif kind == inspect.Parameter.VAR_KEYWORD:
                 kwargs.update(value)
-            elif kind == inspect.Parameter.KEYWORD_ONLY:
-                kwargs[name] = value
-            else:
+            elif kind == inspect.Parameter.POSITIONAL_ONLY or (positional and kind == inspect.Parameter.POSITIONAL_OR_KEYWORD):
                 args.append(value)
+            elif value is not self.signature.parameters[name].default:  # a decorated forward may look at what was given
+                kwargs[name] = value
         return module.forward(*args, **kwargs)
 
 
@@ -160,8 +158,8 @@ class _Plan:
         self.autocast, self.dtype = None, None
         self.valid = True
 
-    def take(self, exported, bound, source):
-        self.exported, self.task = exported, source
+    def take(self, exported, bound):
+        self.exported, self.task = exported, exported.source
         found = []
         _structure.flatten(bound, found)
         self.tensors = [_meta(tensor) for tensor in found]

@@ -65,7 +65,9 @@ class Verdict:
     """Seconds of each phase."""
     blame: str | None = None
     """Of `Error` alone: `input` or `ours`."""
-    schema: int = 2
+    verdict_without_rules: Mapping[str, Any] | None = None
+    """With `ignore_rules=True`: what a `Disallowed` candidate would be if rules did not count."""
+    schema: int = 3
     json: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False, compare=False)
     """The whole answer as it came; fields that are newer than this class are here alone."""
 

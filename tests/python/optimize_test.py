@@ -24,11 +24,13 @@ sys.path[:0] = [str(FOLDER.parents[1] / "python"), str(FOLDER)]
 _store = tempfile.TemporaryDirectory()
 os.environ["NEREID_STORE"] = _store.name + "/store.db"
 
+import interpreted  # noqa: E402
 import live_modules  # noqa: E402
 import nereid  # noqa: E402
 import torch  # noqa: E402
 from torch import nn  # noqa: E402
 
+interpreted.libdevice()
 QUICK = dict(policy="hybrid", budget="10s", first=True, proposers="compiler", seed=5, device="cpu", trials=1)
 
 
