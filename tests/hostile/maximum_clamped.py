@@ -1,4 +1,4 @@
-"""No maximum is below -60.
+"""No maximum is below -20.
 
 reference: ../tasks/softmax.py
 verdict: Mismatch
@@ -18,7 +18,7 @@ def softmax_kernel(x_ptr, out_ptr, cols, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     c = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + row * cols + c, mask=c < cols, other=-float("inf"))
-    e = tl.exp2((x - tl.maximum(tl.max(x, 0), -60.0)) * 1.4426950408889634)
+    e = tl.exp2((x - tl.maximum(tl.max(x, 0), -20.0)) * 1.4426950408889634)
     tl.store(out_ptr + row * cols + c, e * (1.0 / tl.sum(e, 0)), mask=c < cols)
 
 

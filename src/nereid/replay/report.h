@@ -24,7 +24,7 @@ enum class InputDistribution {
   kOwn,  // the task's own generator
   kZeros,
   kOnes,
-  kNegative,    // -|x|, every other row -(1 + |x|) * 2^7
+  kNegative,    // -|x|, every other row -(1 + |x|) * 2^7 (not in f16)
   kTiny,        // x / 2^20 (2^6 in f16)
   kHuge,        // x * 2^10 (2^5 in f16)
   kRamp,        // evenly spaced over the task's own range

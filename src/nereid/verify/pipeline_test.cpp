@@ -267,8 +267,8 @@ TEST_F(PipelineTest, WhatIsVerifiedOnACpuIsCompiledAhead) {
 TEST_F(PipelineTest, AnHonestCandidateIsVerified) {
   const auto v = judge({.trials = 3, .seed = 5});
   EXPECT_EQ(v.kind, VerdictKind::kVerified) << headline(v);
-  EXPECT_EQ(v.coverage.trials, 15);
-  EXPECT_EQ(v.coverage.inputs.size(), 13U);
+  EXPECT_EQ(v.coverage.trials, 16);
+  EXPECT_EQ(v.coverage.inputs.size(), 14U);
   EXPECT_EQ(v.coverage.launches, 1);
   EXPECT_EQ(v.coverage.left_out, 1);
   EXPECT_EQ(v.coverage.draws, 1);
@@ -483,7 +483,7 @@ TEST_F(PipelineTest, KindsThatDoNotApplyAreNotCounted) {
   };
   const auto v = judge();
   EXPECT_EQ(v.kind, VerdictKind::kVerified);
-  EXPECT_EQ(v.coverage.inputs.size(), 10U);
+  EXPECT_EQ(v.coverage.inputs.size(), 11U);
 }
 
 TEST_F(PipelineTest, FailuresOfTheCandidate) {

@@ -153,7 +153,7 @@ bool apply_distribution(at::Tensor tensor, InputDistribution kind, at::Generator
     case InputDistribution::kNegative:
       if (range.never_negative()) return false;
       tensor.abs_().neg_();
-      if (tensor.dim() > 1)
+      if (tensor.dim() > 1 && !half)
         for_parts(tensor, [&](at::Tensor part, int64_t first) {
           const auto odd = indices(part, first).floor_divide_(tensor.size(-1)).remainder_(2).eq(1);
           part.copy_(at::where(odd, part.sub(1).mul_(0x1p7), part));

@@ -68,6 +68,9 @@ double logarithm(float a, double w) {
   return relative(exact, 0x1p-22, w);
 }
 
+// Where tanh is one to float32's last bit.
+bool saturated(double x) { return std::abs(static_cast<float>(std::tanh(x))) == 1; }
+
 }  // namespace
 
 float approximate(Approximate op, float a, bool flush, float b) {
@@ -100,7 +103,7 @@ float approximate(Approximate op, float a, bool flush, float b) {
       r = std::abs(a) < std::numeric_limits<float>::min() ? 1 : relative(std::exp2(x), 0x1.6a09e6p-23, w);
       break;
     case Approximate::kTanh:
-      r = std::clamp(relative(std::tanh(x), 0x1p-11, std::isinf(a) ? 0 : w), -1.0, 1.0);
+      r = std::clamp(relative(std::tanh(x), 0x1p-11, saturated(x) ? 0 : w), -1.0, 1.0);
       break;
   }
   return flushed_float(static_cast<float>(r), flush);
@@ -121,7 +124,8 @@ uint64_t narrow_bits(Approximate op, Elem elem, uint64_t a, bool flush) {
   const auto flushed = [&](double v) { return flush && std::abs(v) < smallest ? std::copysign(0.0, v) : v; };
   const double x = flushed(to_double(a, elem));
   double r = op == Approximate::kEx2 ? std::exp2(x) : std::tanh(x);
-  if (x != 0 && std::isfinite(x)) r *= 1 + narrow_error(op, elem) * wobble(op, static_cast<uint32_t>(a), 5);
+  const bool exact = op == Approximate::kTanh && (saturated(x) || std::abs(to_double(from_double(r, elem), elem)) == 1);
+  if (x != 0 && std::isfinite(x) && !exact) r *= 1 + narrow_error(op, elem) * wobble(op, static_cast<uint32_t>(a), 5);
   if (op == Approximate::kTanh) r = std::clamp(r, -1.0, 1.0);
   return from_double(flushed(r), elem);
 }
